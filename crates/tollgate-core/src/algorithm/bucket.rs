@@ -1,0 +1,175 @@
+//! What gcra, token bucket and leaky bucket share: a pace that is an exact fraction of a microsecond, and the
+//! theoretical arrival time (TAT) up to which the key has spent.
+//!
+//! The emission interval is E = period / count. With `E = interval / scale` in lowest terms, every backlog is
+//! a whole number of `1/scale` microseconds, so nothing is ever rounded: 7 per minute is exactly that.
+
+use super::muldiv::{div_ceil_wide, div_rem_wide};
+use crate::{Intent, InvalidNumbers, MAX_US, Outcome, Rate, Receipt};
+
+/// 100 years of 365.25 days, the longest a full bucket may take to drain.
+const HORIZON_US: u128 = 36_525 * 86_400 * 1_000_000;
+
+/// The instant up to which a key has spent: `us + fraction / scale`, where the scale follows from `count`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tat {
+    /// Whole microseconds since the epoch.
+    pub us: u64,
+    /// The rest, in units of `1 / scale` microseconds.
+    pub fraction: u32,
+    /// The rate's count when the fraction was written; without meaning while the fraction is zero.
+    pub count: u32,
+}
+
+/// A bucket of `capacity` units that empties one unit every E.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Bucket {
+    /// E in units of `1 / scale` microseconds; zero only when the count is.
+    interval: u64,
+    scale: u64,
+    count: u32,
+    /// Units admitted at one instant at most; zero when the count is.
+    capacity: u64,
+    /// Units that pass without delay; the rest of the capacity queues.
+    burst: u64,
+}
+
+impl Bucket {
+    pub(crate) fn try_new(rate: Rate, burst: u64, queue: u64) -> Result<Self, InvalidNumbers> {
+        let most = u64::from(u32::MAX);
+        if burst > most || queue > most {
+            return Err(InvalidNumbers::CountTooLarge);
+        }
+        if rate.count() == 0 {
+            return Ok(Self { interval: 0, scale: 1, count: 0, capacity: 0, burst: 0 });
+        }
+        if burst == 0 {
+            return Err(InvalidNumbers::ZeroBurst);
+        }
+        let (count, period_us) = (u64::from(rate.count()), rate.period_us());
+        let capacity = burst + queue;
+        if u128::from(capacity) * u128::from(period_us) > HORIZON_US * u128::from(count) {
+            return Err(InvalidNumbers::HorizonTooFar);
+        }
+        let common = gcd(count, period_us);
+        let (interval, scale) = (period_us / common, count / common);
+        Ok(Self { interval, scale, count: rate.count(), capacity, burst })
+    }
+
+    pub(crate) const fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    pub(crate) const fn queues(&self) -> bool {
+        self.capacity > self.burst
+    }
+
+    pub(crate) const fn scale(&self) -> u64 {
+        self.scale
+    }
+
+    /// How long the whole capacity takes to come back, rounded up.
+    pub(crate) fn window_us(&self) -> u64 {
+        div_ceil_wide(self.span(self.capacity), self.scale)
+    }
+
+    /// `units * E`, scaled.
+    fn span(&self, units: u64) -> u128 {
+        u128::from(units) * u128::from(self.interval)
+    }
+
+    /// What the key has spent beyond `now_us`, scaled. A fraction written under another count is rounded up.
+    pub(crate) fn backlog(&self, tat: Tat, now_us: u64) -> u128 {
+        let (us, fraction) = match tat.fraction {
+            0 => (tat.us, 0),
+            fraction if tat.count == self.count => (tat.us, fraction),
+            _ => (tat.us + 1, 0),
+        };
+        match us.checked_sub(now_us) {
+            Some(ahead_us) => u128::from(ahead_us) * u128::from(self.scale) + u128::from(fraction),
+            None => 0,
+        }
+    }
+
+    fn tat(&self, now_us: u64, backlog: u128) -> Tat {
+        let (ahead_us, fraction) = div_rem_wide(backlog, self.scale);
+        match now_us.checked_add(ahead_us) {
+            Some(us) if us < MAX_US => {
+                let count = if fraction == 0 { 0 } else { self.count };
+                Tat { us, fraction: fraction as u32, count }
+            }
+            _ => Tat { us: MAX_US, fraction: 0, count: 0 },
+        }
+    }
+
+    /// Answers at `now_us + ahead_us`, the instant that counts; durations are from `now_us`.
+    pub(crate) fn decide(
+        &self,
+        backlog: u128,
+        ahead_us: u64,
+        cost: u64,
+        intent: Intent,
+    ) -> Outcome {
+        let full = self.span(self.capacity);
+        let wanted = backlog + self.span(cost.min(self.capacity));
+        let possible = cost <= self.capacity;
+        let admitted = cost == 0 || (possible && wanted <= full);
+        let after = if admitted && intent == Intent::Take { wanted } else { backlog };
+        let until = |level: u128| div_ceil_wide(level - full, self.scale).saturating_add(ahead_us);
+        let remaining = match full.checked_sub(after) {
+            Some(room) if self.interval > 0 => div_rem_wide(room, self.interval).0,
+            _ => 0,
+        };
+        let undelayed = self.span(self.burst);
+        Outcome {
+            admitted,
+            limit: self.capacity,
+            remaining,
+            retry_after_us: match admitted {
+                true => Some(0),
+                false => possible.then(|| until(wanted)),
+            },
+            reset_after_us: match after {
+                0 => 0,
+                _ => div_ceil_wide(after, self.scale).saturating_add(ahead_us),
+            },
+            delay_us: match admitted && cost > 0 && wanted > undelayed {
+                true => div_ceil_wide(wanted - undelayed, self.scale).saturating_add(ahead_us),
+                false => 0,
+            },
+            more_after_us: (remaining < self.capacity)
+                .then(|| until(after + self.span(remaining + 1))),
+        }
+    }
+
+    /// Spends `cost` at `now_us`, beyond the capacity if need be.
+    pub(crate) fn charge(&self, tat: &mut Tat, now_us: u64, cost: u64) -> Receipt {
+        let spent = u128::from(cost.min(MAX_US)) * u128::from(self.interval);
+        *tat = self.tat(now_us, self.backlog(*tat, now_us).saturating_add(spent));
+        Receipt { cost, at_us: now_us, mark_us: tat.us, mark_fraction: tat.fraction }
+    }
+
+    /// `TAT -= max(0, units * E - (now - charged))`: what time has returned already is not returned again.
+    pub(crate) fn give_back(&self, tat: &mut Tat, now_us: u64, units: u64, receipt: &Receipt) {
+        let mark = (receipt.mark_us, receipt.mark_fraction);
+        if self.queues() && mark != (tat.us, tat.fraction) {
+            return;
+        }
+        let elapsed = u128::from(now_us.saturating_sub(receipt.at_us)) * u128::from(self.scale);
+        let returned = self.span(units).saturating_sub(elapsed);
+        // Measured from zero, the backlog is the TAT itself, so a TAT already in the past moves too.
+        let spent = self.backlog(*tat, 0);
+        *tat = self.tat(0, spent.saturating_sub(returned));
+    }
+
+    pub(crate) fn idle_at_us(&self, tat: Tat) -> u64 {
+        tat.us + u64::from(tat.fraction != 0)
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

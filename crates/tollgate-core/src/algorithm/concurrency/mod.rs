@@ -1,0 +1,83 @@
+//! Concurrency: at most L slots taken at once. A slot is freed when its work ends, or by its time to live
+//! when whoever took it died.
+
+use super::{
+    Algorithm,
+    ledger::{Instants, Ledger},
+};
+use crate::{Intent, InvalidNumbers, Outcome, Receipt};
+
+const TTL_US_MIN: u64 = 1_000;
+const TTL_US_MAX: u64 = 366 * 86_400 * 1_000_000;
+
+/// L slots, each held for at most a time to live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Concurrency {
+    limit: u64,
+    ttl_us: u64,
+}
+
+impl Concurrency {
+    /// Up to 2^32 - 1 slots, held for 1 ms to 366 days.
+    pub fn try_new(slots: u64, ttl_us: u64) -> Result<Self, InvalidNumbers> {
+        if slots > u64::from(u32::MAX) {
+            return Err(InvalidNumbers::CountTooLarge);
+        }
+        if !(TTL_US_MIN..=TTL_US_MAX).contains(&ttl_us) {
+            return Err(InvalidNumbers::TtlOutOfRange);
+        }
+        Ok(Self { limit: slots, ttl_us })
+    }
+
+    /// The same slots, held for `ttl_us` instead.
+    pub fn with_ttl(self, ttl_us: u64) -> Result<Self, InvalidNumbers> {
+        Self::try_new(self.limit, ttl_us)
+    }
+
+    /// How long a slot is held at most.
+    pub const fn ttl_us(&self) -> u64 {
+        self.ttl_us
+    }
+
+    fn instants(state: &Ledger, now_us: u64) -> Instants {
+        let counted_us = now_us.max(state.latest_us());
+        Instants { now_us, counted_us, last_end_us: u64::MAX }
+    }
+}
+
+impl Algorithm for Concurrency {
+    type State = Ledger;
+
+    fn capacity(&self) -> u64 {
+        self.limit
+    }
+
+    fn window_us(&self) -> Option<u64> {
+        None
+    }
+
+    fn decide(&self, state: &Ledger, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+        let at = Self::instants(state, now_us);
+        let outcome = state.decide(self.limit, at, cost, intent, at.counted_us + self.ttl_us);
+        // Slots come back when work ends, so no instant can be promised for the next one.
+        Outcome { more_after_us: None, ..outcome }
+    }
+
+    fn charge(&self, state: &mut Ledger, now_us: u64, cost: u64) -> Receipt {
+        let at_us = Self::instants(state, now_us).counted_us;
+        let end_us = at_us + self.ttl_us;
+        state.add(at_us, end_us, cost);
+        Receipt { cost, at_us, mark_us: end_us, mark_fraction: 0 }
+    }
+
+    fn give_back(&self, state: &mut Ledger, _now_us: u64, units: u64, receipt: &Receipt) {
+        state.remove(receipt.mark_us, units);
+    }
+
+    fn idle_at_us(&self, state: &Ledger) -> u64 {
+        state.idle_at_us()
+    }
+}
+
+#[cfg(test)]
+mod tests;

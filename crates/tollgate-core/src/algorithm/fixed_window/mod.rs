@@ -1,0 +1,89 @@
+//! Fixed window: at most N units in each window aligned to the epoch. Simple; up to 2N around a boundary.
+
+use super::{Algorithm, window::place};
+use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
+
+/// N units per window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FixedWindow {
+    limit: u64,
+    window_us: u64,
+}
+
+/// The window last counted in, and its count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Number of the window since the epoch.
+    pub index: u64,
+    /// Units counted in it.
+    pub count: u64,
+}
+
+impl FixedWindow {
+    /// Every [`Rate`] is a fixed window.
+    pub const fn new(rate: Rate) -> Self {
+        Self { limit: rate.count() as u64, window_us: rate.period_us() }
+    }
+}
+
+impl Algorithm for FixedWindow {
+    type State = State;
+
+    fn capacity(&self) -> u64 {
+        self.limit
+    }
+
+    fn window_us(&self) -> Option<u64> {
+        Some(self.window_us)
+    }
+
+    fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+        let place = place(now_us, self.window_us, state.index);
+        let count = state.count_in(place.index, now_us / self.window_us);
+        let admitted = cost == 0 || count.saturating_add(cost) <= self.limit;
+        let after = if admitted && intent == Intent::Take { count + cost } else { count };
+        let window_end_us = place.ahead_us + (self.window_us - place.elapsed_us);
+        Outcome {
+            admitted,
+            limit: self.limit,
+            remaining: self.limit.saturating_sub(after),
+            retry_after_us: match admitted {
+                true => Some(0),
+                false => (cost <= self.limit).then_some(window_end_us),
+            },
+            reset_after_us: window_end_us,
+            delay_us: 0,
+            more_after_us: (after > 0 && self.limit > 0).then_some(window_end_us),
+        }
+    }
+
+    fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
+        let place = place(now_us, self.window_us, state.index);
+        let count = state.count_in(place.index, now_us / self.window_us);
+        *state = State { index: place.index, count: count.saturating_add(cost).min(MAX_US) };
+        Receipt { cost, at_us: now_us + place.ahead_us, ..Receipt::default() }
+    }
+
+    fn give_back(&self, state: &mut State, _now_us: u64, units: u64, receipt: &Receipt) {
+        if state.index == receipt.at_us / self.window_us {
+            state.count = state.count.saturating_sub(units);
+        }
+    }
+
+    fn idle_at_us(&self, state: &State) -> u64 {
+        match state.count {
+            0 => 0,
+            _ => (state.index + 1).saturating_mul(self.window_us),
+        }
+    }
+}
+
+impl State {
+    /// The count that holds in window `place`, when the clock itself says window `now`.
+    fn count_in(&self, place: u64, now: u64) -> u64 {
+        if self.index == place || self.index > now { self.count } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Units that each end at an instant of their own: what sliding log and concurrency share.
+
+use crate::{Intent, MAX_US, Outcome};
+use alloc::collections::VecDeque;
+
+/// Entries `(end_us, units)` in order of their ends; equal ends are one entry, since they are interchangeable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    entries: VecDeque<(u64, u64)>,
+    total: u64,
+    /// The latest instant counted, to which a clock that steps back is clamped.
+    latest_us: u64,
+}
+
+/// The instants that matter to one decision.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Instants {
+    /// The caller's.
+    pub(crate) now_us: u64,
+    /// The one that counts: the caller's, or the ledger's latest where that is later.
+    pub(crate) counted_us: u64,
+    /// No entry ends after this one.
+    pub(crate) last_end_us: u64,
+}
+
+impl Ledger {
+    /// The entries, earliest end first.
+    pub fn entries(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.entries.iter().copied()
+    }
+
+    /// Bytes held beyond the struct itself.
+    pub fn heap_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<(u64, u64)>()
+    }
+
+    /// How many entries there are, ended ones that no charge has removed yet included.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether no entry is left.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The latest instant counted.
+    pub const fn latest_us(&self) -> u64 {
+        self.latest_us
+    }
+
+    /// Joins the two earliest entries at the later end, which can only refuse more: a last resort for memory.
+    pub fn coarsen(&mut self) {
+        if self.entries.len() >= 2
+            && let Some((_, units)) = self.entries.pop_front()
+            && let Some(next) = self.entries.front_mut()
+        {
+            next.1 = next.1.saturating_add(units).min(MAX_US);
+        }
+    }
+
+    /// Units live at `counted_us`.
+    pub(crate) fn live(&self, counted_us: u64) -> u64 {
+        let ended = self.entries.iter().take_while(|entry| entry.0 <= counted_us);
+        self.total.saturating_sub(ended.fold(0, |sum: u64, entry| sum.saturating_add(entry.1)))
+    }
+
+    /// Answers for `cost` units that would end at `new_end_us`. Durations are from the caller's instant.
+    pub(crate) fn decide(
+        &self,
+        limit: u64,
+        at: Instants,
+        cost: u64,
+        intent: Intent,
+        new_end_us: u64,
+    ) -> Outcome {
+        let live = self.live(at.counted_us);
+        let admitted = cost == 0 || live.saturating_add(cost) <= limit;
+        let taken = if admitted && intent == Intent::Take { cost } else { 0 };
+        let after = live + taken;
+        let remaining = limit.saturating_sub(after);
+        let until = |end_us: u64| end_us.min(at.last_end_us).saturating_sub(at.now_us);
+        // The end of the entry with which at least `units` have ended.
+        let ended_after = |units: u64| {
+            let mut left = units;
+            for &(end_us, units) in self.entries.iter().skip_while(|e| e.0 <= at.counted_us) {
+                left = left.saturating_sub(units);
+                if left == 0 {
+                    return until(end_us);
+                }
+            }
+            until(new_end_us)
+        };
+        let newest_us = self.entries.back().map_or(0, |entry| entry.0);
+        let newest_us = if taken > 0 { newest_us.max(new_end_us) } else { newest_us };
+        Outcome {
+            admitted,
+            limit,
+            remaining,
+            retry_after_us: match admitted {
+                true => Some(0),
+                false => (cost <= limit).then(|| ended_after(live.saturating_add(cost) - limit)),
+            },
+            reset_after_us: if after > 0 { until(newest_us) } else { 0 },
+            delay_us: 0,
+            more_after_us: (remaining < limit)
+                .then(|| ended_after(after.saturating_add(remaining + 1) - limit)),
+        }
+    }
+
+    /// Forgets what ended by `counted_us`, then adds `units` that end at `end_us`.
+    pub(crate) fn add(&mut self, counted_us: u64, end_us: u64, units: u64) {
+        self.latest_us = self.latest_us.max(counted_us);
+        while let Some(&(ended_us, units)) = self.entries.front()
+            && ended_us <= counted_us
+        {
+            self.entries.pop_front();
+            self.total = self.total.saturating_sub(units);
+        }
+        let units = units.min(MAX_US - self.total.min(MAX_US));
+        if units == 0 {
+            return;
+        }
+        self.total += units;
+        let at = self.entries.partition_point(|entry| entry.0 < end_us);
+        match self.entries.get_mut(at) {
+            Some(entry) if entry.0 == end_us => entry.1 += units,
+            _ => self.entries.insert(at, (end_us, units)),
+        }
+    }
+
+    /// Takes `units` from the entry that ends at `end_us`; if it has ended there is nothing to take.
+    pub(crate) fn remove(&mut self, end_us: u64, units: u64) {
+        let at = self.entries.partition_point(|entry| entry.0 < end_us);
+        if let Some(entry) = self.entries.get_mut(at)
+            && entry.0 == end_us
+        {
+            let units = units.min(entry.1);
+            entry.1 -= units;
+            self.total -= units;
+            if entry.1 == 0 {
+                self.entries.remove(at);
+            }
+        }
+    }
+
+    /// Brings what lies after `latest_us` and `last_end_us` back to them, counts kept.
+    pub(crate) fn redate(&mut self, latest_us: u64, last_end_us: u64) {
+        let mut late = 0_u64;
+        while let Some(&(end_us, units)) = self.entries.back()
+            && end_us > last_end_us
+        {
+            late += units;
+            self.entries.pop_back();
+        }
+        if late > 0 {
+            match self.entries.back_mut() {
+                Some(entry) if entry.0 == last_end_us => entry.1 += late,
+                _ => self.entries.push_back((last_end_us, late)),
+            }
+        }
+        self.latest_us = self.latest_us.min(latest_us);
+    }
+
+    pub(crate) fn idle_at_us(&self) -> u64 {
+        self.entries.back().map_or(0, |entry| entry.0).max(self.latest_us)
+    }
+}

@@ -1,0 +1,55 @@
+//! Every algorithm is a folder: its parameters, its state, three functions, its Lua mirror, its tests.
+
+mod bucket;
+pub mod concurrency;
+pub mod fixed_window;
+pub mod gcra;
+pub mod leaky_bucket;
+mod ledger;
+mod muldiv;
+pub mod sliding_log;
+pub mod sliding_window;
+pub mod token_bucket;
+mod window;
+
+use crate::{Intent, Outcome, Receipt};
+use core::fmt;
+
+pub use bucket::Tat;
+pub use concurrency::Concurrency;
+pub use fixed_window::FixedWindow;
+pub use gcra::Gcra;
+pub use leaky_bucket::LeakyBucket;
+pub use ledger::Ledger;
+pub use sliding_log::SlidingLog;
+pub use sliding_window::SlidingWindow;
+pub use token_bucket::TokenBucket;
+
+/// The numbers of one limit, and what can be done with its state.
+///
+/// [`decide`](Self::decide) only reads, so a refusal or a peek cannot change anything and several limits can
+/// be asked before any is charged. [`charge`](Self::charge) takes what was admitted, and also what a
+/// settlement owes beyond it. [`give_back`](Self::give_back) returns what time has not returned already.
+pub trait Algorithm: Copy {
+    /// What is kept between requests. The default is that of a key never seen.
+    type State: Clone + Default + PartialEq + fmt::Debug;
+
+    /// The largest cost that can ever be admitted, which is also the `limit` shown.
+    fn capacity(&self) -> u64;
+
+    /// The window to show beside the capacity: the period, or the time a full bucket takes to refill;
+    /// `None` where capacity does not come back by itself.
+    fn window_us(&self) -> Option<u64>;
+
+    /// Answers for `cost` at `now_us`.
+    fn decide(&self, state: &Self::State, now_us: u64, cost: u64, intent: Intent) -> Outcome;
+
+    /// Consumes `cost` whether or not it fits, saturating; what does not fit is a debt.
+    fn charge(&self, state: &mut Self::State, now_us: u64, cost: u64) -> Receipt;
+
+    /// Returns `units` of the charge that `receipt` describes.
+    fn give_back(&self, state: &mut Self::State, now_us: u64, units: u64, receipt: &Receipt);
+
+    /// The instant from which the state is as good as none.
+    fn idle_at_us(&self, state: &Self::State) -> u64;
+}

@@ -1,0 +1,68 @@
+//! Sliding log: every admission is remembered for one window. Exact, at the price of memory; for audits and
+//! low volumes.
+
+use super::{
+    Algorithm,
+    ledger::{Instants, Ledger},
+};
+use crate::{Intent, Outcome, Rate, Receipt};
+
+/// N units in any window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SlidingLog {
+    limit: u64,
+    window_us: u64,
+}
+
+impl SlidingLog {
+    /// Every [`Rate`] is a sliding log.
+    pub const fn new(rate: Rate) -> Self {
+        Self { limit: rate.count() as u64, window_us: rate.period_us() }
+    }
+
+    /// An entry dated more than one window ahead of the clock counts as dated one window ahead.
+    fn instants(&self, state: &Ledger, now_us: u64) -> Instants {
+        let latest_us = state.latest_us().min(now_us + self.window_us);
+        Instants {
+            now_us,
+            counted_us: now_us.max(latest_us),
+            last_end_us: now_us + 2 * self.window_us,
+        }
+    }
+}
+
+impl Algorithm for SlidingLog {
+    type State = Ledger;
+
+    fn capacity(&self) -> u64 {
+        self.limit
+    }
+
+    fn window_us(&self) -> Option<u64> {
+        Some(self.window_us)
+    }
+
+    fn decide(&self, state: &Ledger, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+        let at = self.instants(state, now_us);
+        state.decide(self.limit, at, cost, intent, at.counted_us + self.window_us)
+    }
+
+    fn charge(&self, state: &mut Ledger, now_us: u64, cost: u64) -> Receipt {
+        let at = self.instants(state, now_us);
+        state.redate(at.counted_us, at.last_end_us);
+        let end_us = at.counted_us + self.window_us;
+        state.add(at.counted_us, end_us, cost);
+        Receipt { cost, at_us: at.counted_us, mark_us: end_us, mark_fraction: 0 }
+    }
+
+    fn give_back(&self, state: &mut Ledger, _now_us: u64, units: u64, receipt: &Receipt) {
+        state.remove(receipt.mark_us, units);
+    }
+
+    fn idle_at_us(&self, state: &Ledger) -> u64 {
+        state.idle_at_us()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! Sliding window: the previous window's count fades linearly while the current one fills. Two counters for
+//! any rate. Short bursts stay within N; any interval T admits at most N(1 + T/W).
+
+use super::{
+    Algorithm,
+    muldiv::mul_div_ceil,
+    window::{Place, place},
+};
+use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
+
+/// N units per sliding window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SlidingWindow {
+    limit: u64,
+    window_us: u64,
+}
+
+/// The window last counted in, its count and the count of the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Number of the window since the epoch.
+    pub index: u64,
+    /// Units counted in the window before.
+    pub previous: u64,
+    /// Units counted in this window.
+    pub current: u64,
+}
+
+impl SlidingWindow {
+    /// Every [`Rate`] is a sliding window.
+    pub const fn new(rate: Rate) -> Self {
+        Self { limit: rate.count() as u64, window_us: rate.period_us() }
+    }
+
+    /// What the previous window still weighs, rounded up: `n + c` fits iff it fits beside this whole number.
+    fn weight(&self, previous: u64, elapsed_us: u64) -> u64 {
+        mul_div_ceil(previous, self.window_us - elapsed_us, self.window_us)
+    }
+
+    /// From the counted instant until `cost` fits, which it does not yet; `cost` is within the capacity.
+    fn wait_us(&self, previous: u64, current: u64, elapsed_us: u64, cost: u64) -> u64 {
+        let w = self.window_us;
+        match self.limit.checked_sub(current.saturating_add(cost)) {
+            Some(room) => mul_div_ceil(w, previous - room, previous) - elapsed_us,
+            None => (w - elapsed_us) + mul_div_ceil(w, current + cost - self.limit, current),
+        }
+    }
+}
+
+impl Algorithm for SlidingWindow {
+    type State = State;
+
+    fn capacity(&self) -> u64 {
+        self.limit
+    }
+
+    fn window_us(&self) -> Option<u64> {
+        Some(self.window_us)
+    }
+
+    fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+        let Place { index, elapsed_us, ahead_us } = place(now_us, self.window_us, state.index);
+        let (previous, current) = state.counts_in(index, now_us / self.window_us);
+        let weight = self.weight(previous, elapsed_us);
+        let used = weight.saturating_add(current);
+        let admitted = cost == 0 || used.saturating_add(cost) <= self.limit;
+        let current = if admitted && intent == Intent::Take { current + cost } else { current };
+        let remaining = self.limit.saturating_sub(weight.saturating_add(current));
+        let wait_us = |cost| ahead_us + self.wait_us(previous, current, elapsed_us, cost);
+        Outcome {
+            admitted,
+            limit: self.limit,
+            remaining,
+            retry_after_us: match admitted {
+                true => Some(0),
+                false => (cost <= self.limit).then(|| wait_us(cost)),
+            },
+            reset_after_us: match (current, previous) {
+                (0, 0) => 0,
+                (0, _) => ahead_us + self.window_us - elapsed_us,
+                (_, _) => ahead_us + 2 * self.window_us - elapsed_us,
+            },
+            delay_us: 0,
+            more_after_us: (remaining < self.limit).then(|| wait_us(remaining + 1)),
+        }
+    }
+
+    fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
+        let place = place(now_us, self.window_us, state.index);
+        let (previous, current) = state.counts_in(place.index, now_us / self.window_us);
+        let current = current.saturating_add(cost).min(MAX_US);
+        *state = State { index: place.index, previous, current };
+        Receipt { cost, at_us: now_us + place.ahead_us, ..Receipt::default() }
+    }
+
+    fn give_back(&self, state: &mut State, _now_us: u64, units: u64, receipt: &Receipt) {
+        let charged = receipt.at_us / self.window_us;
+        if state.index == charged {
+            state.current = state.current.saturating_sub(units);
+        } else if state.index == charged + 1 {
+            state.previous = state.previous.saturating_sub(units);
+        }
+    }
+
+    fn idle_at_us(&self, state: &State) -> u64 {
+        match (state.current, state.previous) {
+            (0, 0) => 0,
+            (0, _) => (state.index + 1).saturating_mul(self.window_us),
+            (_, _) => (state.index + 2).saturating_mul(self.window_us),
+        }
+    }
+}
+
+impl State {
+    /// The counts that hold in window `place`, when the clock itself says window `now`.
+    fn counts_in(&self, place: u64, now: u64) -> (u64, u64) {
+        if self.index == place || self.index > now {
+            (self.previous, self.current)
+        } else if self.index + 1 == place {
+            (self.current, 0)
+        } else {
+            (0, 0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Token bucket: a burst of B tokens, refilled at a rate. For bursty clients.
+//!
+//! The tokens are kept as the instant at which the bucket is full again: `x = B - (TAT - t) / E`. That is the
+//! same rational number, so it decides as gcra does and a change of rate keeps the time owed. The second word,
+//! the latest instant counted, is what a clock that steps back is clamped to.
+
+use super::{
+    Algorithm,
+    bucket::{Bucket, Tat},
+};
+use crate::{Intent, InvalidNumbers, Outcome, Rate, Receipt};
+
+/// A burst of B tokens, refilled at a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TokenBucket(Bucket);
+
+/// When the bucket is full again, and when it was last drawn from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// The instant at which the bucket is full.
+    pub full: Tat,
+    /// The latest instant counted.
+    pub latest_us: u64,
+}
+
+impl TokenBucket {
+    /// `burst` defaults to the rate's count.
+    pub fn try_new(rate: Rate, burst: Option<u64>) -> Result<Self, InvalidNumbers> {
+        Bucket::try_new(rate, burst.unwrap_or(rate.count().into()), 0).map(Self)
+    }
+
+    /// The denominator of [`Tat::fraction`]: one when the refill interval is a whole microsecond.
+    pub const fn scale(&self) -> u64 {
+        self.0.scale()
+    }
+}
+
+impl Algorithm for TokenBucket {
+    type State = State;
+
+    fn capacity(&self) -> u64 {
+        self.0.capacity()
+    }
+
+    fn window_us(&self) -> Option<u64> {
+        Some(self.0.window_us())
+    }
+
+    fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+        let counted_us = now_us.max(state.latest_us);
+        let backlog = self.0.backlog(state.full, counted_us);
+        self.0.decide(backlog, counted_us - now_us, cost, intent)
+    }
+
+    fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
+        state.latest_us = state.latest_us.max(now_us);
+        self.0.charge(&mut state.full, state.latest_us, cost)
+    }
+
+    fn give_back(&self, state: &mut State, now_us: u64, units: u64, receipt: &Receipt) {
+        let counted_us = now_us.max(state.latest_us);
+        self.0.give_back(&mut state.full, counted_us, units, receipt);
+    }
+
+    fn idle_at_us(&self, state: &State) -> u64 {
+        self.0.idle_at_us(state.full).max(state.latest_us)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+//! Where an instant lies among windows aligned to the epoch, given what the state has already seen.
+
+/// The window in which a request is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Number of the window since the epoch.
+    pub(crate) index: u64,
+    /// How far into it, in microseconds.
+    pub(crate) elapsed_us: u64,
+    /// How far the counted instant lies after the caller's: non-zero only after the clock stepped back.
+    pub(crate) ahead_us: u64,
+}
+
+/// Places `now_us`, clamped to the state's own window. State dated more than one window ahead is taken to be
+/// exactly one window ahead: a clock that leapt forward once must not lock a key out for as long as the leap.
+pub(crate) fn place(now_us: u64, window_us: u64, state_index: u64) -> Place {
+    let index = now_us / window_us;
+    if state_index <= index {
+        return Place { index, elapsed_us: now_us % window_us, ahead_us: 0 };
+    }
+    let index = index + 1;
+    Place { index, elapsed_us: 0, ahead_us: index.saturating_mul(window_us) - now_us }
+}

@@ -1,0 +1,43 @@
+//! The pure heart of Tollgate: rate-limit algorithms, penalties and the `RateLimit` header fields.
+//!
+//! Nothing here reads a clock, does I/O or allocates on a decision. Time is an argument, in integer
+//! microseconds since the Unix epoch; every quantity is an integer or an exact fraction, so the same
+//! decision can be made again in another language (each algorithm has a Lua mirror beside it).
+//!
+//! ```
+//! use tollgate_core::{Algorithm, Intent, Rate, algorithm::Gcra};
+//!
+//! let limit = Gcra::try_new(Rate::try_new(5, 1_000_000)?, None)?; // 5 per second, burst 5
+//! let mut state = Default::default();
+//! let now_us = 1_700_000_000_000_000;
+//! for _ in 0..5 {
+//!     assert!(limit.decide(&state, now_us, 1, Intent::Take).admitted);
+//!     limit.charge(&mut state, now_us, 1);
+//! }
+//! let refused = limit.decide(&state, now_us, 1, Intent::Take);
+//! assert_eq!(refused.retry_after_us, Some(200_000));
+//! # Ok::<(), tollgate_core::InvalidNumbers>(())
+//! ```
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod algorithm;
+mod invalid;
+mod numbers;
+mod outcome;
+pub mod penalty;
+mod rate;
+
+pub use algorithm::Algorithm;
+pub use invalid::InvalidNumbers;
+pub use numbers::{Numbers, State};
+pub use outcome::{Intent, Outcome, Receipt};
+pub use penalty::Penalty;
+pub use rate::Rate;
+
+/// The last instant there is, and the value at which counters saturate: 2^53 - 1, the largest integer
+/// that a Lua number holds exactly. As microseconds since the epoch it is the year 2255.
+pub const MAX_US: u64 = (1 << 53) - 1;

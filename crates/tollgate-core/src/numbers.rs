@@ -1,0 +1,133 @@
+//! Any algorithm behind one type: a new algorithm is a folder and a line in each table here.
+
+use crate::algorithm::{
+    Algorithm, Concurrency, FixedWindow, Gcra, LeakyBucket, Ledger, SlidingLog, SlidingWindow, Tat,
+    TokenBucket, fixed_window, sliding_window, token_bucket,
+};
+use crate::{Intent, Outcome, Receipt};
+
+/// The effective numbers of a limit for one request: its algorithm with rate, burst, queue or slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each variant is named as its type, which says it all")]
+pub enum Numbers {
+    FixedWindow(FixedWindow),
+    SlidingLog(SlidingLog),
+    SlidingWindow(SlidingWindow),
+    TokenBucket(TokenBucket),
+    LeakyBucket(LeakyBucket),
+    Gcra(Gcra),
+    Concurrency(Concurrency),
+}
+
+/// What is kept for one key under [`Numbers`]. State of another algorithm reads as that of a new key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each variant names the algorithms that use it")]
+pub enum State {
+    #[default]
+    New,
+    FixedWindow(fixed_window::State),
+    SlidingWindow(sliding_window::State),
+    TokenBucket(token_bucket::State),
+    Tat(Tat),
+    Ledger(Ledger),
+}
+
+/// The same expression for whichever algorithm it is.
+macro_rules! each {
+    ($numbers:expr, $algorithm:ident => $body:expr) => {
+        match $numbers {
+            Numbers::FixedWindow($algorithm) => $body,
+            Numbers::SlidingLog($algorithm) => $body,
+            Numbers::SlidingWindow($algorithm) => $body,
+            Numbers::TokenBucket($algorithm) => $body,
+            Numbers::LeakyBucket($algorithm) => $body,
+            Numbers::Gcra($algorithm) => $body,
+            Numbers::Concurrency($algorithm) => $body,
+        }
+    };
+}
+
+impl Numbers {
+    /// The name of the algorithm, as the file spells it.
+    pub const fn algorithm(&self) -> &'static str {
+        match self {
+            Self::FixedWindow(_) => "fixed-window",
+            Self::SlidingLog(_) => "sliding-log",
+            Self::SlidingWindow(_) => "sliding-window",
+            Self::TokenBucket(_) => "token-bucket",
+            Self::LeakyBucket(_) => "leaky-bucket",
+            Self::Gcra(_) => "gcra",
+            Self::Concurrency(_) => "concurrency",
+        }
+    }
+}
+
+impl Algorithm for Numbers {
+    type State = State;
+
+    fn capacity(&self) -> u64 {
+        each!(self, algorithm => algorithm.capacity())
+    }
+
+    fn window_us(&self) -> Option<u64> {
+        each!(self, algorithm => algorithm.window_us())
+    }
+
+    fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+        each!(self, algorithm => match Part::of(state) {
+            Some(state) => algorithm.decide(state, now_us, cost, intent),
+            None => algorithm.decide(&Default::default(), now_us, cost, intent),
+        })
+    }
+
+    fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
+        each!(self, algorithm => algorithm.charge(Part::of_mut(state), now_us, cost))
+    }
+
+    fn give_back(&self, state: &mut State, now_us: u64, units: u64, receipt: &Receipt) {
+        each!(self, algorithm => algorithm.give_back(Part::of_mut(state), now_us, units, receipt));
+    }
+
+    fn idle_at_us(&self, state: &State) -> u64 {
+        each!(self, algorithm => Part::of(state).map_or(0, |state| algorithm.idle_at_us(state)))
+    }
+}
+
+/// One algorithm's part of [`State`].
+trait Part: Default {
+    fn of(state: &State) -> Option<&Self>;
+    fn of_mut(state: &mut State) -> &mut Self;
+}
+
+macro_rules! part {
+    ($($variant:ident: $part:ty),*) => {$(
+        impl Part for $part {
+            fn of(state: &State) -> Option<&Self> {
+                match state {
+                    State::$variant(part) => Some(part),
+                    _ => None,
+                }
+            }
+
+            fn of_mut(state: &mut State) -> &mut Self {
+                if Self::of(state).is_none() {
+                    *state = State::$variant(Self::default());
+                }
+                match state {
+                    State::$variant(part) => part,
+                    _ => unreachable!("the variant was set above"),
+                }
+            }
+        }
+    )*};
+}
+
+part! {
+    FixedWindow: fixed_window::State,
+    SlidingWindow: sliding_window::State,
+    TokenBucket: token_bucket::State,
+    Tat: Tat,
+    Ledger: Ledger
+}

@@ -1,0 +1,43 @@
+//! What an algorithm answers.
+
+/// Whether a decision would consume what it admits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Intent {
+    /// Admission consumes; the numbers are those after it.
+    Take,
+    /// Nothing is consumed; the numbers are those of now.
+    Peek,
+}
+
+/// One limit's answer for one cost at one instant. Durations count from the caller's `now_us`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// Whether the limit alone admits the cost.
+    pub admitted: bool,
+    /// The capacity to show: the window's count, the burst, burst plus queue, or the slots.
+    pub limit: u64,
+    /// Unit requests that would pass at this instant: after an admission, or now on a refusal or peek.
+    pub remaining: u64,
+    /// Zero when admitted; `None` when no wait can help.
+    pub retry_after_us: Option<u64>,
+    /// Until the limit is as if never used.
+    pub reset_after_us: u64,
+    /// How long an admitted request is to be held back; zero unless the limit shapes.
+    pub delay_us: u64,
+    /// Until more than `remaining` units are available; `None` when full, or when only a release helps.
+    pub more_after_us: Option<u64>,
+}
+
+/// What a later give-back needs to know of a charge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// Units charged.
+    pub cost: u64,
+    /// The instant at which the charge was counted: the caller's, or the state's own where that is later.
+    pub at_us: u64,
+    /// What the charge left behind: a slot's expiry, or the whole microseconds of the bucket's TAT.
+    pub mark_us: u64,
+    /// The fraction of the bucket's TAT, in the limit's own denominator.
+    pub mark_fraction: u32,
+}
