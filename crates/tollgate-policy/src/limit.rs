@@ -1,0 +1,121 @@
+//! A compiled limit: what a valid entry under `limits:` means.
+
+use tollgate_core::{Numbers, Penalty};
+
+/// One limit with one key; an entry with `keys` compiles to several.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Limit {
+    /// As shown: the entry's name, followed by `/` and the key's attributes joined with `+` for an entry with `keys`.
+    pub name: Box<str>,
+    /// The attributes whose values make the key; none for one shared bucket.
+    pub key: Box<[Box<str>]>,
+    /// What a missing key attribute does.
+    pub on_missing: OnMissing,
+    /// The base numbers; `None` is unlimited.
+    pub numbers: Option<Numbers>,
+    /// Numbers by tier, where they differ; `None` is unlimited.
+    pub tiers: Box<[(Box<str>, Option<Numbers>)]>,
+    /// How many units a request costs.
+    pub cost: Cost,
+    /// Whether a refusal counts.
+    pub mode: Mode,
+    /// What happens when the store cannot decide.
+    pub on_store_failure: OnStoreFailure,
+    /// Whether the quota's figures may be shown.
+    pub disclose: bool,
+    /// What repeated refusals lead to.
+    pub penalty: Option<Penalty>,
+    /// Decided by the store each time, or from chunks taken in advance.
+    pub consistency: Consistency,
+    /// Hash of name, key attributes, algorithm and period: whose state it is.
+    pub id: u64,
+}
+
+/// `on_missing`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnMissing {
+    /// The limit does not apply.
+    #[default]
+    Skip,
+    /// The request is refused.
+    Refuse,
+    /// Requests without the attribute share one bucket.
+    Share,
+}
+
+/// `cost`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// The same for every request.
+    Fixed(u64),
+    /// From an attribute, within a bound.
+    Attribute {
+        /// Where it comes from, such as `header.x-cost`.
+        name: Box<str>,
+        /// When it is absent or not a number.
+        default: u64,
+        /// Larger values count as this.
+        max: u64,
+    },
+    /// An estimate, settled from the response.
+    Estimate {
+        /// Reserved up front.
+        estimate: u64,
+        /// The path of the actual figure in the response's JSON, or the name of its header.
+        response: ResponseCost,
+    },
+}
+
+/// Where a response says what it cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResponseCost {
+    /// A dotted path in a JSON body, such as `usage.total_tokens`.
+    Json(Box<str>),
+    /// A header field.
+    Header(Box<str>),
+}
+
+/// `mode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// A refusal refuses the request.
+    #[default]
+    Enforce,
+    /// A refusal is only reported.
+    Shadow,
+    /// The limit is not evaluated.
+    Off,
+}
+
+/// `on_store_failure`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnStoreFailure {
+    /// Admit, and count it.
+    #[default]
+    Open,
+    /// Refuse.
+    Closed,
+    /// Enforce this node's share in memory.
+    Local {
+        /// How many nodes share the limit.
+        nodes: u32,
+    },
+}
+
+/// `consistency`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Consistency {
+    /// The store decides every request.
+    #[default]
+    Exact,
+    /// Decided from chunks taken in advance.
+    Leased {
+        /// How long a chunk may be spent.
+        lifetime_us: u64,
+        /// Limits below this are decided by the store.
+        min_limit: u64,
+        /// How long nothing is granted after the store lost writes.
+        quiet_us: u64,
+    },
+}

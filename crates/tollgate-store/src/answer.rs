@@ -1,0 +1,64 @@
+//! What a store answers.
+
+use tollgate_core::{Outcome, Receipt};
+
+/// One charge's answer: the limit's own, whatever the others said.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// What the limit alone says. In a block: refused, nothing remaining, and the block's end as the wait.
+    pub outcome: Outcome,
+    /// Whether a penalty's block refused it.
+    pub blocked: bool,
+    /// What was taken, if anything was.
+    pub receipt: Option<Receipt>,
+}
+
+/// The answers for a batch, in the order asked. Reused between calls, it allocates only while it grows.
+#[derive(Debug, Default)]
+pub struct Answers {
+    rows: Vec<Answer>,
+    /// For each request: the end of its rows, and whether it was admitted.
+    requests: Vec<(usize, bool)>,
+}
+
+impl Answers {
+    /// Forgets the last batch.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.requests.clear();
+    }
+
+    /// Adds a row to the request being answered.
+    pub fn push(&mut self, answer: Answer) {
+        self.rows.push(answer);
+    }
+
+    /// The rows of the request being answered, to be completed once all its limits have spoken.
+    pub fn open_rows(&mut self) -> &mut [Answer] {
+        let start = self.requests.last().map_or(0, |request| request.0);
+        &mut self.rows[start..]
+    }
+
+    /// Ends the request being answered.
+    pub fn finish(&mut self, admitted: bool) {
+        self.requests.push((self.rows.len(), admitted));
+    }
+
+    /// Whether the request at `index` was admitted, and the row of each of its charges.
+    pub fn get(&self, index: usize) -> Option<(bool, &[Answer])> {
+        let &(end, admitted) = self.requests.get(index)?;
+        let start =
+            index.checked_sub(1).and_then(|before| self.requests.get(before)).map_or(0, |r| r.0);
+        Some((admitted, self.rows.get(start..end)?))
+    }
+
+    /// How many requests were answered.
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Whether none was.
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+}

@@ -1,0 +1,44 @@
+//! What a store is asked.
+
+use tollgate_core::{Intent, Numbers, Penalty};
+
+/// One limit applied to one request.
+#[derive(Clone, Copy, Debug)]
+pub struct Charge<'a> {
+    /// Whose state it is: a hash of the limit's name, key attributes, algorithm and period.
+    pub limit: u64,
+    /// The values of the key's attributes, encoded so that no two tuples collide.
+    pub key: &'a [u8],
+    /// The limit's numbers for this request, tier included.
+    pub numbers: &'a Numbers,
+    /// What [`Store::enroll`](crate::Store::enroll) answered for these numbers.
+    pub ticket: Ticket,
+    /// Units, the limit's own factor included.
+    pub cost: u64,
+    /// Whether a refusal counts.
+    pub mode: Mode,
+    /// What repeated refusals lead to.
+    pub penalty: Option<&'a Penalty>,
+}
+
+/// Whether a limit's refusal refuses the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// It does.
+    Enforce,
+    /// It is only reported; the limit is charged when the request is admitted and the limit alone would admit.
+    Shadow,
+}
+
+/// A store's own short name for a set of numbers; zero is always valid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ticket(pub u16);
+
+/// The charges of one request, for distinct (limit, key) pairs. They are taken together or not at all.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// In file order.
+    pub charges: &'a [Charge<'a>],
+    /// Whether admission consumes.
+    pub intent: Intent,
+}
