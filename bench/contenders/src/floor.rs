@@ -1,0 +1,151 @@
+//! The least that any limiter has to do on this machine: a clock, a keyed hash, one cell.
+//!
+//! These are no limiters that one could use: they never grow, never forget and take a hash for a key.
+
+use crate::{Arrivals, Contender, Limit};
+use ahash::RandomState;
+use quanta::Clock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const BATCH: usize = 64;
+
+/// GCRA over ticks of the processor's counter, taken as nanoseconds, which they nearly are.
+#[derive(Debug)]
+struct Gcra {
+    interval: u64,
+    tolerance: u64,
+    clock: Clock,
+    keys: RandomState,
+}
+
+impl Gcra {
+    fn new(limit: Limit) -> Self {
+        let interval = u64::from(limit.period_s) * 1_000_000_000 / u64::from(limit.count);
+        let tolerance = interval * u64::from(limit.burst);
+        Self { interval, tolerance, clock: Clock::new(), keys: RandomState::new() }
+    }
+
+    #[inline]
+    fn admits(&self, cell: &AtomicU64, now: u64) -> bool {
+        let mut tat = cell.load(Ordering::Relaxed);
+        loop {
+            let next = tat.max(now) + self.interval;
+            if next - now > self.tolerance {
+                return false;
+            }
+            match cell.compare_exchange_weak(tat, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(other) => tat = other,
+            }
+        }
+    }
+}
+
+/// One cell: the counter is read, the key hashed, the cell swapped.
+#[derive(Debug)]
+pub struct FloorHot {
+    gcra: Gcra,
+    cell: AtomicU64,
+}
+
+impl FloorHot {
+    /// Enforces `limit` on whatever arrives.
+    pub fn new(limit: Limit) -> Self {
+        Self { gcra: Gcra::new(limit), cell: AtomicU64::new(0) }
+    }
+}
+
+impl Contender for FloorHot {
+    fn name(&self) -> &'static str {
+        "floor"
+    }
+
+    fn run(&self, arrivals: Arrivals<'_>) -> usize {
+        arrivals.admit(|key| {
+            let hash = std::hint::black_box(self.gcra.keys.hash_one(key.as_bytes()));
+            hash != 0 && self.gcra.admits(&self.cell, self.gcra.clock.raw())
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct Cell {
+    tag: AtomicU64,
+    tat: AtomicU64,
+}
+
+/// An array of 16-byte cells, at most half full, probed one after the other.
+#[derive(Debug)]
+pub struct FloorTable {
+    gcra: Gcra,
+    cells: Box<[Cell]>,
+}
+
+impl FloorTable {
+    /// Enforces `limit` on up to `keys` keys.
+    pub fn new(limit: Limit, keys: usize) -> Self {
+        let cells = (0..(keys * 2).next_power_of_two()).map(|_| Cell::default()).collect();
+        Self { gcra: Gcra::new(limit), cells }
+    }
+
+    #[inline]
+    fn place(&self, key: &str) -> (usize, u64) {
+        let hash = self.gcra.keys.hash_one(key.as_bytes()) | 1;
+        ((hash >> 20) as usize & (self.cells.len() - 1), hash)
+    }
+
+    #[inline]
+    fn cell(&self, (mut at, tag): (usize, u64)) -> &Cell {
+        loop {
+            let cell = &self.cells[at];
+            let found = cell.tag.load(Ordering::Relaxed);
+            if found == tag {
+                return cell;
+            }
+            let claimed = || cell.tag.compare_exchange(0, tag, Ordering::AcqRel, Ordering::Relaxed);
+            if found == 0 && claimed().is_ok_and(|_| true) {
+                return cell;
+            }
+            if cell.tag.load(Ordering::Relaxed) != tag {
+                at = (at + 1) & (self.cells.len() - 1);
+            }
+        }
+    }
+}
+
+impl Contender for FloorTable {
+    fn name(&self) -> &'static str {
+        "floor"
+    }
+
+    fn run(&self, arrivals: Arrivals<'_>) -> usize {
+        arrivals.admit(|key| {
+            let cell = self.cell(self.place(key));
+            self.gcra.admits(&cell.tat, self.gcra.clock.raw())
+        })
+    }
+}
+
+/// The same array, 64 at a time: all lines are asked for before the first is used, and the clock is read once.
+#[derive(Debug)]
+pub struct FloorBatch(pub FloorTable);
+
+impl Contender for FloorBatch {
+    fn name(&self) -> &'static str {
+        "floor, batch of 64"
+    }
+
+    fn run(&self, arrivals: Arrivals<'_>) -> usize {
+        let Self(FloorTable { gcra, cells }) = self;
+        arrivals.admit_batches(|keys: &[&String; BATCH]| {
+            let now = gcra.clock.raw();
+            let places = keys.map(|key| self.0.place(key));
+            // Loads that do not depend on each other overlap, which is all that a prefetch would do.
+            let touched = places.iter().fold(0, |sum: u64, place| {
+                sum.wrapping_add(cells[place.0].tag.load(Ordering::Relaxed))
+            });
+            std::hint::black_box(touched);
+            places.iter().filter(|&&place| gcra.admits(&self.0.cell(place).tat, now)).count()
+        })
+    }
+}

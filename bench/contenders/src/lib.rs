@@ -1,0 +1,26 @@
+//! Everybody who decides, behind one interface: the loop is inside, so a decision costs no dynamic call.
+
+mod floor;
+mod governor;
+mod limit;
+mod limitador;
+mod ours;
+mod throttlecrab;
+mod traffic;
+
+pub use floor::{FloorBatch, FloorHot, FloorTable};
+pub use governor::Governor;
+pub use limit::Limit;
+pub use limitador::Limitador;
+pub use ours::{Batch, Kind, Ours};
+pub use throttlecrab::Throttlecrab;
+pub use traffic::{Arrivals, Traffic, key};
+
+/// Who decides.
+pub trait Contender: Sync {
+    /// As the tables call it.
+    fn name(&self) -> &'static str;
+
+    /// Decides every arrival, clock and hash included, and answers how many were admitted.
+    fn run(&self, arrivals: Arrivals<'_>) -> usize;
+}
