@@ -30,8 +30,6 @@ pub struct Row<'g> {
     pub outcome: Outcome,
     /// The window to show beside the capacity.
     pub window_us: Option<u64>,
-    /// A hash of limit and key that stays the same from request to request.
-    pub bucket: u64,
     /// Where this row came from.
     pub source: Source,
 }

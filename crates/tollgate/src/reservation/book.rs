@@ -6,7 +6,8 @@ use std::{
     collections::{BinaryHeap, HashMap, hash_map},
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use tollgate_core::{Numbers, Outcome, Receipt};
+use tollgate_core::{Numbers, Receipt};
+use tollgate_store::Answer;
 
 /// More than this many at once are refused: a peer can open them, so there is a cap.
 const MOST: usize = 1 << 20;
@@ -40,7 +41,9 @@ pub(crate) struct Entry {
     pub(crate) numbers: Numbers,
     /// Units for a request of cost one.
     pub(crate) unit: u64,
-    /// Absent when a shadow limit would have refused and so took nothing.
+    /// Whether the limit admitted: a shadow limit that would have refused takes nothing.
+    pub(crate) taken: bool,
+    /// Absent when nothing was taken, a cost of zero included.
     pub(crate) receipt: Option<Receipt>,
 }
 
@@ -48,8 +51,8 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     pub(crate) index: usize,
-    pub(crate) outcome: Outcome,
-    pub(crate) blocked: bool,
+    pub(crate) numbers: Numbers,
+    pub(crate) answer: Answer,
 }
 
 impl Book {

@@ -1,6 +1,9 @@
 //! Reservations: what a request took and may still give back or add to.
 
 mod book;
+mod reserve;
+
+pub use reserve::{Settled, TTL_US_MAX};
 
 pub(crate) use book::{Book, Entry, Kept, Reservation};
 
