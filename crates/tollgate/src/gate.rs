@@ -1,11 +1,12 @@
 //! The engine: identify, select, decide, verdict.
 
-use crate::{Row, Source, Verdict, Work, reservation::Book};
+use crate::{Row, Verdict, Work, reservation::Book};
 use smallvec::SmallVec;
 use tollgate_core::{Algorithm, Intent, Numbers, Rate, algorithm::FixedWindow};
 use tollgate_policy::{
-    Facts, Policy, Selected,
-    limit::{self, Limit},
+    facts::Facts,
+    limit,
+    policy::{Policy, Selected},
 };
 use tollgate_store::{Answer, Charge, MemoryStore, Mode, Request, Store, Ticket};
 
@@ -17,6 +18,8 @@ pub struct Gate {
     pub(crate) book: Book,
     /// The store's short names for the policy's numbers, by [`Selected::numbers_index`].
     tickets: Box<[Ticket]>,
+    /// Whether rows name their bucket, which costs a hash for each.
+    buckets: bool,
     /// What a limit with `on_missing: refuse` is decided by when the attribute is missing.
     nothing: Numbers,
 }
@@ -24,9 +27,14 @@ pub struct Gate {
 impl Gate {
     /// Puts `policy` in force over `store`.
     pub fn new(policy: Policy, store: MemoryStore) -> Self {
-        let tickets = policy.numbers().map(|numbers| store.enroll(numbers)).collect();
+        let tickets = policy.numbers().iter().map(|(_, numbers)| store.enroll(numbers)).collect();
         let nothing = Numbers::FixedWindow(FixedWindow::new(Rate::NOTHING));
-        Self { policy, store, book: Book::default(), tickets, nothing }
+        Self { policy, store, book: Book::default(), tickets, buckets: false, nothing }
+    }
+
+    /// Has every row name its [`bucket`](Row::bucket), for the header profiles that show it.
+    pub fn with_buckets(self) -> Self {
+        Self { buckets: true, ..self }
     }
 
     /// The policy in force.
@@ -66,14 +74,13 @@ impl Gate {
     /// Has the store decide what was selected.
     fn decide<'g>(&'g self, now_us: u64, intent: Intent, work: &mut Work<'g>) -> Verdict<'g> {
         let Work { selection, answers, rows } = work;
+        let selected = self.policy.selected(selection);
         let charges: SmallVec<[Charge<'_>; 4]> =
-            selection.iter(&self.policy).map(|selected| self.charge(&selected)).collect();
+            selected.clone().map(|selected| self.charge(&selected)).collect();
         self.store.decide_now(now_us, &[Request { charges: &charges, intent }], answers);
         let (allowed, decided) = answers.get(0).unwrap_or((true, &[]));
         let mut rows = std::mem::take(rows);
-        rows.extend(
-            selection.iter(&self.policy).zip(decided).map(|(selected, answer)| row(&selected, answer)),
-        );
+        rows.extend(selected.zip(decided).map(|(selected, answer)| self.row(&selected, answer)));
         Verdict::new(allowed, rows)
     }
 
@@ -101,25 +108,25 @@ impl Gate {
     fn ticket(&self, numbers_index: usize) -> Ticket {
         self.tickets.get(numbers_index).copied().unwrap_or_default()
     }
+
+    pub(crate) fn row(&self, selected: &Selected<'_>, answer: &Answer) -> Row<'_> {
+        let limit = &self.policy.limits()[selected.index];
+        let bucket = match self.buckets {
+            true => stable_hash(limit.id, selected.key),
+            false => 0,
+        };
+        let mut row = Row::new(limit, selected.numbers, answer, bucket);
+        if selected.missing {
+            (row.outcome.limit, row.outcome.reset_after_us) = (selected.numbers.capacity(), 0);
+        }
+        row
+    }
 }
 
-pub(crate) fn row<'g>(selected: &Selected<'g>, answer: &Answer) -> Row<'g> {
-    let mut row = settled_row(selected.limit, selected.numbers, answer);
-    if selected.missing {
-        (row.outcome.limit, row.outcome.reset_after_us) = (selected.numbers.capacity(), 0);
-    }
-    row
-}
-
-pub(crate) fn settled_row<'g>(limit: &'g Limit, numbers: &Numbers, answer: &Answer) -> Row<'g> {
-    Row {
-        limit,
-        outcome: answer.outcome,
-        window_us: numbers.window_us(),
-        source: match (answer.blocked, limit.mode) {
-            (true, _) => Source::Blocked,
-            (false, limit::Mode::Shadow) if !answer.outcome.admitted => Source::Shadow,
-            (false, _) => Source::Memory,
-        },
-    }
+/// FNV-1a over limit and key: the same on every node and after every restart.
+fn stable_hash(limit: u64, key: &[u8]) -> u64 {
+    let bytes = limit.to_le_bytes().into_iter().chain(key.iter().copied());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

@@ -1,7 +1,7 @@
 //! Buffers that outlive a request, so that deciding the next one allocates nothing.
 
 use crate::{Row, Verdict};
-use tollgate_policy::Selection;
+use tollgate_policy::policy::Selection;
 use tollgate_store::Answers;
 
 /// One per thread, or per connection; made once, passed to every call.

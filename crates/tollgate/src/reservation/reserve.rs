@@ -1,10 +1,10 @@
 //! Reserve, settle, cancel: one primitive for late costs and for slots with an end.
 
 use super::{End, Entry, Kept, Reservation, ReservationError};
-use crate::{Gate, Row, Verdict, Work, gate};
+use crate::{Gate, Row, Verdict, Work};
 use smallvec::SmallVec;
 use tollgate_core::{Algorithm, Intent, Numbers};
-use tollgate_policy::{Facts, limit::Cost};
+use tollgate_policy::{facts::Facts, limit::Cost};
 use tollgate_store::{Adjustment, Change, Charge, Mode, Request, Ticket};
 
 const TTL_US_DEFAULT: u64 = 30_000_000;
@@ -39,10 +39,11 @@ impl Gate {
         let Work { selection, answers, rows } = work;
         // Selected for one unit, so that each entry knows what a settled unit is worth.
         self.policy.select(facts, 1, selection);
+        let selected = self.policy.selected(selection);
         let held: SmallVec<[Numbers; 4]> =
-            selection.iter(&self.policy).map(|selected| with_ttl(selected.numbers, ttl_us)).collect();
-        let charges: SmallVec<[Charge<'_>; 4]> = selection
-            .iter(&self.policy)
+            selected.clone().map(|selected| with_ttl(selected.numbers, ttl_us)).collect();
+        let charges: SmallVec<[Charge<'_>; 4]> = selected
+            .clone()
             .zip(&held)
             .map(|(selected, numbers)| {
                 let charge = self.charge(&selected);
@@ -57,13 +58,13 @@ impl Gate {
         self.store.decide_now(now_us, &[request], answers);
         let (allowed, decided) = answers.get(0).unwrap_or((true, &[]));
         let mut rows = std::mem::take(rows);
-        let answered = || selection.iter(&self.policy).zip(decided);
-        rows.extend(answered().map(|(selected, answer)| gate::row(&selected, answer)));
+        let answered = selected.zip(decided);
+        rows.extend(answered.clone().map(|(selected, answer)| self.row(&selected, answer)));
         if !allowed {
             return Ok((Verdict::new(false, rows), None));
         }
         let ttl_us = ttl_us.unwrap_or_else(|| default_ttl_us(&held));
-        let entries = answered().zip(&held).map(|((selected, answer), numbers)| Entry {
+        let entries = answered.zip(&held).map(|((selected, answer), numbers)| Entry {
             index: selected.index,
             limit: selected.limit.id,
             key: selected.key.into(),
@@ -89,7 +90,7 @@ impl Gate {
         let kept = self.book.end(now_us, id, end, |entries| self.settle(now_us, end, entries))?;
         let rows = kept.iter().filter_map(|kept| {
             let limit = self.policy.limits().get(kept.index)?;
-            Some(gate::settled_row(limit, &kept.numbers, &kept.answer))
+            Some(Row::new(limit, &kept.numbers, &kept.answer, 0))
         });
         Ok(Settled { charged: end.cost(), rows: rows.collect() })
     }
