@@ -30,6 +30,8 @@ pub struct Limit {
     pub consistency: Consistency,
     /// Hash of name, key attributes, algorithm and period: whose state it is.
     pub id: u64,
+    /// The same for each of `tiers`, in their order: it differs from `id` only where a tier's period does.
+    pub tier_ids: Box<[u64]>,
 }
 
 /// `on_missing`.
