@@ -1,7 +1,7 @@
 //! What a settlement, a cancellation or a refund asks of a store.
 
 use crate::Charge;
-use tollgate_core::Receipt;
+use tollgate_core::{Numbers, Receipt};
 
 /// A change to one (limit, key) that is not subject to admission.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,8 @@ pub enum Change {
         units: u64,
         /// What the charge left.
         receipt: Receipt,
+        /// The numbers it was charged under, which may not be those of now: a unit is worth what it cost then.
+        under: Numbers,
     },
     /// Takes units whether or not they fit; what does not fit is a debt.
     Owe {

@@ -22,7 +22,8 @@ pub async fn give_backs<S: Store>(store: &S) {
             };
             assert_eq!(receipt, expected, "{name}: the receipt is the algorithm's");
             desk.now_us += wait_us;
-            let rows = desk.adjust(&[(line, Change::GiveBack { units, receipt })]).await;
+            let rows =
+                desk.adjust(&[(line, Change::GiveBack { units, receipt, under: numbers })]).await;
             numbers.give_back(&mut state, desk.now_us, units, &receipt);
             let now = numbers.decide(&state, desk.now_us, 1, tollgate_core::Intent::Peek);
             assert_eq!(rows[0].outcome, now, "{name}: {units} of {cost} after {wait_us} us");
@@ -31,7 +32,8 @@ pub async fn give_backs<S: Store>(store: &S) {
         let nobody = Line::new(30, "nobody", numbers);
         let receipt =
             tollgate_core::Receipt { cost: 1, at_us: desk.now_us, mark_us: 0, mark_fraction: 0 };
-        let rows = desk.adjust(&[(nobody, Change::GiveBack { units: 1, receipt })]).await;
+        let rows =
+            desk.adjust(&[(nobody, Change::GiveBack { units: 1, receipt, under: numbers })]).await;
         assert_eq!(rows[0].outcome.remaining, 10, "{name}: an unknown key gains nothing");
     }
 }

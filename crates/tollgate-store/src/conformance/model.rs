@@ -39,8 +39,8 @@ impl Model {
         let receipt = match change {
             Change::Owe { units: 0 } => None,
             Change::Owe { units } => Some(line.numbers.charge(state, now_us, units)),
-            Change::GiveBack { units, receipt } => {
-                line.numbers.give_back(state, now_us, units, &receipt);
+            Change::GiveBack { units, receipt, under } => {
+                under.give_back(state, now_us, units, &receipt);
                 None
             }
         };
@@ -58,6 +58,7 @@ impl Model {
 
     fn alone(&mut self, now_us: u64, line: &Line<'_>, intent: Intent) -> Answer {
         let (state, penalties) = self.cell(line);
+        line.numbers.redate(state, now_us);
         let own = line.numbers.decide(state, now_us, line.cost, intent);
         let penalty = line.penalty.filter(|_| line.mode == Mode::Enforce);
         match penalty.and_then(|penalty| penalty.blocked_until_us(penalties, now_us)) {

@@ -39,7 +39,9 @@ pub async fn traces<S: Store>(store: &S, seed: u64, steps: usize) {
                 let (line, receipt) =
                     receipts.swap_remove(dice.below(receipts.len() as u64) as usize);
                 let units = dice.below(receipt.cost + 1);
-                let change = Change::GiveBack { units, receipt };
+                let change = Change::GiveBack { units, receipt, under: line.numbers };
+                // By now the limit may have other numbers, under which the row is to be.
+                let line = dice.retier(line);
                 let expected = model.adjust(desk.now_us, &line, change);
                 let rows = desk.adjust(&[(line, change)]).await;
                 assert_eq!(format!("{:?}", rows[0]), format!("{expected:?}"), "{says}: {change:?}");
@@ -95,6 +97,13 @@ impl Dice {
             2..8 => now_us,
             _ => now_us + self.below(400_000),
         }
+    }
+
+    /// The same line in any tier.
+    fn retier(&mut self, line: Line<'static>) -> Line<'static> {
+        let tier = [3, 7, 10][self.below(3) as usize];
+        let numbers = seven(tier).nth((line.limit - 100) as usize);
+        Line { numbers: numbers.unwrap_or(line.numbers), ..line }
     }
 
     /// One to four charges for distinct limits.

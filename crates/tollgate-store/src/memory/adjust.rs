@@ -49,14 +49,14 @@ fn apply(
         let tag = place.address.tag;
         let found = shard.find(charge.numbers, tag);
         let receipt = match change {
-            Change::GiveBack { units, receipt } => {
-                shard.give_back(shared, found, tag, charge, now_us, *units, receipt);
+            Change::GiveBack { units, receipt, under } => {
+                shard.give_back(shared, found, tag, charge, now_us, under, *units, receipt);
                 None
             }
             Change::Owe { units: 0 } => None,
             Change::Owe { units } => Some(shard.charge(shared, found, tag, charge, now_us, *units)),
         };
-        let found = shard.find(charge.numbers, tag);
+        let found = shard.find_dated(shared, tag, charge, now_us);
         let mut answer = shard.decide(shared, found, charge, now_us, Intent::Peek);
         answer.receipt = receipt;
         answers.push(answer);

@@ -152,7 +152,7 @@ fn decide_in(
     intent: Intent,
     force: bool,
 ) -> Result<Answer, Full> {
-    let found = shard.find(charge.numbers, tag);
+    let found = shard.find_dated(shared, tag, charge, now_us);
     let mut answer = shard.decide(shared, found, charge, now_us, intent);
     if intent == Intent::Peek {
         return Ok(answer);
@@ -184,8 +184,8 @@ fn decide_together(
 ) -> Result<bool, Full> {
     let mut admitted = true;
     for (place, charge) in places.iter().zip(charges) {
-        let Some(shard) = &guards[place.lock] else { continue };
-        let found = shard.find(charge.numbers, place.address.tag);
+        let Some(shard) = &mut guards[place.lock] else { continue };
+        let found = shard.find_dated(shared, place.address.tag, charge, now_us);
         let answer = shard.decide(shared, found, charge, now_us, intent);
         admitted &= answer.outcome.admitted || charge.mode == Mode::Shadow;
         answers.push(answer);
@@ -259,7 +259,7 @@ pub(super) fn make_room<'a>(
     };
     let mut full = false;
     for n in 0..places.len() {
-        let Some((charge, units)) = takes(n) else { continue };
+        let Some((charge, _)) = takes(n) else { continue };
         if !absent(guards, &places[n], charge) {
             continue;
         }
@@ -273,7 +273,6 @@ pub(super) fn make_room<'a>(
                 want.spilled += usize::from(Shard::spills(other, now_us, units));
             }
         }
-        let _ = units;
         let place = &mut places[n];
         if let Some(shard) = &mut guards[place.lock]
             && !shard.reserve(shared, charge.numbers, now_us, want, pinned, place.overflow)

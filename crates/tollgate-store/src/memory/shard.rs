@@ -87,6 +87,39 @@ impl Shard {
         if is_wide(numbers) { typed(&self.two, tag) } else { typed(&self.one, tag) }
     }
 
+    /// Looks the key of `tag` up, and brings back state that a leaping clock dated too far ahead of `now_us`.
+    #[inline]
+    pub(crate) fn find_dated(
+        &mut self,
+        shared: &Shared,
+        tag: u64,
+        charge: &Charge<'_>,
+        now_us: u64,
+    ) -> Found {
+        let numbers = charge.numbers;
+        let found = self.find(numbers, tag);
+        let redated = match found {
+            Found::Absent => false,
+            Found::Spilled(at) => {
+                let spilled = self.slab.get_mut(at);
+                spilled.is_some_and(|spilled| numbers.redate(&mut spilled.state, now_us))
+            }
+            Found::Inline(_) => by_algorithm!(
+                numbers,
+                algorithm => {
+                    let mut state = self.state_of(shared, algorithm, found, charge.ticket);
+                    let redated = algorithm.redate(&mut state, now_us);
+                    if redated {
+                        self.write(shared, algorithm, found, tag, charge, state);
+                    }
+                    redated
+                },
+                else false
+            ),
+        };
+        if redated { self.find(numbers, tag) } else { found }
+    }
+
     /// What the limit alone says. Changes nothing.
     #[inline]
     pub(crate) fn decide(
@@ -143,6 +176,10 @@ impl Shard {
     }
 
     /// Returns `units` of an earlier charge. What is not there needs nothing back.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a receipt belongs to a charge, a cell and an instant"
+    )]
     pub(crate) fn give_back(
         &mut self,
         shared: &Shared,
@@ -150,6 +187,7 @@ impl Shard {
         tag: u64,
         charge: &Charge<'_>,
         now_us: u64,
+        under: &Numbers,
         units: u64,
         receipt: &Receipt,
     ) {
@@ -158,7 +196,7 @@ impl Shard {
             Found::Absent => {}
             Found::Spilled(at) => {
                 if let Some(spilled) = self.slab.get_mut(at) {
-                    numbers.give_back(&mut spilled.state, now_us, units, receipt);
+                    under.give_back(&mut spilled.state, now_us, units, receipt);
                     spilled.numbers = *numbers;
                 }
             }
@@ -166,7 +204,9 @@ impl Shard {
                 numbers,
                 algorithm => {
                     let mut state = self.state_of(shared, algorithm, found, charge.ticket);
-                    algorithm.give_back(&mut state, now_us, units, receipt);
+                    if let Some(under) = same(algorithm, under) {
+                        under.give_back(&mut state, now_us, units, receipt);
+                    }
                     self.write(shared, algorithm, found, tag, charge, state);
                 },
                 else {}
@@ -362,4 +402,9 @@ pub(crate) fn show_block(answer: &mut Answer, left_us: u64) {
 
 fn widened<A: Inline<W>, const W: usize>(_: &A, state: A::State) -> State {
     A::widen(state)
+}
+
+/// `numbers`, if they are of the same algorithm.
+fn same<'a, A: Inline<W>, const W: usize>(_: &A, numbers: &'a Numbers) -> Option<&'a A> {
+    A::of(numbers)
 }
