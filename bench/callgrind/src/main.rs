@@ -1,1 +1,135 @@
-fn main() {}
+//! Instructions a decision, counted by callgrind: `cargo run --release -p callgrind [-- functions]`.
+//!
+//! Every contender runs twice under valgrind, once with more decisions than the other time. The difference of the counts is what the
+//! decisions cost; start, filling and end cancel out. With `functions` the costliest functions of ours follow.
+
+use contenders::{
+    Arrivals, Batch, Contender, FloorHot, FloorTable, Governor, Kind, Limit, Limitador, Ours,
+    Throttlecrab, Traffic, Whole,
+};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::{env, fs};
+
+/// Small enough for valgrind, which runs fifty times slower, and larger than a table's first few sizes.
+const KEYS: usize = 10_000;
+const FEW: usize = 64 * 1_000;
+const MANY: usize = 64 * 3_000;
+const NAMES: [&str; 14] = [
+    "hot ours",
+    "hot ours-three-limits",
+    "hot ours-sliding-window",
+    "hot ours-whole-gate",
+    "hot floor",
+    "hot governor",
+    "hot throttlecrab",
+    "hot limitador",
+    "refused ours",
+    "refused governor",
+    "keys ours",
+    "keys ours-batch",
+    "keys floor",
+    "keys governor",
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match &arguments[..] {
+        [command, name, count] if command == "decide" => decide(name, count),
+        [] => report(false),
+        [command] if command == "functions" => report(true),
+        _ => {
+            eprintln!("usage: callgrind [functions]");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn report(functions: bool) -> ExitCode {
+    println!("| | instructions a decision |\n|---|---|");
+    for name in NAMES {
+        let Some((few, many)) = count(name, FEW).zip(count(name, MANY)) else {
+            eprintln!("{name}: valgrind failed; is it installed?");
+            return ExitCode::FAILURE;
+        };
+        println!("| {name} | {:.1} |", (many - few) / (MANY - FEW) as f64);
+    }
+    for name in NAMES.iter().filter(|name| functions && name.contains(" ours")) {
+        println!("\n{name}, by function, for {MANY} decisions and the start:\n");
+        let lines = annotate(name);
+        print!("```text\n{}```\n", lines.unwrap_or_else(|| "callgrind_annotate failed\n".into()));
+    }
+    ExitCode::SUCCESS
+}
+
+fn profile(name: &str) -> PathBuf {
+    env::temp_dir().join(format!("tollgate-callgrind-{}.out", name.replace(' ', "-")))
+}
+
+/// All instructions of a process that decides `count` times.
+fn count(name: &str, count: usize) -> Option<f64> {
+    let out = profile(name);
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--quiet"]);
+    command.arg(format!("--callgrind-out-file={}", out.display()));
+    command.arg(env::current_exe().ok()?).args(["decide", name, &count.to_string()]);
+    let status = command.stdout(Stdio::null()).status().ok()?;
+    status.success().then(|| total(&out)).flatten()
+}
+
+fn total(profile: &Path) -> Option<f64> {
+    let text = fs::read_to_string(profile).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("totals:"))?.trim().parse().ok()
+}
+
+/// The costliest functions of the last run of `name`, without the line numbers.
+fn annotate(name: &str) -> Option<String> {
+    let mut command = Command::new("callgrind_annotate");
+    let output = command.args(["--auto=no", "--threshold=95"]).arg(profile(name)).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let functions = text.lines().skip_while(|line| !line.contains("file:function")).skip(2);
+    let short = |line: &str| {
+        let (cost, place) = line.split_once(')')?;
+        let function = place.rsplit_once('/').map_or(place, |(_, file)| file);
+        Some(format!("{cost}) {}\n", function.split(" [").next()?.trim()))
+    };
+    Some(functions.take(24).filter_map(short).collect())
+}
+
+fn decide(name: &str, count: &str) -> ExitCode {
+    let Some((traffic, contender)) = contender(name) else { return ExitCode::from(2) };
+    let Ok(count) = count.parse() else { return ExitCode::from(2) };
+    let keys = traffic.keys();
+    for count in [keys.len().max(64), count] {
+        std::hint::black_box(contender.run(Arrivals {
+            keys: &keys,
+            from: 0,
+            count,
+            shared: false,
+        }));
+    }
+    ExitCode::SUCCESS
+}
+
+fn contender(name: &str) -> Option<(Traffic, Box<dyn Contender>)> {
+    let (traffic, name) = name.split_once(' ')?;
+    let (traffic, limit, keys) = match traffic {
+        "hot" => (Traffic::Hot, Limit::OPEN, 1),
+        "refused" => (Traffic::Hot, Limit::SHUT, 1),
+        _ => (Traffic::Uniform(KEYS), Limit::OPEN, KEYS),
+    };
+    let contender: Box<dyn Contender> = match name {
+        "ours" => Box::new(Ours::<1>::new("ours", limit, Kind::Gcra)),
+        "ours-batch" => Box::new(Batch(Ours::new("ours", limit, Kind::Gcra))),
+        "ours-three-limits" => Box::new(Ours::<3>::new("ours", limit, Kind::Gcra)),
+        "ours-sliding-window" => Box::new(Ours::<1>::new("ours", limit, Kind::SlidingWindow)),
+        "ours-whole-gate" => Box::new(Whole::new("ours", limit, 10)),
+        "floor" if keys == 1 => Box::new(FloorHot::new(limit)),
+        "floor" => Box::new(FloorTable::new(limit, keys)),
+        "governor" => Box::new(Governor::new(limit)),
+        "throttlecrab" => Box::new(Throttlecrab::new(limit)),
+        "limitador" => Box::new(Limitador::new(limit, keys)),
+        _ => return None,
+    };
+    Some((traffic, contender))
+}

@@ -1,6 +1,7 @@
 //! Everybody who decides, behind one interface: the loop is inside, so a decision costs no dynamic call.
 
 mod floor;
+mod gate;
 mod governor;
 mod limit;
 mod limitador;
@@ -9,6 +10,7 @@ mod throttlecrab;
 mod traffic;
 
 pub use floor::{FloorBatch, FloorHot, FloorTable};
+pub use gate::Whole;
 pub use governor::Governor;
 pub use limit::Limit;
 pub use limitador::Limitador;

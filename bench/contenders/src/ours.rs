@@ -53,9 +53,10 @@ impl<const LIMITS: usize> Ours<LIMITS> {
     }
 }
 
-fn numbers(limit: Limit, kind: Kind, more: u32) -> Numbers {
+pub(crate) fn numbers(limit: Limit, kind: Kind, more: u32) -> Numbers {
     let rate = |count| Rate::try_new(count, u64::from(limit.period_s) * 1_000_000);
-    let paced = || rate(u64::from(limit.count << more)).map(|rate| (rate, Some(limit.burst.into())));
+    let paced =
+        || rate(u64::from(limit.count << more)).map(|rate| (rate, Some(limit.burst.into())));
     // A window has no burst, so it admits as many in a period as the others do at once.
     let window = || rate(u64::from(limit.burst + more));
     let numbers = match kind {
@@ -98,10 +99,8 @@ impl Contender for Batch {
         let mut answers = Answers::default();
         arrivals.admit_batches(|keys: &[&String; BATCH]| {
             let charges: [[Charge<'_>; 1]; BATCH] = keys.map(|key| self.0.charges(key));
-            let requests: [Request<'_>; BATCH] = std::array::from_fn(|n| Request {
-                charges: &charges[n],
-                intent: Intent::Take,
-            });
+            let requests: [Request<'_>; BATCH] =
+                std::array::from_fn(|n| Request { charges: &charges[n], intent: Intent::Take });
             self.0.store.decide_now(ProcessClock.now_us(), &requests, &mut answers);
             (0..BATCH).filter(|&n| answers.get(n).is_some_and(|(admitted, _)| admitted)).count()
         })

@@ -1,0 +1,76 @@
+//! Tollgate from facts to verdict: which limits apply, and what they say.
+
+use crate::{Arrivals, Contender, Limit, ours};
+use tollgate::{Gate, Work, limit};
+use tollgate_policy::facts::FactsBuffer;
+use tollgate_policy::match_spec::{Condition, MatchSpec};
+use tollgate_policy::policy::{Policy, PolicyOptions, Selection};
+use tollgate_store::memory::Options;
+use tollgate_store::{MemoryStore, ProcessClock};
+
+/// So many limits, each on a path of its own, of which one applies to a request.
+#[derive(Debug)]
+pub struct Whole {
+    name: &'static str,
+    gate: Gate,
+    paths: Vec<String>,
+    /// Whether only the selection is measured, and no store asked.
+    select_only: bool,
+}
+
+impl Whole {
+    /// The whole engine with `limits` limits.
+    pub fn new(name: &'static str, limit: Limit, limits: usize) -> Self {
+        let numbers = ours::numbers(limit, ours::Kind::Gcra, 0);
+        let specs = (0..limits).map(|n| {
+            let attribute = "path".to_owned();
+            let patterns = vec![format!("/service-{n:04}/**")];
+            let conditions = vec![Condition { attribute, patterns }];
+            let limit = limit::Limit::new(&format!("limit-{n}"), &["user"], Some(numbers));
+            (limit, MatchSpec { conditions, not: vec![] })
+        });
+        let policy = Policy::new(specs.collect(), PolicyOptions::default());
+        let policy = policy.expect("the patterns are valid");
+        let store = MemoryStore::new(Options::default().max_bytes(4 << 30));
+        // A stride that is prime to every number of limits here, so that the order of the paths is not that of the limits.
+        let paths = (0..limits).map(|n| format!("/service-{:04}/items/42", n * 7 % limits));
+        Self { name, gate: Gate::new(policy, store), paths: paths.collect(), select_only: false }
+    }
+
+    /// The same without a store: facts in, charges out.
+    pub fn select_only(self) -> Self {
+        Self { select_only: true, ..self }
+    }
+}
+
+impl Contender for Whole {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn run(&self, arrivals: Arrivals<'_>) -> usize {
+        let (mut buffer, mut work) = (FactsBuffer::default(), Work::default());
+        let mut selection = Selection::default();
+        let mut paths = self.paths.iter().cycle();
+        let policy = self.gate.policy();
+        let ids = policy.attribute("user").zip(policy.attribute("path"));
+        let (user, path) = ids.expect("every limit uses both");
+        arrivals.admit(|key| {
+            let mut facts = policy.facts(std::mem::take(&mut buffer));
+            let set = facts
+                .set_id(user, key)
+                .and_then(|()| paths.next().map_or(Ok(()), |next| facts.set_id(path, next)));
+            let admitted = if self.select_only {
+                policy.select(&facts, 1, &mut selection);
+                policy.selected(&selection).next().is_some()
+            } else {
+                let verdict = self.gate.check(ProcessClock.now_us(), &facts, 1, &mut work);
+                let allowed = verdict.allowed;
+                work.recycle(verdict);
+                allowed
+            };
+            buffer = facts.into_buffer();
+            set.is_ok() && admitted
+        })
+    }
+}

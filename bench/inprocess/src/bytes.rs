@@ -1,0 +1,85 @@
+//! Resident memory a key. Each contender fills itself in a process of its own, so that nobody inherits freed pages.
+
+use contenders::{Arrivals, Contender, Governor, Kind, Limit, Limitador, Ours, Throttlecrab, key};
+use std::fs;
+use std::process::{Command, ExitCode, Stdio};
+
+const TARGET: f64 = 24.0;
+/// Who, and with how many keys. limitador would need more than ten gigabytes for ten million.
+const ROWS: [(&str, usize); 5] = [
+    ("ours", 10_000_000),
+    ("ours, sliding-window", 10_000_000),
+    ("governor", 10_000_000),
+    ("throttlecrab", 10_000_000),
+    ("limitador", 1_000_000),
+];
+
+/// Starts a process for each contender and prints the table.
+pub(crate) fn report() -> ExitCode {
+    println!("\n### Resident bytes a key\n");
+    println!("| | keys | bytes a key | target | |\n|---|---|---|---|---|");
+    for (name, keys) in ROWS {
+        let Some(bytes) = ask(name, keys) else {
+            eprintln!("{name}: the process that was to be measured failed");
+            return ExitCode::FAILURE;
+        };
+        let each = bytes / keys as f64;
+        let (target, met) = match name {
+            "ours" if each <= TARGET => ("<= 24", "met"),
+            "ours" => ("<= 24", "missed"),
+            _ => ("", ""),
+        };
+        println!("| {name} | {keys} | {each:.1} | {target} | {met} |");
+    }
+    ExitCode::SUCCESS
+}
+
+fn ask(name: &str, keys: usize) -> Option<f64> {
+    let program = std::env::current_exe().ok()?;
+    let mut command = Command::new(program);
+    command.args(["fill", name, &keys.to_string()]).stderr(Stdio::inherit());
+    String::from_utf8(command.output().ok()?.stdout).ok()?.trim().parse().ok()
+}
+
+/// Fills the contender called `name` with `keys` keys and prints by how many bytes this process grew.
+pub(crate) fn fill(name: &str, keys: &str) -> ExitCode {
+    let Some((keys, contender)) = keys.parse().ok().and_then(|n| Some((n, contender(name, n)?)))
+    else {
+        eprintln!("usage: inprocess fill CONTENDER KEYS");
+        return ExitCode::from(2);
+    };
+    let mut one = [String::with_capacity(32)];
+    let before = resident_bytes();
+    let mut admitted = 0;
+    for n in 0..keys {
+        one[0] = key(n);
+        admitted += contender.run(Arrivals { keys: &one, from: 0, count: 1, shared: false });
+    }
+    let after = resident_bytes();
+    if admitted != keys {
+        eprintln!("{name}: {admitted} of {keys} admitted");
+        return ExitCode::FAILURE;
+    }
+    println!("{}", after - before);
+    ExitCode::SUCCESS
+}
+
+fn contender(name: &str, keys: usize) -> Option<Box<dyn Contender>> {
+    Some(match name {
+        "ours" => Box::new(Ours::<1>::new("ours", Limit::OPEN, Kind::Gcra)),
+        "ours, sliding-window" => {
+            Box::new(Ours::<1>::new("ours", Limit::OPEN, Kind::SlidingWindow))
+        }
+        "governor" => Box::new(Governor::new(Limit::OPEN)),
+        "throttlecrab" => Box::new(Throttlecrab::new(Limit::OPEN)),
+        "limitador" => Box::new(Limitador::new(Limit::OPEN, keys)),
+        _ => return None,
+    })
+}
+
+fn resident_bytes() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse().unwrap_or(0.0);
+    kib * 1024.0
+}

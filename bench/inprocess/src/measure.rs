@@ -1,0 +1,96 @@
+//! Rounds in which every contender has a turn, so that whatever the machine does meanwhile happens to all of them.
+
+use contenders::{Arrivals, Contender};
+use std::fs;
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// Turns for each contender; an odd number has a median that was measured.
+    pub(crate) rounds: usize,
+    /// What one turn takes.
+    pub(crate) millis: u64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { rounds: 9, millis: 300 }
+    }
+}
+
+/// Decides once for every key, so that none is new when it is measured.
+pub(crate) fn fill(contender: &dyn Contender, keys: &[String]) {
+    contender.run(Arrivals { keys, from: 0, count: keys.len(), shared: false });
+}
+
+/// Nanoseconds a decision: for each contender, for each round.
+pub(crate) fn interleave(
+    contenders: &[Box<dyn Contender>],
+    keys: &[String],
+    threads: usize,
+    effort: Effort,
+) -> Vec<Vec<f64>> {
+    let wanted_ns = effort.millis as f64 * 1e6;
+    let counts: Vec<usize> = contenders
+        .iter()
+        .map(|contender| {
+            // The first turn is a guess that also warms up; the second is long enough to be believed.
+            let guess = (0..2).fold(20_000, |count, _| {
+                let ns = turn(&**contender, keys, 0, count, threads);
+                ((wanted_ns / 4.0 / ns) as usize).max(1_000)
+            });
+            guess * 4
+        })
+        .collect();
+    let mut rounds = vec![Vec::with_capacity(effort.rounds); contenders.len()];
+    for round in 0..effort.rounds {
+        for place in 0..contenders.len() {
+            // Each round starts with another contender, so that none always runs behind the same one.
+            let n = (round + place) % contenders.len();
+            rounds[n].push(turn(&*contenders[n], keys, round, counts[n], threads));
+        }
+    }
+    rounds
+}
+
+/// Nanoseconds a decision when `count` of them are shared out among `threads` pinned threads.
+fn turn(
+    contender: &dyn Contender,
+    keys: &[String],
+    round: usize,
+    count: usize,
+    threads: usize,
+) -> f64 {
+    let cores = core_affinity::get_core_ids().unwrap_or_default();
+    let barrier = Barrier::new(threads);
+    let each = count / threads;
+    let slowest = thread::scope(|scope| {
+        let turns: Vec<_> = (0..threads)
+            .map(|n| {
+                let (barrier, core) = (&barrier, cores.get(n).copied());
+                scope.spawn(move || {
+                    core.map(core_affinity::set_for_current);
+                    let from = (round * 7_919 + n * keys.len() / threads) % keys.len();
+                    let arrivals = Arrivals { keys, from, count: each, shared: threads > 1 };
+                    barrier.wait();
+                    let (start, waited) = (Instant::now(), waited());
+                    black_box(contender.run(arrivals));
+                    start.elapsed().saturating_sub(self::waited().saturating_sub(waited))
+                })
+            })
+            .collect();
+        turns.into_iter().filter_map(|turn| turn.join().ok()).max().unwrap_or_default()
+    });
+    slowest.as_nanos() as f64 / (each * threads) as f64
+}
+
+/// How long this thread was ready to run while the processor ran something else. That time is no contender's.
+fn waited() -> Duration {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let waited_ns = text.split(' ').nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0);
+    Duration::from_nanos(waited_ns)
+}
