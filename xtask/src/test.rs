@@ -89,7 +89,10 @@ fn loom() -> Result<Counts, Failure> {
         // Another set of flags in the same folder would rebuild everything twice a run.
         .arg("--target-dir")
         .arg(Path::new(&process::target_dir()).join("loom"))
-        .env("RUSTFLAGS", format!("{flags} --cfg loom").trim());
+        .env("RUSTFLAGS", format!("{flags} --cfg loom").trim())
+        // Linking as for a release takes longer than the models do.
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     counted(&mut command, Counts::of_libtest)
 }
 

@@ -81,7 +81,8 @@ pub(crate) fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back();
         let after = line[at + word.len()..].chars().next();
-        !before.is_some_and(of_name) && !(word.ends_with(of_name) && after.is_some_and(of_name))
+        let goes_on = word.ends_with(of_name) && after.is_some_and(of_name);
+        !goes_on && !before.is_some_and(of_name)
     })
 }
 
