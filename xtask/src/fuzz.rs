@@ -3,6 +3,7 @@
 use crate::process::{self, Echo};
 use crate::{Failure, Verb};
 use std::fs;
+use std::process::Command;
 
 pub(crate) const VERB: Verb = Verb {
     name: "fuzz",
@@ -33,11 +34,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     }
     let mut broken = Vec::new();
     for target in targets {
-        // `cargo` itself, not the one that runs this: only the rustup proxy understands `+nightly`.
-        let mut command = std::process::Command::new("cargo");
-        command.current_dir(process::root()).args(["+nightly", "fuzz", "run", &target, "--"]);
-        command.arg(format!("-max_total_time={}", options.seconds));
-        if !process::run(&mut command, Echo::On)?.status.success() {
+        if !process::run(&mut command(&target, options.seconds), Echo::On)?.status.success() {
             broken.push(target);
         }
     }
@@ -45,6 +42,20 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::Failed(format!("found a failure in {}", broken.join(", ")))),
     }
+}
+
+/// Starts from the committed seeds where a target has some; what it finds goes to the corpus beside them.
+fn command(target: &str, seconds: u64) -> Command {
+    let root = process::root();
+    // `cargo` itself, not the one that runs this: only the rustup proxy understands `+nightly`.
+    let mut command = Command::new("cargo");
+    command.current_dir(&root).args(["+nightly", "fuzz", "run", target]);
+    let seeds = format!("fuzz/seeds/{target}");
+    if root.join(&seeds).is_dir() {
+        command.args([format!("fuzz/corpus/{target}"), seeds]);
+    }
+    command.args(["--", &format!("-max_total_time={seconds}")]);
+    command
 }
 
 fn targets(only: Option<&str>) -> Result<Vec<String>, Failure> {

@@ -1,7 +1,7 @@
 //! The mutants as files: a small part of TOML, `key = "value"` with plain, literal and multi-line literal strings.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// One way to break one property.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,20 +28,22 @@ impl Mutant {
     }
 }
 
-/// Every mutant of a folder, by file name; the file is named as the mutant is.
+/// Every mutant of a folder, by property and then by name; the file is named as the mutant is.
 pub(super) fn load(folder: &Path) -> Result<Vec<Mutant>, String> {
     let entries = fs::read_dir(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    paths.sort();
-    paths
-        .iter()
-        .map(|path| {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            let text = fs::read_to_string(path).map_err(|why| format!("{name}: {why}"))?;
-            parse(&name, &text)
-        })
-        .collect()
+    let read = |path: &PathBuf| {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let text = fs::read_to_string(path).map_err(|why| format!("{name}: {why}"))?;
+        parse(&name, &text)
+    };
+    let mut mutants = paths.iter().map(read).collect::<Result<Vec<Mutant>, String>>()?;
+    mutants.sort_by_cached_key(|mutant| {
+        let number: u32 = mutant.property.parse().unwrap_or(u32::MAX);
+        (number, mutant.property.clone(), mutant.name.clone())
+    });
+    Ok(mutants)
 }
 
 pub(super) fn parse(name: &str, text: &str) -> Result<Mutant, String> {

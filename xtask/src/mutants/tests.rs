@@ -69,6 +69,7 @@ fn every_mutant_applies_and_is_in_the_table() {
         let row = format!("| `{}` | {} | {} |", mutant.name, mutant.property, mutant.breaks);
         assert!(table.contains(&row), "run `cargo xtask mutants`: the table lacks {row}");
     }
+    assert!(!table.contains("SURVIVED") && !table.contains("INVALID"), "a mutant is alive");
     let rows = table.lines().filter(|line| line.starts_with("| `")).count();
     assert_eq!(rows, mutants.len(), "run `cargo xtask mutants`: the table has other rows");
 }
