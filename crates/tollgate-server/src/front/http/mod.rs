@@ -1,0 +1,3 @@
+//! The check API: JSON in, JSON and header fields out.
+
+pub mod encode;
