@@ -25,6 +25,8 @@ enum Failure {
     Usage(String),
     /// The chore ran and what it checks does not hold, or it could not run: exit code 1.
     Failed(String),
+    /// The same, after the chore has said all there is to say.
+    Shown,
 }
 
 const VERBS: &[Verb] = &[test::VERB, tidy::VERB, mutants::VERB, fuzz::VERB];
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match dispatch(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Shown) => ExitCode::FAILURE,
         Err(Failure::Failed(why)) => {
             eprintln!("error: {why}");
             ExitCode::FAILURE

@@ -46,7 +46,7 @@ pub(crate) fn install() -> Result<Counts, Failure> {
             match process::run(&mut command, Echo::On) {
                 Ok(finished) if finished.status.success() => {}
                 Ok(finished) => eprintln!("that failed: {}", finished.status),
-                Err(Failure::Failed(why) | Failure::Usage(why)) => eprintln!("that failed: {why}"),
+                Err(why) => eprintln!("that failed: {why:?}"),
             }
         }
     }
