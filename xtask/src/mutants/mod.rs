@@ -112,6 +112,8 @@ fn run_tests(scratch: &Scratch, test: &str) -> Result<Fate, Failure> {
     command.current_dir(&scratch.tree).env("CARGO_TARGET_DIR", &scratch.target);
     // A failing case must not be remembered in the copy, or the next mutant would be judged by it.
     command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
+    // That it fails is enough; the smallest case that does is of no interest here.
+    command.env("PROPTEST_MAX_SHRINK_ITERS", "0");
     let finished = process::run(&mut command, Echo::Off)?;
     Ok(judge(finished.status.code(), &finished.lines))
 }
