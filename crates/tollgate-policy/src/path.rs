@@ -7,7 +7,8 @@
 //!
 //! An escape that is not one (`%zz`, `%4`) is kept as it is, and so is a good escape right behind it: decoding
 //! that one could complete the broken one, and a second pass would then read another path than the first.
-//! A path without a leading slash keeps that shape; one of which nothing is left is `/`.
+//! A path without a leading slash keeps that shape; one of which nothing is left is `/`. No path at all
+//! stays none.
 
 use std::borrow::Cow;
 
