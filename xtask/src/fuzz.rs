@@ -34,6 +34,9 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     }
     let mut broken = Vec::new();
     for target in targets {
+        let corpus = process::root().join("fuzz/corpus").join(&target);
+        fs::create_dir_all(&corpus)
+            .map_err(|why| Failure::Failed(format!("{}: {why}", corpus.display())))?;
         if !process::run(&mut command(&target, options.seconds), Echo::On)?.status.success() {
             broken.push(target);
         }

@@ -59,8 +59,10 @@ fn complaints(folder: &str, manifest: &File) -> Vec<String> {
     }
     let known = |name: &str| LAYOUT.iter().any(|known| known.0 == name);
     for dependency in dependencies(&manifest.text) {
-        if known(&dependency.name) && !below.contains(&dependency.name.as_str()) {
-            found.push(format!("{name} depends on {}, which is not below it", dependency.name));
+        let lower = dependency.name.as_str();
+        // A crate may ask for itself in its tests, to turn a feature on.
+        if known(lower) && lower != name && !below.contains(&lower) {
+            found.push(format!("{name} depends on {lower}, which is not below it"));
         }
     }
     found
@@ -81,6 +83,7 @@ fn an_upward_dependency_is_found() {
         complaints(folder, &File::new(&format!("{folder}/Cargo.toml"), &text)).len()
     };
     assert_eq!(found("crates/tollgate-store", "tollgate-core"), 0);
+    assert_eq!(found("crates/tollgate-store", "tollgate-store"), 0);
     assert_eq!(found("crates/tollgate-core", "tollgate-store"), 1);
     assert_eq!(found("crates/tollgate-store", "tollgate-policy"), 1, "beside is not below");
     assert_eq!(found("crates/tollgate-client", "tollgate"), 1);

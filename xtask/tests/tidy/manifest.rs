@@ -75,8 +75,9 @@ fn complaints(manifest: &File) -> Vec<String> {
         if let Some((_, why)) = BANNED.iter().find(|banned| banned.0 == name) {
             found.push(format!("{}: no {name}: {why}", manifest.path));
         }
-        let inherited = line.replace(' ', "").contains("workspace=true") || line.starts_with('[');
-        if !inherited {
+        let line = line.replace(' ', "");
+        let itself = line.contains("path=\".\"");
+        if !line.contains("workspace=true") && !line.starts_with('[') && !itself {
             found.push(format!("{}: {name}: versions are in the root manifest", manifest.path));
         }
     }
@@ -113,6 +114,7 @@ fn a_manifest_of_its_own_mind_is_found() {
         [lints]\nworkspace = true\n[dependencies]\nserde.workspace = true\n";
     let found = |text: &str| complaints(&File::new("crates/x/Cargo.toml", text)).join("\n");
     assert_eq!(found(good), "");
+    assert_eq!(found(&format!("{good}x = {{ path = \".\", features = [\"y\"] }}\n")), "");
     assert!(found(&format!("{good}regex = \"1\"\n")).contains("versions are in the root"));
     assert!(found(&format!("{good}serde_yaml.workspace = true\n")).contains("no serde_yaml"));
     assert!(found(&good.replace("[lints]\n", "")).contains("lints"));

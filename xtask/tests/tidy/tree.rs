@@ -29,10 +29,10 @@ impl File {
         self.is_rust() && (self.path.starts_with("crates/") || self.path.starts_with("xtask/"))
     }
 
+    /// A test, or an example, which nobody links either.
     pub(crate) fn is_test(&self) -> bool {
-        self.path.contains("/tests/")
-            || self.path.ends_with("/tests.rs")
-            || self.path.contains("/benches/")
+        let folders = ["/tests/", "/benches/", "/examples/"];
+        self.path.ends_with("/tests.rs") || folders.iter().any(|f| self.path.contains(f))
     }
 
     /// Rust of a crate that users get: neither a test nor a chore.
