@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use tollgate_core::{Algorithm, Intent, Outcome};
 
 proptest! {
-    #![proptest_config(generate::cases(400))]
+    #![proptest_config(generate::cases(150))]
 
     #[test]
     fn every_answer_is_the_oracles(trace in generate::trace(EVERYTHING)) {

@@ -10,7 +10,7 @@ use tollgate_core::Intent;
 const STEADY: Mix = Mix { tiers: false, ..EVERYTHING };
 
 proptest! {
-    #![proptest_config(generate::cases(1_500))]
+    #![proptest_config(generate::cases(400))]
 
     #[test]
     fn any_two_admissions_keep_the_bound(trace in generate::trace(STEADY)) {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tollgate_core::{Algorithm, Intent, MAX_US};
 
 proptest! {
-    #![proptest_config(generate::cases(1_500))]
+    #![proptest_config(generate::cases(400))]
 
     #[test]
     fn refused_until_then_and_admitted_then(trace in generate::trace(EVERYTHING)) {

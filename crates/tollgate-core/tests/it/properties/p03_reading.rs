@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tollgate_core::Intent;
 
 proptest! {
-    #![proptest_config(generate::cases(1_000))]
+    #![proptest_config(generate::cases(300))]
 
     #[test]
     fn what_is_not_taken_leaves_no_mark(trace in generate::trace(EVERYTHING)) {

@@ -9,7 +9,7 @@ use tollgate_core::{Algorithm, Intent};
 const ONE_BY_ONE: u64 = 64;
 
 proptest! {
-    #![proptest_config(generate::cases(1_500))]
+    #![proptest_config(generate::cases(400))]
 
     #[test]
     fn exactly_that_many_units_pass(trace in generate::trace(EVERYTHING)) {

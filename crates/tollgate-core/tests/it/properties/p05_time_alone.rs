@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tollgate_core::{Algorithm, Intent, MAX_US};
 
 proptest! {
-    #![proptest_config(generate::cases(1_000))]
+    #![proptest_config(generate::cases(300))]
 
     #[test]
     fn waiting_only_helps(

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tollgate_core::{Algorithm, Intent, MAX_US, State};
 
 proptest! {
-    #![proptest_config(generate::cases(1_000))]
+    #![proptest_config(generate::cases(300))]
 
     #[test]
     fn idle_state_is_as_good_as_none(

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tollgate_core::{Algorithm, Intent};
 
 proptest! {
-    #![proptest_config(generate::cases(1_500))]
+    #![proptest_config(generate::cases(400))]
 
     #[test]
     fn one_cost_is_as_good_as_its_parts(

@@ -11,7 +11,7 @@ const FORTH: Mix = Mix { back: false, leaps_back: false, ..EVERYTHING };
 const NO_LEAPS: Mix = Mix { leaps_back: false, give_backs: false, debts: false, ..EVERYTHING };
 
 proptest! {
-    #![proptest_config(generate::cases(1_000))]
+    #![proptest_config(generate::cases(300))]
 
     #[test]
     fn an_earlier_instant_admits_no_more(

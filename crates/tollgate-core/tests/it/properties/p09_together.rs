@@ -8,7 +8,7 @@ use tollgate_core::{Algorithm, Intent};
 const CHECKS: Mix = Mix { tiers: false, give_backs: false, debts: false, ..EVERYTHING };
 
 proptest! {
-    #![proptest_config(generate::cases(500))]
+    #![proptest_config(generate::cases(150))]
 
     #[test]
     fn all_are_charged_or_none(

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tollgate_core::{Algorithm, Intent};
 
 proptest! {
-    #![proptest_config(generate::cases(500))]
+    #![proptest_config(generate::cases(150))]
 
     #[test]
     fn deciding_and_charging_depend_on_their_arguments_only(

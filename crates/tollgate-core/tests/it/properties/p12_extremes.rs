@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tollgate_core::{Algorithm, Intent, MAX_US, State};
 
 proptest! {
-    #![proptest_config(generate::cases(1_500))]
+    #![proptest_config(generate::cases(400))]
 
     #[test]
     fn nothing_wraps_at_the_ends(trace in generate::kind().prop_flat_map(generate::extreme)) {
