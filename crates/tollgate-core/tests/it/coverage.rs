@@ -52,7 +52,7 @@ impl Coverage {
         let mut world = World::new(trace);
         let setup = *world.setup();
         self.traces += 1;
-        let uneven = setup.count > 0 && setup.period_us % setup.count != 0;
+        let uneven = setup.count > 0 && !setup.period_us.is_multiple_of(setup.count);
         self.uneven_rates += u64::from(uneven);
         *self.kinds.entry(world.numbers.algorithm()).or_default() += 1;
         let mut named: Option<(u64, Outcome)> = None;

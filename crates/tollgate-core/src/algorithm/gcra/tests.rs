@@ -119,6 +119,24 @@ fn another_count_keeps_the_time_owed_rounded_up() {
 }
 
 #[test]
+fn a_give_back_of_nothing_rounds_nothing() {
+    let (seven, three) = (limit(7, SECOND_US, 7), limit(3, SECOND_US, 3));
+    let mut state = Tat::default();
+    let receipt = three.charge(&mut state, 0, 1);
+    seven.charge(&mut state, SECOND_US, 1);
+    let before = state;
+    three.give_back(&mut state, SECOND_US, 1, &receipt);
+    assert_eq!(state, before, "time had returned it, so nobody else's fraction is touched");
+}
+
+#[test]
+fn a_charge_of_nothing_leaves_no_mark() {
+    let (limit, mut state) = (limit(1, SECOND_US, 2), Tat::default());
+    limit.charge(&mut state, 10 * SECOND_US, 0);
+    assert_eq!(state, Tat::default(), "else a clock that stepped back would owe for nothing");
+}
+
+#[test]
 fn a_clock_that_steps_back_owes_the_more() {
     let (limit, mut state) = (limit(1, SECOND_US, 2), Tat::default());
     limit.charge(&mut state, 10 * SECOND_US, 1);
