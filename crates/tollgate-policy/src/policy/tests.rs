@@ -34,7 +34,8 @@ fn rows(policy: &Policy, facts: &Facts<'_>, cost: u64) -> Vec<Row> {
     let rows: Vec<Row> = policy
         .selected(&selection)
         .map(|s| {
-            assert_eq!(policy.numbers()[s.numbers_index], (s.index, *s.numbers));
+            let variant = policy.numbers()[s.numbers_index];
+            assert_eq!((variant.limit, variant.numbers, variant.id), (s.index, *s.numbers, s.id));
             assert_eq!(s.limit.name, policy.limits()[s.index].name);
             (s.index, s.numbers.capacity(), s.cost, s.key.to_vec(), s.missing)
         })
