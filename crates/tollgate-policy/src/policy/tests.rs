@@ -94,9 +94,11 @@ fn tiered() -> Policy {
     ]);
     let mut other = Limit::new("other", &[], per_minute(7));
     other.tiers = Box::new([("gold".into(), per_minute(77))]);
-    let mut options = PolicyOptions::default();
-    options.tier_attribute = Some("header.x-plan".into());
-    options.default_tier = Some("free".into());
+    let options = PolicyOptions {
+        tier_attribute: Some("header.x-plan".into()),
+        default_tier: Some("free".into()),
+        ..PolicyOptions::default()
+    };
     policy(vec![limit, other], options)
 }
 
@@ -138,8 +140,7 @@ fn an_explicit_tier_wins_over_the_attribute() {
 fn without_a_default_an_unknown_tier_has_the_rate() {
     let mut limit = Limit::new("l", &[], per_minute(100));
     limit.tiers = Box::new([("pro".into(), per_minute(1_000))]);
-    let mut options = PolicyOptions::default();
-    options.tier_attribute = Some("ip".into());
+    let options = PolicyOptions { tier_attribute: Some("ip".into()), ..PolicyOptions::default() };
     let policy = policy(vec![limit], options);
     assert_eq!(only_row(&policy, &[]).1, 100);
     assert_eq!(only_row(&policy, &[("ip", "192.0.2.1")]).1, 100);
@@ -149,8 +150,7 @@ fn without_a_default_an_unknown_tier_has_the_rate() {
 fn a_tier_may_come_from_any_attribute_even_the_address() {
     let mut limit = Limit::new("l", &[], per_minute(100));
     limit.tiers = Box::new([("192.0.2.1".into(), per_minute(1_000))]);
-    let mut options = PolicyOptions::default();
-    options.tier_attribute = Some("ip".into());
+    let options = PolicyOptions { tier_attribute: Some("ip".into()), ..PolicyOptions::default() };
     let policy = policy(vec![limit], options);
     assert_eq!(only_row(&policy, &[("ip", "::ffff:192.0.2.1")]).1, 1_000);
 }
