@@ -31,6 +31,8 @@ pub struct Limit {
     pub consistency: Consistency,
     /// Hash of name, key attributes, algorithm and period: whose state it is.
     pub id: u64,
+    /// The same for each of `tiers`, in their order: it differs from `id` only where a tier's period does.
+    pub tier_ids: Box<[u64]>,
 }
 
 /// `on_missing`.
@@ -131,6 +133,7 @@ impl Limit {
             on_missing: OnMissing::default(),
             numbers,
             tiers: Box::default(),
+            tier_ids: Box::default(),
             cost: Cost::Fixed(1),
             mode: Mode::default(),
             on_store_failure: OnStoreFailure::default(),
