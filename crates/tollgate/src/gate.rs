@@ -100,7 +100,12 @@ impl Gate {
         };
         match selected.missing {
             // A window of nothing refuses without keeping any state, and a penalty would have no key to fall on.
-            true => Charge { numbers: &self.nothing, ticket: Ticket::default(), penalty: None, ..charge },
+            true => Charge {
+                numbers: &self.nothing,
+                ticket: Ticket::default(),
+                penalty: None,
+                ..charge
+            },
             false => charge,
         }
     }

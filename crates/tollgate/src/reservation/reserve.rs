@@ -135,7 +135,9 @@ impl Entry {
             // A shadow limit that would have refused took nothing and owes nothing.
             (false, _) => Change::GiveBack { units: 0, receipt },
             (true, Some(units @ 1..)) => Change::Owe { units },
-            (true, _) => Change::GiveBack { units: receipt.cost - target.min(receipt.cost), receipt },
+            (true, _) => {
+                Change::GiveBack { units: receipt.cost - target.min(receipt.cost), receipt }
+            }
         }
     }
 }
