@@ -5,7 +5,7 @@ use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Algorithm, Rate};
 
 use super::*;
-use crate::limit::{OnMissing, ResponseCost, identity};
+use crate::limit::{OnMissing, ResponseCost};
 use crate::match_spec::Condition;
 
 fn per_minute(count: u64) -> Option<Numbers> {
@@ -274,19 +274,13 @@ fn attributes_are_those_that_something_mentions() {
 }
 
 #[test]
-fn identity_is_name_key_algorithm_and_period() {
-    let id = identity("l", &["a", "b"], per_minute(1).as_ref());
-    assert_eq!(id, identity("l", &["a", "b"], per_minute(9).as_ref()), "N is no part of it");
-    let per_second = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000_000).unwrap()));
-    for other in [
-        identity("m", &["a", "b"], per_minute(1).as_ref()),
-        identity("l", &["ab"], per_minute(1).as_ref()),
-        identity("l", &["b", "a"], per_minute(1).as_ref()),
-        identity("l", &["a", "b"], Some(&per_second)),
-        identity("l", &["a", "b"], None),
-    ] {
-        assert_ne!(id, other);
-    }
+fn a_limit_made_by_hand_has_the_identity_of_one_from_the_file() {
+    let id = Limit::new("l", &["a", "b"], per_minute(1)).id;
+    assert_eq!(id, Limit::new("l", &["a", "b"], per_minute(9)).id, "N is no part of it");
+    let yaml = b"limits: [{name: l, key: [a, b], rate: 1/min, algorithm: fixed-window}]";
+    assert_eq!(id, crate::compile(yaml).unwrap().limits[0].0.id);
+    assert_ne!(id, Limit::new("l", &["ab"], per_minute(1)).id);
+    assert_ne!(id, Limit::new("l", &["a", "b"], None).id);
 }
 
 proptest! {
