@@ -3,7 +3,7 @@
 use super::{End, Entry, Kept, Reservation, ReservationError};
 use crate::{Gate, Row, Verdict, Work};
 use smallvec::SmallVec;
-use tollgate_core::{Algorithm, Intent, Numbers};
+use tollgate_core::{Intent, Numbers};
 use tollgate_policy::{facts::Facts, limit::Cost};
 use tollgate_store::{Adjustment, Change, Charge, Mode, Request, Ticket};
 
@@ -106,7 +106,7 @@ impl Gate {
                     ticket: Ticket::default(),
                     cost: entry.unit,
                     mode: Mode::Enforce,
-                    penalty: None,
+                    penalty: self.policy.limits()[entry.index].penalty.as_ref(),
                 },
                 change: entry.change(end),
             })
@@ -126,17 +126,18 @@ impl Gate {
 impl Entry {
     /// What `end` changes for this limit.
     fn change(&self, end: End) -> Change {
-        let receipt = self.receipt.unwrap_or_default();
+        let (receipt, under) = (self.receipt.unwrap_or_default(), self.numbers);
         let target = match self.numbers {
             Numbers::Concurrency(_) => 0,
             _ => self.unit.saturating_mul(end.cost()),
         };
         match (self.taken, target.checked_sub(receipt.cost)) {
             // A shadow limit that would have refused took nothing and owes nothing.
-            (false, _) => Change::GiveBack { units: 0, receipt },
+            (false, _) => Change::GiveBack { units: 0, receipt, under },
             (true, Some(units @ 1..)) => Change::Owe { units },
             (true, _) => {
-                Change::GiveBack { units: receipt.cost - target.min(receipt.cost), receipt }
+                let units = receipt.cost - target.min(receipt.cost);
+                Change::GiveBack { units, receipt, under }
             }
         }
     }
