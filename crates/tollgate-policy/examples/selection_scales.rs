@@ -52,6 +52,7 @@ fn each_ns(
 ) -> Result<u128, Box<dyn std::error::Error>> {
     let mut buffer = FactsBuffer::default();
     let mut selection = Selection::default();
+    #[expect(clippy::disallowed_methods, reason = "this program measures")]
     let start = Instant::now();
     for round in 0..rounds {
         let mut facts = policy.facts(buffer);
