@@ -17,12 +17,14 @@ struct Arguments {
 enum Command {
     Check(command::check::Check),
     Schema(command::schema::Schema),
+    Simulate(command::simulate::Simulate),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Some(Command::Check(check)) => check.run(),
         Some(Command::Schema(schema)) => schema.run(),
+        Some(Command::Simulate(simulate)) => simulate.run(),
         None => {
             eprintln!("tollgate: serving is not part of this version yet");
             eprintln!("help: try `tollgate check FILE` or `tollgate simulate --help`");

@@ -8,11 +8,17 @@
 //! assert_eq!(errors[0].message, "unknown field `algoritm`, did you mean `algorithm`?");
 //! ```
 
+pub mod address;
 mod compile;
 pub mod diagnostic;
+pub mod facts;
+mod glob;
 mod grammar;
 pub mod limit;
 pub mod match_spec;
+mod matcher;
+pub mod path;
+pub mod policy;
 pub mod raw;
 mod schema;
 pub mod settings;

@@ -1,19 +1,19 @@
-//! What a valid `match` says, before it is compiled into something fast.
+//! What `match` says, as plain data: the file layer writes it, the matcher compiles it.
 
-/// Which requests a limit applies to. The default applies to all.
+/// The conditions under which a limit applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatchSpec {
-    /// All of them hold.
+    /// All of them must hold.
     pub conditions: Vec<Condition>,
-    /// A request to which every condition of one of these applies is left out.
+    /// The limit does not apply when all conditions of one of these hold.
     pub not: Vec<Vec<Condition>>,
 }
 
-/// The attribute is present, and at least one pattern matches it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One attribute and the patterns of which one must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// The attribute; the name of a header field is in lower case.
+    /// The attribute's name, such as `path` or `header.x-plan`.
     pub attribute: String,
-    /// Valid and at least one: networks for `ip`, globs otherwise.
+    /// The patterns, as written.
     pub patterns: Vec<String>,
 }

@@ -5,6 +5,7 @@ use ipnet::IpNet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
+use tollgate_core::header::Profile;
 
 /// Everything but the limits.
 #[derive(Clone, Debug)]
@@ -22,8 +23,8 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpNet>,
     /// How a client's address is found.
     pub client_address: ClientAddress,
-    /// The header profiles, as the file spells them; no two write one field.
-    pub headers: Vec<&'static str>,
+    /// The header profiles; no two write one field.
+    pub headers: Vec<Profile>,
     /// Where attributes come from on HTTP.
     pub identity: Vec<(Box<str>, Source)>,
     /// How tokens are verified; present whenever an attribute comes from one.

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod schema;
+pub(crate) mod simulate;
 
 use std::io;
 use std::process::ExitCode;

@@ -58,7 +58,7 @@ pub(super) fn jwt(file: &File, report: &mut Report) -> Option<Jwt> {
     let algorithms = match &field.algorithms {
         Some(list) => {
             some_items(&list.0, "algorithms", list.at, report);
-            each(&list.0, report, |text| algorithm(text))
+            each(&list.0, report, algorithm)
         }
         None => vec![JwtAlgorithm::Rs256, JwtAlgorithm::Es256, JwtAlgorithm::EdDsa],
     };

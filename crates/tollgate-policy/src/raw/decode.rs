@@ -194,7 +194,7 @@ macro_rules! either {
         #[schemars(untagged)]
         pub enum $name {
             $(#[$a])* $short($short_type),
-            $(#[$b])* $long($long_type),
+            $(#[$b])* $long(Box<$long_type>),
         }
 
         impl $crate::raw::Decode for $name {
@@ -204,7 +204,7 @@ macro_rules! either {
             ) -> Option<Self> {
                 match node.value {
                     $crate::yaml::Value::Map(_) => {
-                        <$long_type>::decode(node, report).map(Self::$long)
+                        <$long_type>::decode(node, report).map(|long| Self::$long(Box::new(long)))
                     }
                     _ => <$short_type>::decode(node, report).map(Self::$short),
                 }

@@ -1,5 +1,6 @@
 //! One binary for all integration tests of the crate.
 
+mod allocations;
 mod bad;
 mod good;
 mod reference;
