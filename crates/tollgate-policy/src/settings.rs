@@ -5,7 +5,6 @@ use ipnet::IpNet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tollgate_core::header::Profile;
 
 /// Everything but the limits.
 #[derive(Clone, Debug)]
@@ -23,8 +22,10 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpNet>,
     /// How a client's address is found.
     pub client_address: ClientAddress,
-    /// The header profiles; no two write one field.
-    pub headers: Vec<Profile>,
+    /// The names of the header profiles, each of which [`Profile::parse`] knows; no two write one field.
+    ///
+    /// [`Profile::parse`]: tollgate_core::header::Profile::parse
+    pub headers: Vec<&'static str>,
     /// Where attributes come from on HTTP.
     pub identity: Vec<(Box<str>, Source)>,
     /// How tokens are verified; present whenever an attribute comes from one.

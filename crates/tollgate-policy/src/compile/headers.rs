@@ -6,9 +6,9 @@ use crate::raw::File;
 use crate::suggest::{listed, nearest, quoted};
 use tollgate_core::header::Profile;
 
-pub(super) fn headers(file: &File, report: &mut Report) -> Vec<Profile> {
+pub(super) fn headers(file: &File, report: &mut Report) -> Vec<&'static str> {
     let Some(field) = &file.headers else {
-        return vec![Profile::Draft11, Profile::XRateLimitEpoch];
+        return vec![Profile::Draft11.name(), Profile::XRateLimitEpoch.name()];
     };
     some_items(&field.0, "headers", field.at, report);
     let mut chosen: Vec<Profile> = Vec::new();
@@ -39,5 +39,5 @@ pub(super) fn headers(file: &File, report: &mut Report) -> Vec<Profile> {
         let message = "`none` is named together with other profiles";
         report.error(codes::PROFILES_COLLIDE, field.at, message, "keep `none`, or the others");
     }
-    chosen
+    chosen.into_iter().map(Profile::name).collect()
 }

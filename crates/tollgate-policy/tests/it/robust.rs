@@ -4,6 +4,7 @@ use super::fixtures;
 use proptest::prelude::*;
 use std::sync::LazyLock;
 use tollgate_policy::compile;
+use tollgate_policy::policy::{Policy, PolicyOptions};
 
 static GOOD: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let seeds = fixtures("good").into_iter().chain(fixtures("bad"));
@@ -58,7 +59,14 @@ const FRAGMENTS: &[&str] = &[
 ];
 
 fn holds(bytes: &[u8]) {
-    let Err(errors) = compile(bytes) else { return };
+    let errors = match compile(bytes) {
+        Ok(compiled) => {
+            // What passes here must also make a policy: nobody else could say where in the file it is wrong.
+            Policy::new(compiled.limits, PolicyOptions::default()).unwrap();
+            return;
+        }
+        Err(errors) => errors,
+    };
     assert!(!errors.is_empty());
     let lines = String::from_utf8_lossy(bytes)
         .split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
@@ -116,6 +124,11 @@ fn mutated(mut bytes: Vec<u8>, mutations: &[Mutation]) -> Vec<u8> {
         }
     }
     bytes
+}
+
+#[test]
+fn the_fixtures_themselves() {
+    GOOD.iter().for_each(|seed| holds(seed));
 }
 
 proptest! {

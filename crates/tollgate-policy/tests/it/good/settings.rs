@@ -2,7 +2,6 @@
 
 use super::good;
 use std::time::Duration;
-use tollgate_core::header::Profile;
 use tollgate_policy::limit::OnStoreFailure;
 use tollgate_policy::settings::{
     AddressSource, Front, JwtAlgorithm, Redis, RedisServer, SecretSource, Settings, Source, Store,
@@ -38,7 +37,7 @@ fn everything_has_a_default() {
         assert!(settings.trusted_proxies.is_empty() && settings.upstream.is_empty());
         assert_eq!(settings.client_address.source, AddressSource::Header("x-forwarded-for".into()));
         assert_eq!(settings.client_address.ipv6_prefix, 64);
-        assert_eq!(settings.headers, [Profile::Draft11, Profile::XRateLimitEpoch]);
+        assert_eq!(settings.headers, ["draft-11", "x-ratelimit-epoch"]);
         assert_eq!(settings.drain, Duration::from_secs(10));
         assert!(settings.jwt.is_none() && settings.envoy.is_none());
         assert!(settings.admin_token.is_none() && settings.lint_allow.is_empty());
@@ -81,7 +80,7 @@ fn front_ends() {
     assert_eq!(proxies, ["127.0.0.0/8", "10.1.2.3/32", "192.168.0.0/16"]);
     assert_eq!(settings.client_address.source, AddressSource::Hops(2));
     assert_eq!(settings.client_address.ipv6_prefix, 56);
-    assert_eq!(settings.headers, [Profile::Draft7, Profile::GitHub]);
+    assert_eq!(settings.headers, ["draft-7", "github"]);
     let token = settings.admin_token.unwrap();
     assert!(matches!(token.expose(), SecretSource::Env(name) if &**name == "TOLLGATE_ADMIN_TOKEN"));
     assert_eq!(settings.lint_allow, ["TG101".into(), "TG110".into()]);
@@ -109,7 +108,7 @@ fn identity_and_tokens() {
         ("jwks.json", Some("i"), Some("a"))
     );
     assert_eq!(settings.tiers.source, Some(TierSource::File { path: "tiers.yaml".into() }));
-    assert_eq!(settings.headers, [Profile::None]);
+    assert_eq!(settings.headers, ["none"]);
 }
 
 #[test]
