@@ -26,6 +26,7 @@ extern crate std;
 
 pub mod algorithm;
 mod invalid;
+pub mod lua;
 mod numbers;
 mod outcome;
 pub mod penalty;

@@ -1,0 +1,169 @@
+-- The mirror of ledger.rs: units that each end at an instant of their own.
+--
+-- An end lies up to 732 days after the last instant, beyond 2^53, so a ledger dates everything from its own epoch,
+-- 10^14 microseconds (1,157 days) after Unix's: every difference and comparison is the same, and every end is exact.
+-- A receipt's `mark_us` is such a date too; its `at_us` is an ordinary instant.
+--
+-- Value: records of 14 bytes, an instant and a number of units, 7 bytes each, big-endian. The first holds the latest
+-- instant counted and the total; the entries follow in order of their ends. They stay packed while in use, so a
+-- decision reads only those it needs, however many there are.
+
+local LEDGER_EPOCH_US = 100000000000000
+local RECORD, RECORD_BYTES = '>i7I7', 14
+
+local function ledger_decode(value)
+  local latest, total = -LEDGER_EPOCH_US, 0
+  if value then
+    latest, total = struct.unpack(RECORD, value)
+  end
+  return { latest = latest, total = total, entries = string.sub(value or '', RECORD_BYTES + 1) }
+end
+
+local function ledger_encode(state)
+  return struct.pack(RECORD, state.latest, state.total) .. state.entries
+end
+
+local function ledger_len(state)
+  return #state.entries / RECORD_BYTES
+end
+
+-- The end and the units of entry i, counting from one.
+local function ledger_entry(state, i)
+  local ends, units = struct.unpack(RECORD, state.entries, (i - 1) * RECORD_BYTES + 1)
+  return ends, units
+end
+
+-- Puts entry (ends, units) where entries first to last were: nothing when there are no units, and an insertion
+-- before `first` when last is first - 1.
+local function ledger_splice(state, first, last, ends, units)
+  local entry = units > 0 and struct.pack(RECORD, ends, units) or ''
+  state.entries = string.sub(state.entries, 1, (first - 1) * RECORD_BYTES)
+    .. entry
+    .. string.sub(state.entries, last * RECORD_BYTES + 1)
+end
+
+-- The first entry that ends at `ends` or later.
+local function ledger_position(state, ends)
+  local low, high = 1, ledger_len(state) + 1
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if ledger_entry(state, middle) < ends then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  return low
+end
+
+-- Units live at `counted`, and the first entry that is.
+local function ledger_live(state, counted)
+  local live, first = state.total, 1
+  for i = 1, ledger_len(state) do
+    local ends, units = ledger_entry(state, i)
+    if ends > counted then
+      break
+    end
+    live, first = live - units, i + 1
+  end
+  return live, first
+end
+
+-- The end of the entry, from `first` on, with which at least `wanted` units have ended; else `new_end`.
+local function ledger_ended_after(state, first, wanted, new_end)
+  for i = first, ledger_len(state) do
+    local ends, units = ledger_entry(state, i)
+    wanted = wanted - units
+    if wanted <= 0 then
+      return ends
+    end
+  end
+  return new_end
+end
+
+-- Answers for `cost` units that would end at `new_end`. `at` has the caller's instant `now`, the one that counts,
+-- `counted`, and `last_end`, after which no entry ends. Differences come before sums, which could leave 2^53.
+local function ledger_decide(state, limit, at, cost, take, new_end)
+  local live, first = ledger_live(state, at.counted)
+  local admitted = cost == 0 or live + cost <= limit
+  local taken = admitted and take and cost or 0
+  local after = live + taken
+  local remaining = max(0, limit - after)
+  local function until_us(ends)
+    return min(max(0, min(ends, at.last_end) - at.now), MAX_US)
+  end
+  local retry, more, reset = nil, nil, 0
+  if admitted then
+    retry = 0
+  elseif cost <= limit then
+    retry = until_us(ledger_ended_after(state, first, live - (limit - cost), new_end))
+  end
+  if remaining < limit then
+    more = until_us(ledger_ended_after(state, first, after - (limit - remaining - 1), new_end))
+  end
+  if after > 0 then
+    local newest = live > 0 and ledger_entry(state, ledger_len(state)) or new_end
+    reset = until_us(taken > 0 and max(newest, new_end) or newest)
+  end
+  return {
+    admitted = admitted,
+    limit = limit,
+    remaining = remaining,
+    retry_after_us = retry,
+    reset_after_us = reset,
+    delay_us = 0,
+    more_after_us = more,
+  }
+end
+
+-- Forgets what ended by `counted`, then adds `units` that end at `ends`.
+local function ledger_add(state, counted, ends, units)
+  state.latest = max(state.latest, counted)
+  local live, first = ledger_live(state, counted)
+  ledger_splice(state, 1, first - 1, 0, 0)
+  units = min(units, MAX_US - live)
+  state.total = live + units
+  if units == 0 then
+    return
+  end
+  local at = ledger_position(state, ends)
+  if at <= ledger_len(state) then
+    local same, counted_units = ledger_entry(state, at)
+    if same == ends then
+      return ledger_splice(state, at, at, ends, counted_units + units)
+    end
+  end
+  ledger_splice(state, at, at - 1, ends, units)
+end
+
+-- Takes `units` from the entry that ends at `ends`; if it has ended there is nothing to take.
+local function ledger_remove(state, ends, units)
+  local at = ledger_position(state, ends)
+  if at > ledger_len(state) then
+    return
+  end
+  local same, held = ledger_entry(state, at)
+  if same == ends then
+    units = min(units, held)
+    state.total = state.total - units
+    ledger_splice(state, at, at, ends, held - units)
+  end
+end
+
+-- Brings what lies after `latest` and `last_end` back to them, counts kept.
+local function ledger_redate(state, latest, last_end)
+  local first = ledger_position(state, last_end)
+  local units = 0
+  for i = first, ledger_len(state) do
+    local _, held = ledger_entry(state, i)
+    units = units + held
+  end
+  ledger_splice(state, first, ledger_len(state), last_end, units)
+  state.latest = min(state.latest, latest)
+end
+
+local function ledger_idle_at_us(state)
+  local last = ledger_len(state)
+  local newest = last > 0 and ledger_entry(state, last) or -LEDGER_EPOCH_US
+  return add(max(newest, state.latest), LEDGER_EPOCH_US)
+end
