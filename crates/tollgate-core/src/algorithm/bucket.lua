@@ -6,7 +6,7 @@
 
 local function gcd(a, b)
   while b ~= 0 do
-    a, b = b, fmod(a, b)
+    a, b = b, a % b
   end
   return a
 end

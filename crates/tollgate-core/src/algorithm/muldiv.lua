@@ -1,11 +1,14 @@
 -- Exact whole numbers in a language whose numbers are doubles: the mirror of muldiv.rs.
 --
 -- A double holds every whole number below 2^53. Rounding is monotone, so a sum or product that comes out below
--- 2^53 is exact, and one that does not was at least 2^53: one comparison tells the two apart. `%` is
--- `a - floor(a / b) * b` and loses digits; `math.fmod` does not.
+-- 2^53 is exact, and one that does not was at least 2^53: one comparison tells the two apart.
+--
+-- `a % b` is `a - floor(a / b) * b`, exact here too. The quotient could only be rounded up to the next whole number
+-- v from a distance of at least 1 / b, but the distance it can cross is less than v * 2^-53, and b * v <= a + b. At
+-- the distance 1 / b, b * v is a + 1 <= 2^53, too little; further below v it falls short by more.
 
 local MAX_US = 9007199254740991 -- 2^53 - 1: the last instant, and where counters and durations saturate.
-local floor, fmod, min, max = math.floor, math.fmod, math.min, math.max
+local floor, min, max = math.floor, math.min, math.max
 
 -- A whole number as text with all its digits, which `tostring` would cut to fourteen.
 local function digits(n)
@@ -19,7 +22,7 @@ end
 
 -- floor(a / b) and the rest.
 local function div_rem(a, b)
-  local rest = fmod(a, b)
+  local rest = a % b
   return (a - rest) / b, rest
 end
 

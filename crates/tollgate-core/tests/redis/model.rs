@@ -160,12 +160,19 @@ impl<'a> Model<'a> {
             195..=209 => capacity,
             210..=219 => capacity.saturating_sub(1),
             220..=229 => capacity + 1,
-            230..=247 => 1 + raw % 12,
+            230..=246 => 1 + raw % 12,
+            247 => self.units_in(MAX_US + raw % MAX_US),
             248..=250 => raw >> (raw % 64),
             251 => MAX_US - raw % 3,
             252 => MAX_US + raw % 3,
             253..=255 => u64::MAX,
         }
+    }
+
+    /// How many units a rate yields in a time beyond 2^53.
+    fn units_in(&self, span_us: u64) -> u64 {
+        let units = u128::from(span_us) * u128::from(self.sizes.count);
+        (units / u128::from(self.sizes.period_us)) as u64
     }
 
     /// Changes N, burst and queue, or slots and ttl; the period of a rate stays, since state belongs to it.

@@ -40,7 +40,7 @@ const VECTORS: [(u64, u64); 8] = [
 ];
 
 pub(crate) fn plan() -> impl Strategy<Value = Plan> {
-    (start(), rate(), any::<u8>(), vec(step(), 1..60)).prop_map(
+    (start(), rate(), any::<u8>(), steps()).prop_map(
         |(start_us, (count, period_us), size, steps)| Plan {
             start_us,
             count,
@@ -49,6 +49,18 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
             steps,
         },
     )
+}
+
+/// Mostly anything; now and then a debt of centuries first, given back after as long.
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let far = any::<(u64, u64)>().prop_map(|(charged, given)| {
+        let charge = Step { op: 30, hop: 252, cost: 247, raw: charged };
+        vec![charge, Step { op: 50, hop: 253, cost: 255, raw: given }]
+    });
+    prop_oneof![
+        11 => vec(step(), 1..60),
+        1 => (far, vec(step(), 1..20)).prop_map(|(far, steps)| [far, steps].concat()),
+    ]
 }
 
 fn step() -> impl Strategy<Value = Step> {
