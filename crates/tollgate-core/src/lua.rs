@@ -12,12 +12,11 @@
 //! | `idle_at_us(params, state)` | from when on the key may be dropped |
 //! | `encode(state)` | the value to keep |
 //!
-//! Lua's numbers are doubles, exact up to [`MAX_US`]. Whoever passes a cost or a number of units
+//! Lua's numbers are doubles, exact up to [`MAX_US`](crate::MAX_US). Whoever passes a cost or a number of units
 //! clamps it to that first, which changes no decision; durations and instants answered saturate there. Bursts and
-//! queues come with their defaults filled in. Nothing here reads a clock, a key or an argument of the script.
+//! queues come with their defaults filled in. Nothing here reads a clock, a key or an argument of the script. A value that no
+//! mirror wrote is an error of the script, not a key never seen: state that vanished would admit.
 
-#[cfg(doc)]
-use crate::MAX_US;
 use alloc::string::String;
 
 /// Exact products and quotients, which every other part needs.

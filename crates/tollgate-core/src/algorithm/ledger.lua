@@ -4,9 +4,11 @@
 -- 10^14 microseconds (1,157 days) after Unix's: every difference and comparison is the same, and every end is exact.
 -- A receipt's `mark_us` is such a date too; its `at_us` is an ordinary instant.
 --
--- Value: records of 14 bytes, an instant and a number of units, 7 bytes each, big-endian. The first holds the latest
--- instant counted and the total; the entries follow in order of their ends. They stay packed while in use, so a
--- decision reads only those it needs, however many there are.
+-- Value: records of 14 bytes, an instant and a number of units, 7 bytes each, big-endian. Record 0 holds the latest
+-- instant counted and the total; the entries follow from record 1 on, in order of their ends. They stay packed while
+-- in use, so a decision reads only those it needs. Redis hashes every byte of every string that a script makes, about
+-- a nanosecond each, so the state keeps the value as it was read, the number of the first entry still wanted, and
+-- makes a new string only where an entry changes.
 
 local LEDGER_EPOCH_US = 100000000000000
 local RECORD, RECORD_BYTES = '>i7I7', 14
@@ -16,35 +18,42 @@ local function ledger_decode(value)
   if value then
     latest, total = struct.unpack(RECORD, value)
   end
-  return { latest = latest, total = total, entries = string.sub(value or '', RECORD_BYTES + 1) }
+  local records = value or struct.pack(RECORD, latest, total)
+  return { latest = latest, total = total, records = records, first = 1 }
 end
 
 local function ledger_encode(state)
-  return struct.pack(RECORD, state.latest, state.total) .. state.entries
+  local entries = string.sub(state.records, state.first * RECORD_BYTES + 1)
+  return struct.pack(RECORD, state.latest, state.total) .. entries
 end
 
-local function ledger_len(state)
-  return #state.entries / RECORD_BYTES
+-- The number of the last entry; one less than the first when there is none.
+local function ledger_last(state)
+  return #state.records / RECORD_BYTES - 1
 end
 
--- The end and the units of entry i, counting from one.
+-- The end and the units of an entry.
 local function ledger_entry(state, i)
-  local ends, units = struct.unpack(RECORD, state.entries, (i - 1) * RECORD_BYTES + 1)
+  local ends, units = struct.unpack(RECORD, state.records, i * RECORD_BYTES + 1)
   return ends, units
 end
 
--- Puts entry (ends, units) where entries first to last were: nothing when there are no units, and an insertion
--- before `first` when last is first - 1.
-local function ledger_splice(state, first, last, ends, units)
+-- Puts entry (ends, units) where entries `from` to `to` were: nothing when there are no units, and an insertion
+-- before `from` when `to` is one less.
+local function ledger_splice(state, from, to, ends, units)
   local entry = units > 0 and struct.pack(RECORD, ends, units) or ''
-  state.entries = string.sub(state.entries, 1, (first - 1) * RECORD_BYTES)
+  if from > ledger_last(state) then
+    state.records = state.records .. entry
+    return
+  end
+  state.records = string.sub(state.records, 1, from * RECORD_BYTES)
     .. entry
-    .. string.sub(state.entries, last * RECORD_BYTES + 1)
+    .. string.sub(state.records, (to + 1) * RECORD_BYTES + 1)
 end
 
 -- The first entry that ends at `ends` or later.
 local function ledger_position(state, ends)
-  local low, high = 1, ledger_len(state) + 1
+  local low, high = state.first, ledger_last(state) + 1
   while low < high do
     local middle = floor((low + high) / 2)
     if ledger_entry(state, middle) < ends then
@@ -58,8 +67,8 @@ end
 
 -- Units live at `counted`, and the first entry that is.
 local function ledger_live(state, counted)
-  local live, first = state.total, 1
-  for i = 1, ledger_len(state) do
+  local live, first = state.total, state.first
+  for i = first, ledger_last(state) do
     local ends, units = ledger_entry(state, i)
     if ends > counted then
       break
@@ -71,7 +80,7 @@ end
 
 -- The end of the entry, from `first` on, with which at least `wanted` units have ended; else `new_end`.
 local function ledger_ended_after(state, first, wanted, new_end)
-  for i = first, ledger_len(state) do
+  for i = first, ledger_last(state) do
     local ends, units = ledger_entry(state, i)
     wanted = wanted - units
     if wanted <= 0 then
@@ -102,7 +111,7 @@ local function ledger_decide(state, limit, at, cost, take, new_end)
     more = until_us(ledger_ended_after(state, first, after - (limit - remaining - 1), new_end))
   end
   if after > 0 then
-    local newest = live > 0 and ledger_entry(state, ledger_len(state)) or new_end
+    local newest = live > 0 and ledger_entry(state, ledger_last(state)) or new_end
     reset = until_us(taken > 0 and max(newest, new_end) or newest)
   end
   return {
@@ -120,14 +129,14 @@ end
 local function ledger_add(state, counted, ends, units)
   state.latest = max(state.latest, counted)
   local live, first = ledger_live(state, counted)
-  ledger_splice(state, 1, first - 1, 0, 0)
+  state.first = first
   units = min(units, MAX_US - live)
   state.total = live + units
   if units == 0 then
     return
   end
   local at = ledger_position(state, ends)
-  if at <= ledger_len(state) then
+  if at <= ledger_last(state) then
     local same, counted_units = ledger_entry(state, at)
     if same == ends then
       return ledger_splice(state, at, at, ends, counted_units + units)
@@ -139,7 +148,7 @@ end
 -- Takes `units` from the entry that ends at `ends`; if it has ended there is nothing to take.
 local function ledger_remove(state, ends, units)
   local at = ledger_position(state, ends)
-  if at > ledger_len(state) then
+  if at > ledger_last(state) then
     return
   end
   local same, held = ledger_entry(state, at)
@@ -152,18 +161,19 @@ end
 
 -- Brings what lies after `latest` and `last_end` back to them, counts kept.
 local function ledger_redate(state, latest, last_end)
-  local first = ledger_position(state, last_end)
-  local units = 0
-  for i = first, ledger_len(state) do
+  local late, last, units = ledger_position(state, last_end), ledger_last(state), 0
+  for i = late, last do
     local _, held = ledger_entry(state, i)
     units = units + held
   end
-  ledger_splice(state, first, ledger_len(state), last_end, units)
+  if units > 0 then
+    ledger_splice(state, late, last, last_end, units)
+  end
   state.latest = min(state.latest, latest)
 end
 
 local function ledger_idle_at_us(state)
-  local last = ledger_len(state)
-  local newest = last > 0 and ledger_entry(state, last) or -LEDGER_EPOCH_US
+  local last = ledger_last(state)
+  local newest = last >= state.first and ledger_entry(state, last) or -LEDGER_EPOCH_US
   return add(max(newest, state.latest), LEDGER_EPOCH_US)
 end

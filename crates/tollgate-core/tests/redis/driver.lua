@@ -20,7 +20,7 @@ local function state_text(state)
     return text(state.index) .. ' ' .. text(state.count)
   end
   local row = { text(state.latest), text(state.total) }
-  for i = 1, ledger_len(state) do
+  for i = state.first, ledger_last(state) do
     local ends, units = ledger_entry(state, i)
     row[#row + 1] = text(ends) .. ':' .. text(units)
   end

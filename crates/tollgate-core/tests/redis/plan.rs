@@ -28,7 +28,7 @@ pub(crate) const DAY: u64 = 86_400_000_000;
 pub(crate) const MAX_US: u64 = tollgate_core::MAX_US;
 
 /// The rates that leave 2^53 in a naive mirror, and those whose period the count does not divide.
-const VECTORS: [(u64, u64); 8] = [
+const VECTORS: [(u64, u64); 10] = [
     (7, 60_000 * MS),
     (1_000_000, DAY),
     (1_000_007, 1_000 * MS),
@@ -37,6 +37,8 @@ const VECTORS: [(u64, u64); 8] = [
     (104_251, DAY),
     (4_294_967_295, MS),
     (1, 366 * DAY),
+    (256, 1_001),
+    (65_536, 60_000_001),
 ];
 
 pub(crate) fn plan() -> impl Strategy<Value = Plan> {
