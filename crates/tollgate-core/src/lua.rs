@@ -6,16 +6,16 @@
 //! | --- | --- |
 //! | `params(count, period_us, burst, queue)` | the numbers; `params(slots, ttl_us)` for concurrency |
 //! | `decode(value)` | the state kept in `value`, or that of a key never seen for `nil` |
+//! | `redate(params, state, now_us)` | whether the state was dated too far ahead, and no longer is |
 //! | `decide(params, state, now_us, cost, take)` | the fields of [`Outcome`](crate::Outcome); `None` is `nil` |
 //! | `charge(params, state, now_us, cost)` | the receipt's `at_us`, `mark_us` and `mark_fraction` |
 //! | `give_back(params, state, now_us, units, receipt)` | nothing |
 //! | `idle_at_us(params, state)` | from when on the key may be dropped |
 //! | `encode(state)` | the value to keep |
 //!
-//! Lua's numbers are doubles, exact up to [`MAX_US`](crate::MAX_US). Whoever passes a cost or a number of units
-//! clamps it to that first, which changes no decision; durations and instants answered saturate there. Bursts and
-//! queues come with their defaults filled in. Nothing here reads a clock, a key or an argument of the script. A value that no
-//! mirror wrote is an error of the script, not a key never seen: state that vanished would admit.
+//! Lua's numbers are doubles, exact up to [`MAX_US`](crate::MAX_US). Whoever passes an instant, a cost or a
+//! number of units clamps it to that first, which changes no decision; durations and instants answered saturate there. Bursts and
+//! queues come with their defaults filled in. Nothing here reads a clock, a key or an argument of the script.
 
 use alloc::string::String;
 

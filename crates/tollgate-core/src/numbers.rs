@@ -75,6 +75,10 @@ impl Algorithm for Numbers {
         each!(self, algorithm => algorithm.window_us())
     }
 
+    fn redate(&self, state: &mut State, now_us: u64) -> bool {
+        each!(self, algorithm => Part::if_mut(state).is_some_and(|s| algorithm.redate(s, now_us)))
+    }
+
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         each!(self, algorithm => match Part::of(state) {
             Some(state) => algorithm.decide(state, now_us, cost, intent),
@@ -98,6 +102,7 @@ impl Algorithm for Numbers {
 /// One algorithm's part of [`State`].
 trait Part: Default {
     fn of(state: &State) -> Option<&Self>;
+    fn if_mut(state: &mut State) -> Option<&mut Self>;
     fn of_mut(state: &mut State) -> &mut Self;
 }
 
@@ -105,6 +110,13 @@ macro_rules! part {
     ($($variant:ident: $part:ty),*) => {$(
         impl Part for $part {
             fn of(state: &State) -> Option<&Self> {
+                match state {
+                    State::$variant(part) => Some(part),
+                    _ => None,
+                }
+            }
+
+            fn if_mut(state: &mut State) -> Option<&mut Self> {
                 match state {
                     State::$variant(part) => Some(part),
                     _ => None,

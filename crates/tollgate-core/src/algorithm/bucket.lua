@@ -125,13 +125,12 @@ local function bucket_decide(params, whole, fraction, ahead, cost, take)
     end
   end
   local remaining = bucket_remaining(params, whole, fraction)
-  local reset = ceil_us(whole, fraction)
   return {
     admitted = admitted,
     limit = capacity,
     remaining = remaining,
     retry_after_us = retry,
-    reset_after_us = reset == 0 and 0 or add(reset, ahead),
+    reset_after_us = add(ceil_us(whole, fraction), ahead),
     delay_us = delay,
     more_after_us = remaining < capacity
         and add(bucket_until(params, whole, fraction, remaining + 1), ahead)
@@ -141,8 +140,10 @@ end
 
 -- Spends `cost` at `now`, beyond the capacity if need be.
 local function bucket_charge(params, tat, now, cost)
-  local whole, fraction = bucket_backlog(params, tat, now)
-  bucket_set(params, tat, now, plus(params, whole, fraction, bucket_span(params, cost)))
+  if cost > 0 then
+    local whole, fraction = bucket_backlog(params, tat, now)
+    bucket_set(params, tat, now, plus(params, whole, fraction, bucket_span(params, cost)))
+  end
   return { at_us = now, mark_us = tat.us, mark_fraction = tat.fraction }
 end
 
@@ -164,6 +165,11 @@ local function bucket_give_back(params, tat, now, units, receipt)
     whole, fraction, returned, part = 0, 0, 0, 0
   end
   bucket_set(params, tat, 0, less(params, whole, fraction, returned, part))
+end
+
+-- A TAT cannot tell a clock that leapt from a debt.
+local function bucket_redate()
+  return false
 end
 
 local function bucket_idle_at_us(tat)

@@ -68,6 +68,10 @@ impl Bucket {
         self.scale
     }
 
+    pub(crate) const fn count(&self) -> u32 {
+        self.count
+    }
+
     /// How long the whole capacity takes to come back, rounded up.
     pub(crate) fn window_us(&self) -> u64 {
         div_ceil_wide(self.span(self.capacity), self.scale)
@@ -129,10 +133,7 @@ impl Bucket {
                 true => Some(0),
                 false => possible.then(|| until(wanted)),
             },
-            reset_after_us: match after {
-                0 => 0,
-                _ => div_ceil_wide(after, self.scale).saturating_add(ahead_us),
-            },
+            reset_after_us: div_ceil_wide(after, self.scale).saturating_add(ahead_us),
             delay_us: match admitted && cost > 0 && wanted > undelayed {
                 true => div_ceil_wide(wanted - undelayed, self.scale).saturating_add(ahead_us),
                 false => 0,
@@ -144,8 +145,11 @@ impl Bucket {
 
     /// Spends `cost` at `now_us`, beyond the capacity if need be.
     pub(crate) fn charge(&self, tat: &mut Tat, now_us: u64, cost: u64) -> Receipt {
-        let spent = u128::from(cost.min(MAX_US)) * u128::from(self.interval);
-        *tat = self.tat(now_us, self.backlog(*tat, now_us).saturating_add(spent));
+        let now_us = now_us.min(MAX_US);
+        if cost > 0 {
+            let spent = self.span(cost.min(MAX_US));
+            *tat = self.tat(now_us, self.backlog(*tat, now_us).saturating_add(spent));
+        }
         Receipt { cost, at_us: now_us, mark_us: tat.us, mark_fraction: tat.fraction }
     }
 
@@ -156,7 +160,7 @@ impl Bucket {
             return;
         }
         let elapsed = u128::from(now_us.saturating_sub(receipt.at_us)) * u128::from(self.scale);
-        let returned = self.span(units).saturating_sub(elapsed);
+        let returned = self.span(units.min(MAX_US)).saturating_sub(elapsed);
         // Measured from zero, the backlog is the TAT itself, so a TAT already in the past moves too.
         let spent = self.backlog(*tat, 0);
         *tat = self.tat(0, spent.saturating_sub(returned));

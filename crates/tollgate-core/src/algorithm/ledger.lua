@@ -101,7 +101,7 @@ local function ledger_decide(state, limit, at, cost, take, new_end)
   local function until_us(ends)
     return min(max(0, min(ends, at.last_end) - at.now), MAX_US)
   end
-  local retry, more, reset = nil, nil, 0
+  local retry, more, newest = nil, nil, at.counted
   if admitted then
     retry = 0
   elseif cost <= limit then
@@ -111,15 +111,15 @@ local function ledger_decide(state, limit, at, cost, take, new_end)
     more = until_us(ledger_ended_after(state, first, after - (limit - remaining - 1), new_end))
   end
   if after > 0 then
-    local newest = live > 0 and ledger_entry(state, ledger_last(state)) or new_end
-    reset = until_us(taken > 0 and max(newest, new_end) or newest)
+    newest = live > 0 and ledger_entry(state, ledger_last(state)) or new_end
+    newest = taken > 0 and max(newest, new_end) or newest
   end
   return {
     admitted = admitted,
     limit = limit,
     remaining = remaining,
     retry_after_us = retry,
-    reset_after_us = reset,
+    reset_after_us = until_us(newest),
     delay_us = 0,
     more_after_us = more,
   }
@@ -146,9 +146,9 @@ local function ledger_add(state, counted, ends, units)
 end
 
 -- Takes `units` from the entry that ends at `ends`; if it has ended there is nothing to take.
-local function ledger_remove(state, ends, units)
+local function ledger_remove(state, now, ends, units)
   local at = ledger_position(state, ends)
-  if at > ledger_last(state) then
+  if ends <= now or at > ledger_last(state) then
     return
   end
   local same, held = ledger_entry(state, at)
@@ -159,17 +159,21 @@ local function ledger_remove(state, ends, units)
   end
 end
 
--- Brings what lies after `latest` and `last_end` back to them, counts kept.
+-- Brings what lies after `latest` and `last_end` back to them, counts kept; says whether anything did.
 local function ledger_redate(state, latest, last_end)
-  local late, last, units = ledger_position(state, last_end), ledger_last(state), 0
-  for i = late, last do
-    local _, held = ledger_entry(state, i)
-    units = units + held
+  local from, last, late = ledger_position(state, last_end), ledger_last(state), false
+  if from <= last and ledger_entry(state, last) > last_end then
+    local units = 0
+    for i = from, last do
+      local _, held = ledger_entry(state, i)
+      units = units + held
+    end
+    ledger_splice(state, from, last, last_end, units)
+    late = true
   end
-  if units > 0 then
-    ledger_splice(state, late, last, last_end, units)
-  end
+  local leapt = state.latest > latest
   state.latest = min(state.latest, latest)
+  return leapt or late
 end
 
 local function ledger_idle_at_us(state)

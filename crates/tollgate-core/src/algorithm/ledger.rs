@@ -101,7 +101,7 @@ impl Ledger {
                 true => Some(0),
                 false => (cost <= limit).then(|| ended_after(live.saturating_add(cost) - limit)),
             },
-            reset_after_us: if after > 0 { until(newest_us) } else { 0 },
+            reset_after_us: until(if after > 0 { newest_us } else { at.counted_us }),
             delay_us: 0,
             more_after_us: (remaining < limit)
                 .then(|| ended_after(after.saturating_add(remaining + 1) - limit)),
@@ -130,7 +130,10 @@ impl Ledger {
     }
 
     /// Takes `units` from the entry that ends at `end_us`; if it has ended there is nothing to take.
-    pub(crate) fn remove(&mut self, end_us: u64, units: u64) {
+    pub(crate) fn remove(&mut self, now_us: u64, end_us: u64, units: u64) {
+        if end_us <= now_us {
+            return;
+        }
         let at = self.entries.partition_point(|entry| entry.0 < end_us);
         if let Some(entry) = self.entries.get_mut(at)
             && entry.0 == end_us
@@ -144,8 +147,8 @@ impl Ledger {
         }
     }
 
-    /// Brings what lies after `latest_us` and `last_end_us` back to them, counts kept.
-    pub(crate) fn redate(&mut self, latest_us: u64, last_end_us: u64) {
+    /// Brings what lies after `latest_us` and `last_end_us` back to them, counts kept; says whether anything did.
+    pub(crate) fn redate(&mut self, latest_us: u64, last_end_us: u64) -> bool {
         let mut late = 0_u64;
         while let Some(&(end_us, units)) = self.entries.back()
             && end_us > last_end_us
@@ -159,7 +162,9 @@ impl Ledger {
                 _ => self.entries.push_back((last_end_us, late)),
             }
         }
+        let leapt = self.latest_us > latest_us;
         self.latest_us = self.latest_us.min(latest_us);
+        leapt || late > 0
     }
 
     pub(crate) fn idle_at_us(&self) -> u64 {

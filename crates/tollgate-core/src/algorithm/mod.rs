@@ -30,6 +30,8 @@ pub use token_bucket::TokenBucket;
 /// [`decide`](Self::decide) only reads, so a refusal or a peek cannot change anything and several limits can
 /// be asked before any is charged. [`charge`](Self::charge) takes what was admitted, and also what a
 /// settlement owes beyond it. [`give_back`](Self::give_back) returns what time has not returned already.
+///
+/// Time ends at [`MAX_US`](crate::MAX_US): a later instant counts as that one.
 pub trait Algorithm: Copy {
     /// What is kept between requests. The default is that of a key never seen.
     type State: Clone + Default + PartialEq + fmt::Debug;
@@ -41,13 +43,23 @@ pub trait Algorithm: Copy {
     /// `None` where capacity does not come back by itself.
     fn window_us(&self) -> Option<u64>;
 
+    /// Brings window state dated more than one window ahead of `now_us` back to one window ahead, counts kept, and
+    /// says whether there was any. A store calls it before it decides, and keeps the result even of a refusal:
+    /// a decision cannot change the state, so a key that a leaping clock filled would otherwise be one window
+    /// ahead of every instant until the leap has passed, whatever `retry_after` promised.
+    fn redate(&self, _state: &mut Self::State, _now_us: u64) -> bool {
+        false
+    }
+
     /// Answers for `cost` at `now_us`.
     fn decide(&self, state: &Self::State, now_us: u64, cost: u64, intent: Intent) -> Outcome;
 
-    /// Consumes `cost` whether or not it fits, saturating; what does not fit is a debt.
+    /// Consumes `cost` whether or not it fits, saturating; what does not fit is a debt. Zero changes nothing.
     fn charge(&self, state: &mut Self::State, now_us: u64, cost: u64) -> Receipt;
 
-    /// Returns `units` of the charge that `receipt` describes.
+    /// Returns `units` of the charge that `receipt` describes. `self` is what it was charged under, even where
+    /// the limit has other numbers by now: at another rate a unit is another span of time, and returning more
+    /// than was taken would admit too much.
     fn give_back(&self, state: &mut Self::State, now_us: u64, units: u64, receipt: &Receipt);
 
     /// The instant from which the state is as good as none.

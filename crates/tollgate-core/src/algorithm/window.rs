@@ -1,5 +1,7 @@
 //! Where an instant lies among windows aligned to the epoch, given what the state has already seen.
 
+use crate::MAX_US;
+
 /// The window in which a request is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -20,4 +22,12 @@ pub(crate) fn place(now_us: u64, window_us: u64, state_index: u64) -> Place {
     }
     let index = index + 1;
     Place { index, elapsed_us: 0, ahead_us: index.saturating_mul(window_us) - now_us }
+}
+
+/// Moves the window of state dated more than one window ahead of `now_us` to one window ahead, as [`place`] does.
+pub(crate) fn redate(state_index: &mut u64, now_us: u64, window_us: u64) -> bool {
+    let ahead = now_us.min(MAX_US) / window_us + 1;
+    let late = *state_index > ahead;
+    *state_index = ahead.min(*state_index);
+    late
 }

@@ -62,12 +62,14 @@ for i = 1, #ARGV, 8 do
     receipt = mirror.charge(params, state, now, amount)
     receipts[#receipts + 1] = receipt
   end
-  if op == 'give' then
+  if op == 'redate' then
+    outcome = tostring(mirror.redate(params, state, now))
+  elseif op == 'give' then
     mirror.give_back(params, state, now, amount, receipts[tonumber(ARGV[i + 3])])
   end
   redis.call('SET', KEYS[1], mirror.encode(state))
   rows[#rows + 1] = table.concat({
-    outcome and outcome_text(outcome) or '-',
+    type(outcome) == 'table' and outcome_text(outcome) or outcome or '-',
     receipt and receipt_text(receipt) or '-',
     state_text(mirror.decode(redis.call('GET', KEYS[1]))),
     text(min(mirror.idle_at_us(params, state), MAX_US)),

@@ -26,6 +26,7 @@ pub(crate) struct Coverage {
     pub(crate) debts: u64,
     pub(crate) steps_back: u64,
     pub(crate) new_numbers: u64,
+    pub(crate) redated: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -46,7 +47,8 @@ pub(crate) struct Model<'a> {
     /// The instants after which something changes, as answered last.
     edges_us: Vec<u64>,
     remaining: u64,
-    receipts: Vec<Receipt>,
+    /// Each charge with the numbers it was made under.
+    receipts: Vec<(Receipt, Sizes, Numbers)>,
     coverage: &'a mut Coverage,
 }
 
@@ -64,38 +66,68 @@ impl<'a> Model<'a> {
         if step.op >= 240 {
             self.resize(step.raw);
         }
-        let (mut outcome, mut receipt, mut from) = (None, None, 0);
-        let mut amount = self.cost(step.cost, step.raw);
-        let op = match step.op {
-            0..=24 => "peek",
-            25..=39 => "charge",
-            40..=79 if !self.receipts.is_empty() => "give",
-            _ => "check",
-        };
-        if op == "give" {
-            from = step.raw as usize % self.receipts.len();
-            let given = self.receipts[from];
-            amount = amount.min(given.cost).min(MAX_US);
-            self.numbers.give_back(&mut self.state, self.now_us, amount, &given);
+        let amount = self.cost(step.cost, step.raw);
+        match step.op {
+            0..=24 => self.decide("peek", amount),
+            25..=39 => {
+                self.coverage.debts += 1;
+                self.charge("charge", "-", amount)
+            }
+            40..=79 if !self.receipts.is_empty() => self.give_back(amount, step.raw),
+            80..=94 => {
+                let late = self.numbers.redate(&mut self.state, self.now_us);
+                self.coverage.redated += u64::from(late);
+                self.played("redate", 0, 0, &late.to_string(), None)
+            }
+            _ => self.decide("check", amount),
         }
-        if matches!(op, "peek" | "check") {
-            let intent = if op == "check" { Intent::Take } else { Intent::Peek };
-            let answer = self.numbers.decide(&self.state, self.now_us, amount, intent);
-            self.learn(&answer, amount);
-            outcome = Some(answer);
+    }
+
+    fn decide(&mut self, op: &str, cost: u64) -> Played {
+        let intent = if op == "check" { Intent::Take } else { Intent::Peek };
+        let outcome = self.numbers.decide(&self.state, self.now_us, cost, intent);
+        self.learn(&outcome, cost);
+        let text = outcome_text(&outcome);
+        match outcome.admitted && intent == Intent::Take {
+            true => self.charge(op, &text, cost),
+            false => self.played(op, cost, 0, &text, None),
         }
-        if op == "charge" || (op == "check" && outcome.is_some_and(|outcome| outcome.admitted)) {
-            let charged = self.numbers.charge(&mut self.state, self.now_us, amount);
-            self.receipts.push(charged);
-            receipt = Some(charged);
+    }
+
+    fn charge(&mut self, op: &str, outcome: &str, cost: u64) -> Played {
+        let receipt = self.numbers.charge(&mut self.state, self.now_us, cost);
+        self.receipts.push((receipt, self.sizes, self.numbers));
+        self.played(op, cost, 0, outcome, Some(receipt))
+    }
+
+    /// Gives back under the numbers of the charge, as a store should; now and then under those of now.
+    fn give_back(&mut self, amount: u64, raw: u64) -> Played {
+        let from = raw as usize % self.receipts.len();
+        let (receipt, sizes, numbers) = self.receipts[from];
+        let now = (self.sizes, self.numbers);
+        if raw >> 60 != 0 {
+            (self.sizes, self.numbers) = (sizes, numbers);
         }
+        let units = amount.min(receipt.cost);
+        self.numbers.give_back(&mut self.state, self.now_us, units, &receipt);
+        self.coverage.give_backs += 1;
+        let played = self.played("give", units, from + 1, "-", None);
+        (self.sizes, self.numbers) = now;
+        played
+    }
+
+    fn played(
+        &mut self,
+        op: &str,
+        amount: u64,
+        from: usize,
+        outcome: &str,
+        receipt: Option<Receipt>,
+    ) -> Played {
         self.coverage.operations += 1;
-        self.coverage.give_backs += u64::from(op == "give");
-        self.coverage.debts += u64::from(op == "charge");
         let Sizes { count, period_us, burst, queue } = self.sizes;
-        // Costs reach the mirror clamped: above 2^53 - 1 they all exceed every capacity alike.
-        let words =
-            [self.now_us, amount.min(MAX_US), from as u64 + 1, count, period_us, burst, queue];
+        // Amounts reach the mirror clamped: above 2^53 - 1 they all exceed every capacity alike.
+        let words = [self.now_us, amount.min(MAX_US), from as u64, count, period_us, burst, queue];
         let mut arguments = [const { String::new() }; 8];
         op.clone_into(&mut arguments[0]);
         for (argument, word) in arguments[1..].iter_mut().zip(words) {
@@ -199,8 +231,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn row(&self, outcome: Option<Outcome>, receipt: Option<Receipt>) -> String {
-        let outcome = outcome.map_or("-".to_owned(), |outcome| outcome_text(&outcome));
+    fn row(&self, outcome: &str, receipt: Option<Receipt>) -> String {
         let receipt = receipt.map_or("-".to_owned(), |receipt| {
             // A ledger's mark may lie beyond 2^53, so its mirror counts from another epoch.
             let epoch = if self.keeps_a_ledger() { LEDGER_EPOCH_US } else { 0 };

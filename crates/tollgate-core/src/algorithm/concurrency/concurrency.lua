@@ -7,6 +7,11 @@ function concurrency.params(slots, ttl)
   return { limit = slots, ttl = ttl }
 end
 
+-- Slots end by their own time to live, so nothing is ever dated anew.
+function concurrency.redate()
+  return false
+end
+
 local function concurrency_instants(state, now)
   now = now - LEDGER_EPOCH_US
   return { now = now, counted = max(now, state.latest), last_end = math.huge }
@@ -23,12 +28,14 @@ end
 function concurrency.charge(params, state, now, cost)
   local counted = concurrency_instants(state, now).counted
   local ends = counted + params.ttl
-  ledger_add(state, counted, ends, cost)
+  if cost > 0 then
+    ledger_add(state, counted, ends, cost)
+  end
   return { at_us = counted + LEDGER_EPOCH_US, mark_us = ends, mark_fraction = 0 }
 end
 
-function concurrency.give_back(_, state, _, units, receipt)
-  ledger_remove(state, receipt.mark_us, units)
+function concurrency.give_back(_, state, now, units, receipt)
+  ledger_remove(state, now - LEDGER_EPOCH_US, receipt.mark_us, units)
 end
 
 function concurrency.idle_at_us(_, state)

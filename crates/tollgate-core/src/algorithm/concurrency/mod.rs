@@ -5,7 +5,7 @@ use super::{
     Algorithm,
     ledger::{Instants, Ledger},
 };
-use crate::{Intent, InvalidNumbers, Outcome, Receipt};
+use crate::{Intent, InvalidNumbers, MAX_US, Outcome, Receipt};
 
 const TTL_US_MIN: u64 = 1_000;
 const TTL_US_MAX: u64 = 366 * 86_400 * 1_000_000;
@@ -40,6 +40,7 @@ impl Concurrency {
     }
 
     fn instants(state: &Ledger, now_us: u64) -> Instants {
+        let now_us = now_us.min(MAX_US);
         let counted_us = now_us.max(state.latest_us());
         Instants { now_us, counted_us, last_end_us: u64::MAX }
     }
@@ -66,12 +67,14 @@ impl Algorithm for Concurrency {
     fn charge(&self, state: &mut Ledger, now_us: u64, cost: u64) -> Receipt {
         let at_us = Self::instants(state, now_us).counted_us;
         let end_us = at_us + self.ttl_us;
-        state.add(at_us, end_us, cost);
+        if cost > 0 {
+            state.add(at_us, end_us, cost);
+        }
         Receipt { cost, at_us, mark_us: end_us, mark_fraction: 0 }
     }
 
-    fn give_back(&self, state: &mut Ledger, _now_us: u64, units: u64, receipt: &Receipt) {
-        state.remove(receipt.mark_us, units);
+    fn give_back(&self, state: &mut Ledger, now_us: u64, units: u64, receipt: &Receipt) {
+        state.remove(now_us, receipt.mark_us, units);
     }
 
     fn idle_at_us(&self, state: &Ledger) -> u64 {

@@ -1,6 +1,6 @@
 -- The mirror of fixed_window/mod.rs. Value: `index:count`.
 
-local fixed_window = { params = window_params }
+local fixed_window = { params = window_params, redate = window_redate }
 
 -- The count that holds in window `index`, when the clock itself says window `clock`.
 local function fixed_window_count(state, index, clock)
@@ -32,19 +32,23 @@ end
 
 function fixed_window.charge(params, state, now, cost)
   local index, _, ahead, clock = place(now, params.window, state.index)
-  state.count = add(fixed_window_count(state, index, clock), cost)
-  state.index = index
+  if cost > 0 then
+    state.count = add(fixed_window_count(state, index, clock), cost)
+    state.index = index
+  end
   return { at_us = now + ahead, mark_us = 0, mark_fraction = 0 }
 end
 
-function fixed_window.give_back(params, state, _, units, receipt)
-  if state.index == div_rem(receipt.at_us, params.window) then
+function fixed_window.give_back(params, state, now, units, receipt)
+  local charged = div_rem(receipt.at_us, params.window)
+  if state.index == charged and div_rem(now, params.window) <= charged then
     state.count = max(0, state.count - units)
   end
 end
 
 function fixed_window.idle_at_us(params, state)
-  return state.count == 0 and 0 or min((state.index + 1) * params.window, MAX_US)
+  local windows = state.count == 0 and 0 or 1
+  return min((state.index + windows) * params.window, MAX_US)
 end
 
 function fixed_window.encode(state)

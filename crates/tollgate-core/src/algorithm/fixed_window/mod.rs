@@ -1,6 +1,9 @@
 //! Fixed window: at most N units in each window aligned to the epoch. Simple; up to 2N around a boundary.
 
-use super::{Algorithm, window::place};
+use super::{
+    Algorithm,
+    window::{place, redate},
+};
 use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 
 /// N units per window.
@@ -37,7 +40,12 @@ impl Algorithm for FixedWindow {
         Some(self.window_us)
     }
 
+    fn redate(&self, state: &mut State, now_us: u64) -> bool {
+        redate(&mut state.index, now_us, self.window_us)
+    }
+
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+        let now_us = now_us.min(MAX_US);
         let place = place(now_us, self.window_us, state.index);
         let count = state.count_in(place.index, now_us / self.window_us);
         let admitted = cost == 0 || count.saturating_add(cost) <= self.limit;
@@ -58,21 +66,25 @@ impl Algorithm for FixedWindow {
     }
 
     fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
+        let now_us = now_us.min(MAX_US);
         let place = place(now_us, self.window_us, state.index);
-        let count = state.count_in(place.index, now_us / self.window_us);
-        *state = State { index: place.index, count: count.saturating_add(cost).min(MAX_US) };
+        if cost > 0 {
+            let count = state.count_in(place.index, now_us / self.window_us);
+            *state = State { index: place.index, count: count.saturating_add(cost).min(MAX_US) };
+        }
         Receipt { cost, at_us: now_us + place.ahead_us, ..Receipt::default() }
     }
 
-    fn give_back(&self, state: &mut State, _now_us: u64, units: u64, receipt: &Receipt) {
-        if state.index == receipt.at_us / self.window_us {
+    fn give_back(&self, state: &mut State, now_us: u64, units: u64, receipt: &Receipt) {
+        let charged = receipt.at_us / self.window_us;
+        if state.index == charged && now_us / self.window_us <= charged {
             state.count = state.count.saturating_sub(units);
         }
     }
 
     fn idle_at_us(&self, state: &State) -> u64 {
         match state.count {
-            0 => 0,
+            0 => state.index.saturating_mul(self.window_us),
             _ => (state.index + 1).saturating_mul(self.window_us),
         }
     }

@@ -2,6 +2,7 @@
 
 local gcra = {
   params = bucket_params,
+  redate = bucket_redate,
   charge = bucket_charge,
   give_back = bucket_give_back,
   encode = tat_encode,

@@ -5,7 +5,7 @@ use super::{
     Algorithm,
     ledger::{Instants, Ledger},
 };
-use crate::{Intent, Outcome, Rate, Receipt};
+use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 
 /// N units in any window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +22,7 @@ impl SlidingLog {
 
     /// An entry dated more than one window ahead of the clock counts as dated one window ahead.
     fn instants(&self, state: &Ledger, now_us: u64) -> Instants {
+        let now_us = now_us.min(MAX_US);
         let latest_us = state.latest_us().min(now_us + self.window_us);
         Instants {
             now_us,
@@ -42,6 +43,11 @@ impl Algorithm for SlidingLog {
         Some(self.window_us)
     }
 
+    fn redate(&self, state: &mut Ledger, now_us: u64) -> bool {
+        let at = self.instants(state, now_us);
+        state.redate(at.counted_us, at.last_end_us)
+    }
+
     fn decide(&self, state: &Ledger, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let at = self.instants(state, now_us);
         state.decide(self.limit, at, cost, intent, at.counted_us + self.window_us)
@@ -49,14 +55,16 @@ impl Algorithm for SlidingLog {
 
     fn charge(&self, state: &mut Ledger, now_us: u64, cost: u64) -> Receipt {
         let at = self.instants(state, now_us);
-        state.redate(at.counted_us, at.last_end_us);
         let end_us = at.counted_us + self.window_us;
-        state.add(at.counted_us, end_us, cost);
+        if cost > 0 {
+            state.redate(at.counted_us, at.last_end_us);
+            state.add(at.counted_us, end_us, cost);
+        }
         Receipt { cost, at_us: at.counted_us, mark_us: end_us, mark_fraction: 0 }
     }
 
-    fn give_back(&self, state: &mut Ledger, _now_us: u64, units: u64, receipt: &Receipt) {
-        state.remove(receipt.mark_us, units);
+    fn give_back(&self, state: &mut Ledger, now_us: u64, units: u64, receipt: &Receipt) {
+        state.remove(now_us, receipt.mark_us, units);
     }
 
     fn idle_at_us(&self, state: &Ledger) -> u64 {

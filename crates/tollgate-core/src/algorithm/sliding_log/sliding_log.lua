@@ -13,6 +13,11 @@ local function sliding_log_instants(params, state, now)
   return { now = now, counted = max(now, latest), last_end = now + 2 * params.window }
 end
 
+function sliding_log.redate(params, state, now)
+  local at = sliding_log_instants(params, state, now)
+  return ledger_redate(state, at.counted, at.last_end)
+end
+
 function sliding_log.decide(params, state, now, cost, take)
   local at = sliding_log_instants(params, state, now)
   return ledger_decide(state, params.limit, at, cost, take, at.counted + params.window)
@@ -20,14 +25,16 @@ end
 
 function sliding_log.charge(params, state, now, cost)
   local at = sliding_log_instants(params, state, now)
-  ledger_redate(state, at.counted, at.last_end)
   local ends = at.counted + params.window
-  ledger_add(state, at.counted, ends, cost)
+  if cost > 0 then
+    ledger_redate(state, at.counted, at.last_end)
+    ledger_add(state, at.counted, ends, cost)
+  end
   return { at_us = at.counted + LEDGER_EPOCH_US, mark_us = ends, mark_fraction = 0 }
 end
 
-function sliding_log.give_back(_, state, _, units, receipt)
-  ledger_remove(state, receipt.mark_us, units)
+function sliding_log.give_back(_, state, now, units, receipt)
+  ledger_remove(state, now - LEDGER_EPOCH_US, receipt.mark_us, units)
 end
 
 function sliding_log.idle_at_us(_, state)

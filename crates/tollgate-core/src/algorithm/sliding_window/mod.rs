@@ -4,7 +4,7 @@
 use super::{
     Algorithm,
     muldiv::mul_div_ceil,
-    window::{Place, place},
+    window::{Place, place, redate},
 };
 use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 
@@ -58,7 +58,12 @@ impl Algorithm for SlidingWindow {
         Some(self.window_us)
     }
 
+    fn redate(&self, state: &mut State, now_us: u64) -> bool {
+        redate(&mut state.index, now_us, self.window_us)
+    }
+
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+        let now_us = now_us.min(MAX_US);
         let Place { index, elapsed_us, ahead_us } = place(now_us, self.window_us, state.index);
         let (previous, current) = state.counts_in(index, now_us / self.window_us);
         let weight = self.weight(previous, elapsed_us);
@@ -76,7 +81,7 @@ impl Algorithm for SlidingWindow {
                 false => (cost <= self.limit).then(|| wait_us(cost)),
             },
             reset_after_us: match (current, previous) {
-                (0, 0) => 0,
+                (0, 0) => ahead_us,
                 (0, _) => ahead_us + self.window_us - elapsed_us,
                 (_, _) => ahead_us + 2 * self.window_us - elapsed_us,
             },
@@ -86,15 +91,21 @@ impl Algorithm for SlidingWindow {
     }
 
     fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
+        let now_us = now_us.min(MAX_US);
         let place = place(now_us, self.window_us, state.index);
-        let (previous, current) = state.counts_in(place.index, now_us / self.window_us);
-        let current = current.saturating_add(cost).min(MAX_US);
-        *state = State { index: place.index, previous, current };
+        if cost > 0 {
+            let (previous, current) = state.counts_in(place.index, now_us / self.window_us);
+            let current = current.saturating_add(cost).min(MAX_US);
+            *state = State { index: place.index, previous, current };
+        }
         Receipt { cost, at_us: now_us + place.ahead_us, ..Receipt::default() }
     }
 
-    fn give_back(&self, state: &mut State, _now_us: u64, units: u64, receipt: &Receipt) {
+    fn give_back(&self, state: &mut State, now_us: u64, units: u64, receipt: &Receipt) {
         let charged = receipt.at_us / self.window_us;
+        if now_us / self.window_us > charged + 1 {
+            return;
+        }
         if state.index == charged {
             state.current = state.current.saturating_sub(units);
         } else if state.index == charged + 1 {
@@ -104,7 +115,7 @@ impl Algorithm for SlidingWindow {
 
     fn idle_at_us(&self, state: &State) -> u64 {
         match (state.current, state.previous) {
-            (0, 0) => 0,
+            (0, 0) => state.index.saturating_mul(self.window_us),
             (0, _) => (state.index + 1).saturating_mul(self.window_us),
             (_, _) => (state.index + 2).saturating_mul(self.window_us),
         }

@@ -1,6 +1,6 @@
 -- The mirror of sliding_window/mod.rs. Value: `index:previous:current`.
 
-local sliding_window = { params = window_params }
+local sliding_window = { params = window_params, redate = window_redate }
 
 -- The counts, previous and current, that hold in window `index` when the clock itself says window `clock`.
 local function sliding_window_counts(state, index, clock)
@@ -41,7 +41,7 @@ function sliding_window.decide(params, state, now, cost, take)
   elseif cost <= limit then
     retry = wait(cost)
   end
-  local reset = 0
+  local reset = ahead
   if current > 0 then
     reset = ahead + 2 * window - elapsed
   elseif previous > 0 then
@@ -60,13 +60,18 @@ end
 
 function sliding_window.charge(params, state, now, cost)
   local index, _, ahead, clock = place(now, params.window, state.index)
-  local previous, current = sliding_window_counts(state, index, clock)
-  state.index, state.previous, state.current = index, previous, add(current, cost)
+  if cost > 0 then
+    local previous, current = sliding_window_counts(state, index, clock)
+    state.index, state.previous, state.current = index, previous, add(current, cost)
+  end
   return { at_us = now + ahead, mark_us = 0, mark_fraction = 0 }
 end
 
-function sliding_window.give_back(params, state, _, units, receipt)
+function sliding_window.give_back(params, state, now, units, receipt)
   local charged = div_rem(receipt.at_us, params.window)
+  if div_rem(now, params.window) > charged + 1 then
+    return
+  end
   if state.index == charged then
     state.current = max(0, state.current - units)
   elseif state.index == charged + 1 then
@@ -75,10 +80,12 @@ function sliding_window.give_back(params, state, _, units, receipt)
 end
 
 function sliding_window.idle_at_us(params, state)
-  if state.current == 0 and state.previous == 0 then
-    return 0
+  local windows = 0
+  if state.current > 0 then
+    windows = 2
+  elseif state.previous > 0 then
+    windows = 1
   end
-  local windows = state.current == 0 and 1 or 2
   return min((state.index + windows) * params.window, MAX_US)
 end
 

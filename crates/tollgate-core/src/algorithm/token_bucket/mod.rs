@@ -8,7 +8,7 @@ use super::{
     Algorithm,
     bucket::{Bucket, Tat},
 };
-use crate::{Intent, InvalidNumbers, Outcome, Rate, Receipt};
+use crate::{Intent, InvalidNumbers, MAX_US, Outcome, Rate, Receipt};
 
 /// A burst of B tokens, refilled at a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +33,11 @@ impl TokenBucket {
     pub const fn scale(&self) -> u64 {
         self.0.scale()
     }
+
+    /// The rate's count, which [`Tat::count`] names when there is a fraction.
+    pub const fn count(&self) -> u32 {
+        self.0.count()
+    }
 }
 
 impl Algorithm for TokenBucket {
@@ -47,14 +52,18 @@ impl Algorithm for TokenBucket {
     }
 
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+        let now_us = now_us.min(MAX_US);
         let counted_us = now_us.max(state.latest_us);
         let backlog = self.0.backlog(state.full, counted_us);
         self.0.decide(backlog, counted_us - now_us, cost, intent)
     }
 
     fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
-        state.latest_us = state.latest_us.max(now_us);
-        self.0.charge(&mut state.full, state.latest_us, cost)
+        let counted_us = now_us.min(MAX_US).max(state.latest_us);
+        if cost > 0 {
+            state.latest_us = counted_us;
+        }
+        self.0.charge(&mut state.full, counted_us, cost)
     }
 
     fn give_back(&self, state: &mut State, now_us: u64, units: u64, receipt: &Receipt) {

@@ -1,7 +1,7 @@
 -- The mirror of token_bucket/mod.rs. Value, packed: the latest instant counted in seven bytes, then the
 -- TAT at which the bucket is full.
 
-local token_bucket = { params = bucket_params }
+local token_bucket = { params = bucket_params, redate = bucket_redate }
 
 function token_bucket.decide(params, state, now, cost, take)
   local counted = max(now, state.latest_us)
@@ -10,8 +10,11 @@ function token_bucket.decide(params, state, now, cost, take)
 end
 
 function token_bucket.charge(params, state, now, cost)
-  state.latest_us = max(now, state.latest_us)
-  return bucket_charge(params, state.full, state.latest_us, cost)
+  local counted = max(now, state.latest_us)
+  if cost > 0 then
+    state.latest_us = counted
+  end
+  return bucket_charge(params, state.full, counted, cost)
 end
 
 function token_bucket.give_back(params, state, now, units, receipt)

@@ -1,6 +1,8 @@
 //! The JSON answer of the check API, written straight into a byte buffer: a million rows a second is the
 //! least that `simulate` promises, and a JSON value per answer would cost more than the decision.
 
+pub mod fields;
+
 use tollgate::{Row, Verdict, limit::Mode};
 
 /// Appends `{"allowed": ..., "limits": [...]` without the closing brace, so that a caller can add members.
