@@ -161,6 +161,9 @@ impl Bucket {
         }
         let elapsed = u128::from(now_us.saturating_sub(receipt.at_us)) * u128::from(self.scale);
         let returned = self.span(units.min(MAX_US)).saturating_sub(elapsed);
+        if returned == 0 {
+            return;
+        }
         // Measured from zero, the backlog is the TAT itself, so a TAT already in the past moves too.
         let spent = self.backlog(*tat, 0);
         *tat = self.tat(0, spent.saturating_sub(returned));

@@ -35,8 +35,8 @@ pub struct Body<'a> {
     pub attributes: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     /// `cost`.
     pub cost: Option<u64>,
-    /// `ttl`: a duration as the file spells it.
-    pub ttl: Option<Cow<'a, str>>,
+    /// `ttl`, in microseconds.
+    pub ttl_us: Option<u64>,
     /// `reservation`.
     pub reservation: Option<Cow<'a, str>>,
     /// `time`, in microseconds since the epoch.
@@ -102,7 +102,7 @@ pub fn row(input: &[u8]) -> Result<Row<'_>, BadRequest> {
         Op::Check | Op::Peek if body.reservation.is_some() => refused(Member::Reservation),
         Op::Settle | Op::Cancel if body.reservation.is_none() => missing(Member::Reservation),
         Op::Settle if body.cost.is_none() => missing(Member::Cost),
-        Op::Check | Op::Peek | Op::Settle | Op::Cancel if body.ttl.is_some() => {
+        Op::Check | Op::Peek | Op::Settle | Op::Cancel if body.ttl_us.is_some() => {
             refused(Member::Ttl)
         }
         _ => Ok(Row { time_us, op, body }),

@@ -46,7 +46,7 @@ fn text_is_borrowed_unless_an_escape_was_undone() {
 #[test]
 fn each_operation_has_its_own_members() {
     let reserve = body(br#"{"attributes": {}, "cost": 5, "ttl": "30s"}"#, Op::Reserve).unwrap();
-    assert_eq!((reserve.cost, reserve.ttl.as_deref()), (Some(5), Some("30s")));
+    assert_eq!((reserve.cost, reserve.ttl_us), (Some(5), Some(30_000_000)));
     let settle = body(br#"{"reservation": "r", "cost": 5}"#, Op::Settle).unwrap();
     assert_eq!(settle.reservation.as_deref(), Some("r"));
     assert!(body(br#"{"reservation": "r"}"#, Op::Cancel).is_ok());
@@ -97,6 +97,25 @@ fn a_cost_is_a_whole_number() {
     }
     for text in ["\"1\"", "null", "true", "[1]", "{}"] {
         assert!(matches!(cost(text), Err(Fault::Type(_))), "{text}");
+    }
+}
+
+#[test]
+fn a_time_to_live_is_a_duration_of_an_hour_at_most() {
+    let ttl = |text: &str| {
+        body(format!("{{\"ttl\": \"{text}\"}}").as_bytes(), Op::Reserve)
+            .map(|body| body.ttl_us.unwrap())
+            .map_err(|error| {
+                assert_eq!(error.field.as_deref(), Some("ttl"));
+                error.fault
+            })
+    };
+    assert_eq!(ttl("1ms"), Ok(1_000));
+    assert_eq!(ttl("1h"), Ok(3_600_000_000));
+    assert_eq!(ttl("61m"), Err(Fault::TtlOutOfRange));
+    assert_eq!(ttl("0s"), Err(Fault::TtlOutOfRange));
+    for text in ["", "30", "30 parsecs", "-1s", "1.5s"] {
+        assert!(matches!(ttl(text), Err(Fault::NotADuration(_))), "{text}");
     }
 }
 
