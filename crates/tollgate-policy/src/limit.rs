@@ -1,6 +1,6 @@
 //! A compiled limit: what a valid entry under `limits:` means.
 
-use tollgate_core::{Algorithm, Numbers, Penalty};
+use tollgate_core::{Numbers, Penalty};
 
 use crate::state_id;
 
@@ -30,10 +30,6 @@ pub struct Limit {
     pub penalty: Option<Penalty>,
     /// Decided by the store each time, or from chunks taken in advance.
     pub consistency: Consistency,
-    /// Hash of name, key attributes, algorithm and period: whose state it is.
-    pub id: u64,
-    /// The same for each of `tiers`, in their order: it differs from `id` only where a tier's period does.
-    pub tier_ids: Box<[u64]>,
 }
 
 /// `on_missing`.
@@ -125,20 +121,14 @@ pub enum Consistency {
 }
 
 impl Limit {
-    /// A limit with defaults for all else; its fields can be changed afterwards, except those that make its
-    /// identity: name, key, algorithm and period.
+    /// A limit with defaults for all else; its fields can be changed afterwards.
     pub fn new(name: &str, key: &[&str], numbers: Option<Numbers>) -> Self {
-        let key: Box<[Box<str>]> = key.iter().map(|attribute| Box::from(*attribute)).collect();
-        let algorithm = numbers.as_ref().map_or("", Numbers::algorithm);
-        let period_us = numbers.as_ref().and_then(Algorithm::window_us).unwrap_or(0);
         Self {
             name: name.into(),
-            id: state_id(name, &key, algorithm, period_us),
-            key,
+            key: key.iter().map(|attribute| Box::from(*attribute)).collect(),
             on_missing: OnMissing::default(),
             numbers,
             tiers: Box::default(),
-            tier_ids: Box::default(),
             cost: Cost::Fixed(1),
             mode: Mode::default(),
             on_store_failure: OnStoreFailure::default(),
@@ -146,5 +136,10 @@ impl Limit {
             penalty: None,
             consistency: Consistency::default(),
         }
+    }
+    /// Whose state it is under `numbers`, which are its own or those of one of its tiers. Tiers share state as
+    /// long as their period is the same.
+    pub fn state_id(&self, numbers: &Numbers) -> u64 {
+        state_id(&self.name, &self.key, numbers.algorithm(), numbers.period_us())
     }
 }

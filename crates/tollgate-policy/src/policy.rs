@@ -39,7 +39,6 @@ use crate::facts::{AttributeId, Facts, FactsBuffer, Names};
 use crate::limit::{Cost, Limit, Mode};
 use crate::match_spec::MatchSpec;
 use crate::matcher::{Index, Matcher};
-use crate::state_id;
 
 /// All limits, ready to be selected from. It never changes; a reload makes another one.
 #[derive(Debug)]
@@ -233,8 +232,7 @@ impl Compiler {
     /// The place of the numbers in the table; unlimited has none.
     fn numbers(&mut self, place: usize, limit: &Limit, numbers: Option<Numbers>) -> Option<usize> {
         let numbers = numbers?;
-        let id = state_id(&limit.name, &limit.key, numbers.algorithm(), numbers.period_us());
-        self.numbers.push(Variant { limit: place, numbers, id });
+        self.numbers.push(Variant { limit: place, numbers, id: limit.state_id(&numbers) });
         Some(self.numbers.len() - 1)
     }
 }
