@@ -1,7 +1,8 @@
 //! A compiled limit: what a valid entry under `limits:` means.
 
-use sha2::{Digest, Sha256};
 use tollgate_core::{Algorithm, Numbers, Penalty};
+
+use crate::state_id;
 
 /// One limit with one key; an entry with `keys` compiles to several.
 #[derive(Clone, Debug)]
@@ -127,9 +128,13 @@ impl Limit {
     /// A limit with defaults for all else; its fields can be changed afterwards, except those that make its
     /// identity: name, key, algorithm and period.
     pub fn new(name: &str, key: &[&str], numbers: Option<Numbers>) -> Self {
+        let key: Box<[Box<str>]> = key.iter().map(|attribute| Box::from(*attribute)).collect();
+        let algorithm = numbers.as_ref().map_or("", Numbers::algorithm);
+        let period_us = numbers.as_ref().and_then(Algorithm::window_us).unwrap_or(0);
         Self {
             name: name.into(),
-            key: key.iter().map(|attribute| Box::from(*attribute)).collect(),
+            id: state_id(name, &key, algorithm, period_us),
+            key,
             on_missing: OnMissing::default(),
             numbers,
             tiers: Box::default(),
@@ -140,24 +145,6 @@ impl Limit {
             disclose: true,
             penalty: None,
             consistency: Consistency::default(),
-            id: identity(name, key, numbers.as_ref()),
         }
     }
-}
-
-/// Whose state it is, as a number that is the same on every node: 64 bits of the SHA-256 of name, key
-/// attributes, algorithm and period, each with its length, so that no two of them run into each other.
-pub fn identity(name: &str, key: &[&str], numbers: Option<&Numbers>) -> u64 {
-    let mut hash = Sha256::new();
-    let mut add = |part: &[u8]| {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    };
-    add(name.as_bytes());
-    add(&(key.len() as u64).to_le_bytes());
-    key.iter().for_each(|attribute| add(attribute.as_bytes()));
-    add(numbers.map_or("", Numbers::algorithm).as_bytes());
-    add(&numbers.and_then(Algorithm::window_us).unwrap_or(0).to_le_bytes());
-    let digest: [u8; 32] = hash.finalize().into();
-    digest[..8].iter().fold(0, |id, byte| id << 8 | u64::from(*byte))
 }

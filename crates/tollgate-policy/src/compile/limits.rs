@@ -41,7 +41,7 @@ fn limit(
     let name = match &entry.name {
         Some(name) => report.accept(name.at, grammar::name(name)),
         None => {
-            super::fields::missing("name", entry.at, report);
+            super::fields::missing("name", (entry.at, &entry.unreadable), report);
             None
         }
     };
