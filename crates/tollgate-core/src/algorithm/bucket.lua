@@ -157,10 +157,10 @@ local function bucket_give_back(params, tat, now, units, receipt)
   local half, rest = muldiv(units, params.interval, 2 * params.scale)
   local odd, part = div_rem(rest, params.scale)
   local returned = half - max(0, now - receipt.at_us) + half + odd
-  local whole, fraction = bucket_backlog(params, tat, 0)
-  if returned < 0 then
-    returned, part = 0, 0
+  if not longer(returned, part, 0, 0) then
+    return
   end
+  local whole, fraction = bucket_backlog(params, tat, 0)
   if longer(returned, part, whole, fraction) then
     whole, fraction, returned, part = 0, 0, 0, 0
   end
