@@ -44,7 +44,7 @@ pub(super) fn numbers(limit: &At<Limit>, report: &mut Report) -> Option<LimitNum
     let ttl_us = ttl_us(limit, algorithm, report);
     capacity(algorithm, &limit.burst, &limit.queue, report);
     if limit.rate.is_none() {
-        missing("rate", limit.at, report);
+        missing("rate", (limit.at, &limit.unreadable), report);
     }
     let pace = limit.rate.as_ref().and_then(|rate| pace(rate, algorithm, report));
     let given = Given {
