@@ -25,6 +25,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod algorithm;
+pub mod header;
 mod invalid;
 mod numbers;
 mod outcome;

@@ -39,6 +39,12 @@ impl Answers {
         &mut self.rows[start..]
     }
 
+    /// Drops the rows of the request being answered, so that it can be answered again.
+    pub fn reopen(&mut self) {
+        let start = self.requests.last().map_or(0, |request| request.0);
+        self.rows.truncate(start);
+    }
+
     /// Ends the request being answered.
     pub fn finish(&mut self, admitted: bool) {
         self.requests.push((self.rows.len(), admitted));

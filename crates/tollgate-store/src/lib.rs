@@ -1,7 +1,45 @@
 //! Stores decide batches of charges: atomically, all-or-nothing per request.
+//!
+//! ```
+//! use tollgate_core::{Intent, Numbers, Rate, algorithm::Gcra};
+//! use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Store};
+//!
+//! let store = MemoryStore::default();
+//! let numbers = Numbers::Gcra(Gcra::try_new(Rate::try_new(2, 1_000_000)?, None)?);
+//! let charge = Charge {
+//!     limit: 1,
+//!     key: b"alice",
+//!     numbers: &numbers,
+//!     ticket: store.enroll(&numbers),
+//!     cost: 1,
+//!     mode: Mode::Enforce,
+//!     penalty: None,
+//! };
+//! let charges = [charge];
+//! let requests = [Request { charges: &charges, intent: Intent::Take }; 3];
+//! let mut answers = Answers::default();
+//! store.decide_now(1_700_000_000_000_000, &requests, &mut answers);
+//! assert!(answers.get(1).is_some_and(|(admitted, _)| admitted));
+//! assert!(answers.get(2).is_some_and(|(admitted, _)| !admitted));
+//! # Ok::<(), tollgate_core::InvalidNumbers>(())
+//! ```
 
+mod adjust;
 mod answer;
 mod charge;
+mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod error;
+pub mod memory;
+mod raw;
+mod store;
+mod sync;
 
+pub use adjust::{Adjustment, Change};
 pub use answer::{Answer, Answers};
 pub use charge::{Charge, Mode, Request, Ticket};
+pub use clock::{Clock, ManualClock, ProcessClock};
+pub use error::{StoreError, StoreErrorKind};
+pub use memory::MemoryStore;
+pub use store::Store;

@@ -68,6 +68,10 @@ impl Bucket {
         self.scale
     }
 
+    pub(crate) const fn count(&self) -> u32 {
+        self.count
+    }
+
     /// How long the whole capacity takes to come back, rounded up.
     pub(crate) fn window_us(&self) -> u64 {
         div_ceil_wide(self.span(self.capacity), self.scale)

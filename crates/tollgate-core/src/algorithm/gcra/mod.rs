@@ -20,6 +20,11 @@ impl Gcra {
     pub const fn scale(&self) -> u64 {
         self.0.scale()
     }
+
+    /// The rate's count, which [`Tat::count`] names when there is a fraction.
+    pub const fn count(&self) -> u32 {
+        self.0.count()
+    }
 }
 
 impl Algorithm for Gcra {

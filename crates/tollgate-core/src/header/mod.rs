@@ -1,0 +1,61 @@
+//! The rate-limit response fields: written and read in one place, so server and client cannot differ.
+//!
+//! A [`Row`] is what one limit has to say; [`render`] writes the rows as the fields of a [`Profile`];
+//! [`parse`] reads such fields back. [`retry_after_seconds`], [`parse_retry_after`] and [`Problem`] are what a
+//! refusal adds. The default profile implements draft-ietf-httpapi-ratelimit-headers-11, a draft and not yet
+//! a standard; the others are what clients in use today understand.
+//!
+//! ```
+//! use tollgate_core::header::{Fields, Profile, Row, parse, render};
+//! use tollgate_core::{Algorithm, Intent, Rate, algorithm::FixedWindow};
+//!
+//! let limit = FixedWindow::new(Rate::try_new(100, 60_000_000)?);
+//! let now_us = 1_794_744_018_000_000; // 18 seconds into a minute
+//! let outcome = limit.decide(&Default::default(), now_us, 1, Intent::Take);
+//! let rows = [Row::new("default", limit.window_us(), &outcome)];
+//!
+//! let mut fields = Fields::new(); // kept and cleared between answers: no allocation after the first
+//! render(Profile::Draft11, &rows, now_us, &mut fields);
+//! let sent: Vec<_> = fields.iter().collect();
+//! assert_eq!(
+//!     sent,
+//!     [
+//!         ("RateLimit-Policy", r#""default";q=100;w=60"#),
+//!         ("RateLimit", r#""default";r=99;t=42"#),
+//!     ]
+//! );
+//!
+//! let read = parse(Profile::Draft11, sent)?;
+//! assert_eq!(read.policies[0].quota, 100);
+//! assert_eq!(read.limits[0].remaining, 99);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod fields;
+mod http_date;
+mod parse;
+mod problem;
+mod profile;
+mod render;
+mod retry_after;
+mod row;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use fields::Fields;
+pub use parse::{
+    FieldError, FieldErrorKind, LimitItem, MAX_FIELD_BYTES, MAX_MEMBERS, Parsed, PolicyItem, When,
+    parse, parse_policy, parse_ratelimit,
+};
+pub use problem::Problem;
+pub use profile::Profile;
+pub use render::render;
+pub use retry_after::{parse_retry_after, retry_after_seconds};
+pub use row::{Row, Scope, Unit, tightest, valid_name};
+
+const US_PER_S: u64 = 1_000_000;
+
+/// The largest Structured Field integer (RFC 9651, 15 digits), and so the largest number any field shows.
+const SF_INTEGER_MAX: u64 = 999_999_999_999_999;

@@ -1,0 +1,75 @@
+//! Why a field could not be read.
+
+use core::fmt;
+
+/// A field that is to be ignored, and what is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FieldError {
+    /// The field.
+    pub field: &'static str,
+    /// What is wrong.
+    pub kind: FieldErrorKind,
+    /// Where, in bytes from the start of the field line.
+    pub at: usize,
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FieldErrorKind {
+    /// Longer than [`MAX_FIELD_BYTES`](super::MAX_FIELD_BYTES).
+    TooLong,
+    /// More members than [`MAX_MEMBERS`](super::MAX_MEMBERS).
+    TooManyMembers,
+    /// Something else stands where this was expected.
+    Expected(&'static str),
+    /// A member without this parameter or key, which is required.
+    Missing(&'static str),
+    /// This parameter or key has a value of the wrong type or out of range.
+    WrongValue(&'static str),
+    /// A field of one value was sent more than once.
+    Repeated,
+    /// Neither a delay in seconds nor an HTTP-date.
+    NotADelayOrDate,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.field)?;
+        match self.kind {
+            FieldErrorKind::TooLong => {
+                write!(f, "longer than {} bytes", super::MAX_FIELD_BYTES)
+            }
+            FieldErrorKind::TooManyMembers => {
+                write!(f, "more than {} members", super::MAX_MEMBERS)
+            }
+            FieldErrorKind::Expected(what) => write!(f, "expected {what} at byte {}", self.at),
+            FieldErrorKind::Missing(what) => {
+                write!(f, "the member at byte {} lacks `{what}`", self.at)
+            }
+            FieldErrorKind::WrongValue(what) => {
+                write!(f, "`{what}` at byte {} has a value it cannot have", self.at)
+            }
+            FieldErrorKind::Repeated => f.write_str("sent more than once"),
+            FieldErrorKind::NotADelayOrDate => {
+                f.write_str("neither a number of seconds nor an HTTP-date")
+            }
+        }
+    }
+}
+
+impl core::error::Error for FieldError {}
+
+/// An error before it is known in which field.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fault {
+    pub(super) kind: FieldErrorKind,
+    pub(super) at: usize,
+}
+
+impl Fault {
+    pub(super) const fn in_field(self, field: &'static str) -> FieldError {
+        FieldError { field, kind: self.kind, at: self.at }
+    }
+}

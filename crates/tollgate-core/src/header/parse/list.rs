@@ -1,0 +1,204 @@
+//! `RateLimit` and `RateLimit-Policy`: lists over one or several field lines.
+
+use super::error::{Fault, FieldError, FieldErrorKind};
+use super::scan::{Bare, Scanner};
+use super::value::{bytes, text, uint};
+use super::{LimitItem, MAX_FIELD_BYTES, MAX_MEMBERS, PolicyItem, When};
+use crate::header::profile::name;
+use crate::header::{US_PER_S, Unit};
+use alloc::vec::Vec;
+
+/// Reads the lines of a `RateLimit` field: the list of drafts -08 to -11, or the dictionary of draft -07,
+/// which is one item without a name. Names may be strings or tokens, parameters `r` and `t` or `a` and `w`;
+/// other parameters are ignored.
+pub fn parse_ratelimit<'a>(
+    values: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<LimitItem>, FieldError> {
+    let mut items = Vec::new();
+    let mut dictionary: Option<Dictionary<'_>> = None;
+    members(name::RATELIMIT, values, |scanner| {
+        let at = scanner.at();
+        let first = scanner.bare_item()?;
+        match first {
+            Bare::Token(key) if items.is_empty() && scanner.eat(b'=') => {
+                dictionary.get_or_insert_default().entry(key, scanner)
+            }
+            // A key alone is a boolean; none of the three is one, so whichever it is says nothing.
+            Bare::Token(_) if dictionary.is_some() => scanner.parameters(|_, _| ()),
+            _ if dictionary.is_some() => Err(scanner.expected("a dictionary's key")),
+            _ => {
+                items.push(limit_item(first, at, scanner)?);
+                Ok(())
+            }
+        }
+    })?;
+    if let Some(dictionary) = dictionary {
+        items.push(dictionary.item().map_err(|fault| fault.in_field(name::RATELIMIT))?);
+    }
+    Ok(items)
+}
+
+/// Reads the lines of a `RateLimit-Policy` field: the named items of drafts -08 to -11, or the integers of
+/// those before, as also found in `X-RateLimit-Policy`.
+pub fn parse_policy<'a>(
+    values: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<PolicyItem>, FieldError> {
+    policies(name::POLICY, values)
+}
+
+pub(super) fn policies<'a>(
+    field: &'static str,
+    values: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<PolicyItem>, FieldError> {
+    let mut items = Vec::new();
+    members(field, values, |scanner| {
+        items.push(policy_item(scanner)?);
+        Ok(())
+    })?;
+    Ok(items)
+}
+
+/// Calls `member` at the start of each member. Lines count as if joined by commas, blank ones as absent.
+fn members<'a>(
+    field: &'static str,
+    values: impl IntoIterator<Item = &'a str>,
+    mut member: impl FnMut(&mut Scanner<'a>) -> Result<(), Fault>,
+) -> Result<(), FieldError> {
+    let (mut length, mut count) = (0_usize, 0_usize);
+    for line in values {
+        length = length.saturating_add(line.len());
+        if length > MAX_FIELD_BYTES {
+            return Err(Fault { kind: FieldErrorKind::TooLong, at: 0 }.in_field(field));
+        }
+        let mut scanner = Scanner::new(line);
+        scanner.skip_whitespace();
+        let mut more = !scanner.is_at_end();
+        while more {
+            count += 1;
+            if count > MAX_MEMBERS {
+                let fault = Fault { kind: FieldErrorKind::TooManyMembers, at: scanner.at() };
+                return Err(fault.in_field(field));
+            }
+            member(&mut scanner).map_err(|fault| fault.in_field(field))?;
+            more = next(&mut scanner).map_err(|fault| fault.in_field(field))?;
+        }
+    }
+    Ok(())
+}
+
+/// Passes the comma before the next member; false at the end of the line.
+fn next(scanner: &mut Scanner<'_>) -> Result<bool, Fault> {
+    scanner.skip_whitespace();
+    if scanner.is_at_end() {
+        return Ok(false);
+    }
+    if !scanner.eat(b',') {
+        return Err(scanner.expected("a comma or the end"));
+    }
+    scanner.skip_whitespace();
+    if scanner.is_at_end() { Err(scanner.expected("a member after the comma")) } else { Ok(true) }
+}
+
+fn limit_item(first: Bare<'_>, at: usize, scanner: &mut Scanner<'_>) -> Result<LimitItem, Fault> {
+    let name = text(first).ok_or(Fault { kind: FieldErrorKind::Expected("a name"), at })?;
+    let [mut r, mut t, mut a, mut w, mut pk] = [None; 5];
+    scanner.parameters(|key, value| match key {
+        "r" => r = Some(value),
+        "t" => t = Some(value),
+        "a" => a = Some(value),
+        "w" => w = Some(value),
+        "pk" => pk = Some(value),
+        _ => {}
+    })?;
+    let remaining = required(if r.is_some() { r } else { a }, "r", at, uint)?;
+    let reset_s = optional(if t.is_some() { t } else { w }, "t", at, uint)?;
+    Ok(LimitItem {
+        name: Some(name),
+        remaining,
+        reset: reset_s.map(|s| When::AfterUs(s.saturating_mul(US_PER_S))),
+        partition: optional(pk, "pk", at, bytes)?,
+        ..LimitItem::default()
+    })
+}
+
+fn policy_item(scanner: &mut Scanner<'_>) -> Result<PolicyItem, Fault> {
+    let at = scanner.at();
+    let first = scanner.bare_item()?;
+    let [mut q, mut qu, mut w, mut pk, mut named] = [None; 5];
+    scanner.parameters(|key, value| match key {
+        "q" => q = Some(value),
+        "qu" => qu = Some(value),
+        "w" => w = Some(value),
+        "pk" => pk = Some(value),
+        "name" => named = Some(value),
+        _ => {}
+    })?;
+    let unit = optional(qu, "qu", at, text)?;
+    let (name, quota) = match first {
+        // Before names: the quota itself. Envoy puts the name into a parameter.
+        Bare::Integer(_) => {
+            (optional(named, "name", at, text)?, required(Some(first), "q", at, uint)?)
+        }
+        _ => match text(first) {
+            Some(name) => (Some(name), required(q, "q", at, uint)?),
+            None => return Err(Fault { kind: FieldErrorKind::Expected("a name or a quota"), at }),
+        },
+    };
+    Ok(PolicyItem {
+        name,
+        quota,
+        unit: unit.map_or(Some(Unit::Requests), |unit| Unit::parse(&unit)),
+        window_s: optional(w, "w", at, |value| uint(value).filter(|&window_s| window_s > 0))?,
+        partition: optional(pk, "pk", at, bytes)?,
+    })
+}
+
+/// The entries of draft -07. The last of equal keys counts, as in every dictionary.
+#[derive(Default)]
+struct Dictionary<'a> {
+    limit: Option<Bare<'a>>,
+    remaining: Option<Bare<'a>>,
+    reset: Option<Bare<'a>>,
+}
+
+impl<'a> Dictionary<'a> {
+    fn entry(&mut self, key: &str, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        let value = scanner.bare_item()?;
+        match key {
+            "limit" => self.limit = Some(value),
+            "remaining" => self.remaining = Some(value),
+            "reset" => self.reset = Some(value),
+            _ => {}
+        }
+        scanner.parameters(|_, _| ())
+    }
+
+    fn item(&self) -> Result<LimitItem, Fault> {
+        let reset_s = optional(self.reset, "reset", 0, uint)?;
+        Ok(LimitItem {
+            limit: optional(self.limit, "limit", 0, uint)?,
+            remaining: required(self.remaining, "remaining", 0, uint)?,
+            reset: reset_s.map(|s| When::AfterUs(s.saturating_mul(US_PER_S))),
+            ..LimitItem::default()
+        })
+    }
+}
+
+fn optional<T>(
+    value: Option<Bare<'_>>,
+    key: &'static str,
+    at: usize,
+    read: impl Fn(Bare<'_>) -> Option<T>,
+) -> Result<Option<T>, Fault> {
+    let wrong = Fault { kind: FieldErrorKind::WrongValue(key), at };
+    value.map(|value| read(value).ok_or(wrong)).transpose()
+}
+
+fn required<T>(
+    value: Option<Bare<'_>>,
+    key: &'static str,
+    at: usize,
+    read: impl Fn(Bare<'_>) -> Option<T>,
+) -> Result<T, Fault> {
+    optional(value, key, at, read)?.ok_or(Fault { kind: FieldErrorKind::Missing(key), at })
+}

@@ -1,0 +1,187 @@
+//! A scanner for Structured Fields (RFC 9651, section 4.2) that borrows from the line and allocates nothing.
+
+use super::error::{Fault, FieldErrorKind};
+
+/// A position in one field line.
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// A bare item. Types no rate-limit field uses are recognised, so that unknown parameters can be skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bare<'a> {
+    Integer(i64),
+    /// Between the quotes, escapes and all.
+    String(&'a str),
+    Token(&'a str),
+    /// Between the colons, still base64.
+    Binary(&'a str),
+    /// A decimal, boolean, date or display string.
+    Other,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) const fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    pub(super) const fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.at >= self.text.len()
+    }
+
+    /// Passes spaces and tabs, the optional whitespace around commas.
+    pub(super) fn skip_whitespace(&mut self) {
+        self.take_while(|byte| matches!(byte, b' ' | b'\t'));
+    }
+
+    /// Passes `byte` if it is next.
+    pub(super) fn eat(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Reads `;key=value` as often as it comes; a key alone is a boolean.
+    pub(super) fn parameters(
+        &mut self,
+        mut each: impl FnMut(&'a str, Bare<'a>),
+    ) -> Result<(), Fault> {
+        while self.eat(b';') {
+            self.take_while(|byte| byte == b' ');
+            let key = self.key()?;
+            let value = if self.eat(b'=') { self.bare_item()? } else { Bare::Other };
+            each(key, value);
+        }
+        Ok(())
+    }
+
+    pub(super) fn bare_item(&mut self) -> Result<Bare<'a>, Fault> {
+        match self.peek() {
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b'"') => self.string().map(Bare::String),
+            Some(b'*' | b'a'..=b'z' | b'A'..=b'Z') => Ok(Bare::Token(
+                self.take_while(|byte| is_tchar(byte) || matches!(byte, b':' | b'/')),
+            )),
+            Some(b':') => self.binary(),
+            Some(b'?') => self.boolean(),
+            Some(b'@') => {
+                self.at += 1;
+                match self.number()? {
+                    Bare::Integer(_) => Ok(Bare::Other),
+                    _ => Err(self.expected("a date in whole seconds")),
+                }
+            }
+            Some(b'%') => self.display_string(),
+            _ => Err(self.expected("a value")),
+        }
+    }
+
+    pub(super) const fn expected(&self, what: &'static str) -> Fault {
+        Fault { kind: FieldErrorKind::Expected(what), at: self.at }
+    }
+
+    fn key(&mut self) -> Result<&'a str, Fault> {
+        if !matches!(self.peek(), Some(b'*' | b'a'..=b'z')) {
+            return Err(self.expected("a parameter's name"));
+        }
+        Ok(self.take_while(
+            |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b'*'),
+        ))
+    }
+
+    /// An integer of up to 15 digits, or a decimal of up to 12 and 3.
+    fn number(&mut self) -> Result<Bare<'a>, Fault> {
+        let negative = self.eat(b'-');
+        let digits = self.take_while(|byte| byte.is_ascii_digit());
+        if digits.is_empty() {
+            return Err(self.expected("a digit"));
+        }
+        if self.eat(b'.') {
+            let fraction = self.take_while(|byte| byte.is_ascii_digit());
+            return if digits.len() <= 12 && (1..=3).contains(&fraction.len()) {
+                Ok(Bare::Other)
+            } else {
+                Err(self.expected("a decimal of at most 12 and 3 digits"))
+            };
+        }
+        if digits.len() > 15 {
+            return Err(self.expected("an integer of at most 15 digits"));
+        }
+        let value = digits.bytes().fold(0, |sum, byte| sum * 10 + i64::from(byte - b'0'));
+        Ok(Bare::Integer(if negative { -value } else { value }))
+    }
+
+    fn string(&mut self) -> Result<&'a str, Fault> {
+        self.at += 1;
+        let start = self.at;
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    let inside = &self.text[start..self.at];
+                    self.at += 1;
+                    return Ok(inside);
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    if !matches!(self.peek(), Some(b'"' | b'\\')) {
+                        return Err(self.expected("an escaped quote or backslash"));
+                    }
+                    self.at += 1;
+                }
+                Some(b' '..=b'~') => self.at += 1,
+                _ => return Err(self.expected("a closing quote")),
+            }
+        }
+    }
+
+    fn binary(&mut self) -> Result<Bare<'a>, Fault> {
+        self.at += 1;
+        let inside = self
+            .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
+        if self.eat(b':') {
+            Ok(Bare::Binary(inside))
+        } else {
+            Err(self.expected("a closing colon"))
+        }
+    }
+
+    fn boolean(&mut self) -> Result<Bare<'a>, Fault> {
+        self.at += 1;
+        if self.eat(b'0') || self.eat(b'1') {
+            Ok(Bare::Other)
+        } else {
+            Err(self.expected("0 or 1"))
+        }
+    }
+
+    fn display_string(&mut self) -> Result<Bare<'a>, Fault> {
+        self.at += 1;
+        if !self.eat(b'"') {
+            return Err(self.expected("a quote"));
+        }
+        self.take_while(|byte| matches!(byte, b' '..=b'~') && byte != b'"');
+        if self.eat(b'"') { Ok(Bare::Other) } else { Err(self.expected("a closing quote")) }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Passes bytes that are all ASCII, so slices never cut a character.
+    fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a str {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii() && belongs(byte)) {
+            self.at += 1;
+        }
+        &self.text[start..self.at]
+    }
+}
+
+fn is_tchar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}

@@ -1,0 +1,98 @@
+//! Single values: out of Structured Field items, and the plain numbers of the older fields.
+
+use super::scan::Bare;
+use crate::header::US_PER_S;
+use alloc::{string::String, vec::Vec};
+
+/// A non-negative integer.
+pub(super) fn uint(value: Bare<'_>) -> Option<u64> {
+    match value {
+        Bare::Integer(value) => u64::try_from(value).ok(),
+        _ => None,
+    }
+}
+
+/// The text of a string, unescaped, or of a token: the drafts quote names, and use them unquoted too.
+pub(super) fn text(value: Bare<'_>) -> Option<String> {
+    match value {
+        Bare::Token(token) => Some(token.into()),
+        Bare::String(raw) => {
+            let mut text = String::with_capacity(raw.len());
+            let mut chars = raw.chars();
+            while let Some(c) = chars.next() {
+                text.extend(if c == '\\' { chars.next() } else { Some(c) });
+            }
+            Some(text)
+        }
+        _ => None,
+    }
+}
+
+/// The bytes of a binary item. Padding may be missing and pad bits may be set (RFC 9651, section 4.2.7):
+/// the drafts' own samples have such bits.
+pub(super) fn bytes(value: Bare<'_>) -> Option<Vec<u8>> {
+    let Bare::Binary(encoded) = value else { return None };
+    let digits = encoded.trim_end_matches('=');
+    let padding = encoded.len() - digits.len();
+    if digits.len() % 4 == 1 || padding > 0 && (padding > 2 || !encoded.len().is_multiple_of(4)) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);
+    let (mut group, mut bits) = (0_u32, 0);
+    for digit in digits.bytes() {
+        group = group << 6 | sextet(digit)?;
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((group >> bits) as u8);
+        }
+    }
+    Some(bytes)
+}
+
+fn sextet(digit: u8) -> Option<u32> {
+    let value = match digit {
+        b'A'..=b'Z' => digit - b'A',
+        b'a'..=b'z' => digit - b'a' + 26,
+        b'0'..=b'9' => digit - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    };
+    Some(value.into())
+}
+
+/// Microseconds from decimal seconds; digits past the sixth place round up, so that a wait stays long
+/// enough. Beyond the end of time it is that end.
+pub(super) fn seconds_as_us(text: &str) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let us = digits_saturating(whole)?.saturating_mul(US_PER_S);
+    digits_saturating(fraction)?;
+    let digit = |i| fraction.as_bytes().get(i).map_or(0, |byte| u64::from(byte - b'0'));
+    let part_us = (0..6).fold(0, |sum, i| sum * 10 + digit(i));
+    let beyond = fraction.bytes().skip(6).any(|byte| byte != b'0');
+    Some(us.saturating_add(part_us + u64::from(beyond)))
+}
+
+/// A count; a fraction, which Reddit sends, is not yet a whole unit.
+pub(super) fn count(text: &str) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    digits_saturating(fraction)?;
+    digits_saturating(whole)
+}
+
+/// One digit or more; beyond the range it is the range's end.
+pub(crate) fn digits_saturating(text: &str) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.bytes().try_fold(0_u64, |sum, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        Some(sum.saturating_mul(10).saturating_add(digit))
+    })
+}
+
+/// Without the whitespace that HTTP allows around a value.
+pub(crate) fn trim(text: &str) -> &str {
+    text.trim_matches([' ', '\t'])
+}

@@ -1,0 +1,47 @@
+//! The fields against STANDARDS: worked answers, choices, readings, round trips and hostile input.
+
+mod dates;
+mod hostile;
+mod reading;
+mod round_trip;
+mod rules;
+mod worked;
+
+use super::{Fields, Profile, Row, Scope, Unit, render};
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+/// 12:00:18 on 15 November 2026, the clock of the worked answers.
+const NOON_18_US: u64 = 1_794_744_018_000_000;
+
+/// A row to change from: the one of the first worked answer.
+fn row(name: &str) -> Row<'_> {
+    Row {
+        name,
+        limit: 100,
+        unit: Unit::Requests,
+        window_us: Some(60_000_000),
+        remaining: 59,
+        more_after_us: Some(42_000_000),
+        reset_after_us: 42_000_000,
+        refused: false,
+        retry_after_us: Some(0),
+        partition: None,
+        bucket: 0x0123_4567_89ab_cdef,
+        scope: Scope::User,
+    }
+}
+
+fn rendered(profile: Profile, rows: &[Row<'_>], now_us: u64) -> Vec<(String, String)> {
+    let mut fields = Fields::new();
+    render(profile, rows, now_us, &mut fields);
+    fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
+/// The fields as they stand in an answer's head.
+fn lines(profile: Profile, rows: &[Row<'_>], now_us: u64) -> String {
+    rendered(profile, rows, now_us)
+        .iter()
+        .map(|(name, value)| std::format!("{name}: {value}\r\n"))
+        .collect()
+}

@@ -1,0 +1,158 @@
+//! Whose request it is: the client's address as far as trusted proxies vouch for it.
+//!
+//! Only the peer of the connection is beyond doubt. When it is a trusted proxy, the configured field is read
+//! from the right, since each proxy adds what it saw at the end: trusted hops are passed over and the first
+//! other address is the client. Everything to the left of it came from that client and is never looked at.
+//!
+//! ```
+//! use tollgate_policy::address::{ClientAddress, Source};
+//!
+//! let mut client = ClientAddress::default();
+//! client.trusted = vec!["10.0.0.0/8".parse().unwrap()];
+//! client.source = Source::Header("x-forwarded-for".into());
+//!
+//! let lines = [&b"198.51.100.9"[..], b"203.0.113.7, 10.0.0.2"]; // the first item is the client's own claim
+//! let proxy = "10.0.0.1".parse().unwrap();
+//! assert_eq!(client.resolve(proxy, lines), "203.0.113.7".parse::<std::net::IpAddr>().unwrap());
+//!
+//! let stranger = "192.0.2.1".parse().unwrap();
+//! assert_eq!(client.resolve(stranger, lines), stranger);
+//! ```
+
+mod canonical;
+mod forwarded;
+mod list;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+pub use canonical::{mask, unmap, unmap_net};
+pub use parse::{InvalidAddress, parse};
+
+/// How the client's address is found. The default trusts nobody: the peer is the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientAddress {
+    /// The proxies that may say for whom they ask.
+    pub trusted: Vec<IpNet>,
+    /// Where they say it.
+    pub source: Source,
+    /// How much of an IPv6 address makes the key: a client usually has the rest to itself.
+    pub ipv6_prefix: u8,
+}
+
+/// The one place a client's address is read from. There is no second one to fall back to: a proxy that sets
+/// one field usually passes the others on as the client sent them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Source {
+    /// The connection's peer.
+    #[default]
+    Peer,
+    /// A field with a list of addresses such as `x-forwarded-for`, or with one, such as `cf-connecting-ip`.
+    /// The name `forwarded` is read as [`Source::Forwarded`].
+    Header(Box<str>),
+    /// The field `forwarded` of RFC 7239.
+    Forwarded,
+    /// The item of `x-forwarded-for` at this place from the right, the last one being 1.
+    Hops(u32),
+}
+
+const FORWARDED: &str = "forwarded";
+const X_FORWARDED_FOR: &str = "x-forwarded-for";
+
+impl Default for ClientAddress {
+    fn default() -> Self {
+        Self { trusted: Vec::new(), source: Source::Peer, ipv6_prefix: 64 }
+    }
+}
+
+impl ClientAddress {
+    /// The client's address, given the connection's peer and the values of all lines of
+    /// [`field`](Self::field), in the order in which they were sent.
+    ///
+    /// An item that is no address, `unknown` and obfuscated names included, ends the walk at the last good hop;
+    /// without an untrusted address the leftmost trusted one is the client. Empty items do not count.
+    pub fn resolve<'h, L>(&self, peer: IpAddr, lines: L) -> IpAddr
+    where
+        L: IntoIterator<Item = &'h [u8]>,
+        L::IntoIter: DoubleEndedIterator,
+    {
+        let peer = unmap(peer);
+        if !self.is_trusted(peer) {
+            return peer;
+        }
+        let lines = lines.into_iter().rev();
+        match &self.source {
+            Source::Peer => peer,
+            Source::Hops(hops) => nth(*hops, lines.flat_map(list::from_right)).unwrap_or(peer),
+            Source::Forwarded => self.walk(peer, lines.flat_map(forwarded::from_right)),
+            Source::Header(name) if name.eq_ignore_ascii_case(FORWARDED) => {
+                self.walk(peer, lines.flat_map(forwarded::from_right))
+            }
+            Source::Header(_) => self.walk(peer, lines.flat_map(list::from_right)),
+        }
+    }
+
+    /// The name of the field whose lines [`resolve`](Self::resolve) wants.
+    pub fn field(&self) -> Option<&str> {
+        match &self.source {
+            Source::Peer => None,
+            Source::Header(name) => Some(name),
+            Source::Forwarded => Some(FORWARDED),
+            Source::Hops(_) => Some(X_FORWARDED_FOR),
+        }
+    }
+
+    /// Whether a field's name is the one that is read. Spellings that some servers take for the same field,
+    /// such as `X_Forwarded_For` or `X.Forwarded.For`, are other fields here.
+    pub fn reads(&self, name: &[u8]) -> bool {
+        self.field().is_some_and(|field| field.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a server behind this one could take the field for the one that is read here: a front end drops
+    /// such fields before it passes a request on.
+    pub fn is_alias(&self, name: &[u8]) -> bool {
+        let folded = |byte: &u8| match byte.to_ascii_lowercase() {
+            b'_' | b'.' => b'-',
+            byte => byte,
+        };
+        self.field()
+            .is_some_and(|field| field.bytes().map(|b| folded(&b)).eq(name.iter().map(folded)))
+            && !self.reads(name)
+    }
+
+    /// Whether the address is that of a trusted proxy.
+    pub fn is_trusted(&self, address: IpAddr) -> bool {
+        let address = unmap(address);
+        self.trusted.iter().any(|net| unmap_net(*net).contains(&address))
+    }
+
+    /// The part of an address that makes the key.
+    pub fn key(&self, address: IpAddr) -> IpAddr {
+        mask(address, self.ipv6_prefix)
+    }
+
+    /// Right to left: the first untrusted address, or the last trusted one before the items end or go bad.
+    fn walk(&self, peer: IpAddr, items: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
+        let mut client = peer;
+        for address in items {
+            let Some(address) = address else { break };
+            client = address;
+            if !self.is_trusted(address) {
+                break;
+            }
+        }
+        client
+    }
+}
+
+/// The item at this place from the right, if there are so many and it is an address.
+fn nth(hops: u32, mut items: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
+    let before = usize::try_from(hops.checked_sub(1)?).ok()?;
+    items.nth(before)?
+}

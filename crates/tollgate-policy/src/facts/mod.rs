@@ -1,0 +1,237 @@
+//! What is known about one request, whatever protocol it came by: attributes in their one form.
+//!
+//! | attribute | form |
+//! | --- | --- |
+//! | `ip` | parsed, unmapped; IPv6 masked to the configured prefix, except for `match`, which sees all of it |
+//! | `method` | upper case |
+//! | `host` | lower case |
+//! | `path` | [`path::normalise`](crate::path::normalise) |
+//! | `api_key` | the first 128 bits of its SHA-256, in hexadecimal; only `match` sees the clear value |
+//! | any other | as given |
+//!
+//! An empty value is an absent one. SHA-256 without a key gives the same value on every node and after every
+//! restart, and anyone with the clear value can compute what to look for; stores hash keys with a secret again.
+
+mod names;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::Range;
+
+use sha2::{Digest, Sha256};
+
+pub use names::AttributeId;
+pub(crate) use names::{Kind, Names};
+
+use crate::address::{self, InvalidAddress, mask, unmap};
+use crate::path;
+
+/// The attributes of one request, for one policy: [`Policy::facts`](crate::policy::Policy::facts) makes them.
+///
+/// Values are borrowed where they are in their one form already; the others are rewritten into buffers that
+/// [`into_buffer`](Self::into_buffer) hands on to the next request, so nothing is allocated in the long run.
+pub struct Facts<'a> {
+    names: &'a Names,
+    ipv6_prefix: u8,
+    values: Vec<Value<'a>>,
+    text: String,
+    path: String,
+    address: Option<IpAddr>,
+    clear_api_key: &'a str,
+    tier: &'a str,
+}
+
+/// The memory of past [`Facts`], without what they knew.
+#[derive(Default)]
+pub struct FactsBuffer {
+    values: Vec<Value<'static>>,
+    text: String,
+    path: String,
+}
+
+#[derive(Clone, Default)]
+enum Value<'a> {
+    #[default]
+    Absent,
+    Given(&'a str),
+    /// In `text`.
+    Rewritten(Range<usize>),
+    /// In `path`.
+    Path,
+    /// In `address`.
+    Address,
+}
+
+impl<'a> Facts<'a> {
+    pub(crate) fn new(names: &'a Names, ipv6_prefix: u8, buffer: FactsBuffer) -> Self {
+        let FactsBuffer { mut values, mut text, path } = buffer;
+        values.clear();
+        values.resize(names.len(), Value::Absent);
+        text.clear();
+        Self { names, ipv6_prefix, values, text, path, address: None, clear_api_key: "", tier: "" }
+    }
+
+    /// Sets an attribute; one that the policy does not use is not kept. The last value of a name counts.
+    ///
+    /// # Errors
+    ///
+    /// When `ip` is not an address, whether the policy uses it or not.
+    pub fn set(&mut self, name: &str, value: &'a str) -> Result<(), InvalidAddress> {
+        match self.names.get(name) {
+            Some(id) => self.set_id(id, value),
+            None if Kind::of(name) == Kind::Address && !value.is_empty() => {
+                address::parse(value).map(drop)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// [`set`](Self::set) for a caller that asked the policy for the attribute's number.
+    ///
+    /// # Errors
+    ///
+    /// When `ip` is not an address.
+    pub fn set_id(&mut self, id: AttributeId, value: &'a str) -> Result<(), InvalidAddress> {
+        let Some(kind) = self.names.kind(id) else { return Ok(()) };
+        let form = match kind {
+            _ if value.is_empty() => Value::Absent,
+            Kind::Text => Value::Given(value),
+            Kind::Address => {
+                self.address = Some(address::parse(value)?);
+                Value::Address
+            }
+            Kind::ApiKey => {
+                self.clear_api_key = value;
+                self.rewrite(|text| push_digest(text, value))
+            }
+            Kind::Host if !value.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+                Value::Given(value)
+            }
+            Kind::Host => self.rewrite(|text| {
+                text.extend(value.chars().map(|character| character.to_ascii_lowercase()));
+            }),
+            Kind::Method if !value.bytes().any(|byte| byte.is_ascii_lowercase()) => {
+                Value::Given(value)
+            }
+            Kind::Method => self.rewrite(|text| {
+                text.extend(value.chars().map(|character| character.to_ascii_uppercase()));
+            }),
+            Kind::Path if path::is_plain(value) => Value::Given(value),
+            Kind::Path => {
+                path::normalise_into(value, &mut self.path);
+                Value::Path
+            }
+        };
+        if let Some(place) = self.values.get_mut(id.index()) {
+            *place = form;
+        }
+        Ok(())
+    }
+
+    /// Sets `ip` where the address is known already, as it is for a connection.
+    pub fn set_address(&mut self, address: IpAddr) {
+        if let Some(id) = self.names.get("ip")
+            && let Some(place) = self.values.get_mut(id.index())
+        {
+            self.address = Some(unmap(address));
+            *place = Value::Address;
+        }
+    }
+
+    /// Sets the tier, whatever the tier attribute says; for tiers that come from a file or from Redis.
+    pub fn set_tier(&mut self, tier: &'a str) {
+        self.tier = tier;
+    }
+
+    /// The value of an attribute in the form that keys have, if the policy uses it and it is present.
+    pub fn get(&self, name: &str) -> Option<Cow<'_, str>> {
+        match self.key_value(self.names.get(name)?)? {
+            KeyValue::Text(text) => Some(Cow::Borrowed(text)),
+            KeyValue::Address(address) => Some(Cow::Owned(address.to_string())),
+        }
+    }
+
+    /// Gives the memory back, for the next request.
+    pub fn into_buffer(self) -> FactsBuffer {
+        let Self { mut values, text, path, .. } = self;
+        values.clear();
+        // Collecting an empty vector into one of the same layout keeps its memory; only the lifetime changes.
+        let values = values.into_iter().map(|_| Value::Absent).collect();
+        FactsBuffer { values, text, path }
+    }
+
+    /// What goes into a key, a tier or a cost.
+    pub(crate) fn key_value(&self, id: AttributeId) -> Option<KeyValue<'_>> {
+        match self.values.get(id.index())? {
+            Value::Address => Some(KeyValue::Address(mask(self.address?, self.ipv6_prefix))),
+            value => self.resolve(value).map(KeyValue::Text),
+        }
+    }
+
+    /// What a pattern is compared with: an API key is compared before it is hashed.
+    pub(crate) fn match_text(&self, id: AttributeId) -> Option<&str> {
+        let value = self.values.get(id.index())?;
+        match (value, self.names.kind(id)?) {
+            (Value::Rewritten(_), Kind::ApiKey) => Some(self.clear_api_key),
+            _ => self.resolve(value),
+        }
+    }
+
+    /// What a network is compared with: the address before it is masked.
+    pub(crate) fn match_address(&self, id: AttributeId) -> Option<IpAddr> {
+        match self.values.get(id.index())? {
+            Value::Address => self.address,
+            _ => None,
+        }
+    }
+
+    /// The tier set with [`set_tier`](Self::set_tier), if any.
+    pub(crate) fn tier(&self) -> Option<&str> {
+        (!self.tier.is_empty()).then_some(self.tier)
+    }
+
+    /// Whether the facts were made for the policy that has these names.
+    pub(crate) fn are_for(&self, names: &Names) -> bool {
+        std::ptr::eq(self.names, names)
+    }
+
+    fn resolve(&self, value: &Value<'a>) -> Option<&str> {
+        match value {
+            Value::Absent | Value::Address => None,
+            Value::Given(text) => Some(text),
+            Value::Rewritten(range) => self.text.get(range.clone()),
+            Value::Path => Some(&self.path),
+        }
+    }
+
+    fn rewrite(&mut self, write: impl FnOnce(&mut String)) -> Value<'a> {
+        let start = self.text.len();
+        write(&mut self.text);
+        Value::Rewritten(start..self.text.len())
+    }
+}
+
+/// Names only: values may be secrets.
+impl fmt::Debug for Facts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let present = |(id, name)| self.key_value(id).map(|_| name);
+        f.debug_set().entries(self.names.iter().filter_map(present)).finish()
+    }
+}
+
+/// A value in the form that keys have.
+pub(crate) enum KeyValue<'f> {
+    Text(&'f str),
+    Address(IpAddr),
+}
+
+fn push_digest(out: &mut String, secret: &str) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in &Sha256::digest(secret)[..16] {
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+}

@@ -1,0 +1,139 @@
+//! `match`, compiled: which limits apply to a request.
+
+mod index;
+#[cfg(test)]
+mod tests;
+
+use ipnet::IpNet;
+
+pub(crate) use index::{Candidate, Index};
+
+use crate::address::{self, unmap_net};
+use crate::facts::{AttributeId, Facts, Kind, Names};
+use crate::glob::{Glob, TooLong};
+use crate::match_spec::{Condition, MatchSpec};
+use crate::path;
+
+/// The conditions of one limit. An absent attribute never matches, inside `not` neither.
+#[derive(Debug)]
+pub(crate) struct Matcher {
+    /// The condition by which the limit is indexed.
+    path: Option<Test>,
+    conditions: Box<[Test]>,
+    not: Box<[Box<[Test]>]>,
+}
+
+/// One attribute with the patterns of which one must match.
+#[derive(Debug)]
+struct Test {
+    attribute: AttributeId,
+    patterns: Patterns,
+}
+
+#[derive(Debug)]
+enum Patterns {
+    Networks(Box<[IpNet]>),
+    Text {
+        /// Sorted.
+        exact: Box<[Box<str>]>,
+        globs: Box<[Glob]>,
+    },
+}
+
+/// Why a condition cannot be compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum InvalidCondition {
+    /// There are more attribute names than there are numbers.
+    TooManyAttributes,
+    /// A pattern for `ip` that is neither an address nor a network.
+    Address(String),
+    /// More bytes between two wildcards than a glob may have.
+    PatternTooLong(String),
+}
+
+impl Matcher {
+    pub(crate) fn compile(spec: &MatchSpec, names: &mut Names) -> Result<Self, InvalidCondition> {
+        let mut conditions = compile(&spec.conditions, names)?;
+        let by_path = spec.conditions.iter().position(|c| Kind::of(&c.attribute) == Kind::Path);
+        let path = by_path.map(|place| conditions.remove(place));
+        // A map that names nothing excludes nothing; read as "all of no conditions" it would switch off the limit.
+        let not = spec.not.iter().filter(|conditions| !conditions.is_empty());
+        let not = not.map(|conditions| compile(conditions, names).map(Vec::into_boxed_slice));
+        Ok(Self {
+            path,
+            conditions: conditions.into_boxed_slice(),
+            not: not.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Whether the limit applies. The index may have seen to the path already.
+    pub(crate) fn matches(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
+        let all = |tests: &[Test]| tests.iter().all(|test| test.matches(facts));
+        (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches(facts)))
+            && all(&self.conditions)
+            && !self.not.iter().any(|tests| all(tests))
+    }
+}
+
+impl Test {
+    fn matches(&self, facts: &Facts<'_>) -> bool {
+        match &self.patterns {
+            Patterns::Networks(networks) => facts
+                .match_address(self.attribute)
+                .is_some_and(|address| networks.iter().any(|network| network.contains(&address))),
+            Patterns::Text { exact, globs } => {
+                facts.match_text(self.attribute).is_some_and(|text| {
+                    exact.binary_search_by(|candidate| (**candidate).cmp(text)).is_ok()
+                        || globs.iter().any(|glob| glob.matches(text))
+                })
+            }
+        }
+    }
+}
+
+fn compile(conditions: &[Condition], names: &mut Names) -> Result<Vec<Test>, InvalidCondition> {
+    let test = |condition: &Condition| {
+        let attribute = &condition.attribute;
+        Ok(Test {
+            attribute: names.intern(attribute).ok_or(InvalidCondition::TooManyAttributes)?,
+            patterns: Patterns::compile(Kind::of(attribute), &condition.patterns)?,
+        })
+    };
+    conditions.iter().map(test).collect()
+}
+
+impl Patterns {
+    fn compile(kind: Kind, patterns: &[String]) -> Result<Self, InvalidCondition> {
+        if kind == Kind::Address {
+            let networks = patterns.iter().map(|pattern| {
+                network(pattern).ok_or_else(|| InvalidCondition::Address(pattern.clone()))
+            });
+            return Ok(Self::Networks(networks.collect::<Result<_, _>>()?));
+        }
+        let mut exact = Vec::new();
+        let mut globs = Vec::new();
+        for pattern in patterns {
+            let glob = match kind {
+                Kind::Path => Glob::path(&path::normalise_pattern(pattern)),
+                Kind::Method => Glob::text(&pattern.to_ascii_uppercase()),
+                Kind::Host => Glob::text(&pattern.to_ascii_lowercase()),
+                Kind::Text | Kind::Address | Kind::ApiKey => Glob::text(pattern),
+            };
+            match glob {
+                Ok(Glob::Exact(text)) => exact.push(text),
+                Ok(glob) => globs.push(glob),
+                Err(TooLong) => return Err(InvalidCondition::PatternTooLong(pattern.clone())),
+            }
+        }
+        exact.sort_unstable();
+        Ok(Self::Text { exact: exact.into(), globs: globs.into() })
+    }
+}
+
+/// A network, or an address as the network of itself alone.
+fn network(pattern: &str) -> Option<IpNet> {
+    match pattern.parse::<IpNet>() {
+        Ok(network) => Some(unmap_net(network)),
+        Err(_) => address::parse(pattern).ok().map(IpNet::from),
+    }
+}

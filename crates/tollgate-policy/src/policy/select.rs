@@ -1,0 +1,217 @@
+//! From facts to charges: which limits apply, with which numbers, at which cost, under which key.
+
+use std::net::IpAddr;
+use std::ops::Range;
+
+use tollgate_core::Numbers;
+
+use super::{Policy, Rule, TierId};
+use crate::facts::{AttributeId, Facts, KeyValue};
+use crate::limit::{Cost, Limit, Mode, OnMissing};
+use crate::matcher::Candidate;
+
+/// What was selected for one request; reused for the next, so that nothing is allocated in the long run.
+#[derive(Debug, Default)]
+pub struct Selection {
+    candidates: Vec<Candidate>,
+    entries: Vec<Entry>,
+    keys: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    limit: usize,
+    numbers: usize,
+    cost: u64,
+    key: Range<usize>,
+    missing: bool,
+}
+
+/// One limit that applies to the request.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Selected<'s> {
+    /// The limit.
+    pub limit: &'s Limit,
+    /// Its place in the file.
+    pub index: usize,
+    /// The numbers of the request's tier.
+    pub numbers: &'s Numbers,
+    /// Their place in [`Policy::numbers`].
+    pub numbers_index: usize,
+    /// The limit's cost times the request's.
+    pub cost: u64,
+    /// The key's values; no two tuples of values have the same bytes. Which attributes they are of is part
+    /// of the limit's identity.
+    pub key: &'s [u8],
+    /// A key attribute is missing and the limit says `on_missing: refuse`: no wait can help, and `key` is empty.
+    pub missing: bool,
+}
+
+impl Selection {
+    /// How many limits apply.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none applies.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.keys.clear();
+    }
+}
+
+impl Policy {
+    /// Selects the limits that apply to the facts, in file order; those that are off or unlimited do not.
+    ///
+    /// The facts are those that [`Policy::facts`] of this very policy made.
+    pub fn select(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
+        debug_assert!(facts.are_for(&self.names), "these facts were made for another policy");
+        selection.clear();
+        let path = self.path.and_then(|path| facts.match_text(path));
+        let mut candidates = std::mem::take(&mut selection.candidates);
+        self.index.find(path, &mut candidates);
+        let tier = self.tier(facts);
+        for candidate in &candidates {
+            let limit = candidate.limit();
+            if self.rules[limit].matcher.matches(facts, !candidate.must_check_path()) {
+                self.push(limit, facts, tier, request_cost, selection);
+            }
+        }
+        selection.candidates = candidates;
+    }
+
+    /// Selects one limit, whatever it matches, unless it is off or unlimited, or `limit` is no limit's place.
+    pub fn select_one(
+        &self,
+        limit: usize,
+        facts: &Facts<'_>,
+        request_cost: u64,
+        selection: &mut Selection,
+    ) {
+        debug_assert!(facts.are_for(&self.names), "these facts were made for another policy");
+        selection.clear();
+        if self.limits.get(limit).is_some_and(|limit| limit.mode != Mode::Off) {
+            self.push(limit, facts, self.tier(facts), request_cost, selection);
+        }
+    }
+
+    /// What was selected, in file order.
+    pub fn selected<'s>(
+        &'s self,
+        selection: &'s Selection,
+    ) -> impl ExactSizeIterator<Item = Selected<'s>> + Clone {
+        selection.entries.iter().map(|entry| Selected {
+            limit: &self.limits[entry.limit],
+            index: entry.limit,
+            numbers: &self.numbers[entry.numbers].1,
+            numbers_index: entry.numbers,
+            cost: entry.cost,
+            key: &selection.keys[entry.key.clone()],
+            missing: entry.missing,
+        })
+    }
+
+    /// The request's tier: as set, else from its attribute; if that is absent or unknown, the default.
+    fn tier(&self, facts: &Facts<'_>) -> Option<TierId> {
+        let known = |name: &str| self.tiers.ids.get(name).copied();
+        let named = match facts.tier() {
+            Some(tier) => known(tier),
+            None => match facts.key_value(self.tiers.attribute?) {
+                Some(KeyValue::Text(tier)) => known(tier),
+                Some(KeyValue::Address(address)) => known(&address.to_string()),
+                None => None,
+            },
+        };
+        named.or(self.tiers.default)
+    }
+
+    fn push(
+        &self,
+        limit: usize,
+        facts: &Facts<'_>,
+        tier: Option<TierId>,
+        request_cost: u64,
+        selection: &mut Selection,
+    ) {
+        let (definition, rule) = (&self.limits[limit], &self.rules[limit]);
+        let Some(numbers) = rule.numbers(tier) else { return };
+        let start = selection.keys.len();
+        let is_complete = push_key(rule, facts, definition.on_missing, &mut selection.keys);
+        if !is_complete {
+            selection.keys.truncate(start);
+            if definition.on_missing == OnMissing::Skip {
+                return;
+            }
+        }
+        selection.entries.push(Entry {
+            limit,
+            numbers,
+            cost: cost(definition, rule, facts).saturating_mul(request_cost),
+            key: start..selection.keys.len(),
+            missing: !is_complete,
+        });
+    }
+}
+
+impl Rule {
+    /// The place of the numbers that hold for a tier; a limit without that tier has its base numbers.
+    fn numbers(&self, tier: Option<TierId>) -> Option<usize> {
+        let of_tier = |tier| self.tiers.iter().find(|(id, _)| *id == tier);
+        tier.and_then(of_tier).map_or(self.base, |(_, numbers)| *numbers)
+    }
+}
+
+fn cost(limit: &Limit, rule: &Rule, facts: &Facts<'_>) -> u64 {
+    match &limit.cost {
+        Cost::Fixed(cost) => *cost,
+        Cost::Estimate { estimate, .. } => *estimate,
+        Cost::Attribute { default, max, .. } => rule
+            .cost_attribute
+            .and_then(|attribute| facts.key_value(attribute))
+            .and_then(|value| match value {
+                KeyValue::Text(text) => parse_cost(text),
+                KeyValue::Address(_) => None,
+            })
+            .map_or(*default, |cost| cost.min(*max)),
+    }
+}
+
+/// Digits only; a number too large for the type is the largest, since it is above any `max` all the same.
+fn parse_cost(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// Appends the values of the key's attributes. Answers whether all are there, or may be shared as absent.
+fn push_key(rule: &Rule, facts: &Facts<'_>, on_missing: OnMissing, out: &mut Vec<u8>) -> bool {
+    rule.key.iter().all(|attribute: &AttributeId| {
+        match facts.key_value(*attribute) {
+            Some(KeyValue::Text(text)) => push_value(out, text.as_bytes()),
+            Some(KeyValue::Address(IpAddr::V4(v4))) => push_value(out, &v4.octets()),
+            Some(KeyValue::Address(IpAddr::V6(v6))) => push_value(out, &v6.octets()),
+            None if on_missing == OnMissing::Share => out.push(ABSENT),
+            None => return false,
+        }
+        true
+    })
+}
+
+/// Where a value would have its length plus one, which is never zero.
+const ABSENT: u8 = 0;
+
+/// The value behind its length plus one, in groups of seven bits, the lowest first: a prefix code, so tuples
+/// can be told apart whatever their values hold.
+fn push_value(out: &mut Vec<u8>, value: &[u8]) {
+    let mut length = value.len() + 1;
+    while length >= 0x80 {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+    out.extend_from_slice(value);
+}

@@ -1,0 +1,3 @@
+//! The crate as its users see it.
+
+mod allocations;

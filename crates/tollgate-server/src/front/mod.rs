@@ -1,0 +1,3 @@
+//! One folder per protocol, each with the same files: `decode` reads the wire, `encode` writes it.
+
+pub mod http;

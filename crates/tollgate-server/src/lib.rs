@@ -1,0 +1,3 @@
+//! Tollgate's front ends: each turns its wire into facts and a verdict into its wire, and nothing else.
+
+pub mod front;

@@ -1,0 +1,171 @@
+//! What a request is admitted by, what it takes and what its rows show.
+
+use super::desk::{Desk, Line};
+use super::trace::seven;
+use crate::Store;
+use tollgate_core::algorithm::Gcra;
+use tollgate_core::{Algorithm, Numbers, Rate};
+
+/// GCRA with whole numbers: `count` at once, one more each second.
+pub(super) fn one_a_second(count: u64) -> Numbers {
+    let rate = Rate::try_new(count, count * 1_000_000);
+    match rate.and_then(|rate| Gcra::try_new(rate, None)) {
+        Ok(gcra) => Numbers::Gcra(gcra),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Several charges are taken together or not at all, and a refused request's rows show the numbers of now.
+pub async fn all_or_nothing<S: Store>(store: &S) {
+    for numbers in seven(10) {
+        let desk = Desk::new(store);
+        let name = numbers.algorithm();
+        let wide = Line::new(1, name, numbers);
+        let narrow = Line::new(2, name, one_a_second(3));
+        for left in [9, 8, 7] {
+            let (admitted, rows) = desk.take(&[wide, narrow]).await;
+            assert!(admitted, "{name}: both limits have room");
+            assert_eq!(rows[0].outcome.remaining, left, "{name}: rows show what is left after");
+            assert!(rows.iter().all(|row| row.receipt.is_some_and(|receipt| receipt.cost == 1)));
+        }
+        let (admitted, rows) = desk.take(&[wide, narrow]).await;
+        assert!(!admitted, "{name}: one limit refuses the request");
+        assert!(rows[0].outcome.admitted, "{name}: a row is its limit's own answer");
+        assert!(!rows[1].outcome.admitted);
+        assert_eq!(rows[0].outcome.remaining, 7, "{name}: nothing was taken, so 7 remain now");
+        assert!(rows.iter().all(|row| row.receipt.is_none()), "{name}: nothing taken, no receipt");
+        let (_, rows) = desk.peek(&[wide]).await;
+        assert_eq!(rows[0].outcome.remaining, 7, "{name}: the refusal took nothing");
+    }
+}
+
+/// The requests of a batch are decided in order, each seeing what those before it took.
+pub async fn batches<S: Store>(store: &S) {
+    for numbers in seven(5) {
+        let desk = Desk::new(store);
+        let name = numbers.algorithm();
+        let (ann, bob) = (Line::new(3, "ann", numbers), Line::new(3, "bob", numbers));
+        let asked: Vec<_> = (0..40).map(|n| if n % 4 == 3 { bob } else { ann }).collect();
+        let answers = desk.batch(&asked).await;
+        assert_eq!(answers.len(), asked.len(), "every request is answered");
+        let admitted = |key: &[u8]| {
+            let of_key = answers.iter().zip(&asked).filter(|(_, line)| line.key == key);
+            of_key.map(|((admitted, _), _)| *admitted).collect::<Vec<_>>()
+        };
+        for key in [ann.key, bob.key] {
+            let admitted = admitted(key);
+            assert!(admitted[..5].iter().all(|&yes| yes), "{name}: the first five pass");
+            assert!(!admitted[5..].iter().any(|&yes| yes), "{name}: no more than five pass");
+        }
+        // The same names serve the next algorithm.
+        desk.reset(&ann).await;
+        desk.reset(&bob).await;
+    }
+    let mut answers = crate::Answers::default();
+    let empty = crate::Request { charges: &[], intent: tollgate_core::Intent::Take };
+    let asked = store.decide(Desk::new(store).now_us, &[empty], &mut answers).await;
+    assert!(
+        asked.is_ok() && answers.get(0).is_some_and(|(admitted, rows)| admitted && rows.is_empty()),
+        "a request without charges is admitted"
+    );
+}
+
+/// Cost 0 passes and takes nothing; a cost above the capacity is refused for ever; others are exact.
+pub async fn costs<S: Store>(store: &S) {
+    for numbers in seven(10) {
+        let desk = Desk::new(store);
+        let name = numbers.algorithm();
+        let line = Line::new(4, name, numbers);
+        let (admitted, rows) = desk.take(&[line.cost(11)]).await;
+        assert!(!admitted && rows[0].outcome.retry_after_us.is_none(), "{name}: no wait can help");
+        assert!(!desk.take(&[line.cost(u64::MAX)]).await.0, "{name}: no cost wraps around");
+        assert_eq!(rows[0].outcome.remaining, 10, "{name}: a refusal takes nothing");
+        assert!(desk.take(&[line.cost(7)]).await.0);
+        assert!(!desk.take(&[line.cost(4)]).await.0);
+        let (admitted, rows) = desk.take(&[line.cost(3)]).await;
+        assert!(admitted && rows[0].outcome.remaining == 0, "{name}: exactly the capacity fits");
+        let (admitted, rows) = desk.take(&[line.cost(0)]).await;
+        assert!(admitted && rows[0].outcome.admitted, "{name}: cost 0 always passes");
+        assert_eq!(rows[0].receipt.map_or(0, |receipt| receipt.cost), 0);
+        let (_, rows) = desk.take(&[line]).await;
+        let wait_us = rows[0].outcome.retry_after_us;
+        let Some(wait_us) = wait_us else { panic!("{name}: waiting helps") };
+        let mut later = Desk::new(store);
+        later.now_us = desk.now_us + wait_us - 1;
+        assert!(!later.take(&[line]).await.0, "{name}: refused a microsecond earlier");
+        later.now_us += 1;
+        assert!(later.take(&[line]).await.0, "{name}: admitted when it said");
+    }
+    let nothing =
+        Numbers::Gcra(match Rate::try_new(0, 1_000_000).and_then(|r| Gcra::try_new(r, None)) {
+            Ok(gcra) => gcra,
+            Err(error) => panic!("{error}"),
+        });
+    let (admitted, rows) = Desk::new(store).take(&[Line::new(5, "zero", nothing)]).await;
+    assert!(!admitted && rows[0].outcome.retry_after_us.is_none(), "zero is never unlimited");
+}
+
+/// A peek says what a take would be told, with the numbers of now, and takes nothing.
+pub async fn peeks<S: Store>(store: &S) {
+    for numbers in seven(4) {
+        let desk = Desk::new(store);
+        let name = numbers.algorithm();
+        let line = Line::new(6, name, numbers);
+        for left in [4, 3, 2, 1, 0] {
+            for _ in 0..3 {
+                let (admitted, rows) = desk.peek(&[line]).await;
+                assert_eq!(admitted, left > 0, "{name}: a peek answers for its cost");
+                assert_eq!(rows[0].outcome.remaining, left, "{name}: a peek shows now");
+                assert!(rows[0].receipt.is_none(), "{name}: a peek takes nothing");
+            }
+            assert_eq!(desk.take(&[line]).await.0, left > 0);
+        }
+    }
+}
+
+/// A shadow limit never refuses; it is charged iff the request is admitted and it alone would admit.
+pub async fn shadows<S: Store>(store: &S) {
+    for numbers in seven(2) {
+        let desk = Desk::new(store);
+        let name = numbers.algorithm();
+        let enforced = Line::new(7, name, one_a_second(4));
+        let shadow = Line::new(8, name, numbers).shadow();
+        for left in [1, 0, 0, 0] {
+            let (admitted, rows) = desk.take(&[enforced, shadow]).await;
+            assert!(admitted, "{name}: a shadow limit refuses nothing");
+            assert_eq!(rows[1].outcome.remaining, left, "{name}: the shadow limit fills");
+        }
+        let alone = Line::new(9, name, numbers).shadow();
+        assert!(desk.take(&[alone.cost(3)]).await.0, "{name}: alone it refuses nothing either");
+        assert_eq!(
+            desk.peek(&[alone]).await.1[0].outcome.remaining,
+            2,
+            "{name}: would be refused, not charged"
+        );
+        let (admitted, rows) = desk.take(&[enforced, alone]).await;
+        assert!(!admitted, "{name}: the enforced limit is spent");
+        assert_eq!(rows[1].outcome.remaining, 2, "{name}: refused requests charge no shadow limit");
+        assert_eq!(desk.peek(&[alone]).await.1[0].outcome.remaining, 2);
+    }
+}
+
+/// State belongs to limit and key: other numbers of the same algorithm and period go on from it.
+pub async fn tier_changes<S: Store>(store: &S) {
+    let tiers = [3, 7, 1_000, 11];
+    for (nth, _) in seven(1).enumerate() {
+        let mut desk = Desk::new(store);
+        let mut state = tollgate_core::State::New;
+        for round in 0..40 {
+            let Some(numbers) = seven(tiers[round % tiers.len()]).nth(nth) else { return };
+            let line = Line::new(10, numbers.algorithm(), numbers).cost(1 + round as u64 % 2);
+            let expected =
+                numbers.decide(&state, desk.now_us, line.cost, tollgate_core::Intent::Take);
+            if expected.admitted {
+                numbers.charge(&mut state, desk.now_us, line.cost);
+            }
+            let (_, rows) = desk.take(&[line]).await;
+            assert_eq!(rows[0].outcome, expected, "{}: round {round}", numbers.algorithm());
+            desk.now_us += 70_001 * (round as u64 % 3);
+        }
+    }
+}

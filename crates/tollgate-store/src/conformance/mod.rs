@@ -1,0 +1,51 @@
+//! The suite that every store passes, for third parties too: call [`run`] from a test.
+//!
+//! It gives the store times of its own choice, around the year 2023, so a store that only ever uses its own clock cannot pass.
+//! Keys are fresh in every rule; limits are numbered, so a shared backend needs to be empty beforehand.
+//!
+//! ```
+//! # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}};
+//! # fn block_on<T>(future: impl Future<Output = T>) -> T {
+//! #     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+//! #         Poll::Ready(value) => value,
+//! #         Poll::Pending => unreachable!(),
+//! #     }
+//! # }
+//! use tollgate_store::{MemoryStore, conformance};
+//!
+//! block_on(conformance::run(async || MemoryStore::default()));
+//! ```
+
+mod adjustments;
+mod admission;
+mod desk;
+mod model;
+mod penalties;
+mod trace;
+
+pub use adjustments::{debts, give_backs, resets};
+pub use admission::{all_or_nothing, batches, costs, peeks, shadows, tier_changes};
+pub use desk::Desk;
+pub use model::Model;
+pub use penalties::{blocks, uncounted};
+pub use trace::{seven, traces};
+
+use crate::Store;
+
+/// Runs every rule, each on a store that `fresh` makes. Panics with the rule's words where one is broken.
+pub async fn run<S: Store>(fresh: impl AsyncFn() -> S) {
+    all_or_nothing(&fresh().await).await;
+    batches(&fresh().await).await;
+    costs(&fresh().await).await;
+    peeks(&fresh().await).await;
+    shadows(&fresh().await).await;
+    tier_changes(&fresh().await).await;
+    blocks(&fresh().await).await;
+    uncounted(&fresh().await).await;
+    give_backs(&fresh().await).await;
+    debts(&fresh().await).await;
+    resets(&fresh().await).await;
+    for seed in 1..=8 {
+        traces(&fresh().await, seed, 2_000).await;
+    }
+}

@@ -1,0 +1,104 @@
+//! The contract as plainly as it can be written: a map, and the core's functions.
+
+use super::desk::Line;
+use crate::{Answer, Change, Mode};
+use std::collections::HashMap;
+use tollgate_core::{Algorithm, Intent, Outcome, State, penalty};
+
+/// State by limit and key, without any bound. It is what a store is compared with.
+#[derive(Debug, Default)]
+pub struct Model {
+    cells: HashMap<(u64, Vec<u8>), (State, penalty::State)>,
+}
+
+impl Model {
+    /// Decides one request.
+    pub fn decide(
+        &mut self,
+        now_us: u64,
+        lines: &[Line<'_>],
+        intent: Intent,
+    ) -> (bool, Vec<Answer>) {
+        let alone: Vec<_> = lines.iter().map(|line| self.alone(now_us, line, intent)).collect();
+        let counts = |(line, answer): (&Line<'_>, &Answer)| {
+            line.mode == Mode::Shadow || answer.outcome.admitted
+        };
+        let admitted = lines.iter().zip(&alone).all(counts);
+        let rows =
+            lines.iter().zip(alone).map(|(line, answer)| match (intent, answer.outcome.admitted) {
+                (Intent::Take, true) if admitted => self.take(now_us, line, answer),
+                (Intent::Take, false) => self.refuse(now_us, line, answer),
+                _ => self.alone(now_us, line, Intent::Peek),
+            });
+        (admitted, rows.collect())
+    }
+
+    /// Applies one change.
+    pub fn adjust(&mut self, now_us: u64, line: &Line<'_>, change: Change) -> Answer {
+        let (state, _) = self.cell(line);
+        let receipt = match change {
+            Change::Owe { units: 0 } => None,
+            Change::Owe { units } => Some(line.numbers.charge(state, now_us, units)),
+            Change::GiveBack { units, receipt, under } => {
+                under.give_back(state, now_us, units, &receipt);
+                None
+            }
+        };
+        Answer { receipt, ..self.alone(now_us, line, Intent::Peek) }
+    }
+
+    /// Forgets one key.
+    pub fn reset(&mut self, line: &Line<'_>) {
+        self.cells.remove(&(line.limit, line.key.to_vec()));
+    }
+
+    fn cell(&mut self, line: &Line<'_>) -> &mut (State, penalty::State) {
+        self.cells.entry((line.limit, line.key.to_vec())).or_default()
+    }
+
+    fn alone(&mut self, now_us: u64, line: &Line<'_>, intent: Intent) -> Answer {
+        let (state, penalties) = self.cell(line);
+        line.numbers.redate(state, now_us);
+        let own = line.numbers.decide(state, now_us, line.cost, intent);
+        let penalty = line.penalty.filter(|_| line.mode == Mode::Enforce);
+        match penalty.and_then(|penalty| penalty.blocked_until_us(penalties, now_us)) {
+            None => Answer { outcome: own, blocked: false, receipt: None },
+            Some(end_us) => {
+                let now = line.numbers.decide(state, now_us, line.cost, Intent::Peek);
+                blocked(now, end_us - now_us)
+            }
+        }
+    }
+
+    fn take(&mut self, now_us: u64, line: &Line<'_>, answer: Answer) -> Answer {
+        let (state, _) = self.cell(line);
+        let taken = line.cost > 0;
+        Answer { receipt: taken.then(|| line.numbers.charge(state, now_us, line.cost)), ..answer }
+    }
+
+    fn refuse(&mut self, now_us: u64, line: &Line<'_>, answer: Answer) -> Answer {
+        let (_, penalties) = self.cell(line);
+        match line.penalty {
+            Some(penalty) if line.mode == Mode::Enforce && !answer.blocked => {
+                match penalty.count(penalties, now_us) {
+                    Some(end_us) => blocked(answer.outcome, end_us - now_us),
+                    None => answer,
+                }
+            }
+            _ => answer,
+        }
+    }
+}
+
+fn blocked(own: Outcome, left_us: u64) -> Answer {
+    let mut outcome = own;
+    outcome.admitted = false;
+    outcome.remaining = 0;
+    outcome.delay_us = 0;
+    outcome.retry_after_us = own.retry_after_us.map(|wait_us| wait_us.max(left_us));
+    outcome.more_after_us = match own.remaining {
+        0 => own.more_after_us.map(|wait_us| wait_us.max(left_us)),
+        _ => Some(left_us),
+    };
+    Answer { outcome, blocked: true, receipt: None }
+}

@@ -1,0 +1,79 @@
+//! Blocks for keys that keep being refused.
+
+use super::admission::one_a_second;
+use super::desk::{Desk, Line};
+use crate::Store;
+use tollgate_core::Penalty;
+
+const SECOND_US: u64 = 1_000_000;
+
+/// Three refusals: ten seconds, then twenty, at most thirty.
+fn strict() -> Penalty {
+    match Penalty::try_new(3, 10 * SECOND_US, 2_000, 30 * SECOND_US) {
+        Ok(penalty) => penalty,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The refusal that starts a block shows it; in a block everything is refused and nothing is counted; the next one is longer.
+pub async fn blocks<S: Store>(store: &S) {
+    let mut desk = Desk::new(store);
+    let line = Line::new(20, "mallory", one_a_second(1)).penalty(strict());
+    for block_us in [10 * SECOND_US, 20 * SECOND_US, 30 * SECOND_US, 30 * SECOND_US] {
+        assert!(desk.take(&[line]).await.0, "outside a block the limit decides");
+        for _ in 0..2 {
+            let (admitted, rows) = desk.take(&[line]).await;
+            assert!(!admitted && !rows[0].blocked, "two refusals are not three");
+            assert_eq!(rows[0].outcome.retry_after_us, Some(SECOND_US));
+        }
+        let (admitted, rows) = desk.take(&[line]).await;
+        assert!(!admitted && rows[0].blocked, "the third refusal already shows the block");
+        assert_eq!(rows[0].outcome.retry_after_us, Some(block_us));
+        assert_eq!(rows[0].outcome.remaining, 0);
+        let end_us = desk.now_us + block_us;
+        for now_us in [desk.now_us, end_us - SECOND_US, end_us - 1] {
+            desk.now_us = now_us;
+            for cost in [0, 1] {
+                let (admitted, rows) = desk.take(&[line.cost(cost)]).await;
+                assert!(!admitted && rows[0].blocked, "a block refuses, cost 0 too");
+                assert_eq!(rows[0].outcome.retry_after_us, Some(end_us - now_us));
+                assert_eq!(rows[0].outcome.remaining, 0, "nothing remains in a block");
+                assert!(rows[0].receipt.is_none());
+            }
+            let (_, rows) = desk.take(&[line.cost(2)]).await;
+            assert_eq!(rows[0].outcome.retry_after_us, None, "what never fits never will");
+            let (admitted, rows) = desk.peek(&[line]).await;
+            assert!(!admitted && rows[0].blocked, "a peek shows the block");
+        }
+        desk.now_us = end_us;
+    }
+    desk.now_us += 30 * SECOND_US;
+    for _ in 0..4 {
+        desk.take(&[line]).await;
+    }
+    let (_, rows) = desk.peek(&[line]).await;
+    assert_eq!(rows[0].outcome.retry_after_us, Some(10 * SECOND_US), "after `max` it starts over");
+}
+
+/// Peeks, shadow limits and refusals by other limits count nothing; a block refuses the whole request and takes nothing.
+pub async fn uncounted<S: Store>(store: &S) {
+    let mut desk = Desk::new(store);
+    let line = Line::new(21, "trent", one_a_second(1)).penalty(strict());
+    assert!(desk.take(&[line]).await.0);
+    for _ in 0..10 {
+        assert!(!desk.peek(&[line]).await.1[0].blocked, "a peek counts nothing");
+        assert!(!desk.take(&[line.shadow()]).await.1[0].blocked, "a shadow limit blocks nobody");
+    }
+    let other = Line::new(22, "trent", one_a_second(5)).penalty(strict());
+    for _ in 0..3 {
+        let (_, rows) = desk.take(&[other, line]).await;
+        assert!(!rows[0].blocked, "another limit's refusal is not this one's");
+    }
+    let (admitted, rows) = desk.take(&[other, line]).await;
+    assert!(!admitted && rows[1].blocked && !rows[0].blocked);
+    assert_eq!(rows[0].outcome.remaining, 5, "a blocked request takes nothing elsewhere");
+    desk.now_us += SECOND_US;
+    let (admitted, rows) = desk.take(&[line.shadow()]).await;
+    assert!(admitted && !rows[0].blocked, "in shadow mode the block is not looked at");
+    assert_eq!(rows[0].outcome.remaining, 0, "and the limit is charged as usual");
+}

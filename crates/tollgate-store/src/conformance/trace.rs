@@ -1,0 +1,137 @@
+//! Random traces, on which a store must equal the model.
+
+use super::desk::{Desk, Line};
+use super::model::Model;
+use crate::{Change, Store};
+use tollgate_core::algorithm::{
+    Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
+};
+use tollgate_core::{Intent, InvalidNumbers, Numbers, Penalty, Rate, Receipt};
+
+/// Every algorithm with a capacity of `count`, per ten seconds where there is a period.
+pub fn seven(count: u64) -> impl Iterator<Item = Numbers> {
+    let all = |count: u64| -> Result<[Numbers; 7], InvalidNumbers> {
+        let rate = Rate::try_new(count, 10_000_000)?;
+        Ok([
+            Numbers::FixedWindow(FixedWindow::new(rate)),
+            Numbers::SlidingWindow(SlidingWindow::new(rate)),
+            Numbers::SlidingLog(SlidingLog::new(rate)),
+            Numbers::TokenBucket(TokenBucket::try_new(rate, None)?),
+            Numbers::Gcra(Gcra::try_new(rate, None)?),
+            Numbers::LeakyBucket(LeakyBucket::try_new(rate, Some(1), Some(count - 1))?),
+            Numbers::Concurrency(Concurrency::try_new(count, 10_000_000)?),
+        ])
+    };
+    all(count).into_iter().flatten()
+}
+
+/// `steps` random requests, changes and resets over a few keys, limits, tiers and modes; every answer equals the [`Model`]'s.
+pub async fn traces<S: Store>(store: &S, seed: u64, steps: usize) {
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut desk = Desk::new(store);
+    let mut model = Model::default();
+    let mut receipts: Vec<(Line<'_>, Receipt)> = Vec::new();
+    for step in 0..steps {
+        let says = format!("seed {seed}, step {step}");
+        desk.now_us = dice.next_instant(desk.now_us);
+        match dice.below(20) {
+            0 if !receipts.is_empty() => {
+                let (line, receipt) =
+                    receipts.swap_remove(dice.below(receipts.len() as u64) as usize);
+                let units = dice.below(receipt.cost + 1);
+                let change = Change::GiveBack { units, receipt, under: line.numbers };
+                // By now the limit may have other numbers, under which the row is to be.
+                let line = dice.retier(line);
+                let expected = model.adjust(desk.now_us, &line, change);
+                let rows = desk.adjust(&[(line, change)]).await;
+                assert_eq!(format!("{:?}", rows[0]), format!("{expected:?}"), "{says}: {change:?}");
+            }
+            1 => {
+                let line = dice.line();
+                let change = Change::Owe { units: dice.below(30) };
+                let expected = model.adjust(desk.now_us, &line, change);
+                let rows = desk.adjust(&[(line, change)]).await;
+                assert_eq!(format!("{:?}", rows[0]), format!("{expected:?}"), "{says}: {change:?}");
+            }
+            2 => {
+                let line = dice.line();
+                model.reset(&line);
+                desk.reset(&line).await;
+            }
+            _ => {
+                let lines = dice.lines();
+                let intent = if dice.below(5) == 0 { Intent::Peek } else { Intent::Take };
+                let expected = model.decide(desk.now_us, &lines, intent);
+                let (admitted, rows) = desk.ask(&lines, intent).await;
+                assert_eq!(
+                    format!("{:?}", (admitted, &rows)),
+                    format!("{expected:?}"),
+                    "{says}: {intent:?} {lines:?}"
+                );
+                let taken = lines.iter().zip(&rows);
+                receipts.extend(taken.filter_map(|(line, row)| Some((*line, row.receipt?))));
+            }
+        }
+    }
+}
+
+/// A small generator, so that third parties need no more than this crate.
+#[derive(Debug)]
+struct Dice(u64);
+
+const KEYS: [&str; 3] = ["ann", "bob", "a longer key than most, of more than sixteen bytes"];
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % bound
+    }
+
+    /// Mostly a little later, sometimes much later, sometimes earlier.
+    fn next_instant(&mut self, now_us: u64) -> u64 {
+        match self.below(40) {
+            0 => now_us + self.below(40_000_000),
+            1 => now_us - self.below(15_000_000),
+            2..8 => now_us,
+            _ => now_us + self.below(400_000),
+        }
+    }
+
+    /// The same line in any tier.
+    fn retier(&mut self, line: Line<'static>) -> Line<'static> {
+        let tier = [3, 7, 10][self.below(3) as usize];
+        let numbers = seven(tier).nth((line.limit - 100) as usize);
+        Line { numbers: numbers.unwrap_or(line.numbers), ..line }
+    }
+
+    /// One to four charges for distinct limits.
+    fn lines(&mut self) -> Vec<Line<'static>> {
+        let mut lines: Vec<Line<'static>> = Vec::new();
+        for _ in 0..=self.below(4) {
+            let line = self.line();
+            if lines.iter().all(|other| (other.limit, other.key) != (line.limit, line.key)) {
+                lines.push(line);
+            }
+        }
+        lines
+    }
+
+    /// A limit of any algorithm in one of three tiers, two of which leave fractions of a microsecond.
+    fn line(&mut self) -> Line<'static> {
+        let limit = self.below(7);
+        let tier = [3, 7, 10][self.below(3) as usize];
+        let Some(numbers) = seven(tier).nth(limit as usize) else {
+            unreachable!("there are seven algorithms")
+        };
+        let key = KEYS[self.below(KEYS.len() as u64) as usize];
+        let cost = [1, 1, 1, 1, 2, 3, 0, 11][self.below(8) as usize];
+        let line = Line::new(100 + limit, key, numbers).cost(cost);
+        let line = if self.below(6) == 0 { line.shadow() } else { line };
+        match Penalty::try_new(2 + limit as u32 % 2, 700_000, 1_500, 4_000_000) {
+            Ok(penalty) if limit % 2 == 0 => line.penalty(penalty),
+            _ => line,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Why a store could not decide. Never a refusal.
+
+use std::fmt;
+
+/// A store's failure: what kind, and what the store had to say about it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct StoreError {
+    /// What failed.
+    pub kind: StoreErrorKind,
+    /// In the store's own words; may be empty.
+    pub detail: Box<str>,
+}
+
+/// What failed. The names are those of the metric label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// No answer in time. Whether anything was taken is unknown.
+    Timeout,
+    /// The store cannot be reached.
+    Unreachable,
+    /// Too much is in flight, or the breaker is open: the store was not asked.
+    Busy,
+    /// The store answered with something that is not an answer.
+    Protocol,
+    /// The store refuses to serve: credentials, rights or configuration.
+    Rejected,
+}
+
+impl StoreError {
+    /// An error of `kind` with the store's own words.
+    pub fn new(kind: StoreErrorKind, detail: impl Into<Box<str>>) -> Self {
+        Self { kind, detail: detail.into() }
+    }
+
+    /// Whether asking again later can help without anybody changing anything.
+    pub const fn is_transient(&self) -> bool {
+        match self.kind {
+            StoreErrorKind::Timeout | StoreErrorKind::Unreachable | StoreErrorKind::Busy => true,
+            StoreErrorKind::Protocol | StoreErrorKind::Rejected => false,
+        }
+    }
+}
+
+impl StoreErrorKind {
+    /// The kind as a metric label spells it.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Unreachable => "unreachable",
+            Self::Busy => "busy",
+            Self::Protocol => "protocol",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            StoreErrorKind::Timeout => "the store did not answer in time",
+            StoreErrorKind::Unreachable => {
+                "the store cannot be reached; check that it runs and its address"
+            }
+            StoreErrorKind::Busy => "the store was not asked: too many requests wait for it",
+            StoreErrorKind::Protocol => "the store's answer makes no sense",
+            StoreErrorKind::Rejected => "the store refuses to serve; check its credentials",
+        })?;
+        match &*self.detail {
+            "" => Ok(()),
+            detail => write!(f, ": {detail}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,65 @@
+//! Where a key's state lies: a keyed hash of limit and key.
+
+use ahash::RandomState;
+use std::hash::{BuildHasher, Hasher};
+
+/// Overflow cells per limit.
+const OVERFLOW_CELLS: u64 = 1_024;
+/// Bits of the hash that choose a shard; the other 52 are the tag's.
+pub(crate) const SHARD_BITS: u32 = 12;
+
+/// A shard, and the key's tag in it without a ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) shard: usize,
+    pub(crate) tag: u64,
+}
+
+/// Hashes with keys of this process alone, so that nobody outside can choose keys that collide.
+///
+/// Two of n keys share all 64 bits with a chance of about n^2 / 2^65: 2.7e-6 at ten million. They would then share their state.
+/// A store with fewer than 4,096 shards, which is a store with a cap below 256 MiB, uses as many bits fewer.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    keys: RandomState,
+    shards: usize,
+}
+
+impl Addresses {
+    /// For `shards` shards, a power of two of at most 4,096. Without a seed the keys are random.
+    pub(crate) fn new(shards: usize, seed: Option<u64>) -> Self {
+        let random = std::hash::RandomState::new();
+        let key = |n: u64| match seed {
+            Some(seed) => seed.wrapping_add(n).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            None => random.hash_one(n),
+        };
+        Self { keys: RandomState::with_seeds(key(1), key(2), key(3), key(4)), shards }
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, limit: u64, key: &[u8]) -> Address {
+        let mut hasher = self.keys.build_hasher();
+        hasher.write_u64(limit);
+        hasher.write(key);
+        self.split(hasher.finish())
+    }
+
+    /// The overflow cell that the key at `address` shares with others of its limit.
+    pub(crate) fn overflow(&self, limit: u64, address: Address) -> Address {
+        let cell = (address.tag >> SHARD_BITS) % OVERFLOW_CELLS;
+        let mut hasher = self.keys.build_hasher();
+        hasher.write_u64(limit);
+        hasher.write_u64(cell);
+        // One more write than for a key, so that no key is hashed alike.
+        hasher.write_u64(!0);
+        self.split(hasher.finish())
+    }
+
+    #[inline]
+    fn split(&self, hash: u64) -> Address {
+        let shard = hash as usize & (self.shards - 1);
+        // A tag is never zero, which marks an empty slot.
+        let tag = (hash & !((1 << SHARD_BITS) - 1)).max(1 << SHARD_BITS);
+        Address { shard, tag }
+    }
+}

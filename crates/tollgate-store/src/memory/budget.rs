@@ -1,0 +1,39 @@
+//! How many bytes are in use, of how many.
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// One counter for the whole store. It changes when memory is taken or returned, not on decisions.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    max_bytes: u64,
+    used: AtomicU64,
+}
+
+impl Budget {
+    pub(crate) fn new(max_bytes: u64, used: u64) -> Self {
+        Self { max_bytes, used: AtomicU64::new(used) }
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Takes `bytes` if they are there.
+    pub(crate) fn try_take(&self, bytes: usize) -> bool {
+        let before = self.used.fetch_add(bytes as u64, Ordering::Relaxed);
+        let fits = before.saturating_add(bytes as u64) <= self.max_bytes;
+        if !fits {
+            self.give(bytes);
+        }
+        fits
+    }
+
+    /// Takes `bytes` beyond the cap if need be, for state that must not be lost.
+    pub(crate) fn take(&self, bytes: usize) {
+        self.used.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn give(&self, bytes: usize) {
+        self.used.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+}

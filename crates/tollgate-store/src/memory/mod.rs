@@ -1,0 +1,167 @@
+//! The memory store: bounded, sharded, without an allocation for a key it knows.
+//!
+//! A key is a 64-bit hash and nothing else. Twelve bits of it choose one of the shards, each behind its own lock; the
+//! others, with a ticket for the numbers the state was written under, are the tag of a cell of 16 or 24 bytes that holds
+//! the state itself. What does not fit lives in the shard's slab.
+//!
+//! Several charges of one request lock their shards in ascending order, decide all and then write all.
+
+mod address;
+mod adjust;
+mod budget;
+mod decide;
+mod evict;
+mod options;
+mod pack;
+mod registry;
+mod shard;
+mod slab;
+mod stats;
+mod table;
+
+use self::address::Addresses;
+use self::budget::Budget;
+use self::registry::Registry;
+use self::shard::Shard;
+use self::stats::Events;
+use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
+use crate::{Adjustment, Answers, Request, Store, StoreError, Ticket};
+use std::future::{Future, ready};
+use tollgate_core::Numbers;
+
+pub use self::options::Options;
+pub use self::stats::Stats;
+
+/// State in this process, within a cap on its bytes.
+#[derive(Debug)]
+pub struct MemoryStore {
+    addresses: Addresses,
+    shards: Box<[Padded]>,
+    shared: Shared,
+    /// The shard that the next sweep starts with.
+    next_sweep: AtomicUsize,
+}
+
+/// What all shards use.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    registry: Registry,
+    budget: Budget,
+    events: Events,
+}
+
+/// Two shards never share a cache line.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Padded(Mutex<Shard>);
+
+impl MemoryStore {
+    /// A store with the given options.
+    pub fn new(options: Options) -> Self {
+        let shards = options.shard_count();
+        let fixed_bytes = shards * size_of::<Padded>();
+        Self {
+            addresses: Addresses::new(shards, options.seed),
+            shards: (0..shards).map(|_| Padded(Mutex::new(Shard::new()))).collect(),
+            shared: Shared {
+                registry: Registry::new(),
+                budget: Budget::new(options.max_bytes, fixed_bytes as u64),
+                events: Events::default(),
+            },
+            next_sweep: AtomicUsize::new(0),
+        }
+    }
+
+    /// Answers `requests` in order, as [`Store::decide`] does, without a future around it.
+    pub fn decide_now(&self, now_us: u64, requests: &[Request<'_>], answers: &mut Answers) {
+        answers.clear();
+        self.decide_batch(now_us, requests, answers);
+    }
+
+    /// Applies `adjustments`, as [`Store::adjust`] does, without a future around it.
+    pub fn adjust_now(&self, now_us: u64, adjustments: &[Adjustment<'_>], answers: &mut Answers) {
+        answers.clear();
+        self.adjust_all(now_us, adjustments, answers);
+    }
+
+    /// Forgets one (limit, key), as [`Store::reset`] does, without a future around it.
+    pub fn reset_now(&self, limit: u64, key: &[u8]) {
+        let address = self.addresses.of(limit, key);
+        let mut shard = lock(&self.shards[address.shard].0);
+        // Which table it is in depends on an algorithm that is not known here.
+        shard.forget::<1>(&self.shared, address.tag);
+        shard.forget::<2>(&self.shared, address.tag);
+    }
+
+    /// Forgets what is idle in the next `shards` shards and returns memory that they no longer need. A timer that calls this with a few shards at a
+    /// time reclaims everything in turn, and holds one shard's lock at a time.
+    pub fn sweep(&self, now_us: u64, shards: usize) {
+        for _ in 0..shards.min(self.shards.len()) {
+            let at = self.next_sweep.fetch_add(1, Ordering::Relaxed) % self.shards.len();
+            lock(&self.shards[at].0).sweep(&self.shared, now_us);
+        }
+    }
+
+    /// How many shards there are: as many steps of [`sweep`](Self::sweep) make a full turn.
+    pub fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// The figures of now. Looks at every shard in turn.
+    pub fn stats(&self) -> Stats {
+        let events = &self.shared.events;
+        Stats {
+            keys: self.shards.iter().map(|shard| lock(&shard.0).len() as u64).sum(),
+            bytes: self.shared.budget.used(),
+            evicted: events.evicted.load(Ordering::Relaxed),
+            overflowed: self.overflowed().iter().map(|&(_, count)| count).sum(),
+            uncounted: events.uncounted.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Decisions that shared an overflow cell, by limit.
+    pub fn overflowed(&self) -> Vec<(u64, u64)> {
+        self.shared.events.overflowed_by_limit()
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new(Options::default())
+    }
+}
+
+impl Store for MemoryStore {
+    fn decide<'a>(
+        &'a self,
+        now_us: u64,
+        requests: &'a [Request<'a>],
+        answers: &'a mut Answers,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a {
+        self.decide_now(now_us, requests, answers);
+        ready(Ok(()))
+    }
+
+    fn adjust<'a>(
+        &'a self,
+        now_us: u64,
+        adjustments: &'a [Adjustment<'a>],
+        answers: &'a mut Answers,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a {
+        self.adjust_now(now_us, adjustments, answers);
+        ready(Ok(()))
+    }
+
+    fn reset<'a>(
+        &'a self,
+        limit: u64,
+        key: &'a [u8],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a {
+        self.reset_now(limit, key);
+        ready(Ok(()))
+    }
+
+    fn enroll(&self, numbers: &Numbers) -> Ticket {
+        self.shared.registry.enroll(numbers)
+    }
+}

@@ -1,0 +1,410 @@
+//! One lock's worth of cells, and what can be done to one of them.
+
+use super::Shared;
+use super::pack::{Inline, SPILLED, by_algorithm};
+use super::slab::{Slab, Spilled};
+use super::table::{Slot, Table, with_ticket};
+use crate::{Answer, Charge, Mode, Ticket};
+use tollgate_core::{Algorithm, Intent, Numbers, Outcome, Penalty, Receipt, State};
+
+/// The cells of the keys whose hashes chose this shard.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Shard {
+    /// First, so that its header shares a cache line with the lock.
+    pub(crate) one: Table<1>,
+    pub(crate) two: Table<2>,
+    pub(crate) slab: Slab,
+    /// Where the search for a spilled cell to evict goes on.
+    pub(crate) slab_hand: usize,
+}
+
+/// Where a key's cell is. Valid until a cell is added to or taken from the shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Absent,
+    Inline(usize),
+    Spilled(u32),
+}
+
+/// The table of cells with `W` words, beside the slab.
+pub(crate) trait Tables<const W: usize> {
+    fn table(&self) -> &Table<W>;
+    fn parts(&mut self) -> (&mut Table<W>, &mut Slab);
+}
+
+impl Tables<1> for Shard {
+    #[inline]
+    fn table(&self) -> &Table<1> {
+        &self.one
+    }
+
+    #[inline]
+    fn parts(&mut self) -> (&mut Table<1>, &mut Slab) {
+        (&mut self.one, &mut self.slab)
+    }
+}
+
+impl Tables<2> for Shard {
+    #[inline]
+    fn table(&self) -> &Table<2> {
+        &self.two
+    }
+
+    #[inline]
+    fn parts(&mut self) -> (&mut Table<2>, &mut Slab) {
+        (&mut self.two, &mut self.slab)
+    }
+}
+
+/// Whether cells of these numbers live among those with two words. A change of rate or tier must not move a
+/// key to another table, so this depends on the algorithm alone.
+pub(crate) const fn is_wide(numbers: &Numbers) -> bool {
+    matches!(numbers, Numbers::TokenBucket(_))
+}
+
+impl Shard {
+    pub(crate) const fn new() -> Self {
+        Self { one: Table::new(), two: Table::new(), slab: Slab::new(), slab_hand: 0 }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.one.len() + self.two.len()
+    }
+
+    /// Looks the key of `tag` up.
+    #[inline]
+    pub(crate) fn find(&self, numbers: &Numbers, tag: u64) -> Found {
+        fn typed<const W: usize>(table: &Table<W>, tag: u64) -> Found {
+            match table.find(tag) {
+                None => Found::Absent,
+                Some(at) => match table.slot(at).words[0] {
+                    word if word & SPILLED != 0 => Found::Spilled(word as u32),
+                    _ => Found::Inline(at),
+                },
+            }
+        }
+        if is_wide(numbers) { typed(&self.two, tag) } else { typed(&self.one, tag) }
+    }
+
+    /// Looks the key of `tag` up, and brings back state that a leaping clock dated too far ahead of `now_us`.
+    #[inline]
+    pub(crate) fn find_dated(
+        &mut self,
+        shared: &Shared,
+        tag: u64,
+        charge: &Charge<'_>,
+        now_us: u64,
+    ) -> Found {
+        let numbers = charge.numbers;
+        let found = self.find(numbers, tag);
+        let redated = match found {
+            Found::Absent => false,
+            Found::Spilled(at) => {
+                let spilled = self.slab.get_mut(at);
+                spilled.is_some_and(|spilled| numbers.redate(&mut spilled.state, now_us))
+            }
+            Found::Inline(_) => by_algorithm!(
+                numbers,
+                algorithm => {
+                    let mut state = self.state_of(shared, algorithm, found, charge.ticket);
+                    let redated = algorithm.redate(&mut state, now_us);
+                    if redated {
+                        self.write(shared, algorithm, found, tag, charge, state);
+                    }
+                    redated
+                },
+                else false
+            ),
+        };
+        if redated { self.find(numbers, tag) } else { found }
+    }
+
+    /// What the limit alone says. Changes nothing.
+    #[inline]
+    pub(crate) fn decide(
+        &self,
+        shared: &Shared,
+        found: Found,
+        charge: &Charge<'_>,
+        now_us: u64,
+        intent: Intent,
+    ) -> Answer {
+        let Charge { numbers, cost, .. } = *charge;
+        if let Found::Spilled(at) = found {
+            return self.decide_spilled(at, charge, now_us, intent);
+        }
+        let outcome = by_algorithm!(
+            numbers,
+            algorithm => {
+                let state = self.state_of(shared, algorithm, found, charge.ticket);
+                algorithm.decide(&state, now_us, cost, intent)
+            },
+            else numbers.decide(&State::New, now_us, cost, intent)
+        );
+        Answer { outcome, blocked: false, receipt: None }
+    }
+
+    /// Takes `units` whether or not they fit. A cell is added if there is none, for which there must be room.
+    #[inline]
+    pub(crate) fn charge(
+        &mut self,
+        shared: &Shared,
+        found: Found,
+        tag: u64,
+        charge: &Charge<'_>,
+        now_us: u64,
+        units: u64,
+    ) -> Receipt {
+        if let Found::Spilled(at) = found {
+            return self.charge_spilled(shared, at, charge, now_us, units);
+        }
+        let numbers = charge.numbers;
+        by_algorithm!(
+            numbers,
+            algorithm => {
+                let mut state = self.state_of(shared, algorithm, found, charge.ticket);
+                let receipt = algorithm.charge(&mut state, now_us, units);
+                self.write(shared, algorithm, found, tag, charge, state);
+                receipt
+            },
+            else {
+                let at = self.spill(shared, tag, charge, State::New);
+                self.charge_spilled(shared, at, charge, now_us, units)
+            }
+        )
+    }
+
+    /// Returns `units` of an earlier charge. What is not there needs nothing back.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a receipt belongs to a charge, a cell and an instant"
+    )]
+    pub(crate) fn give_back(
+        &mut self,
+        shared: &Shared,
+        found: Found,
+        tag: u64,
+        charge: &Charge<'_>,
+        now_us: u64,
+        under: &Numbers,
+        units: u64,
+        receipt: &Receipt,
+    ) {
+        let numbers = charge.numbers;
+        match found {
+            Found::Absent => {}
+            Found::Spilled(at) => {
+                if let Some(spilled) = self.slab.get_mut(at) {
+                    under.give_back(&mut spilled.state, now_us, units, receipt);
+                    spilled.numbers = *numbers;
+                }
+            }
+            Found::Inline(_) => by_algorithm!(
+                numbers,
+                algorithm => {
+                    let mut state = self.state_of(shared, algorithm, found, charge.ticket);
+                    if let Some(under) = same(algorithm, under) {
+                        under.give_back(&mut state, now_us, units, receipt);
+                    }
+                    self.write(shared, algorithm, found, tag, charge, state);
+                },
+                else {}
+            ),
+        }
+    }
+
+    /// Counts a refusal. Returns the end of the block that it starts, if it starts one. Room for the spilled cell must be there.
+    pub(crate) fn count_refusal(
+        &mut self,
+        shared: &Shared,
+        found: Found,
+        tag: u64,
+        charge: &Charge<'_>,
+        penalty: &Penalty,
+        now_us: u64,
+    ) -> Option<u64> {
+        let at = match found {
+            Found::Spilled(at) => at,
+            Found::Absent => self.spill(shared, tag, charge, State::New),
+            Found::Inline(_) => {
+                let state = by_algorithm!(
+                    charge.numbers,
+                    algorithm => widened(algorithm, self.state_of(shared, algorithm, found, charge.ticket)),
+                    else State::New
+                );
+                self.spill(shared, tag, charge, state)
+            }
+        };
+        let spilled = self.slab.get_mut(at)?;
+        let (_, mut state) = spilled.penalty.unwrap_or((*penalty, Default::default()));
+        let end_us = penalty.count(&mut state, now_us);
+        spilled.penalty = Some((*penalty, state));
+        end_us
+    }
+
+    /// Whether the state that `units` leave behind on a new key has to be spilled.
+    pub(crate) fn spills(charge: &Charge<'_>, now_us: u64, units: u64) -> bool {
+        fn typed<A: Inline<W>, const W: usize>(algorithm: &A, now_us: u64, units: u64) -> bool {
+            let mut state = A::State::default();
+            algorithm.charge(&mut state, now_us, units);
+            algorithm.pack(&state).is_none()
+        }
+        charge.ticket == Ticket::default()
+            || by_algorithm!(
+                charge.numbers,
+                algorithm => typed(algorithm, now_us, units),
+                else true
+            )
+    }
+
+    /// The state of an absent or inline cell, read with the numbers it was written under.
+    #[inline]
+    fn state_of<A: Inline<W>, const W: usize>(
+        &self,
+        shared: &Shared,
+        algorithm: &A,
+        found: Found,
+        ticket: Ticket,
+    ) -> A::State
+    where
+        Self: Tables<W>,
+    {
+        let Found::Inline(at) = found else {
+            return A::State::default();
+        };
+        let slot = self.table().slot(at);
+        if slot.ticket() == ticket {
+            return algorithm.unpack(slot.words);
+        }
+        let writer = shared.registry.get(slot.ticket()).and_then(A::of);
+        writer.map_or_else(A::State::default, |writer| writer.unpack(slot.words))
+    }
+
+    #[inline]
+    fn write<A: Inline<W>, const W: usize>(
+        &mut self,
+        shared: &Shared,
+        algorithm: &A,
+        found: Found,
+        tag: u64,
+        charge: &Charge<'_>,
+        state: A::State,
+    ) where
+        Self: Tables<W>,
+    {
+        // Without a ticket nobody could read the words later.
+        let words = (charge.ticket != Ticket::default()).then(|| algorithm.pack(&state)).flatten();
+        let (table, _) = self.parts();
+        match (words, found) {
+            (Some(words), Found::Inline(at)) => table.slot_mut(at).set(charge.ticket, words),
+            (Some(words), _) => {
+                table.insert(Slot { tag: with_ticket(tag, charge.ticket), words });
+            }
+            (None, _) => {
+                self.spill(shared, tag, charge, A::widen(state));
+            }
+        }
+    }
+
+    /// Puts `state` into the slab and lets the key's slot point there. Known keys may take memory beyond the
+    /// cap for it, since losing their state would let them start afresh; new ones have asked for room before.
+    fn spill(&mut self, shared: &Shared, tag: u64, charge: &Charge<'_>, state: State) -> u32 {
+        fn typed<const W: usize>(table: &mut Table<W>, tag: u64, at: u32) {
+            let mut words = [0; W];
+            words[0] = SPILLED | u64::from(at);
+            match table.find(tag) {
+                Some(slot) => table.slot_mut(slot).set(Ticket::default(), words),
+                None => table.insert(Slot { tag, words }),
+            }
+        }
+        if self.slab.room() == 0 {
+            let grown = self.slab.grow(1);
+            shared.budget.take(grown * Slab::ENTRY_BYTES);
+        }
+        let spilled = Spilled { tag, numbers: *charge.numbers, state, penalty: None };
+        shared.budget.take(spilled.heap_bytes());
+        let at = self.slab.insert(spilled);
+        match is_wide(charge.numbers) {
+            true => typed(&mut self.two, tag, at),
+            false => typed(&mut self.one, tag, at),
+        }
+        at
+    }
+
+    fn decide_spilled(&self, at: u32, charge: &Charge<'_>, now_us: u64, intent: Intent) -> Answer {
+        let Charge { numbers, cost, mode, penalty, .. } = *charge;
+        let Some(spilled) = self.slab.get(at) else {
+            let outcome = numbers.decide(&State::New, now_us, cost, intent);
+            return Answer { outcome, blocked: false, receipt: None };
+        };
+        let block = match (mode, penalty, &spilled.penalty) {
+            (Mode::Enforce, Some(penalty), Some((_, state))) => {
+                penalty.blocked_until_us(state, now_us)
+            }
+            _ => None,
+        };
+        let intent = if block.is_some() { Intent::Peek } else { intent };
+        let mut answer = Answer {
+            outcome: numbers.decide(&spilled.state, now_us, cost, intent),
+            blocked: false,
+            receipt: None,
+        };
+        if let Some(end_us) = block {
+            show_block(&mut answer, end_us - now_us);
+        }
+        answer
+    }
+
+    fn charge_spilled(
+        &mut self,
+        shared: &Shared,
+        at: u32,
+        charge: &Charge<'_>,
+        now_us: u64,
+        units: u64,
+    ) -> Receipt {
+        let Some(spilled) = self.slab.get_mut(at) else {
+            return Receipt::default();
+        };
+        let before = spilled.heap_bytes();
+        if let State::Ledger(ledger) = &mut spilled.state
+            && ledger.len() * size_of::<(u64, u64)>() >= before
+            && before > 0
+        {
+            match shared.budget.try_take(before) {
+                true => shared.budget.give(before),
+                false => ledger.coarsen(),
+            }
+        }
+        let receipt = charge.numbers.charge(&mut spilled.state, now_us, units);
+        spilled.numbers = *charge.numbers;
+        let after = spilled.heap_bytes();
+        shared.budget.take(after.saturating_sub(before));
+        shared.budget.give(before.saturating_sub(after));
+        receipt
+    }
+}
+
+/// Lets an answer show the block that a key is in for another `left_us`.
+pub(crate) fn show_block(answer: &mut Answer, left_us: u64) {
+    let Outcome { remaining, retry_after_us, more_after_us, .. } = answer.outcome;
+    answer.blocked = true;
+    answer.outcome.admitted = false;
+    answer.outcome.remaining = 0;
+    answer.outcome.delay_us = 0;
+    answer.outcome.retry_after_us = retry_after_us.map(|own_us| own_us.max(left_us));
+    answer.outcome.more_after_us = match remaining {
+        0 => more_after_us.map(|own_us| own_us.max(left_us)),
+        _ => Some(left_us),
+    };
+}
+
+fn widened<A: Inline<W>, const W: usize>(_: &A, state: A::State) -> State {
+    A::widen(state)
+}
+
+/// `numbers`, if they are of the same algorithm.
+fn same<'a, A: Inline<W>, const W: usize>(_: &A, numbers: &'a Numbers) -> Option<&'a A> {
+    A::of(numbers)
+}

@@ -1,0 +1,137 @@
+//! What does not fit into words: whole states, each with the numbers it was written under and its penalties.
+
+use tollgate_core::{Algorithm, Numbers, Penalty, State, penalty};
+
+/// A spilled cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Spilled {
+    /// The tag of the slot that points here.
+    pub(crate) tag: u64,
+    pub(crate) numbers: Numbers,
+    pub(crate) state: State,
+    pub(crate) penalty: Option<(Penalty, penalty::State)>,
+}
+
+impl Spilled {
+    /// Bytes held beyond the entry itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match &self.state {
+            State::Ledger(ledger) => ledger.heap_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// The instant from which neither the state nor the penalties make a difference.
+    pub(crate) fn idle_at_us(&self) -> u64 {
+        let state_us = self.numbers.idle_at_us(&self.state);
+        state_us.max(self.penalty_idle_at_us())
+    }
+
+    /// The instant from which no refusal is remembered.
+    pub(crate) fn penalty_idle_at_us(&self) -> u64 {
+        self.penalty.as_ref().map_or(0, |(penalty, state)| penalty.idle_at_us(state))
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Entry {
+    Used(Spilled),
+    /// And the next free one.
+    Free(Option<u32>),
+}
+
+/// A growing array of spilled cells with a list of free places.
+#[derive(Debug, Default)]
+pub(crate) struct Slab {
+    entries: Vec<Entry>,
+    free: Option<u32>,
+    used: u32,
+}
+
+impl Slab {
+    /// Bytes that an entry counts for.
+    pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>();
+
+    pub(crate) const fn new() -> Self {
+        Self { entries: Vec::new(), free: None, used: 0 }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.used as usize
+    }
+
+    pub(crate) const fn capacity(&self) -> usize {
+        self.entries.capacity()
+    }
+
+    /// How many more fit without growing.
+    pub(crate) const fn room(&self) -> usize {
+        self.entries.capacity() - self.used as usize
+    }
+
+    /// Makes room for `more` entries. Returns by how many the capacity grew.
+    pub(crate) fn grow(&mut self, more: usize) -> usize {
+        let before = self.entries.capacity();
+        self.entries.reserve_exact(before - self.entries.len() + more);
+        self.entries.capacity() - before
+    }
+
+    pub(crate) fn get(&self, at: u32) -> Option<&Spilled> {
+        match self.entries.get(at as usize)? {
+            Entry::Used(spilled) => Some(spilled),
+            Entry::Free(_) => None,
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut Spilled> {
+        match self.entries.get_mut(at as usize)? {
+            Entry::Used(spilled) => Some(spilled),
+            Entry::Free(_) => None,
+        }
+    }
+
+    /// Adds an entry and answers where it is.
+    pub(crate) fn insert(&mut self, spilled: Spilled) -> u32 {
+        self.used += 1;
+        if let Some(at) = self.free
+            && let Some(entry) = self.entries.get_mut(at as usize)
+        {
+            if let Entry::Free(next) = *entry {
+                self.free = next;
+            }
+            *entry = Entry::Used(spilled);
+            return at;
+        }
+        self.entries.push(Entry::Used(spilled));
+        (self.entries.len() - 1) as u32
+    }
+
+    /// Takes the entry at `at` out.
+    pub(crate) fn remove(&mut self, at: u32) -> Option<Spilled> {
+        let entry = self.entries.get_mut(at as usize)?;
+        if let Entry::Free(_) = entry {
+            return None;
+        }
+        let Entry::Used(spilled) = std::mem::replace(entry, Entry::Free(self.free)) else {
+            return None;
+        };
+        self.free = Some(at);
+        self.used -= 1;
+        Some(spilled)
+    }
+
+    /// Takes everything out, the memory included.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Spilled> + use<> {
+        let entries = std::mem::take(self).entries;
+        entries.into_iter().filter_map(|entry| match entry {
+            Entry::Used(spilled) => Some(spilled),
+            Entry::Free(_) => None,
+        })
+    }
+
+    /// What the entry at `at`, counted around the end, holds: for those who look for something to evict.
+    pub(crate) fn around(&self, at: usize) -> Option<(u32, &Spilled)> {
+        let at = at.checked_rem(self.entries.len())? as u32;
+        self.get(at).map(|spilled| (at, spilled))
+    }
+}

@@ -1,0 +1,20 @@
+//! The primitives whose interleavings loom explores when it is asked to (`--cfg loom`).
+
+#[cfg(loom)]
+pub(crate) use loom::sync::{
+    Mutex, MutexGuard, RwLock,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+#[cfg(not(loom))]
+pub(crate) use std::sync::{
+    Mutex, MutexGuard, RwLock,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+use std::sync::PoisonError;
+
+/// Locks, also after a panic elsewhere: no code here panics half-way through a change, and refusing everybody
+/// because one thread died would be worse.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,4 @@
+//! What the memory store promises, seen from outside.
+
+mod conformance;
+mod stress;

@@ -1,0 +1,82 @@
+//! What every front end renders.
+
+use crate::Source;
+use tollgate_core::{Algorithm, Numbers, Outcome};
+use tollgate_policy::limit::{Limit, Mode};
+use tollgate_store::Answer;
+
+/// The answer for one request. A refusal is an answer, never an error.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Verdict<'g> {
+    /// Whether the request may pass.
+    pub allowed: bool,
+    /// How long to hold an admitted request back.
+    pub delay_us: u64,
+    /// Zero when admitted; `None` when no wait can help.
+    pub retry_after_us: Option<u64>,
+    /// Where the decision came from.
+    pub source: Source,
+    /// The limits that applied, in file order.
+    pub rows: Vec<Row<'g>>,
+}
+
+/// One limit's own answer, whatever the others said.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Row<'g> {
+    /// The limit.
+    pub limit: &'g Limit,
+    /// Its numbers: admitted, remaining, waits.
+    pub outcome: Outcome,
+    /// The window to show beside the capacity.
+    pub window_us: Option<u64>,
+    /// Where this row came from.
+    pub source: Source,
+    /// A hash of limit and key that is the same on every node; zero unless the gate was asked for it.
+    pub bucket: u64,
+}
+
+impl<'g> Row<'g> {
+    pub(crate) fn new(limit: &'g Limit, numbers: &Numbers, answer: &Answer, bucket: u64) -> Self {
+        let source = match (answer.blocked, limit.mode) {
+            (true, _) => Source::Blocked,
+            (false, Mode::Shadow) if !answer.outcome.admitted => Source::Shadow,
+            (false, _) => Source::Memory,
+        };
+        Self { limit, outcome: answer.outcome, window_us: numbers.window_us(), source, bucket }
+    }
+
+    /// Whether a refusal by this limit refuses the request.
+    pub fn enforced(&self) -> bool {
+        self.limit.mode == Mode::Enforce
+    }
+
+    /// Whether this limit refused the request.
+    pub fn refuses(&self) -> bool {
+        self.enforced() && !self.outcome.admitted
+    }
+}
+
+impl<'g> Verdict<'g> {
+    /// Sums the rows up.
+    pub(crate) fn new(allowed: bool, rows: Vec<Row<'g>>) -> Self {
+        let refusing = || rows.iter().filter(|row| row.refuses());
+        let retry_after_us = match allowed {
+            true => Some(0),
+            false => refusing()
+                .map(|row| row.outcome.retry_after_us)
+                .reduce(|a, b| Some(a?.max(b?)))
+                .unwrap_or(None),
+        };
+        let source = match allowed {
+            true => Source::of_admitted(rows.iter().map(|row| row.source)),
+            false => refusing().map(|row| row.source).next().unwrap_or(Source::None),
+        };
+        let delay_us = match allowed {
+            true => rows.iter().filter(|row| row.enforced()).map(|row| row.outcome.delay_us).max(),
+            false => None,
+        };
+        Self { allowed, delay_us: delay_us.unwrap_or(0), retry_after_us, source, rows }
+    }
+}
