@@ -44,7 +44,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     let factor = prop_oneof![
         3 => 1_000..4_000_u64,
         1 => prop::sample::select(vec![1_000, 1_001, 2_000, 10_000]),
-        1 => 1_000..=MAX_US,
+        1 => 1_000..=Penalty::FACTOR_MILLI_MAX,
     ];
     let start = prop_oneof![Just(0), Just(1_700_000_000_000_000), Just(MAX_US), 0..=MAX_US];
     (1..5_u32, long(), factor, long(), start, prop::collection::vec(any::<(u8, u64)>(), 1..60))
