@@ -28,5 +28,6 @@ mod yaml;
 
 pub use compile::{Compiled, compile};
 pub use diagnostic::{Diagnostic, Severity};
+pub use grammar::parse_duration_us;
 pub use schema::schema;
 pub use state_id::state_id;

@@ -72,6 +72,11 @@ impl Bucket {
         self.count
     }
 
+    /// The rate's period; zero when the rate is nothing, which keeps no state that a period could name.
+    pub(crate) const fn period_us(&self) -> u64 {
+        self.interval * (self.count as u64 / self.scale)
+    }
+
     /// How long the whole capacity takes to come back, rounded up.
     pub(crate) fn window_us(&self) -> u64 {
         div_ceil_wide(self.span(self.capacity), self.scale)
@@ -161,6 +166,9 @@ impl Bucket {
         }
         let elapsed = u128::from(now_us.saturating_sub(receipt.at_us)) * u128::from(self.scale);
         let returned = self.span(units.min(MAX_US)).saturating_sub(elapsed);
+        if returned == 0 {
+            return;
+        }
         // Measured from zero, the backlog is the TAT itself, so a TAT already in the past moves too.
         let spent = self.backlog(*tat, 0);
         *tat = self.tat(0, spent.saturating_sub(returned));

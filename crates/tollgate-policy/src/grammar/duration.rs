@@ -64,6 +64,15 @@ pub(crate) fn duration_us(text: &str) -> Result<u64, Problem> {
     })
 }
 
+/// Reads a duration as the file writes it, such as `30s`, into microseconds.
+///
+/// # Errors
+///
+/// When it is none: what is wrong with it, and what to write instead.
+pub fn parse_duration_us(text: &str) -> Result<u64, String> {
+    duration_us(text).map_err(|problem| format!("{}; {}", problem.message, problem.help))
+}
+
 /// Digits for a message, cut where nobody would read on.
 fn quiet(digits: &str) -> &str {
     digits.get(..12).unwrap_or(digits)

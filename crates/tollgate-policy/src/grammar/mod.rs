@@ -12,6 +12,7 @@ mod url;
 use crate::diagnostic::Code;
 
 pub(crate) use attribute::{attribute, header_name, is_built_in};
+pub use duration::parse_duration_us;
 pub(crate) use duration::{duration_us, shown};
 pub(crate) use name::name;
 pub(crate) use network::{listen, network};

@@ -6,6 +6,7 @@
 
 mod fault;
 mod member;
+mod plain;
 mod time;
 mod visit;
 
@@ -35,8 +36,8 @@ pub struct Body<'a> {
     pub attributes: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     /// `cost`.
     pub cost: Option<u64>,
-    /// `ttl`: a duration as the file spells it.
-    pub ttl: Option<Cow<'a, str>>,
+    /// `ttl`, in microseconds.
+    pub ttl_us: Option<u64>,
     /// `reservation`.
     pub reservation: Option<Cow<'a, str>>,
     /// `time`, in microseconds since the epoch.
@@ -102,7 +103,7 @@ pub fn row(input: &[u8]) -> Result<Row<'_>, BadRequest> {
         Op::Check | Op::Peek if body.reservation.is_some() => refused(Member::Reservation),
         Op::Settle | Op::Cancel if body.reservation.is_none() => missing(Member::Reservation),
         Op::Settle if body.cost.is_none() => missing(Member::Cost),
-        Op::Check | Op::Peek | Op::Settle | Op::Cancel if body.ttl.is_some() => {
+        Op::Check | Op::Peek | Op::Settle | Op::Cancel if body.ttl_us.is_some() => {
             refused(Member::Ttl)
         }
         _ => Ok(Row { time_us, op, body }),
@@ -125,9 +126,18 @@ fn read(input: &[u8], allowed: Members) -> Result<Body<'_>, BadRequest> {
     if input.len() > BODY_BYTES_MAX {
         return Err(Fault::TooLarge.into());
     }
+    let input = str::from_utf8(input).map_err(|error| Fault::NotUtf8(error.valid_up_to()))?;
+    match plain::read(input, allowed) {
+        Some(body) => Ok(body),
+        None => read_any(input, allowed),
+    }
+}
+
+/// Reads whatever is valid, and finds what is wrong with anything else.
+#[cold]
+fn read_any(input: &str, allowed: Members) -> Result<Body<'_>, BadRequest> {
     let mut body = Body::default();
     let mut found = Found::default();
-    let input = str::from_utf8(input).map_err(|error| Fault::NotUtf8(error.valid_up_to()))?;
     let mut reader = serde_json::Deserializer::from_str(input);
     let read = Root { body: &mut body, found: &mut found, allowed }
         .deserialize(&mut reader)

@@ -30,8 +30,7 @@ fn lines_are_the_same_however_they_arrive() {
     let text = b"one\n\nthree\r\nlast";
     for drip in 1..=text.len() {
         let found = lines(text, drip, 10);
-        let expected: [(u64, &[u8]); 4] =
-            [(1, b"one"), (2, b""), (3, b"three\r"), (4, b"last")];
+        let expected: [(u64, &[u8]); 4] = [(1, b"one"), (2, b""), (3, b"three\r"), (4, b"last")];
         assert!(found.iter().map(|(n, line)| (*n, &line[..])).eq(expected), "{found:?}");
     }
     assert!(lines(b"", 1, 10).is_empty());

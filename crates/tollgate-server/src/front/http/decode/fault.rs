@@ -50,6 +50,10 @@ pub enum Fault {
     TimeTooLate,
     /// An instant that is not a whole number of microseconds.
     TimeTooFine,
+    /// A time to live that cannot be read.
+    NotADuration(Box<str>),
+    /// A time to live of nothing, or of more than an hour.
+    TtlOutOfRange,
     /// Too many attributes.
     TooManyAttributes,
     /// An attribute without a name.
@@ -138,6 +142,8 @@ impl fmt::Display for Fault {
                 f.write_str("too late; time ends at 9007199254.740991, in seconds since 1970")
             }
             Self::TimeTooFine => f.write_str("finer than a microsecond; use at most six decimals"),
+            Self::NotADuration(why) => f.write_str(why),
+            Self::TtlOutOfRange => f.write_str("out of range; a reservation lives from 1ms to 1h"),
             Self::TooManyAttributes => write!(f, "more than {ATTRIBUTES_MAX} attributes"),
             Self::NameEmpty => f.write_str("an attribute without a name"),
             Self::NameTooLong => write!(f, "a name longer than {NAME_BYTES_MAX} bytes"),

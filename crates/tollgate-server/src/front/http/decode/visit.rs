@@ -8,6 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
+use tollgate::TTL_US_MAX;
 
 /// What was refused so far. It is kept beside the JSON reader's own error, which can carry nothing but text.
 #[derive(Debug, Default)]
@@ -85,7 +86,14 @@ fn read_member<'de, A: MapAccess<'de>>(
             map.next_value_seed(Attributes { attributes: &mut body.attributes, found })?;
         }
         Member::Cost => body.cost = Some(map.next_value_seed(Cost { found })?),
-        Member::Ttl => body.ttl = Some(map.next_value_seed(Text)?),
+        Member::Ttl => {
+            let text = map.next_value_seed(Text)?;
+            body.ttl_us = match tollgate_policy::parse_duration_us(&text) {
+                Ok(ttl_us @ 1..=TTL_US_MAX) => Some(ttl_us),
+                Ok(_) => return Err(found.refuse(Fault::TtlOutOfRange)),
+                Err(why) => return Err(found.refuse(Fault::NotADuration(why.into()))),
+            };
+        }
         Member::Reservation => {
             let reservation = map.next_value_seed(Text)?;
             if reservation.is_empty() || reservation.len() > RESERVATION_BYTES_MAX {
