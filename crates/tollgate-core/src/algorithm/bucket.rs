@@ -107,6 +107,7 @@ impl Bucket {
     }
 
     /// Answers at `now_us + ahead_us`, the instant that counts; durations are from `now_us`.
+    #[inline(always)]
     pub(crate) fn decide(
         &self,
         backlog: u128,
