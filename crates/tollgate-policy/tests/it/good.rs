@@ -127,7 +127,9 @@ fn what_a_tier_does_not_say_it_takes_from_the_limit() {
 fn state_belongs_to_name_key_algorithm_and_period() {
     let id = |fields: &str| {
         let text = format!("limits: [{{{fields}}}]");
-        compile(text.as_bytes()).unwrap().limits[0].0.id
+        let compiled = compile(text.as_bytes()).unwrap();
+        let limit = &compiled.limits[0].0;
+        limit.state_id(&limit.numbers.unwrap())
     };
     let base = id("name: a, key: [user], algorithm: gcra, rate: 5/min");
     for same in [
@@ -150,9 +152,11 @@ fn state_belongs_to_name_key_algorithm_and_period() {
     }
     let compiled = good("tiers");
     let bucket = limit(&compiled, "bucket");
-    for ((tier, _), id) in bucket.tiers.iter().zip(&bucket.tier_ids) {
-        let own_period = matches!(&**tier, "hourly" | "free");
-        assert_eq!(*id != bucket.id, own_period, "{tier}");
+    let base = bucket.state_id(&bucket.numbers.unwrap());
+    for (tier, numbers) in &bucket.tiers {
+        let own_period = &**tier == "hourly";
+        let id = numbers.map(|numbers| bucket.state_id(&numbers));
+        assert_eq!(id.is_some_and(|id| id != base), own_period, "{tier}");
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod fault;
 mod member;
+mod plain;
 mod time;
 mod visit;
 
@@ -125,9 +126,18 @@ fn read(input: &[u8], allowed: Members) -> Result<Body<'_>, BadRequest> {
     if input.len() > BODY_BYTES_MAX {
         return Err(Fault::TooLarge.into());
     }
+    let input = str::from_utf8(input).map_err(|error| Fault::NotUtf8(error.valid_up_to()))?;
+    match plain::read(input, allowed) {
+        Some(body) => Ok(body),
+        None => read_any(input, allowed),
+    }
+}
+
+/// Reads whatever is valid, and finds what is wrong with anything else.
+#[cold]
+fn read_any(input: &str, allowed: Members) -> Result<Body<'_>, BadRequest> {
     let mut body = Body::default();
     let mut found = Found::default();
-    let input = str::from_utf8(input).map_err(|error| Fault::NotUtf8(error.valid_up_to()))?;
     let mut reader = serde_json::Deserializer::from_str(input);
     let read = Root { body: &mut body, found: &mut found, allowed }
         .deserialize(&mut reader)
