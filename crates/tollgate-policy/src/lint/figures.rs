@@ -75,4 +75,16 @@ impl<'a> AllFigures<'a> {
         let own = self.tiers.iter().find(|(name, _, _)| *name == tier);
         own.map_or(self.base.0, |(_, figures, _)| *figures)
     }
+
+    /// Whether all tiers share one count, which belongs to a period; what is unlimited is not counted.
+    pub(super) fn has_one_period(&self) -> bool {
+        let period = |figures: &Figures| match figures {
+            Figures::Per { period_us, .. } => Some(*period_us),
+            Figures::Slots { .. } | Figures::Unlimited => None,
+        };
+        let all = self.tiers.iter().map(|(_, figures, _)| figures).chain([&self.base.0]);
+        let mut periods = all.filter_map(period);
+        let first = periods.next();
+        periods.all(|period| Some(period) == first)
+    }
 }

@@ -55,7 +55,6 @@ fn shadows(other: &Item<'_>, item: &Item<'_>) -> bool {
         && costs_as_much(&other.limit.cost, &item.limit.cost)
         && is_as_strict(other, item)
         && other.limit.consistency == Consistency::Exact
-        && other.limit.tier_ids.iter().all(|id| *id == other.limit.id)
         && is_as_tight(&AllFigures::new(other), &AllFigures::new(item))
 }
 
@@ -84,6 +83,7 @@ fn is_as_tight(other: &AllFigures<'_>, item: &AllFigures<'_>) -> bool {
     let names = other.tiers.iter().chain(&item.tiers).map(|(name, _, _)| *name);
     let mut tiers = names.map(|name| (other.of(name), item.of(name)));
     family(other.algorithm) == algorithm
+        && other.has_one_period()
         && tighter(algorithm, other.base.0, item.base.0)
         && tiers.all(|(other, item)| tighter(algorithm, other, item))
 }
