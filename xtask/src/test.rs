@@ -27,10 +27,10 @@ const LOOM_MANIFEST: &str = "crates/tollgate-store/Cargo.toml";
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
     no_options(arguments)?;
-    let mut counts = step("needed programs", needs::install)?;
-    counts += step("tests", tests)?;
-    counts += step("documentation examples", doctests)?;
-    counts += step("loom models", loom)?;
+    let mut counts = step("needed programs", needs::install);
+    counts += step("tests", tests);
+    counts += step("documentation examples", doctests);
+    counts += step("loom models", loom);
     println!("\n{counts}");
     match counts.failed {
         0 => Ok(()),
@@ -39,17 +39,21 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Runs one part under a heading, with how long it took.
+/// Runs one part under a heading, with how long it took. One that cannot even start counts as a failure, so that
+/// the others still run and the counts still come last.
 #[expect(
     clippy::disallowed_methods,
     reason = "a chore may look at the clock to say how long it took"
 )]
-fn step(name: &str, run: fn() -> Result<Counts, Failure>) -> Result<Counts, Failure> {
+fn step(name: &str, run: fn() -> Result<Counts, Failure>) -> Counts {
     println!("\n== {name}");
     let start = Instant::now();
-    let counts = run()?;
+    let counts = run().unwrap_or_else(|why| {
+        eprintln!("{why:?}");
+        Counts::ONE_FAILED
+    });
     println!("== {name}: {counts} ({} s)", start.elapsed().as_secs());
-    Ok(counts)
+    counts
 }
 
 fn tests() -> Result<Counts, Failure> {
@@ -144,6 +148,12 @@ mod tests {
         assert_eq!(judge(false, Some(passed)).failed, 1, "it did not compile");
         assert_eq!(judge(true, None).failed, 1, "nothing was counted");
         assert_eq!(judge(false, None).failed, 1);
+    }
+
+    #[test]
+    fn a_step_that_cannot_start_is_a_failure() {
+        let counts = step("missing", || Err(Failure::Failed("no such program".into())));
+        assert_eq!(counts, Counts::ONE_FAILED);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! How long a selection takes with 10 limits on distinct paths, and with 1,000: `cargo run --release --example
-//! selection_scales -p tollgate-policy`. The second should take less than twice as long as the first.
+//! How long a selection takes with 10 limits on distinct paths, and with 1,000; the second should take less than
+//! twice as long as the first: `cargo run --release -p tollgate-policy --example selection_scales [ROUNDS]`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,43 +11,50 @@ use tollgate_policy::limit::Limit;
 use tollgate_policy::match_spec::{Condition, MatchSpec};
 use tollgate_policy::policy::{Policy, PolicyOptions, Selection};
 
-const ROUNDS: u32 = 1_000_000;
+/// A limit's pattern and a path that it matches, `{}` being its number.
+const SHAPES: [(&str, &str); 3] = [
+    ("/api/v1/resource-{}", "/api/v1/resource-{}"),
+    ("/api/v1/resource-{}/**", "/api/v1/resource-{}/a/x"),
+    ("/api/v1/resource-{}/*/x", "/api/v1/resource-{}/a/x"),
+];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    for shape in ["/api/v1/resource-{}", "/api/v1/resource-{}/**", "/api/v1/resource-{}/*/x"] {
+    let rounds = std::env::args().nth(1).map_or(Ok(1_000_000), |rounds| rounds.parse())?;
+    for (pattern, path) in SHAPES {
         for count in [10, 1_000] {
-            let policy = policy(shape, count)?;
-            let paths: Vec<_> = (0..count).map(|n| format!("{}/a/x", path(shape, n))).collect();
-            let paths: Vec<_> = match shape.contains('*') {
-                true => paths,
-                false => (0..count).map(|n| path(shape, n)).collect(),
-            };
-            println!("{shape:28} {count:5} limits {:5} ns", nanoseconds(&policy, &paths)?);
+            let policy = policy(pattern, count)?;
+            let paths: Vec<_> = (0..count).map(|number| numbered(path, number)).collect();
+            let each_ns = each_ns(&policy, &paths, rounds)?;
+            println!("{pattern:28} {count:5} limits {each_ns:5} ns");
         }
     }
     Ok(())
 }
 
-/// The path up to its wildcards.
-fn path(shape: &str, number: usize) -> String {
-    shape.replace("{}", &number.to_string()).trim_end_matches("/*/x").trim_end_matches("/**").into()
+fn numbered(shape: &str, number: usize) -> String {
+    shape.replace("{}", &number.to_string())
 }
 
-fn policy(shape: &str, count: usize) -> Result<Policy, Box<dyn std::error::Error>> {
+fn policy(pattern: &str, count: usize) -> Result<Policy, Box<dyn std::error::Error>> {
     let numbers = Numbers::Gcra(Gcra::try_new(Rate::try_new(100, 60_000_000)?, None)?);
     let limit = |number: usize| {
-        let pattern = shape.replace("{}", &number.to_string());
-        let conditions = vec![Condition { attribute: "path".into(), patterns: vec![pattern] }];
+        let patterns = vec![numbered(pattern, number)];
+        let conditions = vec![Condition { attribute: "path".into(), patterns }];
         (Limit::new("l", &["user"], Some(numbers)), MatchSpec { conditions, not: vec![] })
     };
     Ok(Policy::new((0..count).map(limit).collect(), PolicyOptions::default())?)
 }
 
-fn nanoseconds(policy: &Policy, paths: &[String]) -> Result<u128, Box<dyn std::error::Error>> {
+fn each_ns(
+    policy: &Policy,
+    paths: &[String],
+    rounds: u32,
+) -> Result<u128, Box<dyn std::error::Error>> {
     let mut buffer = FactsBuffer::default();
     let mut selection = Selection::default();
+    #[expect(clippy::disallowed_methods, reason = "this program measures")]
     let start = Instant::now();
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let mut facts = policy.facts(buffer);
         facts.set("user", "42")?;
         facts.set("path", &paths[round as usize % paths.len()])?;
@@ -55,5 +62,5 @@ fn nanoseconds(policy: &Policy, paths: &[String]) -> Result<u128, Box<dyn std::e
         assert_eq!(black_box(&selection).len(), 1);
         buffer = facts.into_buffer();
     }
-    Ok(start.elapsed().as_nanos() / u128::from(ROUNDS))
+    Ok(start.elapsed().as_nanos() / u128::from(rounds.max(1)))
 }

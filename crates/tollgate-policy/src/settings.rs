@@ -22,7 +22,9 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpNet>,
     /// How a client's address is found.
     pub client_address: ClientAddress,
-    /// The header profiles, as the file spells them; no two write one field.
+    /// The names of the header profiles, each of which [`Profile::parse`] knows; no two write one field.
+    ///
+    /// [`Profile::parse`]: tollgate_core::header::Profile::parse
     pub headers: Vec<&'static str>,
     /// Where attributes come from on HTTP.
     pub identity: Vec<(Box<str>, Source)>,

@@ -27,7 +27,8 @@ pub struct Gate {
 impl Gate {
     /// Puts `policy` in force over `store`.
     pub fn new(policy: Policy, store: MemoryStore) -> Self {
-        let tickets = policy.numbers().iter().map(|(_, numbers)| store.enroll(numbers)).collect();
+        let tickets =
+            policy.numbers().iter().map(|variant| store.enroll(&variant.numbers)).collect();
         let nothing = Numbers::FixedWindow(FixedWindow::new(Rate::NOTHING));
         Self { policy, store, book: Book::default(), tickets, buckets: false, nothing }
     }
@@ -87,7 +88,7 @@ impl Gate {
     pub(crate) fn charge<'a>(&'a self, selected: &Selected<'a>) -> Charge<'a> {
         let limit = selected.limit;
         let charge = Charge {
-            limit: limit.id,
+            limit: selected.id,
             key: selected.key,
             numbers: selected.numbers,
             ticket: self.ticket(selected.numbers_index),
@@ -117,7 +118,7 @@ impl Gate {
     pub(crate) fn row(&self, selected: &Selected<'_>, answer: &Answer) -> Row<'_> {
         let limit = &self.policy.limits()[selected.index];
         let bucket = match self.buckets {
-            true => stable_hash(limit.id, selected.key),
+            true => stable_hash(selected.id, selected.key),
             false => 0,
         };
         let mut row = Row::new(limit, selected.numbers, answer, bucket);

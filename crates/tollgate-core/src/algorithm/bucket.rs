@@ -72,6 +72,11 @@ impl Bucket {
         self.count
     }
 
+    /// The rate's period; zero when the rate is nothing, which keeps no state that a period could name.
+    pub(crate) const fn period_us(&self) -> u64 {
+        self.interval * (self.count as u64 / self.scale)
+    }
+
     /// How long the whole capacity takes to come back, rounded up.
     pub(crate) fn window_us(&self) -> u64 {
         div_ceil_wide(self.span(self.capacity), self.scale)

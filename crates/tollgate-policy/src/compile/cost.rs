@@ -16,6 +16,9 @@ pub(super) fn cost(field: &Field<raw::Cost>, report: &mut Report) -> Cost {
         raw::Cost::Fixed(cost) => return Cost::Fixed(*cost),
         raw::Cost::Form(form) => form,
     };
+    if !form.unreadable.is_empty() {
+        return Cost::Fixed(1);
+    }
     let from_response = form.estimate.is_some() || form.response.is_some();
     let from_request = form.header.is_some() || form.default.is_some() || form.max.is_some();
     let given = [("header", from_request), ("estimate", from_response)];
@@ -35,7 +38,7 @@ fn header(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost {
         super::fields::out_of_range(written.at, &default.to_string(), &range, report);
     }
     let Some(name) = &form.header else {
-        super::fields::missing("header", field.at, report);
+        super::fields::missing("header", (field.at, &form.unreadable), report);
         return Cost::Fixed(1);
     };
     match report.accept(name.at, grammar::header_name(name)) {
@@ -48,9 +51,12 @@ fn header(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost {
 fn estimate(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost {
     let estimate = form.estimate.as_ref().map_or(1, |estimate| estimate.value);
     let Some(response) = &form.response else {
-        super::fields::missing("response", field.at, report);
+        super::fields::missing("response", (field.at, &form.unreadable), report);
         return Cost::Fixed(1);
     };
+    if !response.unreadable.is_empty() {
+        return Cost::Fixed(1);
+    }
     let given = [("json", response.json.is_some()), ("header", response.header.is_some())];
     if !exactly_one(&given, response.at, report) {
         return Cost::Fixed(1);

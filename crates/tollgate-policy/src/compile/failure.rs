@@ -19,7 +19,7 @@ pub(super) fn on_store_failure(
                 OnStoreFailure::Local { nodes: number32(&local.nodes, 1, (1, u32::MAX), report) }
             }
             None => {
-                super::fields::missing("local", field.at, report);
+                super::fields::missing("local", (field.at, &form.unreadable), report);
                 OnStoreFailure::Open
             }
         },

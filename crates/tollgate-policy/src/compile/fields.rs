@@ -71,16 +71,20 @@ pub(super) fn not_empty(text: &str) -> Result<Box<str>, Problem> {
 pub(super) fn required(
     field: &Field<Text>,
     name: &str,
-    of: Position,
+    (of, unreadable): (Position, &[&str]),
     report: &mut Report,
 ) -> Option<Box<str>> {
     if field.is_none() {
-        missing(name, of, report);
+        missing(name, (of, unreadable), report);
     }
     text(field, report)
 }
 
-pub(super) fn missing(name: &str, of: Position, report: &mut Report) {
+/// Reports that `name` is missing in the map at `of`, unless it is there and merely unreadable.
+pub(super) fn missing(name: &str, (of, unreadable): (Position, &[&str]), report: &mut Report) {
+    if unreadable.contains(&name) {
+        return;
+    }
     let message = format!("`{name}` is missing");
     report.error(codes::MISSING_FIELD, of, message, format!("add `{name}: ...` here"));
 }
@@ -97,7 +101,7 @@ pub(super) fn each<T, U>(
 /// Reports a list without items.
 pub(super) fn some_items<T>(items: &[T], name: &str, at: Position, report: &mut Report) {
     if items.is_empty() {
-        let message = format!("`{name}` is an empty list");
+        let message = format!("`{name}` is empty");
         report.error(
             codes::EMPTY_LIST,
             at,
@@ -139,7 +143,7 @@ pub(super) fn secret(field: &Field<Password>, report: &mut Report) -> Option<Sec
         Password::Text(text) => Some(Secret::literal(&**text)),
         Password::Env(form) => {
             let Some(env) = &form.env else {
-                missing("env", field.at, report);
+                missing("env", (field.at, &form.unreadable), report);
                 return None;
             };
             let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';

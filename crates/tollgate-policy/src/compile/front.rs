@@ -51,6 +51,9 @@ pub(super) fn upstream(file: &File, listeners: &[Listener], report: &mut Report)
         some_items(&upstream.0, "upstream", upstream.at, report);
         return each(&upstream.0, report, |text| grammar::upstream(text));
     }
+    if file.unreadable.contains(&"upstream") {
+        return Vec::new();
+    }
     let gateway = file.listen.as_ref().and_then(|listen| listen.gateway.as_ref());
     if let (true, Some(gateway)) =
         (listeners.iter().any(|listener| listener.front == Front::Gateway), gateway)

@@ -18,7 +18,10 @@ pub(super) fn identity(file: &File, report: &mut Report) -> Vec<(Box<str>, Sourc
             report.error(codes::RESERVED_ATTRIBUTE, name.at, message, help);
         }
         let source = report.accept(from.at, source(from));
-        if matches!(source, Some(Source::Jwt(_))) && file.jwt.is_none() {
+        if matches!(source, Some(Source::Jwt(_)))
+            && file.jwt.is_none()
+            && !file.unreadable.contains(&"jwt")
+        {
             let message = format!("{} needs `jwt`", quoted(from));
             let help = "add `jwt: {keys: jwks.json, algorithms: [ES256]}`";
             report.error(codes::JWT_MISSING, from.at, message, help);
@@ -51,11 +54,11 @@ fn source(text: &str) -> Result<Source, Problem> {
 /// Without `algorithms`: the three that need no shared secret.
 pub(super) fn jwt(file: &File, report: &mut Report) -> Option<Jwt> {
     let field = file.jwt.as_ref()?;
-    let keys = required(&field.keys, "keys", field.at, report);
+    let keys = required(&field.keys, "keys", (field.at, &field.unreadable), report);
     let algorithms = match &field.algorithms {
         Some(list) => {
             some_items(&list.0, "algorithms", list.at, report);
-            each(&list.0, report, |text| algorithm(text))
+            each(&list.0, report, algorithm)
         }
         None => vec![JwtAlgorithm::Rs256, JwtAlgorithm::Es256, JwtAlgorithm::EdDsa],
     };
@@ -98,6 +101,7 @@ pub(super) fn tiers(file: &File, store: &Store, report: &mut Report) -> Tiers {
     if given.iter().filter(|(_, given)| *given).count() > 1 {
         exactly_one(&given, field.at, report);
     }
+    let store_known = !file.unreadable.contains(&"store");
     let source = None
         .or_else(|| {
             let from = field.from.as_ref()?;
@@ -105,24 +109,30 @@ pub(super) fn tiers(file: &File, store: &Store, report: &mut Report) -> Tiers {
         })
         .or_else(|| {
             let file = field.file.as_ref()?;
-            required(&file.path, "path", file.at, report).map(|path| TierSource::File { path })
+            required(&file.path, "path", (file.at, &file.unreadable), report)
+                .map(|path| TierSource::File { path })
         })
-        .or_else(|| field.redis.as_ref().and_then(|redis| redis_tiers(redis, store, report)));
+        .or_else(|| {
+            field
+                .redis
+                .as_ref()
+                .and_then(|redis| redis_tiers(redis, store_known.then_some(store), report))
+        });
     Tiers { default: text(&field.default, report), source }
 }
 
 fn redis_tiers(
     field: &raw::At<raw::TiersRedis>,
-    store: &Store,
+    store: Option<&Store>,
     report: &mut Report,
 ) -> Option<TierSource> {
-    let hash = required(&field.hash, "hash", field.at, report);
-    let by = required(&field.by, "by", field.at, report);
+    let hash = required(&field.hash, "hash", (field.at, &field.unreadable), report);
+    let by = required(&field.by, "by", (field.at, &field.unreadable), report);
     let by = by.and_then(|by| {
         let at = field.by.as_ref().map_or(field.at, |by| by.at);
         report.accept(at, grammar::attribute(&by))
     });
-    if !matches!(store, Store::Redis(_)) {
+    if matches!(store, Some(Store::Memory { .. })) {
         let message = "`tiers.redis` needs the redis store, and `store` is memory";
         let help = "add `store: {redis: {url: ...}}`, or use `tiers.file`";
         report.error(codes::NEEDS_REDIS, field.name_at, message, help);

@@ -8,7 +8,6 @@ use crate::limit::{Limit, Mode, OnMissing};
 use crate::match_spec::MatchSpec;
 use crate::raw::{self, At, File, Text};
 use crate::settings::Settings;
-use crate::state_id::state_id;
 use crate::suggest::quoted;
 use std::collections::{HashMap, HashSet};
 
@@ -41,7 +40,7 @@ fn limit(
     let name = match &entry.name {
         Some(name) => report.accept(name.at, grammar::name(name)),
         None => {
-            super::fields::missing("name", entry.at, report);
+            super::fields::missing("name", (entry.at, &entry.unreadable), report);
             None
         }
     };
@@ -63,10 +62,7 @@ fn limit(
         if !unique(&name, at, names, report) {
             continue;
         }
-        let id = |period_us| state_id(&name, &key, numbers.algorithm.word(), period_us);
         let limit = Limit {
-            id: id(numbers.base.period_us),
-            tier_ids: numbers.tiers.iter().map(|(_, tier)| id(tier.period_us)).collect(),
             numbers: numbers.base.numbers,
             tiers: tiers(&numbers),
             on_missing: on_missing(entry),

@@ -24,8 +24,6 @@ pub(super) struct LimitNumbers {
 #[derive(Clone, Copy)]
 pub(super) struct Effective {
     pub(super) numbers: Option<Numbers>,
-    /// 0 where there is no period.
-    pub(super) period_us: u64,
     pub(super) burst: Option<u64>,
     pub(super) queue: Option<u64>,
 }
@@ -44,7 +42,7 @@ pub(super) fn numbers(limit: &At<Limit>, report: &mut Report) -> Option<LimitNum
     let ttl_us = ttl_us(limit, algorithm, report);
     capacity(algorithm, &limit.burst, &limit.queue, report);
     if limit.rate.is_none() {
-        missing("rate", limit.at, report);
+        missing("rate", (limit.at, &limit.unreadable), report);
     }
     let pace = limit.rate.as_ref().and_then(|rate| pace(rate, algorithm, report));
     let given = Given {
@@ -72,12 +70,12 @@ struct Given {
 impl Given {
     fn build(&self, at: Option<Position>, report: &mut Report) -> Option<Effective> {
         let (burst, queue) = (self.burst, self.queue);
-        let effective = |numbers, period_us| Effective { numbers, period_us, burst, queue };
+        let effective = |numbers| Effective { numbers, burst, queue };
         let rate = match self.pace? {
-            Pace::Unlimited => return Some(effective(None, 0)),
+            Pace::Unlimited => return Some(effective(None)),
             Pace::Slots(slots) => {
                 let numbers = Concurrency::try_new(slots, self.ttl_us).map(Numbers::Concurrency);
-                return Some(effective(self.accept(numbers, at, report), 0));
+                return Some(effective(self.accept(numbers, at, report)));
             }
             Pace::Per(rate) => rate,
         };
@@ -93,7 +91,7 @@ impl Given {
             // A rate with a period does not pass `pace` for slots.
             Algorithm::Concurrency => return None,
         };
-        Some(effective(Some(self.accept(numbers, at, report)?), rate.period_us()))
+        Some(effective(Some(self.accept(numbers, at, report)?)))
     }
 
     /// Only what `pace` and `capacity` cannot see alone is reported here: the combination.

@@ -40,9 +40,12 @@ pub(super) fn penalty(field: &Field<raw::Penalty>, report: &mut Report) -> Optio
         let at = at(field.block.as_ref().map(|block| block.at));
         wrong(at, "`block` is 0".into(), "write how long the first block is, such as `1m`");
     }
+    let factor_at = at(field.factor.as_ref().map(|factor| factor.at));
     if factor_milli < 1_000 {
-        let at = at(field.factor.as_ref().map(|factor| factor.at));
-        wrong(at, "`factor` is below 1".into(), "write 1 or more: blocks do not shrink");
+        wrong(factor_at, "`factor` is below 1".into(), "write 1 or more: blocks do not shrink");
+    } else if factor_milli > Penalty::FACTOR_MILLI_MAX {
+        let help = "write at most 1000; `max` is reached at once all the same";
+        wrong(factor_at, "`factor` is too large".into(), help);
     }
     if max_us < block_us {
         let at = at(field.max.as_ref().map(|max| max.at));

@@ -50,10 +50,11 @@ fn max_bytes(field: &At<raw::Memory>, report: &mut Report) -> u64 {
 }
 
 fn redis(field: &At<raw::Redis>, report: &mut Report) -> Redis {
+    let unreadable = |name| field.unreadable.contains(&name);
     let given = [
-        ("url", field.url.is_some()),
-        ("sentinel", field.sentinel.is_some()),
-        ("cluster", field.cluster.is_some()),
+        ("url", field.url.is_some() || unreadable("url")),
+        ("sentinel", field.sentinel.is_some() || unreadable("sentinel")),
+        ("cluster", field.cluster.is_some() || unreadable("cluster")),
     ];
     exactly_one(&given, field.at, report);
     let tls = field.tls.as_ref().map(|tls| self::tls(tls, report));
@@ -73,8 +74,18 @@ fn redis(field: &At<raw::Redis>, report: &mut Report) -> Redis {
     let deny_cache_max_age = duration(&max_age, 1_000, (1, 3_600_000));
     Redis {
         server: found.server,
-        username: credential(found.username, text(&field.username, report), field, report),
-        password: credential(found.password, secret(&field.password, report), field, report),
+        username: credential(
+            found.username,
+            text(&field.username, report),
+            (field, "user name"),
+            report,
+        ),
+        password: credential(
+            found.password,
+            secret(&field.password, report),
+            (field, "password"),
+            report,
+        ),
         tls: tls.or(server_tls),
         prefix: prefix(field, report),
         caller_time: field.time.as_ref().is_some_and(|time| time.value == TimeSource::Caller),
@@ -115,7 +126,8 @@ fn server(field: &At<raw::Redis>, report: &mut Report) -> Found {
         };
     }
     if let Some(sentinel) = &field.sentinel {
-        let master = required(&sentinel.master, "master", sentinel.at, report);
+        let master =
+            required(&sentinel.master, "master", (sentinel.at, &sentinel.unreadable), report);
         let nodes = sentinel.nodes.as_ref().map(|nodes| nodes.as_slice()).unwrap_or_default();
         let at = sentinel.nodes.as_ref().map_or(sentinel.at, |nodes| nodes.at);
         some_items(nodes, "nodes", at, report);
@@ -134,11 +146,11 @@ fn server(field: &At<raw::Redis>, report: &mut Report) -> Found {
 fn credential<T>(
     url: Option<T>,
     own: Option<T>,
-    field: &At<raw::Redis>,
+    (field, what): (&At<raw::Redis>, &str),
     report: &mut Report,
 ) -> Option<T> {
     if let (true, true, Some(at)) = (url.is_some(), own.is_some(), &field.url) {
-        let message = "the URL carries a user name or password, and so does its own field";
+        let message = format!("the {what} is in the URL and in its own field");
         report.error(codes::GIVEN_TWICE, at.at, message, "remove it from the URL");
     }
     own.or(url)

@@ -90,7 +90,7 @@ codes! {
     RATE_SHAPE "TG029" "rate does not fit the algorithm"
         "`concurrency` counts slots and takes a bare number; every other algorithm needs a period."
     BAD_PENALTY "TG030" "contradictory penalty"
-        "A block grows: `factor` is at least 1, `max` at least `block`, `after` at least 1."
+        "A block grows: `factor` is between 1 and 1000, `max` at least `block`, `after` at least 1."
     BAD_FACTOR "TG031" "malformed factor"
         "A factor is a number with at most three decimal places, such as 2 or 1.5."
     LEASED_UNAVAILABLE "TG032" "limit cannot be leased"

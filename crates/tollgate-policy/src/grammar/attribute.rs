@@ -24,11 +24,11 @@ pub(crate) fn attribute(text: &str) -> Result<Box<str>, Problem> {
         let c = quoted(&c.to_string());
         return bad(format!("the attribute {} contains {c}", quoted(text)));
     }
-    if let Some(name) = text.strip_prefix("header.") {
-        return header_name(name).map(|name| format!("header.{name}").into());
-    }
     if PREFIXES.contains(&text) {
         return bad(format!("the attribute {} ends after its dot", quoted(text)));
+    }
+    if let Some(name) = text.strip_prefix("header.") {
+        return header_name(name).map(|name| format!("header.{name}").into());
     }
     Ok(text.into())
 }

@@ -2,6 +2,7 @@
 
 use super::{Problem, network};
 use crate::diagnostic::codes;
+use crate::glob::TOKENS_MAX;
 use crate::suggest::quoted;
 
 const PATTERN_BYTES_MAX: usize = 4_096;
@@ -21,6 +22,10 @@ pub(crate) fn pattern(attribute: &str, text: &str) -> Result<String, Problem> {
     }
     if text.len() > PATTERN_BYTES_MAX {
         return bad("is too long", format!("patterns have at most {PATTERN_BYTES_MAX} bytes"));
+    }
+    if text.len() > TOKENS_MAX && text.contains(['*', '?']) {
+        let help = format!("with wildcards at most {TOKENS_MAX} bytes: split it into several");
+        return bad("is too long", help);
     }
     if text.chars().any(char::is_control) {
         return bad("contains a control character", "remove it".to_owned());

@@ -35,7 +35,12 @@ pub(crate) fn rate(text: &str) -> Result<WrittenRate, Problem> {
     }
     let rest = rest.strip_prefix(' ').unwrap_or(rest);
     let Some(rest) = rest.strip_prefix('/') else {
-        return Err(bad(format!("write it as N/unit, such as `{count}/min`")));
+        let help = if rest.starts_with('.') {
+            "N is a whole number: write `3/2s`, not `1.5/s`".to_owned()
+        } else {
+            format!("write it as N/unit, such as `{count}/min`")
+        };
+        return Err(bad(help));
     };
     let rest = rest.strip_prefix(' ').unwrap_or(rest);
     let (times, unit) = split_digits(rest);

@@ -5,7 +5,7 @@ use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Algorithm, Rate};
 
 use super::*;
-use crate::limit::{OnMissing, ResponseCost, identity};
+use crate::limit::{OnMissing, ResponseCost};
 use crate::match_spec::Condition;
 
 fn per_minute(count: u64) -> Option<Numbers> {
@@ -34,7 +34,8 @@ fn rows(policy: &Policy, facts: &Facts<'_>, cost: u64) -> Vec<Row> {
     let rows: Vec<Row> = policy
         .selected(&selection)
         .map(|s| {
-            assert_eq!(policy.numbers()[s.numbers_index], (s.index, *s.numbers));
+            let variant = policy.numbers()[s.numbers_index];
+            assert_eq!((variant.limit, variant.numbers, variant.id), (s.index, *s.numbers, s.id));
             assert_eq!(s.limit.name, policy.limits()[s.index].name);
             (s.index, s.numbers.capacity(), s.cost, s.key.to_vec(), s.missing)
         })
@@ -94,9 +95,11 @@ fn tiered() -> Policy {
     ]);
     let mut other = Limit::new("other", &[], per_minute(7));
     other.tiers = Box::new([("gold".into(), per_minute(77))]);
-    let mut options = PolicyOptions::default();
-    options.tier_attribute = Some("header.x-plan".into());
-    options.default_tier = Some("free".into());
+    let options = PolicyOptions {
+        tier_attribute: Some("header.x-plan".into()),
+        default_tier: Some("free".into()),
+        ..PolicyOptions::default()
+    };
     policy(vec![limit, other], options)
 }
 
@@ -138,8 +141,7 @@ fn an_explicit_tier_wins_over_the_attribute() {
 fn without_a_default_an_unknown_tier_has_the_rate() {
     let mut limit = Limit::new("l", &[], per_minute(100));
     limit.tiers = Box::new([("pro".into(), per_minute(1_000))]);
-    let mut options = PolicyOptions::default();
-    options.tier_attribute = Some("ip".into());
+    let options = PolicyOptions { tier_attribute: Some("ip".into()), ..PolicyOptions::default() };
     let policy = policy(vec![limit], options);
     assert_eq!(only_row(&policy, &[]).1, 100);
     assert_eq!(only_row(&policy, &[("ip", "192.0.2.1")]).1, 100);
@@ -149,8 +151,7 @@ fn without_a_default_an_unknown_tier_has_the_rate() {
 fn a_tier_may_come_from_any_attribute_even_the_address() {
     let mut limit = Limit::new("l", &[], per_minute(100));
     limit.tiers = Box::new([("192.0.2.1".into(), per_minute(1_000))]);
-    let mut options = PolicyOptions::default();
-    options.tier_attribute = Some("ip".into());
+    let options = PolicyOptions { tier_attribute: Some("ip".into()), ..PolicyOptions::default() };
     let policy = policy(vec![limit], options);
     assert_eq!(only_row(&policy, &[("ip", "::ffff:192.0.2.1")]).1, 1_000);
 }
@@ -274,19 +275,14 @@ fn attributes_are_those_that_something_mentions() {
 }
 
 #[test]
-fn identity_is_name_key_algorithm_and_period() {
-    let id = identity("l", &["a", "b"], per_minute(1).as_ref());
-    assert_eq!(id, identity("l", &["a", "b"], per_minute(9).as_ref()), "N is no part of it");
-    let per_second = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000_000).unwrap()));
-    for other in [
-        identity("m", &["a", "b"], per_minute(1).as_ref()),
-        identity("l", &["ab"], per_minute(1).as_ref()),
-        identity("l", &["b", "a"], per_minute(1).as_ref()),
-        identity("l", &["a", "b"], Some(&per_second)),
-        identity("l", &["a", "b"], None),
-    ] {
-        assert_ne!(id, other);
-    }
+fn a_limit_made_by_hand_has_the_identity_of_one_from_the_file() {
+    let id = |limit: &Limit| limit.state_id(&limit.numbers.unwrap());
+    let by_hand = |key: &[&str], count| id(&Limit::new("l", key, per_minute(count)));
+    let base = by_hand(&["a", "b"], 1);
+    assert_eq!(base, by_hand(&["a", "b"], 9), "N is no part of it");
+    let yaml = b"limits: [{name: l, key: [a, b], rate: 1/min, algorithm: fixed-window}]";
+    assert_eq!(base, id(&crate::compile(yaml).unwrap().limits[0].0));
+    assert_ne!(base, by_hand(&["ab"], 1));
 }
 
 proptest! {

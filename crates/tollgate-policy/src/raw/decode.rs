@@ -64,7 +64,7 @@ pub(crate) fn wrong_type<T>(node: &Node, wanted: &str, report: &mut Report) -> O
     None
 }
 
-pub(crate) fn unknown_field(key: &Key, known: &[&str], report: &mut Report) {
+pub(crate) fn unknown_field(key: &Key, known: &[&'static str], report: &mut Report) {
     let known = known.iter().map(|field| plain(field));
     let name = quoted(&key.text);
     let (message, help) = match nearest(&key.text, known.clone()) {
@@ -85,7 +85,7 @@ pub(crate) fn unknown_word(at: Position, word: &str, known: &[&str], report: &mu
 }
 
 /// A field whose name is a keyword is spelt `r#name` in Rust.
-pub(crate) fn plain(name: &str) -> &str {
+pub(crate) fn plain(name: &'static str) -> &'static str {
     name.strip_prefix("r#").unwrap_or(name)
 }
 
@@ -122,6 +122,9 @@ macro_rules! raw {
         #[non_exhaustive]
         pub struct $name {
             $($(#[$about])* pub $field: $crate::raw::Field<$type>,)*
+            /// Fields that are there but could not be read: reported already, and not missing.
+            #[schemars(skip)]
+            pub unreadable: Vec<&'static str>,
         }
 
         impl $crate::raw::Decode for $name {
@@ -129,12 +132,15 @@ macro_rules! raw {
                 node: &$crate::yaml::Node,
                 report: &mut $crate::diagnostic::Report,
             ) -> Option<Self> {
-                use $crate::raw::decode::{entries, field, plain, unknown_field};
+                use $crate::raw::decode::{entries, field, is_null, plain, unknown_field};
                 let mut this = Self::default();
                 for (key, value) in entries(node, report)? {
                     match key.text.as_str() {
                         $(name if name == plain(stringify!($field)) => {
                             this.$field = field(key, value, report);
+                            if this.$field.is_none() && !is_null(value) {
+                                this.unreadable.push(plain(stringify!($field)));
+                            }
                         })*
                         _ => unknown_field(key, &[$(stringify!($field)),*], report),
                     }
@@ -188,7 +194,7 @@ macro_rules! either {
         #[schemars(untagged)]
         pub enum $name {
             $(#[$a])* $short($short_type),
-            $(#[$b])* $long($long_type),
+            $(#[$b])* $long(Box<$long_type>),
         }
 
         impl $crate::raw::Decode for $name {
@@ -198,7 +204,7 @@ macro_rules! either {
             ) -> Option<Self> {
                 match node.value {
                     $crate::yaml::Value::Map(_) => {
-                        <$long_type>::decode(node, report).map(Self::$long)
+                        <$long_type>::decode(node, report).map(|long| Self::$long(Box::new(long)))
                     }
                     _ => <$short_type>::decode(node, report).map(Self::$short),
                 }

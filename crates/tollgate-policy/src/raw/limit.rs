@@ -238,8 +238,10 @@ impl Decode for Match {
 impl Decode for Conditions {
     fn decode(node: &Node, report: &mut Report) -> Option<Self> {
         let mut this = Self::default();
+        let mut nested = false;
         for (key, node) in entries(node, report)? {
             if key.text == "not" {
+                nested = true;
                 let message = "`not` inside `not`";
                 let help = "list the maps to exclude: `not: [{path: /a}, {path: /b}]`";
                 report.error(codes::NESTED_NOT, key.at, message, help);
@@ -247,7 +249,7 @@ impl Decode for Conditions {
                 this.push(key, node, report);
             }
         }
-        Some(this)
+        (!nested).then_some(this)
     }
 }
 

@@ -23,16 +23,18 @@ pub(super) fn diagnostic(error: &Error) -> Diagnostic {
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. }
         | Error::AliasReplayCounterOverflow { .. } => {
-            (codes::TOO_BIG, first_line(error), "write the values out, or split the file")
+            let message = "aliases, anchors or values are more than a file may have".to_owned();
+            (codes::TOO_BIG, message, "write repeated values out, or generate fewer of them")
         }
         other => {
             let message = first_line(other);
-            let code = if message.contains("nest") || message.contains("recursion") {
-                codes::TOO_BIG
+            if message.contains("recursion") || message.contains("nesting") {
+                let message = "lists and maps are nested too deeply".to_owned();
+                (codes::TOO_BIG, message, "a file has at most 32 levels")
             } else {
-                codes::SYNTAX
-            };
-            (code, message, "check the indentation, quotes and brackets here and just above")
+                let help = "check the indentation, quotes and brackets here and just above";
+                (codes::SYNTAX, message, help)
+            }
         }
     };
     Diagnostic::new(code, Severity::Error, at, message, help)

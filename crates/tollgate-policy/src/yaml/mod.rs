@@ -81,7 +81,7 @@ fn options() -> serde_saphyr::Options {
             max_documents: 2,
         },
         alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: 200_000,
+            max_total_replayed_events: 100_000,
         },
         // `off` is a mode here, and `yes` is nobody's idea of a number of slots.
         strict_booleans: true,

@@ -18,6 +18,11 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// Whether more is in use than the cap allows.
+    pub(crate) fn is_over(&self) -> bool {
+        self.used() > self.max_bytes
+    }
+
     /// Takes `bytes` if they are there.
     pub(crate) fn try_take(&self, bytes: usize) -> bool {
         let before = self.used.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use super::evict::Want;
 use super::shard::{Found, Shard, is_wide, show_block};
 use super::{MemoryStore, Shared};
 use crate::sync::{MutexGuard, Ordering, lock};
-use crate::{Answer, Answers, Charge, Mode, Request};
+use crate::{Answer, Answers, Charge, Mode};
 use tollgate_core::Intent;
 
 /// Charges of one request for which no memory is allocated.
@@ -34,39 +34,67 @@ impl Place {
 }
 
 impl MemoryStore {
-    pub(super) fn decide_batch(
+    /// Decides a request with one charge.
+    #[inline]
+    pub(super) fn decide_one(
         &self,
         now_us: u64,
-        requests: &[Request<'_>],
+        charge: &Charge<'_>,
+        intent: Intent,
         answers: &mut Answers,
     ) {
-        for request in requests {
-            match request.charges {
-                [charge] => self.decide_one(now_us, charge, request.intent, answers),
-                charges => self.decide_many(now_us, charges, request.intent, answers),
-            }
+        let address = self.addresses.of(charge.limit, charge.key);
+        let mut shard = lock(&self.shards[address.shard].0);
+        let decided = self.decide_in(&mut shard, address.tag, charge, now_us, intent, answers);
+        drop(shard);
+        if let Err(Full) = decided {
+            self.decide_overflowing(address, charge, now_us, intent, answers);
         }
     }
 
-    fn decide_one(&self, now_us: u64, charge: &Charge<'_>, intent: Intent, answers: &mut Answers) {
-        let address = self.addresses.of(charge.limit, charge.key);
+    /// Decides a request with one charge, whose shard is locked.
+    #[inline]
+    pub(super) fn decide_in(
+        &self,
+        shard: &mut Shard,
+        tag: u64,
+        charge: &Charge<'_>,
+        now_us: u64,
+        intent: Intent,
+        answers: &mut Answers,
+    ) -> Result<(), Full> {
+        let answer = match shard.decide_usual(tag, charge, now_us, intent) {
+            Some(answer) => answer,
+            None => decide_alone(&self.shared, shard, tag, charge, now_us, intent, false)?,
+        };
+        answers.push(answer);
+        answers.finish(answer.outcome.admitted || charge.mode == Mode::Shadow);
+        Ok(())
+    }
+
+    /// Decides a request for whose new key there is no room, in a cell that such keys share.
+    #[cold]
+    pub(super) fn decide_overflowing(
+        &self,
+        address: Address,
+        charge: &Charge<'_>,
+        now_us: u64,
+        intent: Intent,
+        answers: &mut Answers,
+    ) {
+        self.shared.events.overflowed(charge.limit);
+        let address = self.addresses.overflow(charge.limit, address);
         let mut shard = lock(&self.shards[address.shard].0);
         let decided =
-            decide_in(&self.shared, &mut shard, address.tag, charge, now_us, intent, false);
-        drop(shard);
-        let answer = decided.unwrap_or_else(|Full| {
-            let address = self.addresses.overflow(charge.limit, address);
-            self.shared.events.overflowed(charge.limit);
-            let mut shard = lock(&self.shards[address.shard].0);
-            let decided =
-                decide_in(&self.shared, &mut shard, address.tag, charge, now_us, intent, true);
-            decided.unwrap_or_else(|Full| unreachable!("overflow cells are made beyond the cap"))
-        });
+            decide_alone(&self.shared, &mut shard, address.tag, charge, now_us, intent, true);
+        let answer =
+            decided.unwrap_or_else(|Full| unreachable!("overflow cells are made beyond the cap"));
         answers.push(answer);
         answers.finish(answer.outcome.admitted || charge.mode == Mode::Shadow);
     }
 
-    fn decide_many(
+    /// Decides a request with several charges, or with none.
+    pub(super) fn decide_many(
         &self,
         now_us: u64,
         charges: &[Charge<'_>],
@@ -141,9 +169,9 @@ impl MemoryStore {
     }
 }
 
-/// Decides a request with one charge.
-#[inline]
-fn decide_in(
+/// Decides a request with one charge, whatever the state of its cell.
+#[cold]
+fn decide_alone(
     shared: &Shared,
     shard: &mut Shard,
     tag: u64,

@@ -8,9 +8,13 @@
 
 mod address;
 mod adjust;
+mod batch;
 mod budget;
 mod decide;
 mod evict;
+mod fast;
+#[cfg(all(test, loom))]
+mod interleavings;
 mod options;
 mod pack;
 mod registry;

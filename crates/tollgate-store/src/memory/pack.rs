@@ -200,5 +200,5 @@ fn index_bits(window_us: Option<u64>) -> u32 {
     INSTANT_BITS - window_us.unwrap_or(1).max(1).ilog2()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -214,5 +214,5 @@ impl<const W: usize> Table<W> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

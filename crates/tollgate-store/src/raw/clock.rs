@@ -1,8 +1,12 @@
-//! The process clock, first as plain as it can be.
+//! The process clock: wall time at start plus monotonic time since. The one file that reads a clock.
+//!
+//! `Instant::now` costs more than all the rest of a decision, so where the processor has an invariant time stamp counter that the
+//! kernel itself trusts, the counter is read instead. It runs along a straight line that is laid
+//! anew about once a second: from where the line is to where `Instant` will be a second later. So the
+//! clock is as right as `Instant`, to within microseconds, and never steps; it is only a little faster or slower.
+
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-
-static START: OnceLock<(u64, Instant)> = OnceLock::new();
 
 /// Wall time at start plus monotonic time since: never re-read, never backwards.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,11 +14,213 @@ pub struct ProcessClock;
 
 impl ProcessClock {
     /// The present instant, in microseconds since the Unix epoch.
+    #[inline]
     pub fn now_us(self) -> u64 {
-        let (wall_us, start) = START.get_or_init(|| {
-            let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            (wall.as_micros() as u64, Instant::now())
-        });
-        wall_us + start.elapsed().as_micros() as u64
+        START.get_or_init(Start::now).now_us()
     }
 }
+
+static START: OnceLock<Start> = OnceLock::new();
+
+#[derive(Debug)]
+struct Start {
+    wall_us: u64,
+    instant: Instant,
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    counter: Option<tsc::Counter>,
+}
+
+impl Start {
+    fn now() -> Self {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let instant = Instant::now();
+        Self {
+            wall_us: u64::try_from(wall.as_micros()).unwrap_or(u64::MAX),
+            instant,
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            counter: tsc::Counter::start(instant),
+        }
+    }
+
+    #[inline]
+    fn now_us(&self) -> u64 {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if let Some(counter) = &self.counter {
+            return self.wall_us + counter.elapsed_us();
+        }
+        self.wall_us + elapsed_ns(self.instant) / 1_000
+    }
+}
+
+/// 584 years of nanoseconds since `start`.
+fn elapsed_ns(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod tsc {
+    use super::elapsed_ns;
+    use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU64, Ordering, fence};
+    use std::time::{Duration, Instant};
+
+    /// Fixed point of the line: nanoseconds per tick and nanoseconds since the start, times 2^32.
+    const POINT: u32 = 32;
+    /// How long the counter is watched before it is believed.
+    const WATCH: Duration = Duration::from_millis(2);
+    const SECOND_NS: u64 = 1_000_000_000;
+    /// How much faster or slower than the counter's own pace the clock may run to meet `Instant`: 1/2,048, or 500 ppm.
+    const SLEW_SHIFT: u32 = 11;
+
+    /// A line from ticks to nanoseconds, read without a lock: an odd or changed `version` means "read again".
+    #[derive(Debug)]
+    pub(super) struct Counter {
+        version: AtomicU64,
+        /// Ticks at which the line begins.
+        ticks: AtomicU64,
+        /// Nanoseconds since the start there.
+        ns: AtomicU64,
+        /// Nanoseconds per tick, times 2^32.
+        slope: AtomicU64,
+        /// Ticks after which the line is laid anew.
+        stretch: u64,
+        start: Instant,
+        start_ticks: u64,
+        laying: Mutex<()>,
+    }
+
+    impl Counter {
+        /// `None` unless the counter ticks evenly and the kernel keeps its own time by it.
+        pub(super) fn start(start: Instant) -> Option<Self> {
+            if !(is_invariant() && is_trusted()) {
+                return None;
+            }
+            let (first_ns, first_ticks) = read_both(start);
+            while start.elapsed() < WATCH {
+                std::hint::spin_loop();
+            }
+            let (ns, ticks) = read_both(start);
+            let slope = slope(ns.checked_sub(first_ns)?, ticks.checked_sub(first_ticks)?)?;
+            let counter = Self {
+                version: AtomicU64::new(0),
+                ticks: AtomicU64::new(ticks),
+                ns: AtomicU64::new(ns),
+                slope: AtomicU64::new(slope),
+                stretch: (u128::from(SECOND_NS) << POINT).checked_div(slope.into())? as u64,
+                start,
+                start_ticks: ticks
+                    .wrapping_sub(((u128::from(ns) << POINT) / u128::from(slope)) as u64),
+                laying: Mutex::new(()),
+            };
+            Some(counter)
+        }
+
+        #[inline]
+        pub(super) fn elapsed_us(&self) -> u64 {
+            loop {
+                let version = self.version.load(Ordering::Acquire);
+                let from = self.ticks.load(Ordering::Relaxed);
+                let ns = self.ns.load(Ordering::Relaxed);
+                let slope = self.slope.load(Ordering::Relaxed);
+                let ticks = read().saturating_sub(from);
+                fence(Ordering::Acquire);
+                if version & 1 == 0 && version == self.version.load(Ordering::Relaxed) {
+                    if ticks > self.stretch {
+                        self.lay();
+                    }
+                    return along(ns, slope, ticks) / 1_000;
+                }
+                std::hint::spin_loop();
+            }
+        }
+
+        /// Begins a new line where the present one is, towards where `Instant` will be in a second.
+        #[cold]
+        fn lay(&self) {
+            let Ok(_guard) = self.laying.try_lock() else {
+                return;
+            };
+            let (real_ns, ticks) = read_both(self.start);
+            let from = self.ticks.load(Ordering::Relaxed);
+            let old = self.slope.load(Ordering::Relaxed);
+            let shown_ns = along(self.ns.load(Ordering::Relaxed), old, ticks.saturating_sub(from));
+            if ticks.saturating_sub(from) <= self.stretch {
+                return;
+            }
+            // The longer the process has run, the better the pace is known.
+            let pace = slope(real_ns, ticks.wrapping_sub(self.start_ticks)).unwrap_or(old);
+            let most = pace >> SLEW_SHIFT;
+            let (new, begin_ns) = match real_ns.checked_sub(shown_ns) {
+                // Being behind by much means that nobody looked for long or that the machine slept: catch up at once.
+                Some(behind_ns) if behind_ns > SECOND_NS >> SLEW_SHIFT => (pace, real_ns),
+                Some(behind_ns) => (pace + correction(behind_ns, pace).min(most), shown_ns),
+                None => (pace - correction(shown_ns - real_ns, pace).min(most), shown_ns),
+            };
+            self.version.fetch_add(1, Ordering::AcqRel);
+            fence(Ordering::Release);
+            // Readers who still see the old line read the counter before this.
+            let begin = read();
+            let passed_ns = along(0, old, begin.saturating_sub(ticks));
+            self.ticks.store(begin, Ordering::Relaxed);
+            self.ns.store(begin_ns + passed_ns, Ordering::Relaxed);
+            self.slope.store(new, Ordering::Relaxed);
+            self.version.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// The change of slope that makes up `off_ns` within a second.
+    fn correction(off_ns: u64, pace: u64) -> u64 {
+        ((u128::from(off_ns) * u128::from(pace)) / u128::from(SECOND_NS)) as u64
+    }
+
+    #[inline]
+    fn along(ns: u64, slope: u64, ticks: u64) -> u64 {
+        ns + ((u128::from(ticks) * u128::from(slope)) >> POINT) as u64
+    }
+
+    /// Nanoseconds per tick; `None` outside 0.1 to 10 GHz, where something is wrong.
+    fn slope(ns: u64, ticks: u64) -> Option<u64> {
+        let slope = (u128::from(ns) << POINT).checked_div(ticks.into())?;
+        let (fastest, slowest) = (1_u128 << POINT, 10_u128 << POINT);
+        (slope > fastest / 10 && slope < slowest).then_some(slope as u64)
+    }
+
+    /// Both clocks at one instant: the closest of a few tries.
+    fn read_both(start: Instant) -> (u64, u64) {
+        let tries = (0..8).map(|_| {
+            let before = read();
+            let ns = elapsed_ns(start);
+            let after = read();
+            (after.wrapping_sub(before), ns, before + after.wrapping_sub(before) / 2)
+        });
+        let closest = tries.min_by_key(|&(width, ..)| width);
+        closest.map_or((0, 0), |(_, ns, ticks)| (ns, ticks))
+    }
+
+    /// The counter, not before what comes earlier in the program: so that whoever was told a time sees no earlier one.
+    #[inline(always)]
+    fn read() -> u64 {
+        // SAFETY: both instructions exist on every x86_64 processor and touch no memory.
+        unsafe {
+            _mm_lfence();
+            _rdtsc()
+        }
+    }
+
+    /// CPUID 8000_0007h, EDX bit 8: the counter ticks at one rate in every power state.
+    fn is_invariant() -> bool {
+        __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
+    }
+
+    /// Whether the kernel found the counters of all cores in step: then it keeps time by them itself.
+    fn is_trusted() -> bool {
+        const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        std::fs::read_to_string(SOURCE).is_ok_and(|source| {
+            matches!(source.trim(), "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -66,7 +66,7 @@ impl Gate {
         let ttl_us = ttl_us.unwrap_or_else(|| default_ttl_us(&held));
         let entries = answered.zip(&held).map(|((selected, answer), numbers)| Entry {
             index: selected.index,
-            limit: selected.limit.id,
+            limit: selected.id,
             key: selected.key.into(),
             numbers: *numbers,
             unit: match selected.limit.cost {

@@ -106,12 +106,18 @@ proptest! {
             let outcome = numbers.decide(&state, back_us, 1, Intent::Peek);
             prop_assert!(outcome.reset_after_us <= 3 * window_us);
             prop_assert!(!numbers.redate(&mut state, back_us), "once is enough");
+            // Whoever decides or charges without re-dating first comes to the same, for this once.
+            let unseen = numbers.decide(&world.state, back_us, 1, Intent::Peek);
+            prop_assert_eq!(unseen, outcome);
+            let mut charged = (world.state.clone(), state.clone());
+            let receipts = (
+                numbers.charge(&mut charged.0, back_us, 1),
+                numbers.charge(&mut charged.1, back_us, 1),
+            );
+            prop_assert_eq!(receipts.0, receipts.1);
+            prop_assert_eq!(charged.0, charged.1);
             if redated {
-                // As much is counted as at the latest instant the state has seen.
-                let mut unmoved = world.state.clone();
-                numbers.redate(&mut unmoved, world.now_us);
-                prop_assert!(outcome.remaining <= world.peek(1).remaining);
-                prop_assert_eq!(unmoved, world.state.clone());
+                prop_assert!(outcome.remaining <= world.peek(1).remaining, "counts are kept");
                 let later_us = back_us + 3 * window_us;
                 let later = numbers.decide(&state, later_us, 1, Intent::Peek);
                 prop_assert_eq!(later.remaining, numbers.capacity());

@@ -1,1 +1,191 @@
+//! What goes first when there is no room.
 
+use crate::memory::{MemoryStore, Options, Stats};
+use crate::{Answers, Charge, Mode, Request, Store};
+use tollgate_core::algorithm::{Gcra, SlidingLog, TokenBucket};
+use tollgate_core::{Intent, Numbers, Penalty, Rate};
+
+const NOW_US: u64 = 1_700_000_000_000_000;
+const SECOND_US: u64 = 1_000_000;
+
+/// A store of one shard with room for some two hundred small cells.
+fn small() -> MemoryStore {
+    MemoryStore::new(Options::default().shards(1).seed(7).max_bytes(5_000))
+}
+
+/// A hundred at once, one more each second.
+fn gcra() -> Numbers {
+    let rate = Rate::try_new(100, 100 * SECOND_US).unwrap();
+    Numbers::Gcra(Gcra::try_new(rate, None).unwrap())
+}
+
+fn token_bucket() -> Numbers {
+    let rate = Rate::try_new(100, 100 * SECOND_US).unwrap();
+    Numbers::TokenBucket(TokenBucket::try_new(rate, None).unwrap())
+}
+
+fn ask(
+    store: &MemoryStore,
+    now_us: u64,
+    key: &str,
+    cost: u64,
+    numbers: &Numbers,
+    penalty: Option<&Penalty>,
+) -> (bool, u64) {
+    let charge = Charge {
+        limit: 1,
+        key: key.as_bytes(),
+        numbers,
+        ticket: store.enroll(numbers),
+        cost,
+        mode: Mode::Enforce,
+        penalty,
+    };
+    let mut answers = Answers::default();
+    store.decide_now(now_us, &[Request { charges: &[charge], intent: Intent::Take }], &mut answers);
+    let (admitted, rows) = answers.get(0).unwrap();
+    (admitted, rows[0].outcome.remaining)
+}
+
+fn flood(
+    store: &MemoryStore,
+    now_us: u64,
+    name: &str,
+    keys: usize,
+    cost: u64,
+    numbers: &Numbers,
+) -> usize {
+    (0..keys).filter(|n| ask(store, now_us, &format!("{name}{n}"), cost, numbers, None).0).count()
+}
+
+fn stats(store: &MemoryStore) -> Stats {
+    store.stats()
+}
+
+#[test]
+fn idle_state_goes_first() {
+    let store = small();
+    assert_eq!(flood(&store, NOW_US, "half", 60, 50, &gcra()), 60);
+    assert_eq!(flood(&store, NOW_US, "one", 50, 1, &gcra()), 50);
+    let before = stats(&store);
+    // A second later the single units are back; the halves are not.
+    let later_us = NOW_US + SECOND_US;
+    assert_eq!(flood(&store, later_us, "new", 120, 50, &gcra()), 120);
+    let after = stats(&store);
+    assert_eq!(after.evicted, 0, "idle state was enough: {before:?} {after:?}");
+    assert_eq!(after.overflowed, 0);
+    for n in 0..60 {
+        let (_, remaining) = ask(&store, later_us, &format!("half{n}"), 0, &gcra(), None);
+        assert_eq!(remaining, 51, "a key that used its limit is kept");
+    }
+}
+
+#[test]
+fn then_state_that_is_nearly_unused() {
+    let store = small();
+    flood(&store, NOW_US, "half", 100, 50, &gcra());
+    flood(&store, NOW_US, "ten", 2_000, 10, &gcra());
+    let stats = stats(&store);
+    assert!(stats.evicted > 1_500, "90 % remaining may go, and is counted: {stats:?}");
+    assert_eq!(stats.overflowed, 0, "{stats:?}");
+    assert!(stats.bytes <= 5_000, "{stats:?}");
+    for n in 0..100 {
+        assert_eq!(ask(&store, NOW_US, &format!("half{n}"), 0, &gcra(), None).1, 50);
+    }
+}
+
+#[test]
+fn never_more_than_a_tenth_used() {
+    let store = small();
+    flood(&store, NOW_US, "eleven", 2_000, 11, &gcra());
+    let stats = stats(&store);
+    assert_eq!(stats.evicted, 0, "89 % remaining must stay: {stats:?}");
+    assert!(stats.overflowed > 1_500, "so new keys share: {stats:?}");
+    assert_eq!(store.overflowed(), [(1, stats.overflowed)], "counted by limit");
+}
+
+#[test]
+fn overflow_cells_are_shared_and_limited() {
+    let store = small();
+    flood(&store, NOW_US, "full", 400, 100, &gcra());
+    let overflowed = stats(&store).overflowed;
+    assert!(overflowed > 0);
+    // New keys share 1,024 cells of a hundred units each: all of these keys together get no more than that.
+    let admitted = flood(&store, NOW_US, "late", 20_000, 50, &gcra());
+    assert!(admitted > 1_500, "nobody is locked out wholesale: {admitted}");
+    assert!(admitted <= 2 * 1_024, "but they share: {admitted}");
+    assert!(stats(&store).bytes < 5_000 + 64 * 1_024, "the overflow cells are few");
+    assert!(!ask(&store, NOW_US, "full0", 1, &gcra(), None).0, "a limited key stays limited");
+}
+
+#[test]
+fn refusals_that_count_are_kept() {
+    let penalty = Penalty::try_new(2, 60 * SECOND_US, 1_000, 60 * SECOND_US).unwrap();
+    let store = MemoryStore::new(Options::default().shards(1).seed(7).max_bytes(20_000));
+    for n in 0..20 {
+        let key = format!("bad{n}");
+        // One refusal, for a cost above the capacity: nothing used, and still to be remembered.
+        assert!(!ask(&store, NOW_US, &key, 101, &gcra(), Some(&penalty)).0);
+    }
+    flood(&store, NOW_US, "one", 5_000, 1, &gcra());
+    assert!(stats(&store).evicted > 0);
+    for n in 0..20 {
+        let key = format!("bad{n}");
+        assert!(!ask(&store, NOW_US, &key, 101, &gcra(), Some(&penalty)).0);
+        assert!(!ask(&store, NOW_US, &key, 0, &gcra(), Some(&penalty)).0, "blocked at the second");
+    }
+}
+
+#[test]
+fn a_log_that_cannot_grow_coarsens() {
+    let log =
+        Numbers::SlidingLog(SlidingLog::new(Rate::try_new(1_000, 3_600 * SECOND_US).unwrap()));
+    let store = MemoryStore::new(Options::default().shards(1).seed(7).max_bytes(4_000));
+    let admitted = (0..3_000).filter(|n| ask(&store, NOW_US + n, "key", 1, &log, None).0).count();
+    assert_eq!(admitted, 1_000, "never more than the limit");
+    assert!(stats(&store).bytes <= 4_000, "{:?}", stats(&store));
+    let later_us = NOW_US + 3_601 * SECOND_US;
+    assert_eq!(ask(&store, later_us, "key", 0, &log, None).1, 1_000, "and all comes back");
+}
+
+#[test]
+fn sweeping_returns_memory() {
+    let store = MemoryStore::new(Options::default().shards(4).max_bytes(64 << 20));
+    let empty = stats(&store).bytes;
+    let log = Numbers::SlidingLog(SlidingLog::new(Rate::try_new(100, SECOND_US).unwrap()));
+    for (name, numbers) in [("a", gcra()), ("b", token_bucket()), ("c", log)] {
+        flood(&store, NOW_US, name, 5_000, 50, &numbers);
+    }
+    flood(&store, NOW_US, "long", 100, 100, &gcra());
+    flood(&store, NOW_US, "longer", 100, 100, &token_bucket());
+    let full = stats(&store);
+    assert_eq!(full.keys, 15_200);
+    let turn = store.shard_count();
+    store.sweep(NOW_US, turn);
+    assert_eq!(stats(&store).keys, 15_200, "nothing is idle yet");
+    store.sweep(NOW_US + 60 * SECOND_US, turn);
+    let swept = stats(&store);
+    assert_eq!(swept.keys, 200, "the rest is idle");
+    assert!(swept.bytes < full.bytes / 10, "{full:?} {swept:?}");
+    let later_us = NOW_US + 60 * SECOND_US;
+    for n in 0..100 {
+        assert_eq!(ask(&store, later_us, &format!("long{n}"), 0, &gcra(), None).1, 60);
+        assert_eq!(ask(&store, later_us, &format!("longer{n}"), 0, &token_bucket(), None).1, 60);
+    }
+    store.sweep(NOW_US + 200 * SECOND_US, turn);
+    assert_eq!(stats(&store).keys, 0);
+    assert_eq!(stats(&store).bytes, empty, "every byte is given back");
+}
+
+#[test]
+fn growing_drops_idle_cells_instead() {
+    let store = MemoryStore::new(Options::default().shards(1).max_bytes(64 << 20));
+    for second in 0..200 {
+        // Each is idle a second later.
+        flood(&store, NOW_US + second * SECOND_US, &format!("{second}-"), 100, 1, &gcra());
+    }
+    let stats = stats(&store);
+    assert!(stats.keys <= 400, "{stats:?}");
+    assert!(stats.bytes < 20_000, "{stats:?}");
+    assert_eq!(stats.evicted, 0);
+}

@@ -1,1 +1,101 @@
+use super::{Inline, SPILLED, unpack_any};
+use proptest::prelude::*;
+use tollgate_core::algorithm::{
+    FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket, fixed_window, sliding_window,
+    token_bucket,
+};
+use tollgate_core::{Algorithm, MAX_US, Numbers, Rate};
 
+/// What is packed comes back as it was; the spill bit stays clear.
+fn exact<A: Inline<W>, const W: usize>(algorithm: &A, state: &A::State) -> bool {
+    let Some(words) = algorithm.pack(state) else {
+        return false;
+    };
+    assert_eq!(words[0] & SPILLED, 0, "{state:?} looks spilled");
+    assert_eq!(&algorithm.unpack(words), state, "{words:x?}");
+    true
+}
+
+fn rate() -> impl Strategy<Value = Rate> {
+    let count = prop_oneof![1..100_u64, 1..=u64::from(u32::MAX)];
+    let period_us = prop_oneof![
+        Just(1_000_u64),
+        Just(1_000_000),
+        Just(60_000_000),
+        Just(86_400_000_000),
+        1_000..=31_622_400_000_000_u64
+    ];
+    (count, period_us).prop_map(|(count, period_us)| Rate::try_new(count, period_us).unwrap())
+}
+
+fn instant() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0..=MAX_US,
+        Just(MAX_US),
+        Just(0),
+        Just(MAX_US + 1),
+        1_700_000_000_000_000..1_700_000_100_000_000_u64
+    ]
+}
+
+fn count() -> impl Strategy<Value = u64> {
+    (0..=53_u32, any::<u64>()).prop_map(|(bits, n)| n & ((1 << bits) - 1))
+}
+
+fn tat(count: u32) -> impl Strategy<Value = Tat> {
+    let fraction = prop_oneof![Just(0), 0..1_200_u32, any::<u32>()];
+    (instant(), fraction, prop_oneof![Just(count), any::<u32>()]).prop_map(
+        |(us, fraction, count)| Tat { us, fraction, count: if fraction == 0 { 0 } else { count } },
+    )
+}
+
+proptest! {
+    #[test]
+    fn buckets_are_exact((rate, tat, latest_us) in rate().prop_flat_map(|r| (Just(r), tat(r.count()), instant()))) {
+        if let (Ok(gcra), Ok(leaky)) = (Gcra::try_new(rate, Some(1)), LeakyBucket::try_new(rate, None, None)) {
+            let small = tat.us <= MAX_US && tat.fraction < 1_024;
+            let fits = small && (tat.fraction == 0 || tat.count == rate.count());
+            prop_assert_eq!(exact(&gcra, &tat), fits);
+            prop_assert_eq!(exact(&leaky, &tat), fits);
+        }
+        if let Ok(token) = TokenBucket::try_new(rate, Some(1)) {
+            exact(&token, &token_bucket::State { full: tat, latest_us });
+        }
+    }
+
+    #[test]
+    fn windows_are_exact(rate in rate(), index in count(), previous in count(), current in count()) {
+        exact(&FixedWindow::new(rate), &fixed_window::State { index, count: current });
+        exact(&SlidingWindow::new(rate), &sliding_window::State { index, previous, current });
+    }
+
+    /// The usual states do fit: no limit of everyday size lives in the slab.
+    #[test]
+    fn everyday_states_fit(count in 1..10_000_u64, period_us in prop_oneof![Just(1_000_000_u64), Just(60_000_000), Just(3_600_000_000)], cost in 1..100_u64) {
+        let rate = Rate::try_new(count, period_us).unwrap();
+        let now_us = 1_700_000_000_123_456;
+        let mut state = fixed_window::State::default();
+        FixedWindow::new(rate).charge(&mut state, now_us, cost);
+        prop_assert!(exact(&FixedWindow::new(rate), &state));
+        let mut state = sliding_window::State::default();
+        SlidingWindow::new(rate).charge(&mut state, now_us, cost);
+        prop_assert!(exact(&SlidingWindow::new(rate), &state));
+        let token = TokenBucket::try_new(rate, None).unwrap();
+        let mut state = token_bucket::State::default();
+        token.charge(&mut state, now_us, cost);
+        prop_assert!(exact(&token, &state));
+        let gcra = Gcra::try_new(rate, None).unwrap();
+        let mut state = Tat::default();
+        gcra.charge(&mut state, now_us, cost);
+        prop_assert_eq!(exact(&gcra, &state), state.fraction < 1_024);
+    }
+}
+
+#[test]
+fn words_of_another_algorithm_are_a_new_key() {
+    let rate = Rate::try_new(10, 1_000_000).unwrap();
+    let log = Numbers::SlidingLog(tollgate_core::algorithm::SlidingLog::new(rate));
+    assert_eq!(unpack_any(&log, &[7]), tollgate_core::State::New);
+    let gcra = Numbers::Gcra(Gcra::try_new(rate, None).unwrap());
+    assert_eq!(unpack_any(&gcra, &[7, 7]), tollgate_core::State::New);
+}

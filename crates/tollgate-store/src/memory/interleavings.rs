@@ -1,0 +1,197 @@
+//! Every interleaving of two threads, by loom: `RUSTFLAGS="--cfg loom" cargo test -p tollgate-store --lib --release`.
+//!
+//! Under loom a chunk has four slots, so tables grow at the fourth key.
+
+use super::{MemoryStore, Options};
+use crate::{Adjustment, Answers, Change, Charge, Mode, Request, Store};
+use loom::sync::Arc;
+use loom::thread;
+use tollgate_core::algorithm::Gcra;
+use tollgate_core::{Intent, Numbers, Rate};
+
+const NOW_US: u64 = 1_700_000_000_000_000;
+
+/// `count` at once, one more each second.
+fn numbers(count: u64) -> Numbers {
+    let rate = Rate::try_new(count, count * 1_000_000).unwrap();
+    Numbers::Gcra(Gcra::try_new(rate, None).unwrap())
+}
+
+fn store(shards: usize) -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new(Options::default().shards(shards).seed(3)))
+}
+
+/// One key in each of the store's two shards.
+fn one_in_each(store: &MemoryStore) -> [Vec<u8>; 2] {
+    let in_shard = |shard| {
+        let mut names = (0..u8::MAX).map(|n| vec![n]);
+        names.find(|name| store.addresses.of(1, name).shard == shard).unwrap()
+    };
+    [in_shard(0), in_shard(1)]
+}
+
+/// One request with a charge for each key, all of limit 1.
+fn take(store: &MemoryStore, numbers: &Numbers, keys: &[&[u8]]) -> bool {
+    let charges: Vec<_> = keys.iter().map(|key| charge(store, numbers, key)).collect();
+    let mut answers = Answers::default();
+    let request = Request { charges: &charges, intent: Intent::Take };
+    store.decide_now(NOW_US, &[request], &mut answers);
+    answers.get(0).unwrap().0
+}
+
+fn charge<'a>(store: &MemoryStore, numbers: &'a Numbers, key: &'a [u8]) -> Charge<'a> {
+    let ticket = store.enroll(numbers);
+    Charge { limit: 1, key, numbers, ticket, cost: 1, mode: Mode::Enforce, penalty: None }
+}
+
+fn remaining(store: &MemoryStore, numbers: &Numbers, key: &[u8]) -> u64 {
+    let mut answers = Answers::default();
+    let request = Request { charges: &[charge(store, numbers, key)], intent: Intent::Peek };
+    store.decide_now(NOW_US, &[request], &mut answers);
+    answers.get(0).unwrap().1[0].outcome.remaining
+}
+
+#[test]
+fn two_threads_insert_the_same_new_key() {
+    loom::model(|| {
+        let store = store(1);
+        let other = store.clone();
+        let there = thread::spawn(move || take(&other, &numbers(1), &[b"new"]));
+        let here = take(&store, &numbers(1), &[b"new"]);
+        assert!(here ^ there.join().unwrap(), "exactly one of two is admitted");
+        assert_eq!(store.stats().keys, 1, "one key, one cell");
+    });
+}
+
+#[test]
+fn two_threads_share_a_known_key() {
+    loom::model(|| {
+        let store = store(1);
+        assert!(take(&store, &numbers(3), &[b"key"]));
+        let other = store.clone();
+        let two =
+            |store: &MemoryStore| (0..2).filter(|_| take(store, &numbers(3), &[b"key"])).count();
+        let there = thread::spawn(move || two(&other));
+        let here = two(&store);
+        assert_eq!(here + there.join().unwrap(), 2, "three permitted, three admitted");
+    });
+}
+
+#[test]
+fn opposite_orders_neither_wait_for_ever_nor_split() {
+    loom::model(|| {
+        let store = store(2);
+        let [a, b] = one_in_each(&store);
+        let other = store.clone();
+        let (x, y) = (a.clone(), b.clone());
+        let there = thread::spawn(move || take(&other, &numbers(1), &[&y, &x]));
+        let here = take(&store, &numbers(1), &[&a, &b]);
+        assert!(here ^ there.join().unwrap(), "both keys go to one of the two");
+        assert_eq!(
+            (remaining(&store, &numbers(1), &a), remaining(&store, &numbers(1), &b)),
+            (0, 0)
+        );
+    });
+}
+
+#[test]
+fn one_key_alone_beside_both_together() {
+    loom::model(|| {
+        let store = store(2);
+        let [a, b] = one_in_each(&store);
+        let other = store.clone();
+        let x = a.clone();
+        let there = thread::spawn(move || take(&other, &numbers(1), &[&x]));
+        let here = take(&store, &numbers(1), &[&a, &b]);
+        assert!(here ^ there.join().unwrap(), "one unit of the first key");
+        let left = remaining(&store, &numbers(1), &b);
+        assert_eq!(
+            left,
+            u64::from(!here),
+            "the second key is charged with the first or not at all"
+        );
+    });
+}
+
+#[test]
+fn a_table_grows_under_a_reader() {
+    loom::model(|| {
+        let store = store(1);
+        for key in [b"1", b"2", b"3"] {
+            assert!(take(&store, &numbers(2), &[key]));
+        }
+        let other = store.clone();
+        let there = thread::spawn(move || {
+            assert!(take(&other, &numbers(2), &[b"4"]));
+            assert!(take(&other, &numbers(2), &[b"1"]));
+        });
+        assert!(take(&store, &numbers(2), &[b"2"]));
+        assert!(!take(&store, &numbers(2), &[b"2"]));
+        there.join().unwrap();
+        let left: Vec<_> = [b"1", b"2", b"3", b"4"]
+            .iter()
+            .map(|key| remaining(&store, &numbers(2), *key))
+            .collect();
+        assert_eq!(left, [0, 0, 1, 1]);
+    });
+}
+
+#[test]
+fn batches_in_opposite_orders() {
+    loom::model(|| {
+        let store = store(2);
+        let [a, b] = one_in_each(&store);
+        let other = store.clone();
+        let (x, y) = (a.clone(), b.clone());
+        let batch = |store: &MemoryStore, keys: [&[u8]; 3]| {
+            let numbers = numbers(2);
+            let charges = keys.map(|key| [charge(store, &numbers, key)]);
+            let requests =
+                [0, 1, 2].map(|n| Request { charges: &charges[n], intent: Intent::Take });
+            let mut answers = Answers::default();
+            store.decide_now(NOW_US, &requests, &mut answers);
+            (0..3).filter(|&n| answers.get(n).unwrap().0).count()
+        };
+        let there = thread::spawn(move || batch(&other, [&y, &x, &y]));
+        let here = batch(&store, [&a, &b, &a]);
+        assert_eq!(here + there.join().unwrap(), 4, "two of three for each of two keys");
+    });
+}
+
+#[test]
+fn sweeping_and_settling_beside_a_decision() {
+    loom::model(|| {
+        let store = store(1);
+        assert!(take(&store, &numbers(2), &[b"key"]));
+        let other = store.clone();
+        let there = thread::spawn(move || {
+            other.sweep(NOW_US, 1);
+            let numbers = numbers(2);
+            let charge = charge(&other, &numbers, b"key");
+            let mut answers = Answers::default();
+            let owe = Adjustment { charge, change: Change::Owe { units: 1 } };
+            other.adjust_now(NOW_US, &[owe], &mut answers);
+        });
+        take(&store, &numbers(2), &[b"key"]);
+        there.join().unwrap();
+        assert!(!take(&store, &numbers(2), &[b"key"]), "two units were taken in any order");
+    });
+}
+
+#[test]
+fn full_stores_share_overflow_cells() {
+    // Twice the locks make for far more interleavings; nearly all mistakes show with three preemptions.
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        // No memory at all, so that every new key goes to an overflow cell.
+        let store = Arc::new(MemoryStore::new(Options::default().shards(2).seed(3).max_bytes(0)));
+        let [a, b] = one_in_each(&store);
+        let other = store.clone();
+        let (x, y) = (a.clone(), b.clone());
+        let there = thread::spawn(move || take(&other, &numbers(1), &[&y, &x]));
+        let here = take(&store, &numbers(1), &[&a, &b]);
+        assert!(here ^ there.join().unwrap(), "shared cells are all-or-nothing, too");
+        assert!(store.stats().overflowed > 0);
+    });
+}

@@ -1,0 +1,92 @@
+//! Memory, as the kernel counts it: it follows the keys, and a flood of them stays under the cap. In a process of its own.
+
+use tollgate_core::algorithm::SlidingWindow;
+use tollgate_core::{Intent, Numbers, Rate};
+use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Store, Ticket, memory::Options};
+
+const MIB: u64 = 1 << 20;
+const NOW_US: u64 = 1_700_000_010_000_000;
+
+#[test]
+fn memory_follows_the_keys_and_stays_under_the_cap() {
+    let rate = Rate::try_new(100, 60_000_000).unwrap();
+    let numbers = Numbers::SlidingWindow(SlidingWindow::new(rate));
+    // One beginning for both: what the allocator keeps of the first store would hide what the second takes.
+    let before = resident();
+    follows_the_keys(&numbers, before);
+    stays_under_the_cap(&numbers, before);
+}
+
+fn follows_the_keys(numbers: &Numbers, before: u64) {
+    let store = MemoryStore::new(Options::default().max_bytes(16 << 30));
+    let mut desk = Desk::new(&store, numbers);
+    for n in 0..100_000_u64 {
+        assert!(desk.take(NOW_US, &n.to_le_bytes()));
+    }
+    let added = resident().saturating_sub(before);
+    assert!(added <= 16 * MIB, "100,000 keys added {} KiB", added / 1024);
+    assert_eq!(store.stats().keys, 100_000);
+}
+
+fn stays_under_the_cap(numbers: &Numbers, before: u64) {
+    let store = MemoryStore::new(Options::default().max_bytes(64 * MIB));
+    let mut desk = Desk::new(&store, numbers);
+    let spent: Vec<_> = (0..100).map(|n| format!("spent-{n}")).collect();
+    for key in &spent {
+        (0..100).for_each(|_| assert!(desk.take(NOW_US, key.as_bytes())));
+        assert!(!desk.take(NOW_US, key.as_bytes()));
+    }
+    for n in 0..5_000_000_u64 {
+        desk.take(NOW_US, &n.to_le_bytes());
+        if n % 50_000 == 0 {
+            let key = spent[(n / 50_000) as usize].as_bytes();
+            assert!(!desk.take(NOW_US, key), "a limited key got in during the flood");
+        }
+    }
+    for key in &spent {
+        assert!(!desk.take(NOW_US, key.as_bytes()), "a limited key got in after the flood");
+    }
+    let full = (0..1_000).filter(|n| {
+        let key = format!("honest-{n}");
+        (0..5).all(|_| desk.take(NOW_US, key.as_bytes()))
+    });
+    let full = full.count();
+    assert!(full >= 990, "{full} of 1,000 honest keys were fully admitted");
+    let used = resident().saturating_sub(before);
+    assert!(used <= 96 * MIB, "{} MiB resident", used / MIB);
+    let stats = store.stats();
+    assert!(stats.bytes <= 64 * MIB, "{stats:?}");
+}
+
+struct Desk<'a> {
+    store: &'a MemoryStore,
+    numbers: &'a Numbers,
+    ticket: Ticket,
+    answers: Answers,
+}
+
+impl<'a> Desk<'a> {
+    fn new(store: &'a MemoryStore, numbers: &'a Numbers) -> Self {
+        Self { store, numbers, ticket: store.enroll(numbers), answers: Answers::default() }
+    }
+
+    fn take(&mut self, now_us: u64, key: &[u8]) -> bool {
+        let charge = Charge {
+            limit: 1,
+            key,
+            numbers: self.numbers,
+            ticket: self.ticket,
+            cost: 1,
+            mode: Mode::Enforce,
+            penalty: None,
+        };
+        let request = Request { charges: &[charge], intent: Intent::Take };
+        self.store.decide_now(now_us, &[request], &mut self.answers);
+        self.answers.get(0).is_some_and(|(admitted, _)| admitted)
+    }
+}
+
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
+}
