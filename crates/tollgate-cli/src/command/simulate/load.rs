@@ -61,7 +61,8 @@ impl Loaded {
         let panels = limits.map(|(limit, description)| {
             // A limit that is named after its algorithm need not say it twice.
             let again = format!("{}, ", limit.name);
-            let mut description = description.strip_prefix(&again).unwrap_or(description).to_owned();
+            let mut description =
+                description.strip_prefix(&again).unwrap_or(description).to_owned();
             if !limit.key.is_empty() {
                 description.push_str(&format!(", by {}", limit.key.join(" and ")));
             }
