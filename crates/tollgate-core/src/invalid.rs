@@ -14,7 +14,7 @@ pub enum InvalidNumbers {
     ZeroBurst,
     /// `(burst + queue) x period / count` above 100 years.
     HorizonTooFar,
-    /// A penalty with `after` or `block` zero, a factor below 1, or `max` below `block`.
+    /// A penalty with `after` or `block` zero, a factor below 1 or above 1,000, or `max` below `block`.
     PenaltyOutOfRange,
     /// A time to live of zero, or longer than 366 days.
     TtlOutOfRange,
@@ -28,7 +28,7 @@ impl fmt::Display for InvalidNumbers {
             Self::ZeroBurst => "a burst is at least 1; use a rate of 0/... to refuse everything",
             Self::HorizonTooFar => "(burst + queue) x period / count is at most 100 years",
             Self::PenaltyOutOfRange => {
-                "a penalty has after >= 1, block > 0, factor >= 1 and max >= block"
+                "a penalty has after >= 1, block > 0, a factor of 1 to 1000 and max >= block"
             }
             Self::TtlOutOfRange => "a ttl is between 1ms and 366d",
         })

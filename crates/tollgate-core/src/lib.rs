@@ -27,6 +27,7 @@ extern crate std;
 pub mod algorithm;
 pub mod header;
 mod invalid;
+pub mod lua;
 mod numbers;
 mod outcome;
 pub mod penalty;

@@ -13,6 +13,9 @@ pub struct Rate {
 }
 
 impl Rate {
+    /// Nothing, ever.
+    pub const NOTHING: Self = Self { count: 0, period_us: PERIOD_US_MIN };
+
     /// A count up to 2^32 - 1 per period between 1 ms and 366 days.
     pub fn try_new(count: u64, period_us: u64) -> Result<Self, InvalidNumbers> {
         let count = u32::try_from(count).map_err(|_| InvalidNumbers::CountTooLarge)?;

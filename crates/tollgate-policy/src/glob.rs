@@ -5,7 +5,7 @@
 //! matches `/api`, and `/a/**/b` also `/a/b`. Anywhere else `*` is any run and nothing else is special.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Set words on the stack while matching, one bit for each token; this bounds the tokens of one pattern.
 const WORDS: usize = 16;

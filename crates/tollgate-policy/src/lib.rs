@@ -1,10 +1,35 @@
 //! The policy: what `tollgate.yaml` says, checked, linted and compiled; and which charges a request leads to.
+//!
+//! ```
+//! let compiled = tollgate_policy::compile(b"limits: [{name: per-user, key: [user], rate: 100/min}]");
+//! assert_eq!(&*compiled.unwrap().limits[0].0.name, "per-user");
+//!
+//! let errors = tollgate_policy::compile(b"limits: [{name: a, rate: 5/min, algoritm: gcra}]").unwrap_err();
+//! assert_eq!(errors[0].message, "unknown field `algoritm`, did you mean `algorithm`?");
+//! ```
 
 pub mod address;
+mod compile;
+pub mod diagnostic;
 pub mod facts;
 mod glob;
+mod grammar;
 pub mod limit;
+mod lint;
 pub mod match_spec;
 mod matcher;
 pub mod path;
 pub mod policy;
+pub mod raw;
+mod schema;
+pub mod settings;
+mod state_id;
+mod suggest;
+mod yaml;
+
+pub use compile::{Compiled, compile};
+pub use diagnostic::{Diagnostic, Severity};
+pub use grammar::parse_duration_us;
+pub use lint::{LINTS, lint};
+pub use schema::schema;
+pub use state_id::state_id;

@@ -1,7 +1,8 @@
 //! A compiled limit: what a valid entry under `limits:` means.
 
-use sha2::{Digest, Sha256};
-use tollgate_core::{Algorithm, Numbers, Penalty};
+use tollgate_core::{Numbers, Penalty};
+
+use crate::state_id;
 
 /// One limit with one key; an entry with `keys` compiles to several.
 #[derive(Clone, Debug)]
@@ -29,8 +30,6 @@ pub struct Limit {
     pub penalty: Option<Penalty>,
     /// Decided by the store each time, or from chunks taken in advance.
     pub consistency: Consistency,
-    /// Hash of name, key attributes, algorithm and period: whose state it is.
-    pub id: u64,
 }
 
 /// `on_missing`.
@@ -122,8 +121,7 @@ pub enum Consistency {
 }
 
 impl Limit {
-    /// A limit with defaults for all else; its fields can be changed afterwards, except those that make its
-    /// identity: name, key, algorithm and period.
+    /// A limit with defaults for all else; its fields can be changed afterwards.
     pub fn new(name: &str, key: &[&str], numbers: Option<Numbers>) -> Self {
         Self {
             name: name.into(),
@@ -137,24 +135,11 @@ impl Limit {
             disclose: true,
             penalty: None,
             consistency: Consistency::default(),
-            id: identity(name, key, numbers.as_ref()),
         }
     }
-}
-
-/// Whose state it is, as a number that is the same on every node: 64 bits of the SHA-256 of name, key
-/// attributes, algorithm and period, each with its length, so that no two of them run into each other.
-pub fn identity(name: &str, key: &[&str], numbers: Option<&Numbers>) -> u64 {
-    let mut hash = Sha256::new();
-    let mut add = |part: &[u8]| {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    };
-    add(name.as_bytes());
-    add(&(key.len() as u64).to_le_bytes());
-    key.iter().for_each(|attribute| add(attribute.as_bytes()));
-    add(numbers.map_or("", Numbers::algorithm).as_bytes());
-    add(&numbers.and_then(Algorithm::window_us).unwrap_or(0).to_le_bytes());
-    let digest: [u8; 32] = hash.finalize().into();
-    digest[..8].iter().fold(0, |id, byte| id << 8 | u64::from(*byte))
+    /// Whose state it is under `numbers`, which are its own or those of one of its tiers. Tiers share state as
+    /// long as their period is the same.
+    pub fn state_id(&self, numbers: &Numbers) -> u64 {
+        state_id(&self.name, &self.key, numbers.algorithm(), numbers.period_us())
+    }
 }

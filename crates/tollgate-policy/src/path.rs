@@ -7,7 +7,8 @@
 //!
 //! An escape that is not one (`%zz`, `%4`) is kept as it is, and so is a good escape right behind it: decoding
 //! that one could complete the broken one, and a second pass would then read another path than the first.
-//! A path without a leading slash keeps that shape; one of which nothing is left is `/`.
+//! A path without a leading slash keeps that shape; one of which nothing is left is `/`. No path at all
+//! stays none.
 
 use std::borrow::Cow;
 
@@ -34,13 +35,14 @@ pub fn normalise(path: &str) -> Cow<'_, str> {
 
 /// Whether a glance shows that the path is in its one spelling. Some that are do not look like it.
 pub(crate) fn is_plain(path: &str) -> bool {
-    let mut previous = 0;
-    for &byte in path.as_bytes() {
-        let may_be_dot_segment = byte == b'.' && matches!(previous, 0 | b'/');
-        if !is_clear(byte) || may_be_dot_segment || (byte == b'/' && previous == b'/') {
+    let bytes = path.as_bytes();
+    let mut starts_segment = true;
+    for &byte in bytes.strip_prefix(b"/").unwrap_or(bytes) {
+        let may_be_special = starts_segment && matches!(byte, b'.' | b'/');
+        if may_be_special || !is_clear(byte) {
             return false;
         }
-        previous = byte;
+        starts_segment = byte == b'/';
     }
     true
 }

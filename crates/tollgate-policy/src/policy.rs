@@ -47,8 +47,8 @@ pub struct Policy {
     rules: Box<[Rule]>,
     index: Index,
     names: Names,
-    /// The numbers of all limits and tiers, each with the limit it belongs to.
-    numbers: Box<[(usize, Numbers)]>,
+    /// The numbers of all limits and tiers.
+    numbers: Box<[Variant]>,
     tiers: Tiers,
     path: Option<AttributeId>,
     ipv6_prefix: u8,
@@ -72,6 +72,18 @@ impl Default for PolicyOptions {
     fn default() -> Self {
         Self { ipv6_prefix: 64, tier_attribute: None, default_tier: None, attributes: Vec::new() }
     }
+}
+
+/// A limit's numbers for one tier, or for all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Variant {
+    /// The limit's place in the file.
+    pub limit: usize,
+    /// Its numbers.
+    pub numbers: Numbers,
+    /// Whose state it is. Tiers share it as long as their period is the same.
+    pub id: u64,
 }
 
 /// One limit with its names resolved.
@@ -150,9 +162,8 @@ impl Policy {
         self.limits.iter().position(|limit| *limit.name == *name)
     }
 
-    /// The numbers of every limit and tier, each with its limit's place; [`Selected::numbers_index`] is the
-    /// place in this list.
-    pub fn numbers(&self) -> &[(usize, Numbers)] {
+    /// The numbers of every limit and tier; [`Selected::numbers_index`] is the place in this list.
+    pub fn numbers(&self) -> &[Variant] {
         &self.numbers
     }
 
@@ -177,7 +188,7 @@ struct Compiler {
     rules: Vec<Rule>,
     index: Index,
     names: Names,
-    numbers: Vec<(usize, Numbers)>,
+    numbers: Vec<Variant>,
     tiers: Tiers,
 }
 
@@ -202,10 +213,10 @@ impl Compiler {
             Cost::Attribute { name, .. } => Some(self.attribute(name)?),
             Cost::Fixed(_) | Cost::Estimate { .. } => None,
         };
-        let base = self.numbers(place, limit.numbers);
+        let base = self.numbers(place, limit, limit.numbers);
         let mut tiers = Vec::with_capacity(limit.tiers.len());
         for (name, numbers) in &limit.tiers {
-            tiers.push((self.tiers.intern(name), self.numbers(place, *numbers)));
+            tiers.push((self.tiers.intern(name), self.numbers(place, limit, *numbers)));
         }
         if limit.mode != Mode::Off {
             self.index.insert(place, &matcher);
@@ -219,8 +230,9 @@ impl Compiler {
     }
 
     /// The place of the numbers in the table; unlimited has none.
-    fn numbers(&mut self, limit: usize, numbers: Option<Numbers>) -> Option<usize> {
-        self.numbers.push((limit, numbers?));
+    fn numbers(&mut self, place: usize, limit: &Limit, numbers: Option<Numbers>) -> Option<usize> {
+        let numbers = numbers?;
+        self.numbers.push(Variant { limit: place, numbers, id: limit.state_id(&numbers) });
         Some(self.numbers.len() - 1)
     }
 }

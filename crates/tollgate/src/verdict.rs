@@ -1,8 +1,9 @@
 //! What every front end renders.
 
 use crate::Source;
-use tollgate_core::Outcome;
+use tollgate_core::{Algorithm, Numbers, Outcome};
 use tollgate_policy::limit::{Limit, Mode};
+use tollgate_store::Answer;
 
 /// The answer for one request. A refusal is an answer, never an error.
 #[derive(Clone, Debug)]
@@ -30,13 +31,22 @@ pub struct Row<'g> {
     pub outcome: Outcome,
     /// The window to show beside the capacity.
     pub window_us: Option<u64>,
-    /// A hash of limit and key that stays the same from request to request.
-    pub bucket: u64,
     /// Where this row came from.
     pub source: Source,
+    /// A hash of limit and key that is the same on every node; zero unless the gate was asked for it.
+    pub bucket: u64,
 }
 
-impl Row<'_> {
+impl<'g> Row<'g> {
+    pub(crate) fn new(limit: &'g Limit, numbers: &Numbers, answer: &Answer, bucket: u64) -> Self {
+        let source = match (answer.blocked, limit.mode) {
+            (true, _) => Source::Blocked,
+            (false, Mode::Shadow) if !answer.outcome.admitted => Source::Shadow,
+            (false, _) => Source::Memory,
+        };
+        Self { limit, outcome: answer.outcome, window_us: numbers.window_us(), source, bucket }
+    }
+
     /// Whether a refusal by this limit refuses the request.
     pub fn enforced(&self) -> bool {
         self.limit.mode == Mode::Enforce

@@ -25,14 +25,19 @@ pub struct State {
 }
 
 impl Penalty {
-    /// `factor_milli` is the factor times 1,000. `after` is at least 1, the factor at least 1, `max` at least `block`.
+    /// A thousandfold each time; more could hardly be told from jumping to the maximum at once.
+    pub const FACTOR_MILLI_MAX: u64 = 1_000_000;
+
+    /// `factor_milli` is the factor times 1,000. `after` is at least 1, the factor between 1 and 1,000, `max` at
+    /// least `block`.
     pub fn try_new(
         after: u32,
         block_us: u64,
         factor_milli: u64,
         max_us: u64,
     ) -> Result<Self, InvalidNumbers> {
-        if after == 0 || block_us == 0 || factor_milli < 1_000 || max_us < block_us {
+        let factor_fits = (1_000..=Self::FACTOR_MILLI_MAX).contains(&factor_milli);
+        if after == 0 || block_us == 0 || !factor_fits || max_us < block_us {
             return Err(InvalidNumbers::PenaltyOutOfRange);
         }
         Ok(Self { after, block_us, factor_milli, max_us: max_us.min(MAX_US) })

@@ -26,7 +26,7 @@ fn blocks_lengthen_up_to_the_maximum_and_clear_after_it() {
 
 #[test]
 fn a_block_of_many_steps_saturates() {
-    let penalty = Penalty::try_new(1, 1, 1_000_000_000, MAX_US).unwrap();
+    let penalty = Penalty::try_new(1, 1, Penalty::FACTOR_MILLI_MAX, MAX_US).unwrap();
     let mut state = State { blocks: u32::MAX, violations: 0, mark_us: 5, blocked: true };
     assert_eq!(penalty.count(&mut state, 10), Some(MAX_US));
     assert_eq!(state.blocks, u32::MAX);

@@ -56,11 +56,16 @@ fn v4(text: &str) -> Option<IpAddr> {
     text.parse::<Ipv4Addr>().ok().map(IpAddr::V4)
 }
 
-/// The zone names an interface of the machine that wrote it: it says nothing here, but it must not be empty.
+/// The zone names an interface of the machine that wrote it: it says nothing here, but it has to look like one.
 fn v6(text: &str) -> Option<IpAddr> {
     let address = match text.split_once('%') {
-        Some((_, "")) => return None,
-        Some((address, _)) => address,
+        Some((address, zone)) => {
+            let allowed = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'[' | b']');
+            if zone.is_empty() || !zone.bytes().all(allowed) {
+                return None;
+            }
+            address
+        }
         None => text,
     };
     address.parse::<Ipv6Addr>().ok().map(IpAddr::V6)

@@ -39,7 +39,7 @@ pub(crate) struct Index {
 /// A segment. The first node is the root, above the empty segment with which absolute paths begin.
 #[derive(Debug, Default)]
 struct Node {
-    children: FxHashMap<Box<str>, usize>,
+    children: FxHashMap<Box<[u8]>, usize>,
     candidates: Vec<Candidate>,
 }
 
@@ -80,7 +80,7 @@ impl Index {
     fn walk(&self, path: &str, found: &mut Vec<Candidate>) {
         let Some(mut node) = self.tree.first() else { return };
         found.extend_from_slice(&node.candidates);
-        for segment in path.split('/') {
+        for segment in segments(path) {
             let child = node.children.get(segment).and_then(|place| self.tree.get(*place));
             let Some(child) = child else { return };
             found.extend_from_slice(&child.candidates);
@@ -94,7 +94,7 @@ impl Index {
             self.tree.push(Node::default());
         }
         let mut place = 0;
-        for segment in glob.anchor().into_iter().flat_map(|anchor| anchor.split('/')) {
+        for segment in glob.anchor().into_iter().flat_map(segments) {
             let next = self.tree.len();
             place = *self.tree[place].children.entry(segment.into()).or_insert(next);
             if place == next {
@@ -103,4 +103,9 @@ impl Index {
         }
         &mut self.tree[place]
     }
+}
+
+/// Cut byte by byte: segments are too short for the search that strings use.
+fn segments(path: &str) -> impl Iterator<Item = &[u8]> {
+    path.as_bytes().split(|byte| *byte == b'/')
 }

@@ -39,6 +39,8 @@ pub struct Selected<'s> {
     pub numbers: &'s Numbers,
     /// Their place in [`Policy::numbers`].
     pub numbers_index: usize,
+    /// Whose state it is: the limit's, apart for each period that its tiers have.
+    pub id: u64,
     /// The limit's cost times the request's.
     pub cost: u64,
     /// The key's values; no two tuples of values have the same bytes. Which attributes they are of is part
@@ -108,7 +110,8 @@ impl Policy {
         selection.entries.iter().map(|entry| Selected {
             limit: &self.limits[entry.limit],
             index: entry.limit,
-            numbers: &self.numbers[entry.numbers].1,
+            numbers: &self.numbers[entry.numbers].numbers,
+            id: self.numbers[entry.numbers].id,
             numbers_index: entry.numbers,
             cost: entry.cost,
             key: &selection.keys[entry.key.clone()],

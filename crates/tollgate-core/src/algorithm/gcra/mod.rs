@@ -16,6 +16,11 @@ impl Gcra {
         Bucket::try_new(rate, burst.unwrap_or(rate.count().into()), 0).map(Self)
     }
 
+    /// The rate's period.
+    pub const fn period_us(&self) -> u64 {
+        self.0.period_us()
+    }
+
     /// The denominator of [`Tat::fraction`]: one when the emission interval is a whole microsecond.
     pub const fn scale(&self) -> u64 {
         self.0.scale()

@@ -1,3 +1,4 @@
 //! The check API: JSON in, JSON and header fields out.
 
+pub mod decode;
 pub mod encode;

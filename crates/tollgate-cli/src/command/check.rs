@@ -1,0 +1,130 @@
+//! `tollgate check`.
+
+use super::{FAILED, UNUSABLE, written};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tollgate_policy::{Diagnostic, Severity};
+
+/// Look for mistakes in tollgate.yaml
+///
+/// Findings go to standard output, a summary to standard error. The status is 1 when there are errors, 0 when there
+/// are only warnings, 2 when a file cannot be read.
+#[derive(clap::Args)]
+pub(crate) struct Check {
+    /// The files to look at; `-` reads standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// How findings are written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    /// Treat warnings as errors
+    #[arg(long, value_enum, value_name = "WHAT")]
+    deny: Option<Deny>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// FILE:LINE:COL: error[CODE]: text, and a line of help
+    Text,
+    /// One array of objects
+    Json,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Deny {
+    /// End with status 1 on warnings too
+    Warnings,
+}
+
+/// The largest file that is read; one byte more is enough for the policy to refuse it.
+const BYTES_MAX: u64 = (16 << 20) + 1;
+
+impl Check {
+    pub(crate) fn run(&self) -> ExitCode {
+        let mut findings = Vec::new();
+        let mut unreadable = 0;
+        for path in &self.files {
+            let file = path.display().to_string();
+            match read(path) {
+                Ok(bytes) => {
+                    findings.extend(check(&bytes).into_iter().map(|found| (file.clone(), found)));
+                }
+                Err(error) => {
+                    eprintln!("tollgate: cannot read {file}: {error}");
+                    unreadable += 1;
+                }
+            }
+        }
+        let count = |severity| findings.iter().filter(|(_, f)| f.severity == severity).count();
+        let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+        let result = self.write(&findings);
+        let files = self.files.len() - unreadable;
+        eprintln!(
+            "{}, {} in {}",
+            many(errors, "error"),
+            many(warnings, "warning"),
+            many(files, "file")
+        );
+        let failed = errors > 0 || (self.deny.is_some() && warnings > 0);
+        let status = match (unreadable, failed) {
+            (1.., _) => UNUSABLE,
+            (0, true) => FAILED,
+            (0, false) => 0,
+        };
+        written(result, ExitCode::from(status))
+    }
+
+    fn write(&self, findings: &[(String, Diagnostic)]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        match self.format {
+            Format::Text => {
+                for (file, found) in findings {
+                    write!(out, "{}", found.render(file))?;
+                }
+            }
+            Format::Json => {
+                let rows: Value = findings.iter().map(|(file, found)| row(file, found)).collect();
+                writeln!(out, "{rows:#}")?;
+            }
+        }
+        out.flush()
+    }
+}
+
+fn row(file: &str, found: &Diagnostic) -> Value {
+    json!({
+        "file": file,
+        "line": found.line,
+        "column": found.column,
+        "severity": found.severity,
+        "code": found.code,
+        "message": found.message,
+        "help": found.help,
+    })
+}
+
+fn check(bytes: &[u8]) -> Vec<Diagnostic> {
+    match tollgate_policy::compile(bytes) {
+        Ok(compiled) => tollgate_policy::lint(&compiled),
+        Err(errors) => errors,
+    }
+}
+
+fn read(path: &PathBuf) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if path.as_os_str() == "-" {
+        io::stdin().lock().take(BYTES_MAX).read_to_end(&mut bytes)?;
+    } else {
+        std::fs::File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+fn many(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

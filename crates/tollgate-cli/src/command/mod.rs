@@ -1,0 +1,24 @@
+//! One file per command, each a set of arguments with `run`.
+
+pub(crate) mod check;
+pub(crate) mod schema;
+pub(crate) mod simulate;
+
+use std::io;
+use std::process::ExitCode;
+
+/// What was asked for was done, and it found errors.
+pub(crate) const FAILED: u8 = 1;
+/// What was asked for could not be done; bad arguments end with the same status.
+pub(crate) const UNUSABLE: u8 = 2;
+
+/// The status for output that could not be written. A reader that went away has seen enough.
+pub(crate) fn written(result: io::Result<()>, status: ExitCode) -> ExitCode {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("tollgate: cannot write: {error}");
+            ExitCode::from(UNUSABLE)
+        }
+        _ => status,
+    }
+}

@@ -1,0 +1,97 @@
+//! From the file to a gate over memory, and what the file says about each limit.
+
+use super::plot::{Panel, Plot};
+use super::{Stop, unreadable};
+use std::path::Path;
+use tollgate::{Gate, limit::Mode};
+use tollgate_core::{Algorithm, header::Profile};
+use tollgate_policy::policy::{Policy, PolicyOptions};
+use tollgate_policy::settings::{Settings, Store, TierSource};
+use tollgate_policy::{Compiled, raw};
+use tollgate_store::{MemoryStore, memory::Options};
+
+/// A run gives the same answers each time, so the store hashes with the same keys each time.
+const SEED: u64 = 0;
+
+/// A policy in force.
+pub(super) struct Loaded {
+    pub(super) gate: Gate,
+    settings: Settings,
+    /// What to write above each limit's panel.
+    descriptions: Vec<String>,
+}
+
+pub(super) fn load(path: &Path) -> Result<Loaded, Stop> {
+    let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+    let Compiled { settings, limits, entries, file, .. } = tollgate_policy::compile(&bytes)
+        .map_err(|errors| {
+            let file = path.display().to_string();
+            let text: String = errors.iter().map(|error| error.render(&file).to_string()).collect();
+            Stop::Failed(text.trim_end().into())
+        })?;
+    let raw = |entry: &usize| file.limits.as_ref().and_then(|limits| limits.value.get(*entry));
+    let descriptions = entries
+        .iter()
+        .map(|entry| raw(entry).map_or_else(String::new, |entry| describe(&entry.value)))
+        .collect();
+    let mut options = PolicyOptions::default();
+    options.ipv6_prefix = settings.client_address.ipv6_prefix;
+    options.default_tier = settings.tiers.default.as_deref().map(String::from);
+    if let Some(TierSource::Attribute(name)) = &settings.tiers.source {
+        options.tier_attribute = Some(name.to_string());
+    }
+    let policy = Policy::new(limits, options)
+        .map_err(|error| Stop::Failed(format!("{}: {error}", path.display())))?;
+    let mut store = Options::default().seed(SEED);
+    if let Store::Memory { max_bytes } = settings.store {
+        store = store.max_bytes(max_bytes);
+    }
+    Ok(Loaded { gate: Gate::new(policy, MemoryStore::new(store)), settings, descriptions })
+}
+
+impl Loaded {
+    /// The configured generations of header fields.
+    pub(super) fn profiles(&self) -> Vec<Profile> {
+        self.settings.headers.iter().filter_map(|name| Profile::parse(name)).collect()
+    }
+
+    /// A plot with a panel for each limit.
+    pub(super) fn plot(&self) -> Plot {
+        let limits = self.gate.policy().limits().iter().zip(&self.descriptions);
+        let panels = limits.map(|(limit, description)| {
+            // A limit that is named after its algorithm need not say it twice.
+            let again = format!("{}, ", limit.name);
+            let mut description =
+                description.strip_prefix(&again).unwrap_or(description).to_owned();
+            if !limit.key.is_empty() {
+                description.push_str(&format!(", by {}", limit.key.join(" and ")));
+            }
+            if limit.mode == Mode::Shadow {
+                description.push_str(", in shadow");
+            }
+            let rate =
+                limit.numbers.and_then(|numbers| Some((numbers.capacity(), numbers.window_us()?)));
+            Panel { name: limit.name.to_string(), description, rate }
+        });
+        Plot::new(panels.collect())
+    }
+}
+
+/// Algorithm and numbers, as the file writes them.
+fn describe(entry: &raw::Limit) -> String {
+    let algorithm = entry.algorithm.as_ref().map_or(raw::Algorithm::SlidingWindow, |at| at.value);
+    let mut text = algorithm.word().to_owned();
+    if let Some(rate) = &entry.rate {
+        text.push_str(&format!(", {}", &*rate.value));
+    }
+    if let Some(burst) = &entry.burst {
+        text.push_str(&format!(", burst {}", burst.value));
+    }
+    if let Some(queue) = &entry.queue {
+        text.push_str(&format!(", queue {}", queue.value));
+    }
+    if let Some(ttl) = &entry.ttl {
+        text.push_str(&format!(", ttl {}", &*ttl.value));
+    }
+    text
+}

@@ -1,0 +1,155 @@
+//! `tollgate simulate`: a file of requests, decided as the service would decide them, at the instants it names.
+
+mod answer;
+mod input;
+mod load;
+mod plot;
+mod progress;
+mod session;
+mod tally;
+
+use super::{FAILED, UNUSABLE};
+use answer::Writer;
+use input::{Lines, Next};
+use progress::Progress;
+use session::Session;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tally::Tally;
+use tollgate_server::front::http::decode::BODY_BYTES_MAX;
+
+/// Decide a file of requests, each at the instant it names
+///
+/// Each line is a JSON object: {"time": 1700000000.25, "attributes": {"user": "42"}, "cost": 1}, optionally with "op"
+/// (check, peek, reserve, settle or cancel), "reservation" and "ttl". Each is answered with a line on standard output,
+/// as the check API answers. The status is 1 when a line cannot be read, 2 when a file cannot.
+#[derive(clap::Args)]
+pub(crate) struct Simulate {
+    /// The policy, as in tollgate.yaml; its state is kept in memory, whatever store it names
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+
+    /// The requests, one JSON object a line; `-` reads standard input
+    #[arg(long, value_name = "FILE.jsonl")]
+    requests: PathBuf,
+
+    /// Add each answer's HTTP status and header fields
+    #[arg(long)]
+    headers: bool,
+
+    /// Draw what was asked, admitted and refused over time, by limit
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// Answers are written out once they are so long, and whenever the next line may take a while.
+const WRITE_BYTES: usize = 256 * 1024;
+
+/// Why a run ended early.
+enum Stop {
+    /// A file that cannot be read or written.
+    Unusable(String),
+    /// A file or a line with mistakes in it.
+    Failed(String),
+    /// Nobody reads the answers any more, so nobody misses the rest.
+    Unread,
+}
+
+impl Simulate {
+    pub(crate) fn run(&self) -> ExitCode {
+        match self.simulate() {
+            Ok(()) | Err(Stop::Unread) => ExitCode::SUCCESS,
+            Err(Stop::Failed(message)) => {
+                eprintln!("{message}");
+                ExitCode::from(FAILED)
+            }
+            Err(Stop::Unusable(message)) => {
+                eprintln!("tollgate: {message}");
+                ExitCode::from(UNUSABLE)
+            }
+        }
+    }
+
+    fn simulate(&self) -> Result<(), Stop> {
+        let loaded = load::load(&self.config)?;
+        let input = self.open()?;
+        let plot = self.plot.is_some().then(|| loaded.plot());
+        let writer = Writer::new(self.headers.then(|| loaded.profiles()));
+        let tally = Tally::new(loaded.gate.policy().limits(), plot);
+        let mut session = Session::new(&loaded.gate, writer, tally);
+        let mut progress = Progress::start();
+        let mut lines = Lines::new(input, BODY_BYTES_MAX + 1);
+        self.answer(&mut lines, &mut session, &mut progress)?;
+        progress.finish(&session.tally);
+        if let (Some(path), Some(plot)) = (&self.plot, session.tally.plot()) {
+            let title = format!("{}, decided by {}", name(&self.requests), name(&self.config));
+            std::fs::write(path, plot.svg(&title)).map_err(|error| unwritable(path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Answers every line. Whatever stops it, the answers so far are written first.
+    fn answer(
+        &self,
+        lines: &mut Lines<impl Read>,
+        session: &mut Session<'_>,
+        progress: &mut Progress,
+    ) -> Result<(), Stop> {
+        let mut out = Vec::with_capacity(2 * WRITE_BYTES);
+        loop {
+            let result = match lines.next() {
+                Next::Line(_, line) if line.trim_ascii().is_empty() => continue,
+                Next::Line(number, line) => session.answer(number, line, &mut out).map_err(|bad| {
+                    Stop::Failed(format!("{}:{number}: {bad}", self.requests.display()))
+                }),
+                Next::Empty => {
+                    write(&mut out)?;
+                    progress.show(&session.tally);
+                    lines.fill().map_err(|error| unreadable(&self.requests, &error))
+                }
+                Next::End => return write(&mut out),
+            };
+            if result.is_err() || out.len() >= WRITE_BYTES {
+                write(&mut out)?;
+            }
+            result?;
+        }
+    }
+
+    fn open(&self) -> Result<Box<dyn Read>, Stop> {
+        if self.requests.as_os_str() == "-" {
+            return Ok(Box::new(io::stdin().lock()));
+        }
+        let file =
+            File::open(&self.requests).map_err(|error| unreadable(&self.requests, &error))?;
+        Ok(Box::new(file))
+    }
+}
+
+fn write(out: &mut Vec<u8>) -> Result<(), Stop> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(out).and_then(|()| stdout.flush());
+    out.clear();
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Stop::Unread,
+        _ => Stop::Unusable(format!("cannot write answers: {error}")),
+    })
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Stop {
+    Stop::Unusable(format!("cannot read {}: {error}", path.display()))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Stop {
+    Stop::Unusable(format!("cannot write {}: {error}", path.display()))
+}
+
+/// A file without its folders, for the title of a picture.
+fn name(path: &Path) -> String {
+    match path.file_name() {
+        Some(name) if path.as_os_str() != "-" => name.to_string_lossy().into_owned(),
+        _ => "standard input".into(),
+    }
+}

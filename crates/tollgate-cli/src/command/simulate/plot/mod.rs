@@ -1,0 +1,91 @@
+//! `--plot`: what was asked, admitted and refused over time, as a picture.
+//!
+//! One panel for the whole stream and one for each limit, above one another on one time axis. A limit's panel shows
+//! that limit's own answers, whatever the others said, so that limits can be compared on the same traffic.
+
+mod axis;
+mod buckets;
+mod svg;
+
+use buckets::{Buckets, Count};
+
+/// The most limits to draw; the busiest are.
+const PANELS_MAX: usize = 32;
+
+/// Counts of a run, and what to call them.
+#[derive(Debug)]
+pub(super) struct Plot {
+    limits: Vec<Panel>,
+    /// The whole stream first, then each limit.
+    buckets: Buckets,
+}
+
+/// What is said about one limit.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Panel {
+    /// Its name.
+    pub(super) name: String,
+    /// Algorithm, numbers, key and mode.
+    pub(super) description: String,
+    /// Units per microseconds, for the line that shows the sustained rate.
+    pub(super) rate: Option<(u64, u64)>,
+}
+
+impl Plot {
+    pub(super) fn new(limits: Vec<Panel>) -> Self {
+        let buckets = Buckets::new(limits.len() + 1);
+        Self { limits, buckets }
+    }
+
+    /// Counts one request: the answer, and the own answer of each limit that applied, by its place in the file.
+    pub(super) fn count(
+        &mut self,
+        time_us: u64,
+        admitted: bool,
+        limits: impl Iterator<Item = (usize, bool)>,
+    ) {
+        let counts = self.buckets.at(time_us);
+        let answers = limits.map(|(limit, admitted)| (limit + 1, admitted));
+        for (series, admitted) in std::iter::once((0, admitted)).chain(answers) {
+            if let Some(count) = counts.get_mut(series) {
+                *(if admitted { &mut count.admitted } else { &mut count.refused }) += 1;
+            }
+        }
+    }
+
+    /// The picture, `title` above it.
+    pub(super) fn svg(&self, title: &str) -> String {
+        let shown = self.buckets.for_show();
+        let total = |series: usize| {
+            shown.series(series).fold(Count::default(), |sum, count| Count {
+                admitted: sum.admitted + count.admitted,
+                refused: sum.refused + count.refused,
+            })
+        };
+        let mut drawn: Vec<usize> =
+            (0..self.limits.len()).filter(|limit| total(limit + 1).total() > 0).collect();
+        let idle = self.limits.len() - drawn.len();
+        drawn.sort_by_cached_key(|limit| {
+            let total = total(limit + 1);
+            std::cmp::Reverse((total.refused, total.admitted))
+        });
+        let left_out = drawn.len().saturating_sub(PANELS_MAX);
+        drawn.truncate(PANELS_MAX);
+        drawn.sort_unstable();
+
+        let whole = Panel {
+            name: "all requests".into(),
+            description: "admitted when every enforced limit admits".into(),
+            rate: None,
+        };
+        let mut picture = svg::Picture::new(title, &shown, drawn.len() + 1);
+        picture.panel(&whole, total(0), shown.series(0));
+        for limit in drawn {
+            picture.panel(&self.limits[limit], total(limit + 1), shown.series(limit + 1));
+        }
+        picture.finish(left_out, idle)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! How far a run has come: on standard error, and only for somebody who looks.
+
+use super::tally::Tally;
+use std::io::{self, IsTerminal, Write};
+use tollgate_store::ProcessClock;
+
+/// Between two looks.
+const EVERY_US: u64 = 200_000;
+
+/// Shows the rows answered so far.
+pub(super) struct Progress {
+    /// Whether anybody looks.
+    watched: bool,
+    start_us: u64,
+    shown_us: u64,
+}
+
+impl Progress {
+    pub(super) fn start() -> Self {
+        let now_us = ProcessClock.now_us();
+        Self { watched: io::stderr().is_terminal(), start_us: now_us, shown_us: now_us }
+    }
+
+    /// Shows the count, if it is time to.
+    pub(super) fn show(&mut self, tally: &Tally<'_>) {
+        let now_us = ProcessClock.now_us();
+        if self.watched && now_us - self.shown_us >= EVERY_US {
+            self.shown_us = now_us;
+            self.write(&format!("\r\x1b[K{}", self.line(tally, now_us)));
+        }
+    }
+
+    /// Shows the summary.
+    pub(super) fn finish(&self, tally: &Tally<'_>) {
+        if self.watched {
+            self.write(&format!("\r\x1b[K{}\n{tally}", self.line(tally, ProcessClock.now_us())));
+        }
+    }
+
+    fn line(&self, tally: &Tally<'_>, now_us: u64) -> String {
+        let elapsed_us = (now_us - self.start_us).max(1);
+        let per_s = u128::from(tally.rows) * 1_000_000 / u128::from(elapsed_us);
+        format!("{} rows, {per_s} rows/s", tally.rows)
+    }
+
+    /// Progress that cannot be shown is no reason to stop.
+    fn write(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    }
+}

@@ -1,0 +1,64 @@
+//! What happened, in numbers: for the summary and for the picture.
+
+use super::plot::Plot;
+use std::fmt;
+use tollgate::{Verdict, limit::Limit};
+
+/// Counts of a run.
+pub(super) struct Tally<'g> {
+    limits: &'g [Limit],
+    /// Admitted and refused by each limit alone.
+    by_limit: Vec<[u64; 2]>,
+    /// Rows answered.
+    pub(super) rows: u64,
+    admitted: u64,
+    refused: u64,
+    plot: Option<Plot>,
+}
+
+impl<'g> Tally<'g> {
+    pub(super) fn new(limits: &'g [Limit], plot: Option<Plot>) -> Self {
+        Self {
+            limits,
+            by_limit: vec![[0; 2]; limits.len()],
+            rows: 0,
+            admitted: 0,
+            refused: 0,
+            plot,
+        }
+    }
+
+    /// Counts a request that consumes what it is admitted for; a peek is none.
+    pub(super) fn count(&mut self, time_us: u64, verdict: &Verdict<'g>) {
+        *(if verdict.allowed { &mut self.admitted } else { &mut self.refused }) += 1;
+        let limits = self.limits;
+        let answers = verdict.rows.iter().filter_map(|row| {
+            // The row's limit is one of these, so its place tells its number.
+            limits.element_offset(row.limit).map(|index| (index, row.outcome.admitted))
+        });
+        for (index, admitted) in answers.clone() {
+            self.by_limit[index][usize::from(!admitted)] += 1;
+        }
+        if let Some(plot) = &mut self.plot {
+            plot.count(time_us, verdict.allowed, answers);
+        }
+    }
+
+    /// The picture, if one is wanted.
+    pub(super) fn plot(&self) -> Option<&Plot> {
+        self.plot.as_ref()
+    }
+}
+
+/// The summary, in lines.
+impl fmt::Display for Tally<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} admitted, {} refused", self.admitted, self.refused)?;
+        for (limit, [admitted, refused]) in self.limits.iter().zip(&self.by_limit) {
+            if admitted + refused > 0 {
+                writeln!(f, "  {}: {admitted} admitted, {refused} refused", limit.name)?;
+            }
+        }
+        Ok(())
+    }
+}

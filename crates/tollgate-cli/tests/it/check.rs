@@ -1,0 +1,123 @@
+//! `tollgate check`, `tollgate schema`, and no command at all.
+
+use super::run;
+use serde_json::Value;
+
+#[test]
+fn a_good_file_ends_with_0() {
+    let (status, out, err) = run(&["check", "good/design.yaml"], "");
+    assert_eq!(status, 0, "{out}{err}");
+    assert!(!out.contains("error["), "{out}");
+    assert!(err.starts_with("0 errors, "), "{err}");
+}
+
+#[test]
+fn errors_go_to_standard_output_and_end_with_1() {
+    let (status, out, err) = run(&["check", "bad/TG002-algoritm.yaml"], "");
+    assert_eq!(status, 1);
+    assert!(
+        out.contains(
+            "bad/TG002-algoritm.yaml:3:5: error[TG002]: unknown field `algoritm`, did you mean `algorithm`?\n\
+             help: write `algorithm`\n"
+        ),
+        "{out}"
+    );
+    assert!(err.starts_with("1 error, "), "{err}");
+}
+
+#[test]
+fn warnings_alone_end_with_0_unless_they_are_denied() {
+    let file = "lint/TG111-fires.yaml";
+    let (status, out, err) = run(&["check", file], "");
+    assert_eq!(status, 0);
+    assert!(out.starts_with("lint/TG111-fires.yaml:4:20: warning[TG111]: "), "{out}");
+    assert!(out.contains("\nhelp: "), "{out}");
+    assert!(err.starts_with("0 errors, 1 warning in 1 file"), "{err}");
+    assert_eq!(run(&["check", "--deny", "warnings", file], "").0, 1);
+    assert_eq!(run(&["check", "--deny", "warnings", "lint/TG111-quiet.yaml"], "").0, 0);
+    let (status, out, _) = run(&["check", "--format", "json", file], "");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((status, &rows[0]["severity"]), (0, &Value::from("warning")));
+    assert_eq!((&rows[0]["code"], &rows[0]["line"]), (&Value::from("TG111"), &Value::from(4)));
+}
+
+#[test]
+fn an_accepted_warning_is_not_one() {
+    let file = |allow: &str| {
+        format!("lint: {{allow: [{allow}]}}\nlimits: [{{name: a, key: [ip], rate: 5/s}}]\n")
+    };
+    assert_eq!(run(&["check", "--deny", "warnings", "-"], &file("")).0, 1);
+    assert_eq!(run(&["check", "--deny", "warnings", "-"], &file("TG101")).0, 0);
+}
+
+#[test]
+fn a_file_with_errors_is_not_linted() {
+    let (status, out, _) = run(&["check", "-"], "limits: [{name: a, key: [ip], rate: 5}]\n");
+    assert_eq!(status, 1);
+    assert!(!out.contains("warning"), "{out}");
+}
+
+#[test]
+fn every_file_is_looked_at() {
+    let (status, out, err) =
+        run(&["check", "bad/TG003-duplicate.yaml", "bad/TG041-gateway.yaml"], "");
+    assert_eq!(status, 1);
+    assert!(out.contains("TG003-duplicate.yaml:4:5: error[TG003]"), "{out}");
+    assert!(out.contains("TG041-gateway.yaml:1:10: error[TG041]"), "{out}");
+    assert!(err.contains("2 errors") && err.contains("in 2 files"), "{err}");
+}
+
+#[test]
+fn an_unreadable_file_ends_with_2_and_the_others_are_still_looked_at() {
+    let (status, out, err) = run(&["check", "absent.yaml", "bad/TG041-gateway.yaml"], "");
+    assert_eq!(status, 2);
+    assert!(out.contains("TG041"), "{out}");
+    assert!(err.contains("cannot read absent.yaml"), "{err}");
+    assert_eq!(run(&["check", "good"], "").0, 2, "a folder is not a file");
+}
+
+#[test]
+fn a_dash_reads_standard_input() {
+    let (status, out, _) = run(&["check", "-"], "drain: 5\n");
+    assert_eq!(status, 1);
+    assert!(out.starts_with("-:1:8: error[TG011]"), "{out}");
+    assert_eq!(run(&["check", "-"], "").0, 0, "an empty file is valid");
+}
+
+#[test]
+fn json_is_one_array() {
+    let (status, out, _) = run(&["check", "--format", "json", "bad/TG002-algoritm.yaml"], "");
+    assert_eq!(status, 1);
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    let expected = serde_json::json!({
+        "file": "bad/TG002-algoritm.yaml",
+        "line": 3,
+        "column": 5,
+        "severity": "error",
+        "code": "TG002",
+        "message": "unknown field `algoritm`, did you mean `algorithm`?",
+        "help": "write `algorithm`",
+    });
+    let errors: Vec<&Value> =
+        rows.as_array().unwrap().iter().filter(|row| row["severity"] == "error").collect();
+    assert_eq!(errors, [&expected]);
+    let (status, out, _) = run(&["check", "--format", "json", "-"], "");
+    assert_eq!((status, out.as_str()), (0, "[]\n"));
+}
+
+#[test]
+fn the_schema_is_json() {
+    let (status, out, _) = run(&["schema"], "");
+    assert_eq!(status, 0);
+    let schema: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(schema, tollgate_policy::schema());
+}
+
+#[test]
+fn no_command_points_at_the_commands() {
+    let (status, out, err) = run(&[], "");
+    assert_eq!((status, out.as_str()), (2, ""));
+    assert!(err.contains("tollgate check") && err.contains("tollgate simulate"), "{err}");
+    assert_eq!(run(&["chek"], "").0, 2);
+    assert_eq!(run(&["check"], "").0, 2, "a file is needed");
+}

@@ -1,0 +1,213 @@
+-- The mirror of bucket.rs: what gcra, token bucket and leaky bucket share.
+--
+-- Rust measures in units of `1 / scale` microseconds, which needs 128 bits. Here every span of time is a pair: whole
+-- microseconds and a fraction below `scale`. Where Rust subtracts the full capacity from a level above it, the
+-- capacity less the cost is spanned instead, so that no level ever leaves 2^53.
+
+local function gcd(a, b)
+  while b ~= 0 do
+    a, b = b, a % b
+  end
+  return a
+end
+
+-- `count` units per `period` microseconds, `burst` ahead of it, `queue` more that wait.
+local function bucket_params(count, period, burst, queue)
+  if count == 0 then
+    return { interval = 0, scale = 1, count = 0, capacity = 0, burst = 0 }
+  end
+  local common = gcd(count, period)
+  return {
+    interval = period / common,
+    scale = count / common,
+    count = count,
+    capacity = burst + (queue or 0),
+    burst = burst,
+  }
+end
+
+-- `units * E`: at most 100 years within the capacity, saturating beyond it.
+local function bucket_span(params, units)
+  return muldiv(units, params.interval, params.scale)
+end
+
+-- Whether the first span is longer than the second.
+local function longer(whole, fraction, than_whole, than_fraction)
+  return whole > than_whole or (whole == than_whole and fraction > than_fraction)
+end
+
+-- The first span less the second, which is not longer.
+local function less(params, whole, fraction, by_whole, by_fraction)
+  if fraction < by_fraction then
+    return whole - by_whole - 1, fraction + params.scale - by_fraction
+  end
+  return whole - by_whole, fraction - by_fraction
+end
+
+-- The sum of two spans, saturating.
+local function plus(params, whole, fraction, by_whole, by_fraction)
+  local sum = fraction + by_fraction
+  if sum >= params.scale then
+    return add(whole + by_whole, 1), sum - params.scale
+  end
+  return add(whole, by_whole), sum
+end
+
+local function ceil_us(whole, fraction)
+  return fraction > 0 and whole + 1 or whole
+end
+
+-- What the key has spent beyond `now`. A fraction written under another count is rounded up.
+local function bucket_backlog(params, tat, now)
+  local us, fraction = tat.us, tat.fraction
+  if fraction > 0 and tat.count ~= params.count then
+    us, fraction = us + 1, 0
+  end
+  if us < now then
+    return 0, 0
+  end
+  return us - now, fraction
+end
+
+local function bucket_set(params, tat, now, whole, fraction)
+  local us = now + whole
+  if us >= MAX_US then
+    us, fraction = MAX_US, 0
+  end
+  tat.us, tat.fraction, tat.count = us, fraction, fraction > 0 and params.count or 0
+end
+
+-- How many units more fit beside what is spent.
+local function bucket_remaining(params, whole, fraction)
+  local full, rest = bucket_span(params, params.capacity)
+  if params.interval == 0 or longer(whole, fraction, full, rest) then
+    return 0
+  end
+  whole, fraction = less(params, full, rest, whole, fraction)
+  local units, part = muldiv(whole, params.scale, params.interval)
+  return units + div_rem(part + fraction, params.interval)
+end
+
+-- Until what is spent leaves room for `units`, for which it has none yet.
+local function bucket_until(params, whole, fraction, units)
+  return ceil_us(less(params, whole, fraction, bucket_span(params, params.capacity - units)))
+end
+
+-- How long a request that brings what is spent to this is held back: what exceeds the burst queues.
+local function bucket_delay(params, whole, fraction)
+  local undelayed, rest = bucket_span(params, params.burst)
+  if longer(whole, fraction, undelayed, rest) then
+    return ceil_us(less(params, whole, fraction, undelayed, rest))
+  end
+  return 0
+end
+
+-- Answers for a backlog at the instant that counts, `ahead` after the caller's; durations are from the caller's.
+local function bucket_decide(params, whole, fraction, ahead, cost, take)
+  local capacity = params.capacity
+  local possible = cost <= capacity
+  local admitted = cost == 0
+    or (possible and not longer(whole, fraction, bucket_span(params, capacity - cost)))
+  local retry, delay = nil, 0
+  if admitted then
+    retry = 0
+  elseif possible then
+    retry = add(bucket_until(params, whole, fraction, cost), ahead)
+  end
+  if admitted and cost > 0 then
+    local wanted, rest = plus(params, whole, fraction, bucket_span(params, cost))
+    delay = bucket_delay(params, wanted, rest)
+    if delay > 0 then
+      delay = add(delay, ahead)
+    end
+    if take then
+      whole, fraction = wanted, rest
+    end
+  end
+  local remaining = bucket_remaining(params, whole, fraction)
+  return {
+    admitted = admitted,
+    limit = capacity,
+    remaining = remaining,
+    retry_after_us = retry,
+    reset_after_us = add(ceil_us(whole, fraction), ahead),
+    delay_us = delay,
+    more_after_us = remaining < capacity
+        and add(bucket_until(params, whole, fraction, remaining + 1), ahead)
+      or nil,
+  }
+end
+
+-- Spends `cost` at `now`, beyond the capacity if need be.
+local function bucket_charge(params, tat, now, cost)
+  if cost > 0 then
+    local whole, fraction = bucket_backlog(params, tat, now)
+    bucket_set(params, tat, now, plus(params, whole, fraction, bucket_span(params, cost)))
+  end
+  return { at_us = now, mark_us = tat.us, mark_fraction = tat.fraction }
+end
+
+-- `TAT -= max(0, units * E - (now - charged))`. Elapsed time and TAT together stay below 2^54 - 1, so a span is
+-- needed exactly up to there: half of it is what fits.
+local function bucket_give_back(params, tat, now, units, receipt)
+  local queues = params.capacity > params.burst
+  if queues and (receipt.mark_us ~= tat.us or receipt.mark_fraction ~= tat.fraction) then
+    return
+  end
+  local half, rest = muldiv(units, params.interval, 2 * params.scale)
+  local odd, part = div_rem(rest, params.scale)
+  local returned = half - max(0, now - receipt.at_us) + half + odd
+  if not longer(returned, part, 0, 0) then
+    return
+  end
+  local whole, fraction = bucket_backlog(params, tat, 0)
+  if longer(returned, part, whole, fraction) then
+    whole, fraction, returned, part = 0, 0, 0, 0
+  end
+  bucket_set(params, tat, 0, less(params, whole, fraction, returned, part))
+end
+
+-- A TAT cannot tell a clock that leapt from a debt.
+local function bucket_redate()
+  return false
+end
+
+local function bucket_idle_at_us(tat)
+  return ceil_us(tat.us, tat.fraction)
+end
+
+-- Seven bytes for the microseconds; then, unless the fraction is zero, the fraction and the count in as few bytes each
+-- as the count needs. Big-endian.
+local function tat_pack(tat)
+  if tat.fraction == 0 then
+    return struct.pack('>I7', tat.us)
+  end
+  local bytes, above = 1, 256
+  while above <= tat.count do
+    bytes, above = bytes + 1, above * 256
+  end
+  return struct.pack('>I7I' .. bytes .. 'I' .. bytes, tat.us, tat.fraction, tat.count)
+end
+
+-- Reads what `tat_pack` wrote at the end of `value`, from byte `at` on.
+local function tat_unpack(value, at)
+  local bytes = (#value - at - 6) / 2
+  local tat = { us = struct.unpack('>I7', value, at), fraction = 0, count = 0 }
+  if bytes > 0 then
+    tat.fraction, tat.count = struct.unpack('>I' .. bytes .. 'I' .. bytes, value, at + 7)
+  end
+  return tat
+end
+
+-- A whole instant is decimal, which Redis keeps as an integer without a string. With a fraction it is packed: that
+-- begins with a byte below 32, since an instant has 53 bits of the 56, and so with no digit.
+local function tat_encode(tat)
+  return tat.fraction == 0 and digits(tat.us) or tat_pack(tat)
+end
+
+local function tat_decode(value)
+  if value and string.byte(value) < 32 then
+    return tat_unpack(value, 1)
+  end
+  return { us = tonumber(value or 0), fraction = 0, count = 0 }
+end

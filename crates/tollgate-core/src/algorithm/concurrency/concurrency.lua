@@ -1,0 +1,43 @@
+-- The mirror of concurrency/mod.rs. Value: a packed ledger.
+
+local concurrency = { encode = ledger_encode, decode = ledger_decode }
+
+-- `slots`, each held for at most `ttl` microseconds.
+function concurrency.params(slots, ttl)
+  return { limit = slots, ttl = ttl }
+end
+
+-- Slots end by their own time to live, so nothing is ever dated anew.
+function concurrency.redate()
+  return false
+end
+
+local function concurrency_instants(state, now)
+  now = now - LEDGER_EPOCH_US
+  return { now = now, counted = max(now, state.latest), last_end = math.huge }
+end
+
+function concurrency.decide(params, state, now, cost, take)
+  local at = concurrency_instants(state, now)
+  local outcome = ledger_decide(state, params.limit, at, cost, take, at.counted + params.ttl)
+  -- Slots come back when work ends, so no instant can be promised for the next one.
+  outcome.more_after_us = nil
+  return outcome
+end
+
+function concurrency.charge(params, state, now, cost)
+  local counted = concurrency_instants(state, now).counted
+  local ends = counted + params.ttl
+  if cost > 0 then
+    ledger_add(state, counted, ends, cost)
+  end
+  return { at_us = counted + LEDGER_EPOCH_US, mark_us = ends, mark_fraction = 0 }
+end
+
+function concurrency.give_back(_, state, now, units, receipt)
+  ledger_remove(state, now - LEDGER_EPOCH_US, receipt.mark_us, units)
+end
+
+function concurrency.idle_at_us(_, state)
+  return ledger_idle_at_us(state)
+end

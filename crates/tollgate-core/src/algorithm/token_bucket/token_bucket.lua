@@ -1,0 +1,37 @@
+-- The mirror of token_bucket/mod.rs. Value, packed: the latest instant counted in seven bytes, then the
+-- TAT at which the bucket is full.
+
+local token_bucket = { params = bucket_params, redate = bucket_redate }
+
+function token_bucket.decide(params, state, now, cost, take)
+  local counted = max(now, state.latest_us)
+  local whole, fraction = bucket_backlog(params, state.full, counted)
+  return bucket_decide(params, whole, fraction, counted - now, cost, take)
+end
+
+function token_bucket.charge(params, state, now, cost)
+  local counted = max(now, state.latest_us)
+  if cost > 0 then
+    state.latest_us = counted
+  end
+  return bucket_charge(params, state.full, counted, cost)
+end
+
+function token_bucket.give_back(params, state, now, units, receipt)
+  bucket_give_back(params, state.full, max(now, state.latest_us), units, receipt)
+end
+
+function token_bucket.idle_at_us(_, state)
+  return max(bucket_idle_at_us(state.full), state.latest_us)
+end
+
+function token_bucket.encode(state)
+  return struct.pack('>I7', state.latest_us) .. tat_pack(state.full)
+end
+
+function token_bucket.decode(value)
+  if not value then
+    return { latest_us = 0, full = tat_decode(nil) }
+  end
+  return { latest_us = struct.unpack('>I7', value), full = tat_unpack(value, 8) }
+end

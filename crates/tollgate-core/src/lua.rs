@@ -1,0 +1,71 @@
+//! The Lua mirrors, for stores that decide inside Redis.
+//!
+//! A mirror is a Lua table named as its file, with the functions of [`Algorithm`](crate::Algorithm) on plain tables:
+//!
+//! | function | answers |
+//! | --- | --- |
+//! | `params(count, period_us, burst, queue)` | the numbers; `params(slots, ttl_us)` for concurrency |
+//! | `decode(value)` | the state kept in `value`, or that of a key never seen for `nil` |
+//! | `redate(params, state, now_us)` | whether the state was dated too far ahead, and no longer is |
+//! | `decide(params, state, now_us, cost, take)` | the fields of [`Outcome`](crate::Outcome); `None` is `nil` |
+//! | `charge(params, state, now_us, cost)` | the receipt's `at_us`, `mark_us` and `mark_fraction` |
+//! | `give_back(params, state, now_us, units, receipt)` | nothing |
+//! | `idle_at_us(params, state)` | from when on the key may be dropped |
+//! | `encode(state)` | the value to keep |
+//!
+//! Lua's numbers are doubles, exact up to [`MAX_US`](crate::MAX_US). Whoever passes an instant, a cost or a
+//! number of units clamps it to that first, which changes no decision; durations and instants answered saturate there. Bursts and
+//! queues come with their defaults filled in. Nothing here reads a clock, a key or an argument of the script.
+
+use alloc::string::String;
+
+/// Exact products and quotients, which every other part needs.
+pub const MULDIV: &str = include_str!("algorithm/muldiv.lua");
+/// Windows aligned to the epoch.
+pub const WINDOW: &str = include_str!("algorithm/window.lua");
+/// What gcra, token bucket and leaky bucket share.
+pub const BUCKET: &str = include_str!("algorithm/bucket.lua");
+/// What sliding log and concurrency share.
+pub const LEDGER: &str = include_str!("algorithm/ledger.lua");
+/// The mirror of [`penalty`](crate::penalty): `params`, `decode`, `blocked_until_us`, `count`, `idle_at_us`, `encode`.
+pub const PENALTY: &str = include_str!("penalty/penalty.lua");
+
+/// From the Unix epoch to the one from which the ledger's `mark_us` in a receipt counts.
+pub const LEDGER_EPOCH_US: u64 = 100_000_000_000_000;
+
+/// Each algorithm by the name that the file uses, with the parts of its mirror in the order they must stand in.
+pub const MIRRORS: [(&str, &[&str]); 7] = [
+    ("fixed-window", &[MULDIV, WINDOW, include_str!("algorithm/fixed_window/fixed_window.lua")]),
+    (
+        "sliding-window",
+        &[MULDIV, WINDOW, include_str!("algorithm/sliding_window/sliding_window.lua")],
+    ),
+    (
+        "sliding-log",
+        &[MULDIV, WINDOW, LEDGER, include_str!("algorithm/sliding_log/sliding_log.lua")],
+    ),
+    ("token-bucket", &[MULDIV, BUCKET, include_str!("algorithm/token_bucket/token_bucket.lua")]),
+    ("leaky-bucket", &[MULDIV, BUCKET, include_str!("algorithm/leaky_bucket/leaky_bucket.lua")]),
+    ("gcra", &[MULDIV, BUCKET, include_str!("algorithm/gcra/gcra.lua")]),
+    ("concurrency", &[MULDIV, LEDGER, include_str!("algorithm/concurrency/concurrency.lua")]),
+];
+
+/// The parts of one algorithm's mirror, or `None` when there is no such algorithm.
+pub fn parts(algorithm: &str) -> Option<&'static [&'static str]> {
+    MIRRORS.iter().find(|mirror| mirror.0 == algorithm).map(|mirror| mirror.1)
+}
+
+/// One script text out of parts, each once, where it first stands.
+pub fn compose<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut script = String::new();
+    for part in parts {
+        if !script.contains(part) {
+            script.push_str(part);
+            script.push('\n');
+        }
+    }
+    script
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! `new = max(TAT, t) + cE`; refused when `new - t > (B+Q)E`, else held back for `max(0, new - t - BE)`.
+
+use super::{Charged, Judge, Plan, search, tat::History};
+
+/// Everything that happened.
+#[derive(Clone, Debug, Default)]
+pub struct LeakyBucket {
+    history: History,
+}
+
+impl Judge for LeakyBucket {
+    fn capacity(plan: &Plan) -> i128 {
+        if plan.count == 0 { 0 } else { plan.burst + plan.queue }
+    }
+
+    fn fits(&self, plan: &Plan, t: i128, cost: i128) -> bool {
+        let units = plan.burst + plan.queue;
+        plan.count > 0 && self.history.tat(plan).fits(plan, t, cost, units)
+    }
+
+    fn charge(&mut self, plan: &Plan, now: i128, cost: i128) -> Charged {
+        self.history.charge(plan, now, cost)
+    }
+
+    fn suppose(&mut self, plan: &Plan, now: i128, cost: i128) {
+        self.history.suppose(plan, now, cost);
+    }
+
+    fn give_back(&mut self, now: i128, units: i128, charged: &Charged) {
+        // Those behind a charge that waited keep their instants, so only the last in line can go.
+        let queues = charged.plan.count > 0 && charged.plan.queue > 0;
+        if !queues || self.history.is_left_by(charged) {
+            self.history.give_back(now, units, charged);
+        }
+    }
+
+    fn reset_at(&self, plan: &Plan, now: i128) -> i128 {
+        let tat = self.history.tat(plan);
+        search::first(now, |t| tat.has_passed(t)).unwrap_or(now)
+    }
+
+    fn delay(&self, plan: &Plan, now: i128, cost: i128) -> i128 {
+        self.history.tat(plan).beyond(plan, now, cost, plan.burst)
+    }
+}

@@ -1,0 +1,110 @@
+//! The theoretical arrival time, worked out again from everything that happened.
+
+use super::{Charged, END, Plan};
+
+/// Everything that happened, in order.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    events: Vec<Event>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Charge { plan: Plan, now: i128, cost: i128, end: i128 },
+    GiveBack { plan: Plan, elapsed: i128, units: i128 },
+}
+
+/// `over / under` microseconds since the epoch, in the fractions of one rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Tat {
+    over: i128,
+    under: i128,
+    count: i128,
+}
+
+/// A unit is `price / under` microseconds; without a rate it is none.
+fn terms(plan: &Plan) -> (i128, i128) {
+    if plan.count == 0 { (0, 1) } else { (plan.period_us, plan.count) }
+}
+
+impl Tat {
+    /// The same instant, rounded up to a whole microsecond when the rate is another.
+    fn of(self, plan: &Plan) -> Self {
+        let (_, under) = terms(plan);
+        if self.count == plan.count {
+            return self;
+        }
+        let whole = -(-self.over).div_euclid(self.under);
+        Self { over: whole * under, under, count: plan.count }
+    }
+
+    /// Whether a cost at `t` leaves no more than `units` ahead of `t`.
+    pub fn fits(self, plan: &Plan, t: i128, cost: i128, units: i128) -> bool {
+        let (price, under) = terms(plan);
+        self.over.max(t * under) + cost * price - t * under <= units * price
+    }
+
+    /// How far a cost at `t` reaches beyond `units` ahead of `t`, rounded up.
+    pub fn beyond(self, plan: &Plan, t: i128, cost: i128, units: i128) -> i128 {
+        let (price, under) = terms(plan);
+        let beyond = self.over.max(t * under) + cost * price - t * under - units * price;
+        -(-beyond.max(0)).div_euclid(under)
+    }
+
+    pub fn has_passed(self, t: i128) -> bool {
+        self.over <= t * self.under
+    }
+}
+
+impl History {
+    /// The TAT in the terms of `plan`.
+    pub fn tat(&self, plan: &Plan) -> Tat {
+        self.as_written().of(plan)
+    }
+
+    /// The TAT in the terms in which it was last written.
+    fn as_written(&self) -> Tat {
+        let mut tat = Tat { over: 0, under: 1, count: 0 };
+        for event in &self.events {
+            match *event {
+                Event::Charge { plan, now, cost, end } => {
+                    tat = tat.of(&plan);
+                    let (price, under) = terms(&plan);
+                    let spent = tat.over.max(now * under) + cost.min(END) * price;
+                    tat.over = spent.min(end * under);
+                }
+                Event::GiveBack { plan, elapsed, units } => {
+                    let (price, under) = terms(&plan);
+                    let returned = units.min(END) * price - elapsed * under;
+                    if returned > 0 {
+                        tat = tat.of(&plan);
+                        tat.over = (tat.over - returned).max(0);
+                    }
+                }
+            }
+        }
+        tat
+    }
+
+    pub fn charge(&mut self, plan: &Plan, now: i128, cost: i128) -> Charged {
+        let now = now.min(END);
+        self.events.push(Event::Charge { plan: *plan, now, cost, end: END });
+        let left = self.tat(plan);
+        Charged { at: now, plan: *plan, left: (left.over, left.under) }
+    }
+
+    pub fn suppose(&mut self, plan: &Plan, now: i128, cost: i128) {
+        self.events.push(Event::Charge { plan: *plan, now, cost, end: 2 * END });
+    }
+
+    pub fn give_back(&mut self, now: i128, units: i128, charged: &Charged) {
+        let elapsed = (now - charged.at).max(0);
+        self.events.push(Event::GiveBack { plan: charged.plan, elapsed, units });
+    }
+
+    /// Whether the TAT is still what that charge left.
+    pub fn is_left_by(&self, charged: &Charged) -> bool {
+        let tat = self.as_written();
+        tat.over * charged.left.1 == charged.left.0 * tat.under
+    }
+}

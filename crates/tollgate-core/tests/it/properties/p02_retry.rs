@@ -1,0 +1,52 @@
+//! `retry_after` is honest and tight with time alone: refused one microsecond earlier, admitted then.
+
+use crate::generate::{self, EVERYTHING};
+use crate::world::World;
+use proptest::prelude::*;
+use tollgate_core::{Algorithm, Intent, MAX_US};
+
+proptest! {
+    #![proptest_config(generate::cases(400))]
+
+    #[test]
+    fn refused_until_then_and_admitted_then(trace in generate::trace(EVERYTHING)) {
+        World::run(&trace, |world, _| {
+            let mut state = world.state.clone();
+            world.numbers.redate(&mut state, world.now_us);
+            let capacity = world.numbers.capacity();
+            let remaining = world.peek(1).remaining;
+            for cost in [1, 2, capacity / 2, remaining + 1, capacity, capacity + 1, u64::MAX] {
+                let at = |us| world.numbers.decide(&state, us, cost, Intent::Take);
+                let outcome = at(world.now_us);
+                match outcome.retry_after_us {
+                    Some(0) => prop_assert!(outcome.admitted),
+                    Some(wait_us) if world.now_us + wait_us <= MAX_US => {
+                        prop_assert!(!outcome.admitted);
+                        let then_us = world.now_us + wait_us;
+                        prop_assert!(at(then_us).admitted, "{} not yet at {}", cost, then_us);
+                        prop_assert!(!at(then_us - 1).admitted, "{} sooner than {}", cost, then_us);
+                    }
+                    Some(_) => prop_assert!(!outcome.admitted),
+                    None => prop_assert!(!outcome.admitted && cost > capacity),
+                }
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn more_comes_when_it_is_said_to(trace in generate::trace(EVERYTHING)) {
+        World::run(&trace, |world, _| {
+            let mut state = world.state.clone();
+            world.numbers.redate(&mut state, world.now_us);
+            let remaining = |us| world.numbers.decide(&state, us, 1, Intent::Peek).remaining;
+            let now = world.numbers.decide(&state, world.now_us, 1, Intent::Peek);
+            if let Some(wait_us) = now.more_after_us && world.now_us + wait_us <= MAX_US {
+                prop_assert!(wait_us > 0);
+                prop_assert!(remaining(world.now_us + wait_us) > now.remaining);
+                prop_assert_eq!(remaining(world.now_us + wait_us - 1), now.remaining);
+            }
+            Ok(())
+        })?;
+    }
+}

@@ -1,0 +1,49 @@
+//! A peek or a refusal changes nothing in the algorithm's state.
+
+use crate::generate::{self, Cost, EVERYTHING, Move, Op, Step};
+use crate::world::{Done, World};
+use proptest::prelude::*;
+use tollgate_core::Intent;
+
+proptest! {
+    #![proptest_config(generate::cases(300))]
+
+    #[test]
+    fn what_is_not_taken_leaves_no_mark(trace in generate::trace(EVERYTHING)) {
+        let mut before = World::new(&trace);
+        for next in &trace.moves {
+            let mut after = before.clone();
+            if let Done::Decided { intent, outcome, .. } = after.make(next) {
+                let taken = outcome.admitted && intent == Intent::Take;
+                // Re-dating is not a change of what was counted, only of when; a key that never leapt has none.
+                if !taken && !after.redated {
+                    prop_assert_eq!(&before.state, &after.state);
+                }
+            }
+            before = after;
+        }
+    }
+
+    /// The same sequence with peeks, and with costs that no wait can help, in between: every answer is the same.
+    #[test]
+    fn peeks_in_between_are_unobservable(trace in generate::trace(EVERYTHING), cost in 0_u64..20) {
+        let peek = |cost| Move { step: Step::Stay, op: Op::Peek(Cost::Units(cost)) };
+        let over = Move { step: Step::Stay, op: Op::Check(Cost::Units(u64::MAX)) };
+        let mut plain = World::new(&trace);
+        let mut peeked = plain.clone();
+        for next in &trace.moves {
+            // Both worlds take the same instants and costs, those that the plain one comes to.
+            let next = plain.concrete(next);
+            let done = plain.make(&next);
+            let same = peeked.make(&next);
+            prop_assert_eq!(format!("{done:?}"), format!("{same:?}"));
+            peeked.make(&peek(cost));
+            peeked.make(&over);
+            peeked.make(&peek(u64::MAX));
+            // A leap is noticed by whoever asks first, and the plain world asks later.
+            if peeked.redated {
+                break;
+            }
+        }
+    }
+}

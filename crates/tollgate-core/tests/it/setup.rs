@@ -1,0 +1,76 @@
+//! Which limit a test runs, in the words of the code and in the plain numbers of the oracle.
+
+use crate::oracle::Plan;
+use tollgate_core::algorithm::{
+    Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
+};
+use tollgate_core::{InvalidNumbers, Numbers, Rate};
+
+/// Every algorithm there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    FixedWindow,
+    SlidingWindow,
+    SlidingLog,
+    TokenBucket,
+    Gcra,
+    LeakyBucket,
+    Concurrency,
+}
+
+pub const KINDS: [Kind; 7] = [
+    Kind::FixedWindow,
+    Kind::SlidingWindow,
+    Kind::SlidingLog,
+    Kind::TokenBucket,
+    Kind::Gcra,
+    Kind::LeakyBucket,
+    Kind::Concurrency,
+];
+
+/// A limit's numbers before they are built; those that its algorithm lacks are not used.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    pub kind: Kind,
+    pub count: u64,
+    pub period_us: u64,
+    pub burst: u64,
+    pub queue: u64,
+}
+
+impl Setup {
+    pub fn numbers(&self) -> Result<Numbers, InvalidNumbers> {
+        let rate = Rate::try_new(self.count, self.period_us)?;
+        let (burst, queue) = (Some(self.burst), Some(self.queue));
+        Ok(match self.kind {
+            Kind::FixedWindow => Numbers::FixedWindow(FixedWindow::new(rate)),
+            Kind::SlidingWindow => Numbers::SlidingWindow(SlidingWindow::new(rate)),
+            Kind::SlidingLog => Numbers::SlidingLog(SlidingLog::new(rate)),
+            Kind::TokenBucket => Numbers::TokenBucket(TokenBucket::try_new(rate, burst)?),
+            Kind::Gcra => Numbers::Gcra(Gcra::try_new(rate, burst)?),
+            Kind::LeakyBucket => Numbers::LeakyBucket(LeakyBucket::try_new(rate, burst, queue)?),
+            Kind::Concurrency => {
+                Numbers::Concurrency(Concurrency::try_new(self.count, self.period_us)?)
+            }
+        })
+    }
+
+    pub fn plan(&self) -> Plan {
+        Plan {
+            count: self.count.into(),
+            period_us: self.period_us.into(),
+            burst: self.burst.into(),
+            queue: self.queue.into(),
+        }
+    }
+
+    /// Whether windows of the epoch, or of the log, can be dated more than one window ahead.
+    pub fn redates(&self) -> bool {
+        matches!(self.kind, Kind::FixedWindow | Kind::SlidingWindow | Kind::SlidingLog)
+    }
+
+    /// Whether one timestamp is all there is, which cannot tell how far the clock once was.
+    pub fn is_one_timestamp(&self) -> bool {
+        matches!(self.kind, Kind::Gcra | Kind::LeakyBucket)
+    }
+}

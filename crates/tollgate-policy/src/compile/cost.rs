@@ -1,0 +1,77 @@
+//! `cost`.
+
+use super::fields::{exactly_one, number};
+use crate::diagnostic::{Report, codes};
+use crate::grammar;
+use crate::limit::{Cost, ResponseCost};
+use crate::raw::{self, At, CostForm, Field};
+use crate::suggest::quoted;
+
+/// What a cost from the request may be at most, where the file does not say.
+const COST_MAX: u64 = u32::MAX as u64;
+
+pub(super) fn cost(field: &Field<raw::Cost>, report: &mut Report) -> Cost {
+    let Some(field) = field else { return Cost::Fixed(1) };
+    let form = match &field.value {
+        raw::Cost::Fixed(cost) => return Cost::Fixed(*cost),
+        raw::Cost::Form(form) => form,
+    };
+    if !form.unreadable.is_empty() {
+        return Cost::Fixed(1);
+    }
+    let from_response = form.estimate.is_some() || form.response.is_some();
+    let from_request = form.header.is_some() || form.default.is_some() || form.max.is_some();
+    let given = [("header", from_request), ("estimate", from_response)];
+    if !exactly_one(&given, field.at, report) {
+        return Cost::Fixed(1);
+    }
+    if from_response { estimate(field, form, report) } else { header(field, form, report) }
+}
+
+fn header(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost {
+    let max = number(&form.max, COST_MAX, (0, u64::MAX), report);
+    let default = number(&form.default, 1.min(max), (0, u64::MAX), report);
+    if let Some(written) = &form.default
+        && default > max
+    {
+        let range = format!("0 to {max}, which is `max`");
+        super::fields::out_of_range(written.at, &default.to_string(), &range, report);
+    }
+    let Some(name) = &form.header else {
+        super::fields::missing("header", (field.at, &form.unreadable), report);
+        return Cost::Fixed(1);
+    };
+    match report.accept(name.at, grammar::header_name(name)) {
+        Some(name) => Cost::Attribute { name: format!("header.{name}").into(), default, max },
+        None => Cost::Fixed(1),
+    }
+}
+
+/// Without an estimate, 1 is reserved.
+fn estimate(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost {
+    let estimate = form.estimate.as_ref().map_or(1, |estimate| estimate.value);
+    let Some(response) = &form.response else {
+        super::fields::missing("response", (field.at, &form.unreadable), report);
+        return Cost::Fixed(1);
+    };
+    if !response.unreadable.is_empty() {
+        return Cost::Fixed(1);
+    }
+    let given = [("json", response.json.is_some()), ("header", response.header.is_some())];
+    if !exactly_one(&given, response.at, report) {
+        return Cost::Fixed(1);
+    }
+    let found = if let Some(path) = &response.json {
+        if path.split('.').any(str::is_empty) {
+            let message = format!("{} is not a path in JSON", quoted(path));
+            let help = "write the names of members with dots between, such as `usage.total_tokens`";
+            report.error(codes::BAD_ATTRIBUTE, path.at, message, help);
+        }
+        Some(ResponseCost::Json(path.0.as_str().into()))
+    } else {
+        response.header.as_ref().and_then(|name| {
+            report.accept(name.at, grammar::header_name(name)).map(ResponseCost::Header)
+        })
+    };
+    found.map_or(Cost::Fixed(1), |response| Cost::Estimate { estimate, response })
+}

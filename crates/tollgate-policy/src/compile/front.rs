@@ -1,0 +1,120 @@
+//! `listen`, `upstream`, `trusted_proxies`, `client_address`, `lint` and `envoy`.
+
+use super::fields::{each, exactly_one, not_empty, number, number32, some_items};
+use crate::diagnostic::{Position, Report, codes};
+use crate::grammar::{self, Problem};
+use crate::raw::{EnvoyCompat, File, Text};
+use crate::settings::{AddressSource, ClientAddress, Envoy, Front, Listener, Upstream};
+use crate::suggest::quoted;
+use ipnet::IpNet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+const FRONTS: [Front; 5] = [Front::Gateway, Front::Http, Front::Grpc, Front::Resp, Front::Admin];
+
+/// Without `listen`: http and admin, on this machine only.
+pub(super) fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
+    let local = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+    let Some(listen) = &file.listen else {
+        return vec![
+            Listener { front: Front::Http, address: local(8081) },
+            Listener { front: Front::Admin, address: local(8090) },
+        ];
+    };
+    let mut listeners: Vec<Listener> = Vec::new();
+    for (front, (name, field)) in FRONTS.into_iter().zip(listen.fields()) {
+        debug_assert_eq!(front.name(), name);
+        let Some(field) = field else { continue };
+        let Some(address) = report.accept(field.at, grammar::listen(field)) else { continue };
+        if let Some(other) = listeners.iter().find(|other| overlap(other.address, address)) {
+            let message = format!(
+                "`{name}` listens on {address}, which overlaps `{}` on {}",
+                other.front.name(),
+                other.address
+            );
+            let help = "give each listener its own port, or port 0 for a free one";
+            report.error(codes::SAME_ADDRESS, field.at, message, help);
+        }
+        listeners.push(Listener { front, address });
+    }
+    listeners
+}
+
+/// Whether binding both must fail: one port on one address, or on all addresses of its family.
+fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    let all = |ip: IpAddr| ip.is_unspecified();
+    let same_ip = a.ip() == b.ip() || (a.is_ipv4() == b.is_ipv4() && (all(a.ip()) || all(b.ip())));
+    a.port() != 0 && a.port() == b.port() && same_ip
+}
+
+pub(super) fn upstream(file: &File, listeners: &[Listener], report: &mut Report) -> Vec<Upstream> {
+    if let Some(upstream) = &file.upstream {
+        some_items(&upstream.0, "upstream", upstream.at, report);
+        return each(&upstream.0, report, |text| grammar::upstream(text));
+    }
+    if file.unreadable.contains(&"upstream") {
+        return Vec::new();
+    }
+    let gateway = file.listen.as_ref().and_then(|listen| listen.gateway.as_ref());
+    if let (true, Some(gateway)) =
+        (listeners.iter().any(|listener| listener.front == Front::Gateway), gateway)
+    {
+        let message = "the gateway has no `upstream`";
+        let help = "add `upstream: http://127.0.0.1:3000`, or remove `gateway`";
+        report.error(codes::NO_UPSTREAM, gateway.name_at, message, help);
+    }
+    Vec::new()
+}
+
+pub(super) fn trusted_proxies(file: &File, report: &mut Report) -> Vec<IpNet> {
+    let Some(proxies) = &file.trusted_proxies else { return Vec::new() };
+    each(proxies, report, |text| grammar::network(text))
+}
+
+/// By default X-Forwarded-For from trusted proxies, and /64 for IPv6.
+pub(super) fn client_address(file: &File, report: &mut Report) -> ClientAddress {
+    let default = || AddressSource::Header("x-forwarded-for".into());
+    let Some(field) = &file.client_address else {
+        return ClientAddress { source: default(), ipv6_prefix: 64 };
+    };
+    let bits = number(&field.ipv6_prefix, 64, (1, 128), report);
+    let ipv6_prefix = u8::try_from(bits).unwrap_or(64);
+    let source = match (&field.header, &field.hops) {
+        (Some(_), Some(hops)) => {
+            exactly_one(&[("header", true), ("hops", true)], hops.name_at, report);
+            default()
+        }
+        (Some(header), None) => report
+            .accept(header.at, grammar::header_name(header))
+            .map_or_else(default, AddressSource::Header),
+        (None, Some(_)) => AddressSource::Hops(number32(&field.hops, 1, (1, 64), report)),
+        (None, None) => default(),
+    };
+    ClientAddress { source, ipv6_prefix }
+}
+
+/// Only the shape of the codes; an unknown lint that looks like one may belong to a newer version.
+pub(super) fn lint_allow(file: &File, report: &mut Report) -> Vec<Box<str>> {
+    let Some(allow) = file.lint.as_ref().and_then(|lint| lint.allow.as_ref()) else {
+        return Vec::new();
+    };
+    each(&allow.0, report, |text: &Text| {
+        let number = text.strip_prefix("TG").filter(|digits| digits.len() == 3);
+        match number.and_then(|digits| digits.parse::<u32>().ok()) {
+            Some(101..) => Ok((**text).into()),
+            _ => {
+                let message = format!("{} is not the code of a lint", quoted(text));
+                let help = "write codes of warnings, such as `TG101`; errors cannot be allowed";
+                Err(Problem::new(codes::NOT_A_LINT, message, help))
+            }
+        }
+    })
+}
+
+pub(super) fn envoy(file: &File, report: &mut Report) -> Option<Envoy> {
+    let field = file.envoy.as_ref()?;
+    let at: Position = field.configs.as_ref().map_or(field.at, |configs| configs.at);
+    let configs = field.configs.as_ref().map(|configs| configs.0.as_slice()).unwrap_or_default();
+    some_items(configs, "configs", at, report);
+    let strict = field.compat.as_ref().is_some_and(|compat| compat.value == EnvoyCompat::Strict);
+    Some(Envoy { configs: each(configs, report, |text| not_empty(text)), strict })
+}

@@ -1,0 +1,162 @@
+//! `limits`: each entry into one compiled limit, or one for each of its `keys`.
+
+use super::numbers::{LimitNumbers, numbers};
+use super::{cost, failure, lease, matching, penalty};
+use crate::diagnostic::{Position, Report, codes};
+use crate::grammar;
+use crate::limit::{Limit, Mode, OnMissing};
+use crate::match_spec::MatchSpec;
+use crate::raw::{self, At, File, Text};
+use crate::settings::Settings;
+use crate::suggest::quoted;
+use std::collections::{HashMap, HashSet};
+
+type Key = Box<[Box<str>]>;
+
+/// The limits, and for each the number of its entry.
+pub(super) fn limits(
+    file: &File,
+    settings: &Settings,
+    report: &mut Report,
+) -> (Vec<(Limit, MatchSpec)>, Vec<usize>) {
+    let mut limits = Vec::new();
+    let mut entries = Vec::new();
+    let mut names: HashMap<Box<str>, Position> = HashMap::new();
+    for (index, entry) in file.limits.iter().flat_map(|limits| limits.iter()).enumerate() {
+        let own = limit(entry, settings, &mut names, report);
+        entries.extend(std::iter::repeat_n(index, own.len()));
+        limits.extend(own);
+    }
+    (limits, entries)
+}
+
+/// One entry. Everything is looked at before anything is given up, so that all errors show at once.
+fn limit(
+    entry: &At<raw::Limit>,
+    settings: &Settings,
+    names: &mut HashMap<Box<str>, Position>,
+    report: &mut Report,
+) -> Vec<(Limit, MatchSpec)> {
+    let name = match &entry.name {
+        Some(name) => report.accept(name.at, grammar::name(name)),
+        None => {
+            super::fields::missing("name", (entry.at, &entry.unreadable), report);
+            None
+        }
+    };
+    let keys = keys(entry, report);
+    let match_spec = matching::match_spec(&entry.r#match, report);
+    let numbers = numbers(entry, report);
+    let consistency = lease::consistency(&entry.consistency, numbers.as_ref(), settings, report);
+    let cost = cost::cost(&entry.cost, report);
+    let penalty = penalty::penalty(&entry.penalty, report);
+    let on_store_failure = failure::on_store_failure(&entry.on_store_failure, report)
+        .unwrap_or(settings.on_store_failure);
+    let (Some(name), Some(numbers)) = (name, numbers) else { return Vec::new() };
+    let at = entry.name.as_ref().map_or(entry.at, |name| name.at);
+    let expanded = entry.keys.is_some();
+    let mut limits = Vec::with_capacity(keys.len());
+    for key in keys {
+        let name: Box<str> =
+            if expanded { format!("{name}/{}", key.join("+")).into() } else { name.clone() };
+        if !unique(&name, at, names, report) {
+            continue;
+        }
+        let limit = Limit {
+            numbers: numbers.base.numbers,
+            tiers: tiers(&numbers),
+            on_missing: on_missing(entry),
+            cost: cost.clone(),
+            mode: mode(entry),
+            on_store_failure,
+            disclose: entry.disclose.as_ref().is_none_or(|disclose| disclose.value),
+            penalty,
+            consistency,
+            name,
+            key,
+        };
+        limits.push((limit, match_spec.clone()));
+    }
+    limits
+}
+
+fn tiers(numbers: &LimitNumbers) -> Box<[(Box<str>, Option<tollgate_core::Numbers>)]> {
+    numbers.tiers.iter().map(|(name, tier)| (name.clone(), tier.numbers)).collect()
+}
+
+fn unique(
+    name: &str,
+    at: Position,
+    names: &mut HashMap<Box<str>, Position>,
+    report: &mut Report,
+) -> bool {
+    if let Some(first) = names.get(name) {
+        let message =
+            format!("two limits are named {}; the first is in line {}", quoted(name), first.line);
+        report.error(codes::DUPLICATE_NAME, at, message, "rename one of the two");
+        return false;
+    }
+    names.insert(name.into(), at);
+    true
+}
+
+/// The keys of an entry: that of `key`, or all of `keys`, or the empty one.
+fn keys(entry: &raw::Limit, report: &mut Report) -> Vec<Key> {
+    if let (Some(_), Some(keys)) = (&entry.key, &entry.keys) {
+        let message = "`keys` is given together with `key`";
+        let help = "keep `key` for one limit, or `keys` for one limit each";
+        report.error(codes::KEY_AND_KEYS, keys.name_at, message, help);
+    }
+    if let Some(keys) = &entry.keys {
+        super::fields::some_items(keys, "keys", keys.at, report);
+        let mut seen = HashSet::new();
+        let mut list = Vec::new();
+        for item in &keys.value {
+            if item.0.is_empty() {
+                let help =
+                    "name at least one attribute; one shared bucket is a limit without `key`";
+                report.error(codes::BAD_KEY, item.at, "the key names no attribute", help);
+                continue;
+            }
+            let key = key(&item.0, report);
+            if seen.insert(key.clone()) {
+                list.push(key);
+            } else {
+                let message = format!("the key {} is there twice", quoted(&key.join("+")));
+                report.error(codes::BAD_KEY, item.at, message, "remove one of the two");
+            }
+        }
+        return list;
+    }
+    vec![entry.key.as_ref().map(|list| key(&list.0, report)).unwrap_or_default()]
+}
+
+fn key(attributes: &[At<Text>], report: &mut Report) -> Key {
+    let mut key: Vec<Box<str>> = Vec::new();
+    for item in attributes {
+        let Some(attribute) = report.accept(item.at, grammar::attribute(item)) else { continue };
+        if key.contains(&attribute) {
+            let message = format!("the key names {} twice", quoted(&attribute));
+            report.error(codes::BAD_KEY, item.at, message, "remove one of the two");
+            continue;
+        }
+        key.push(attribute);
+    }
+    key.into()
+}
+
+fn on_missing(entry: &raw::Limit) -> OnMissing {
+    match entry.on_missing.as_ref().map(|field| field.value) {
+        None | Some(raw::OnMissing::Skip) => OnMissing::Skip,
+        Some(raw::OnMissing::Refuse) => OnMissing::Refuse,
+        Some(raw::OnMissing::Share) => OnMissing::Share,
+    }
+}
+
+fn mode(entry: &raw::Limit) -> Mode {
+    match entry.mode.as_ref().map(|field| field.value) {
+        None | Some(raw::Mode::Enforce) => Mode::Enforce,
+        Some(raw::Mode::Shadow) => Mode::Shadow,
+        Some(raw::Mode::Off) => Mode::Off,
+    }
+}

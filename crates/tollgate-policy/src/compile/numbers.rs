@@ -1,0 +1,234 @@
+//! `algorithm`, `rate`, `burst`, `queue`, `ttl` and `tiers` of a limit: its numbers.
+
+use super::fields::{duration_us, missing};
+use crate::diagnostic::{Position, Report, codes};
+use crate::grammar::{self, Problem, WrittenRate};
+use crate::raw::{Algorithm, At, Field, Limit, LimitTier, RateText};
+use crate::suggest::quoted;
+use tollgate_core::algorithm::{
+    Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
+};
+use tollgate_core::{InvalidNumbers, Numbers, Rate};
+
+const TTL_US: u64 = 30_000_000;
+const TTL_RANGE_US: (u64, u64) = (1_000, 366 * 86_400_000_000);
+
+/// The numbers of a limit and of its tiers.
+pub(super) struct LimitNumbers {
+    pub(super) algorithm: Algorithm,
+    pub(super) base: Effective,
+    pub(super) tiers: Vec<(Box<str>, Effective)>,
+}
+
+/// One set of numbers; `None` is unlimited.
+#[derive(Clone, Copy)]
+pub(super) struct Effective {
+    pub(super) numbers: Option<Numbers>,
+    pub(super) burst: Option<u64>,
+    pub(super) queue: Option<u64>,
+}
+
+/// A rate that fits its algorithm.
+#[derive(Clone, Copy)]
+enum Pace {
+    Unlimited,
+    Slots(u64),
+    Per(Rate),
+}
+
+pub(super) fn numbers(limit: &At<Limit>, report: &mut Report) -> Option<LimitNumbers> {
+    let algorithm =
+        limit.algorithm.as_ref().map_or(Algorithm::SlidingWindow, |algorithm| algorithm.value);
+    let ttl_us = ttl_us(limit, algorithm, report);
+    capacity(algorithm, &limit.burst, &limit.queue, report);
+    if limit.rate.is_none() {
+        missing("rate", (limit.at, &limit.unreadable), report);
+    }
+    let pace = limit.rate.as_ref().and_then(|rate| pace(rate, algorithm, report));
+    let given = Given {
+        algorithm,
+        pace,
+        burst: limit.burst.as_ref().map(|burst| burst.value),
+        queue: limit.queue.as_ref().map(|queue| queue.value),
+        ttl_us,
+    };
+    let at = limit.burst.as_ref().map(|burst| burst.at);
+    let base = given.build(at.or(limit.rate.as_ref().map(|rate| rate.at)), report);
+    let tiers = tiers(limit, &given, report);
+    Some(LimitNumbers { algorithm, base: base?, tiers })
+}
+
+/// What a limit or a tier asks for.
+struct Given {
+    algorithm: Algorithm,
+    pace: Option<Pace>,
+    burst: Option<u64>,
+    queue: Option<u64>,
+    ttl_us: u64,
+}
+
+impl Given {
+    fn build(&self, at: Option<Position>, report: &mut Report) -> Option<Effective> {
+        let (burst, queue) = (self.burst, self.queue);
+        let effective = |numbers| Effective { numbers, burst, queue };
+        let rate = match self.pace? {
+            Pace::Unlimited => return Some(effective(None)),
+            Pace::Slots(slots) => {
+                let numbers = Concurrency::try_new(slots, self.ttl_us).map(Numbers::Concurrency);
+                return Some(effective(self.accept(numbers, at, report)));
+            }
+            Pace::Per(rate) => rate,
+        };
+        let numbers = match self.algorithm {
+            Algorithm::SlidingWindow => Ok(Numbers::SlidingWindow(SlidingWindow::new(rate))),
+            Algorithm::FixedWindow => Ok(Numbers::FixedWindow(FixedWindow::new(rate))),
+            Algorithm::SlidingLog => Ok(Numbers::SlidingLog(SlidingLog::new(rate))),
+            Algorithm::TokenBucket => TokenBucket::try_new(rate, burst).map(Numbers::TokenBucket),
+            Algorithm::Gcra => Gcra::try_new(rate, burst).map(Numbers::Gcra),
+            Algorithm::LeakyBucket => {
+                LeakyBucket::try_new(rate, burst, queue).map(Numbers::LeakyBucket)
+            }
+            // A rate with a period does not pass `pace` for slots.
+            Algorithm::Concurrency => return None,
+        };
+        Some(effective(Some(self.accept(numbers, at, report)?)))
+    }
+
+    /// Only what `pace` and `capacity` cannot see alone is reported here: the combination.
+    fn accept(
+        &self,
+        numbers: Result<Numbers, InvalidNumbers>,
+        at: Option<Position>,
+        report: &mut Report,
+    ) -> Option<Numbers> {
+        match numbers {
+            Ok(numbers) => Some(numbers),
+            Err(InvalidNumbers::HorizonTooFar) => {
+                report
+                    .problem(at.unwrap_or(Position::START), invalid(InvalidNumbers::HorizonTooFar));
+                None
+            }
+            Err(_) => None,
+        }
+    }
+}
+
+fn tiers(limit: &At<Limit>, base: &Given, report: &mut Report) -> Vec<(Box<str>, Effective)> {
+    let mut list = Vec::new();
+    for (name, tier) in limit.tiers.iter().flat_map(|tiers| &tiers.0) {
+        let empty = super::fields::not_empty(name);
+        let Some(name) = report.accept(name.at, empty) else { continue };
+        let mut given = Given { pace: base.pace, ..*base };
+        let mut at = tier.at;
+        match &tier.value {
+            LimitTier::Rate(rate) => {
+                let rate = At { value: rate.clone(), at: tier.at, name_at: tier.name_at };
+                given.pace = pace(&rate, base.algorithm, report);
+            }
+            LimitTier::Form(form) => {
+                capacity(base.algorithm, &form.burst, &form.queue, report);
+                if let Some(rate) = &form.rate {
+                    given.pace = pace(rate, base.algorithm, report);
+                    at = rate.at;
+                }
+                if let Some(burst) = &form.burst {
+                    given.burst = Some(burst.value);
+                    at = burst.at;
+                }
+                given.queue = form.queue.as_ref().map(|queue| queue.value).or(given.queue);
+            }
+        }
+        list.extend(given.build(Some(at), report).map(|effective| (name, effective)));
+    }
+    list
+}
+
+/// A rate whose shape and range fit the algorithm.
+fn pace(rate: &At<RateText>, algorithm: Algorithm, report: &mut Report) -> Option<Pace> {
+    let written = report.accept(rate.at, grammar::rate(rate))?;
+    let shape = |message: String, help: String| Problem::new(codes::RATE_SHAPE, message, help);
+    let concurrency = algorithm == Algorithm::Concurrency;
+    let result = match written {
+        WrittenRate::Unlimited => Ok(Pace::Unlimited),
+        WrittenRate::Slots(slots) if concurrency => {
+            Concurrency::try_new(slots, TTL_US).map(|_| Pace::Slots(slots)).map_err(invalid)
+        }
+        WrittenRate::Slots(slots) => Err(shape(
+            format!("the rate {slots} has no period"),
+            format!(
+                "write how long, such as `{slots}/min`; only `concurrency` takes a bare number"
+            ),
+        )),
+        WrittenRate::Per { count, .. } if concurrency => Err(shape(
+            format!("`concurrency` counts slots, and {} has a period", quoted(rate)),
+            format!("write `{count}`, or choose another algorithm"),
+        )),
+        WrittenRate::Per { count, period_us } => {
+            Rate::try_new(count, period_us).map(Pace::Per).map_err(invalid)
+        }
+    };
+    report.accept(rate.at, result)
+}
+
+/// `burst` and `queue` by themselves.
+fn capacity(algorithm: Algorithm, burst: &Field<u64>, queue: &Field<u64>, report: &mut Report) {
+    let name = algorithm.word();
+    let bucket =
+        matches!(algorithm, Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket);
+    if let Some(burst) = burst {
+        if !bucket {
+            let message = format!("`burst` does not belong to `{name}`");
+            let help = "remove it, or choose `token-bucket`, `gcra` or `leaky-bucket`";
+            report.error(codes::NOT_FOR_ALGORITHM, burst.name_at, message, help);
+        } else if burst.value == 0 {
+            report.problem(burst.at, invalid(InvalidNumbers::ZeroBurst));
+        }
+    }
+    if let Some(queue) = queue
+        && algorithm != Algorithm::LeakyBucket
+    {
+        let message = format!("`queue` does not belong to `{name}`");
+        let help = "remove it, or choose `leaky-bucket`";
+        report.error(codes::NOT_FOR_ALGORITHM, queue.name_at, message, help);
+    }
+    for field in [burst, queue].into_iter().flatten() {
+        if field.value > u64::from(u32::MAX) {
+            report.problem(field.at, invalid(InvalidNumbers::CountTooLarge));
+        }
+    }
+}
+
+fn ttl_us(limit: &Limit, algorithm: Algorithm, report: &mut Report) -> u64 {
+    if let Some(ttl) = &limit.ttl
+        && algorithm != Algorithm::Concurrency
+    {
+        let message = format!("`ttl` does not belong to `{}`", algorithm.word());
+        let help = "remove it, or choose `concurrency`";
+        report.error(codes::NOT_FOR_ALGORITHM, ttl.name_at, message, help);
+    }
+    duration_us(&limit.ttl, TTL_US, TTL_RANGE_US, report)
+}
+
+/// The core's reasons, as errors of the file.
+fn invalid(reason: InvalidNumbers) -> Problem {
+    let (code, message, help) = match reason {
+        InvalidNumbers::CountTooLarge => (
+            codes::COUNT_TOO_LARGE,
+            "the number is too large to be counted exactly",
+            "write at most 4294967295, or `unlimited`",
+        ),
+        InvalidNumbers::PeriodOutOfRange => {
+            (codes::PERIOD_OUT_OF_RANGE, "the period is out of range", "write 1ms to 366d")
+        }
+        InvalidNumbers::ZeroBurst => {
+            (codes::ZERO_BURST, "the burst is 0", "write 1 or more; `rate: 0/s` refuses everything")
+        }
+        InvalidNumbers::HorizonTooFar => (
+            codes::HORIZON_TOO_FAR,
+            "the bucket takes more than 100 years to refill: (burst + queue) x period / N",
+            "lower the burst or queue, or raise the rate",
+        ),
+        _ => (codes::OUT_OF_RANGE, "a number is out of range", "see docs/reference.md"),
+    };
+    Problem::new(code, message, help)
+}

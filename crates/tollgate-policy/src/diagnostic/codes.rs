@@ -1,0 +1,134 @@
+//! Every error there is, by code. Each has a fixture in `tests/fixtures/bad` and a row in `docs/reference.md`;
+//! tests fail when either is missing. A code is never used for anything else again.
+
+/// A kind of finding.
+#[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Code {
+    /// Such as `TG001`.
+    pub code: &'static str,
+    /// What is wrong, in a few words.
+    pub title: &'static str,
+    /// Why it is refused, and what to do.
+    pub explanation: &'static str,
+}
+
+impl Code {
+    /// A kind of finding; the lints define theirs with it.
+    pub const fn new(code: &'static str, title: &'static str, explanation: &'static str) -> Self {
+        Self { code, title, explanation }
+    }
+}
+
+macro_rules! codes {
+    ($($name:ident $code:literal $title:literal $explanation:literal)*) => {
+        $(#[doc = concat!($code, ": ", $title, ".")]
+        pub const $name: &Code = &Code::new($code, $title, $explanation);)*
+
+        /// All of them, in order.
+        pub const ALL: &[&Code] = &[$($name),*];
+    };
+}
+
+codes! {
+    SYNTAX "TG001" "not valid YAML"
+        "The text cannot be read as YAML; nothing after that place was looked at."
+    UNKNOWN_FIELD "TG002" "unknown field"
+        "A field that does not exist would otherwise be ignored, and the limit it was meant to change would stay as it was."
+    DUPLICATE_FIELD "TG003" "field given twice"
+        "One of the two values would be lost."
+    WRONG_TYPE "TG004" "wrong type of value"
+        "The field wants another kind of value: a map, a list, a text, a number, or true or false."
+    UNKNOWN_VALUE "TG005" "unknown value"
+        "The field takes one of a few words, and this is none of them."
+    MISSING_FIELD "TG006" "required field missing"
+        "The entry says nothing without this field."
+    TOO_BIG "TG007" "file too large, too deep or too much repeated"
+        "A file has at most 16 MiB, 32 levels of nesting, and a bounded number of nodes, anchors and repetitions of aliases."
+    NOT_UTF8 "TG008" "not UTF-8"
+        "The file is text in UTF-8."
+    SEVERAL_DOCUMENTS "TG009" "more than one document"
+        "A file holds one YAML document; what follows a second `---` would be ignored."
+    BAD_RATE "TG010" "malformed rate"
+        "A rate is N/unit or N/k unit, such as 100/min or 5/10s, or `unlimited`."
+    BAD_DURATION "TG011" "malformed duration"
+        "A duration is a whole number and a unit, such as 500ms, 30s or 1h."
+    BAD_SIZE "TG012" "malformed size"
+        "A size is a whole number of bytes with an optional unit, such as 64MiB."
+    BAD_NUMBER "TG013" "not a whole number"
+        "The field counts something: no sign, no fraction."
+    OUT_OF_RANGE "TG014" "value out of range"
+        "The message names the range."
+    BAD_NETWORK "TG015" "malformed address or network"
+        "An IP address such as 10.0.0.1 or 2001:db8::1, or a network such as 10.0.0.0/8."
+    BAD_LISTEN "TG016" "malformed listen address"
+        "A listener is bound to an address and a port, such as 127.0.0.1:8081 or [::1]:8081."
+    BAD_URL "TG017" "malformed URL or node"
+        "An upstream is http:// or https:// with a host; a Redis URL is redis://, rediss:// or unix://; a node is host:port."
+    BAD_PATTERN "TG018" "malformed pattern"
+        "The pattern could never match anything."
+    BAD_ATTRIBUTE "TG019" "malformed attribute name"
+        "An attribute has 1 to 128 printable ASCII characters; after header. follows the name of a header field."
+    BAD_NAME "TG020" "malformed name"
+        "Names appear in header fields, metrics and URLs: 1 to 64 printable ASCII characters without `/`."
+    DUPLICATE_NAME "TG021" "two limits with one name"
+        "State, metrics and answers are told apart by name."
+    KEY_AND_KEYS "TG022" "`key` together with `keys`"
+        "`key` makes one limit, `keys` one for each of its entries; both at once has no meaning."
+    BAD_KEY "TG023" "malformed key"
+        "Each key in `keys` names at least one attribute, and no key names one twice."
+    COUNT_TOO_LARGE "TG024" "number too large to be exact"
+        "Every rate, burst, queue and slot count up to 4294967295 is exact, in memory and in Redis; beyond that it is not."
+    PERIOD_OUT_OF_RANGE "TG025" "period out of range"
+        "Every period from 1ms to 366d is exact; beyond that it is not."
+    HORIZON_TOO_FAR "TG026" "bucket takes too long to refill"
+        "(burst + queue) x period / N is at most 100 years, or instants would no longer fit."
+    NOT_FOR_ALGORITHM "TG027" "field does not belong to the algorithm"
+        "`burst` is for token-bucket, gcra and leaky-bucket, `queue` for leaky-bucket, `ttl` for concurrency."
+    ZERO_BURST "TG028" "burst of zero"
+        "A bucket that holds nothing admits nothing; a rate of 0/... says that better."
+    RATE_SHAPE "TG029" "rate does not fit the algorithm"
+        "`concurrency` counts slots and takes a bare number; every other algorithm needs a period."
+    BAD_PENALTY "TG030" "contradictory penalty"
+        "A block grows: `factor` is between 1 and 1000, `max` at least `block`, `after` at least 1."
+    BAD_FACTOR "TG031" "malformed factor"
+        "A factor is a number with at most three decimal places, such as 2 or 1.5."
+    LEASED_UNAVAILABLE "TG032" "limit cannot be leased"
+        "Chunks taken in advance would break sliding-log, concurrency, a queue and a leaky-bucket with burst 1."
+    QUIET_TOO_SHORT "TG033" "quiet time too short"
+        "`quiet` is at least lifetime + 1.5 x probe + deadline, or a node could still spend what a restarted store has forgotten."
+    EXACTLY_ONE "TG034" "alternatives mixed, or none chosen"
+        "Exactly one of the named fields is needed."
+    EMPTY_LIST "TG035" "empty list"
+        "The list names at least one thing."
+    NESTED_NOT "TG036" "`not` inside `not`"
+        "An exclusion is a map of conditions, or a list of such maps; it does not nest."
+    SAME_ADDRESS "TG040" "two listeners on one address"
+        "Only one of them could be bound."
+    NO_UPSTREAM "TG041" "gateway without upstream"
+        "The gateway has nowhere to send requests."
+    PROFILES_COLLIDE "TG042" "two header profiles write one field"
+        "A client would see one field twice, with different meanings."
+    REPEATED "TG043" "named twice"
+        "The second has no effect, so one of them is probably meant to be something else."
+    JWT_MISSING "TG044" "jwt claim without `jwt`"
+        "A claim counts only when its signature was verified, which needs keys."
+    BAD_SOURCE "TG045" "malformed source of an attribute"
+        "An attribute comes from header.X, cookie.X, query.X or jwt.CLAIM."
+    JWT_NONE "TG046" "unsigned tokens"
+        "With the algorithm `none` everyone could write their own token."
+    RESERVED_ATTRIBUTE "TG047" "attribute is built in"
+        "`ip`, `method`, `path`, `host`, `domain` and everything under header., cookie., query., jwt. and descriptor. come from the request itself."
+    BAD_SECRET "TG048" "malformed secret"
+        "A secret is a text, or {env: NAME} with the name of an environment variable; it is not empty."
+    TLS_MISMATCH "TG049" "contradictory TLS settings"
+        "`tls` needs rediss:// in a URL, and `cert` and `key` come together."
+    GIVEN_TWICE "TG050" "credentials given twice"
+        "The URL carries a user name or password, and so does the field."
+    NEEDS_REDIS "TG051" "needs the redis store"
+        "The tier of a user is looked up in the Redis of `store`."
+    NOT_A_LINT "TG052" "not a lint"
+        "`lint.allow` takes codes of warnings, TG101 and above; errors cannot be allowed."
+    TOO_MANY_ERRORS "TG099" "too many errors"
+        "After a hundred errors the rest are only counted."
+}

@@ -1,0 +1,98 @@
+//! What is wrong with a file, where, and what to do about it.
+
+pub mod codes;
+mod report;
+
+use serde::Serialize;
+use std::fmt;
+
+pub use codes::Code;
+pub use report::Report;
+
+/// One finding. Its text never contains a secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Diagnostic {
+    /// Such as `TG001`; errors are below `TG100`, lints above.
+    pub code: &'static str,
+    /// Whether the file can be used in spite of it.
+    pub severity: Severity,
+    /// Counted from one.
+    pub line: u32,
+    /// In characters, counted from one.
+    pub column: u32,
+    /// What was found and why it cannot be.
+    pub message: String,
+    /// The likely fix.
+    pub help: String,
+}
+
+/// How bad a [`Diagnostic`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The file cannot be used.
+    Error,
+    /// The file can be used, but probably does not do what its author wants.
+    Warning,
+}
+
+/// A place in the file; both counted from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line.
+    pub line: u32,
+    /// The column, in characters.
+    pub column: u32,
+}
+
+impl Diagnostic {
+    /// A finding of `code` at `at`.
+    pub fn new(
+        code: &'static Code,
+        severity: Severity,
+        at: Position,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self {
+            code: code.code,
+            severity,
+            line: at.line,
+            column: at.column,
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+
+    /// Where it is.
+    pub const fn position(&self) -> Position {
+        Position { line: self.line, column: self.column }
+    }
+
+    /// `FILE:LINE:COL: error[TG001]: text`, and a line with the help where there is one.
+    pub fn render<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| {
+            let Self { code, severity, line, column, message, help } = self;
+            writeln!(f, "{file}:{line}:{column}: {severity}[{code}]: {message}")?;
+            if !help.is_empty() {
+                writeln!(f, "help: {help}")?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Position {
+    /// The first character of the file.
+    pub const START: Self = Self { line: 1, column: 1 };
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        })
+    }
+}

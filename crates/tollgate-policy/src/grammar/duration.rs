@@ -1,0 +1,89 @@
+//! Durations and the units they share with rates.
+
+use super::{Problem, split_digits};
+use crate::diagnostic::codes;
+use crate::suggest::quoted;
+
+const UNITS: &[(&[&str], u64)] = &[
+    (&["ms"], 1_000),
+    (&["s", "sec", "secs"], 1_000_000),
+    (&["m", "min", "mins"], 60_000_000),
+    (&["h", "hour", "hours"], 3_600_000_000),
+    (&["d", "day", "days"], 86_400_000_000),
+    (&["w", "week", "weeks"], 604_800_000_000),
+];
+
+/// The word for the unit that people try first, where ours is another.
+const NEARLY: &[(&str, &str)] = &[
+    ("second", "sec"),
+    ("seconds", "secs"),
+    ("minute", "min"),
+    ("minutes", "mins"),
+    ("hr", "h"),
+    ("hrs", "h"),
+    ("msec", "ms"),
+    ("millisecond", "ms"),
+    ("milliseconds", "ms"),
+];
+
+/// The length of a unit, in microseconds.
+pub(super) fn unit_us(unit: &str) -> Option<u64> {
+    UNITS.iter().find(|(names, _)| names.contains(&unit)).map(|(_, us)| *us)
+}
+
+/// What to write instead of an unknown unit.
+pub(super) fn unit_help(unit: &str) -> String {
+    let lower = unit.to_lowercase();
+    let near = NEARLY.iter().find(|(name, _)| *name == lower).map(|(_, ours)| *ours);
+    match near.or_else(|| unit_us(&lower).map(|_| lower.as_str())) {
+        Some(ours) => format!("write `{ours}` for the unit"),
+        None => "the units are ms, s or sec, m or min, h or hour, d or day, w or week".to_owned(),
+    }
+}
+
+/// `k` and a unit, in microseconds.
+pub(crate) fn duration_us(text: &str) -> Result<u64, Problem> {
+    let (count, unit) = split_digits(text);
+    let bad = |message: String, help: String| Problem::new(codes::BAD_DURATION, message, help);
+    if count.is_empty() {
+        let help = "write a whole number and a unit, such as `30s`, `500ms` or `1h`".to_owned();
+        return Err(bad(format!("{} is not a duration", quoted(text)), help));
+    }
+    if unit.is_empty() {
+        let help = format!("add a unit, such as `{}s` or `{}ms`", quiet(count), quiet(count));
+        return Err(bad(format!("{} has no unit", quoted(text)), help));
+    }
+    let Some(unit_us) = unit_us(unit) else {
+        let help = unit_help(unit);
+        return Err(bad(format!("{} ends in an unknown unit", quoted(text)), help));
+    };
+    let us = count.parse::<u64>().ok().and_then(|count| count.checked_mul(unit_us));
+    us.filter(|us| *us <= tollgate_core::MAX_US).ok_or_else(|| {
+        let help = "durations end at 285 years".to_owned();
+        Problem::new(codes::OUT_OF_RANGE, format!("{} is too long", quoted(text)), help)
+    })
+}
+
+/// Reads a duration as the file writes it, such as `30s`, into microseconds.
+///
+/// # Errors
+///
+/// When it is none: what is wrong with it, and what to write instead.
+pub fn parse_duration_us(text: &str) -> Result<u64, String> {
+    duration_us(text).map_err(|problem| format!("{}; {}", problem.message, problem.help))
+}
+
+/// Digits for a message, cut where nobody would read on.
+fn quiet(digits: &str) -> &str {
+    digits.get(..12).unwrap_or(digits)
+}
+
+/// A duration as the file would write it.
+pub(crate) fn shown(us: u64) -> String {
+    for (names, unit_us) in UNITS.iter().rev().filter(|(names, _)| names[0] != "w") {
+        if us >= *unit_us && us.is_multiple_of(*unit_us) {
+            return format!("{}{}", us / unit_us, names[0]);
+        }
+    }
+    format!("{}ms", us.div_ceil(1_000))
+}

@@ -1,0 +1,60 @@
+//! Patterns of `match`: only whether they can match at all; matching is compiled elsewhere.
+
+use super::{Problem, network};
+use crate::diagnostic::codes;
+use crate::glob::TOKENS_MAX;
+use crate::suggest::quoted;
+
+const PATTERN_BYTES_MAX: usize = 4_096;
+
+/// A pattern for the attribute: a network for `ip`, an anchored glob otherwise.
+pub(crate) fn pattern(attribute: &str, text: &str) -> Result<String, Problem> {
+    if attribute == "ip" {
+        return network(text).map(|net| net.to_string());
+    }
+    let bad = |why: &str, help: String| {
+        let message = format!("the pattern {} {why}", quoted(text));
+        Err(Problem::new(codes::BAD_PATTERN, message, help))
+    };
+    if text.is_empty() {
+        let help = "an empty value counts as absent; write `*` for any value".to_owned();
+        return bad("is empty and matches nothing", help);
+    }
+    if text.len() > PATTERN_BYTES_MAX {
+        return bad("is too long", format!("patterns have at most {PATTERN_BYTES_MAX} bytes"));
+    }
+    if text.len() > TOKENS_MAX && text.contains(['*', '?']) {
+        let help = format!("with wildcards at most {TOKENS_MAX} bytes: split it into several");
+        return bad("is too long", help);
+    }
+    if text.chars().any(char::is_control) {
+        return bad("contains a control character", "remove it".to_owned());
+    }
+    if text.contains("***") {
+        let help = "write `*` within a segment, `**` across segments".to_owned();
+        return bad("has three asterisks in a row", help);
+    }
+    if attribute == "path" {
+        return path(text).or_else(|(why, help)| bad(why, help));
+    }
+    Ok(text.to_owned())
+}
+
+/// Paths are compared in normal form, so a pattern that is not in it never matches.
+fn path(text: &str) -> Result<String, (&'static str, String)> {
+    if !text.starts_with(['/', '*', '?']) {
+        return Err(("does not start with `/`", format!("paths do: write `/{text}`")));
+    }
+    if text.contains("//") {
+        let help = "duplicate slashes are merged before matching: write one".to_owned();
+        return Err(("has two slashes in a row", help));
+    }
+    if text.split('/').any(|segment| matches!(segment, "." | "..")) {
+        let help = "`.` and `..` are resolved before matching: write the path they lead to";
+        return Err(("has a dot segment", help.to_owned()));
+    }
+    if text.contains('#') {
+        return Err(("contains `#`", "a request's path has no fragment: remove it".to_owned()));
+    }
+    Ok(text.to_owned())
+}

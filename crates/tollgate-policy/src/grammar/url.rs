@@ -1,0 +1,129 @@
+//! Upstreams, Redis URLs and nodes. Messages never repeat a URL: it may carry a password.
+
+use super::Problem;
+use crate::diagnostic::codes;
+use crate::settings::{RedisUrl, Secret, Upstream};
+
+fn bad(message: &str, help: &str) -> Problem {
+    Problem::new(codes::BAD_URL, message, help)
+}
+
+/// `http://host[:port]` or `https://host[:port]`.
+pub(crate) fn upstream(text: &str) -> Result<Upstream, Problem> {
+    let help = "write it as `http://127.0.0.1:3000`";
+    let (tls, rest) = match text.split_once("://") {
+        Some(("http", rest)) => (false, rest),
+        Some(("https", rest)) => (true, rest),
+        _ => return Err(bad("the upstream does not start with http:// or https://", help)),
+    };
+    let authority = rest.strip_suffix('/').unwrap_or(rest);
+    if authority.contains('@') {
+        return Err(bad("the upstream carries credentials", "remove what is before the `@`"));
+    }
+    if authority.contains(['/', '?', '#']) {
+        let help = "requests keep their own path: end the URL after the host and port";
+        return Err(bad("the upstream has a path, query or fragment", help));
+    }
+    let (host, port) = host_and_port(authority)
+        .ok_or_else(|| bad("the upstream has no valid host and port", help))?;
+    Ok(Upstream { tls, host, port: port.unwrap_or(if tls { 443 } else { 80 }) })
+}
+
+/// `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://`, or `unix:///path`.
+pub(crate) fn redis_url(text: &str) -> Result<RedisUrl, Problem> {
+    let help =
+        "write it as `redis://host:6379/0`, `rediss://host:6379/0` or `unix:///run/redis.sock`";
+    let (tls, rest) = match text.split_once("://") {
+        Some(("redis", rest)) => (false, rest),
+        Some(("rediss", rest)) => (true, rest),
+        Some(("unix" | "redis+unix", path)) if path.starts_with('/') => {
+            return Ok(RedisUrl::Unix { path: path.into() });
+        }
+        _ => return Err(bad("the URL does not start with redis://, rediss:// or unix:///", help)),
+    };
+    let (credentials, rest) = match rest.rsplit_once('@') {
+        Some((credentials, rest)) => (Some(credentials), rest),
+        None => (None, rest),
+    };
+    let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let (host, port) =
+        host_and_port(authority).ok_or_else(|| bad("the URL has no valid host and port", help))?;
+    let database = match database {
+        "" => 0,
+        digits => digits.parse::<u32>().map_err(|_| {
+            bad("the URL does not end in the number of a database", "write it as `.../0`")
+        })?,
+    };
+    let (username, password) = match credentials {
+        Some(credentials) => credentials_of(credentials)?,
+        None => (None, None),
+    };
+    Ok(RedisUrl::Tcp { tls, host, port: port.unwrap_or(6379), database, username, password })
+}
+
+type Credentials = (Option<Box<str>>, Option<Secret>);
+
+fn credentials_of(text: &str) -> Result<Credentials, Problem> {
+    let decode = |part: &str| {
+        percent_decoded(part).ok_or_else(|| {
+            let help = "after each `%` come two hexadecimal digits, and the whole is UTF-8";
+            bad("the user name or password has a bad %-escape", help)
+        })
+    };
+    let (user, password) = match text.split_once(':') {
+        Some((user, password)) => (user, Some(password)),
+        None => (text, None),
+    };
+    let user = decode(user)?;
+    let password = password.map(decode).transpose()?.filter(|password| !password.is_empty());
+    Ok(((!user.is_empty()).then(|| user.into()), password.map(Secret::literal)))
+}
+
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (high, low) = (*rest.first()?, *rest.get(1)?);
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        bytes.push(u8::try_from(digit(high)? * 16 + digit(low)?).ok()?);
+        rest = rest.get(2..)?;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// `host:port` of a Sentinel or cluster node.
+pub(crate) fn node(text: &str) -> Result<(Box<str>, u16), Problem> {
+    match host_and_port(text) {
+        Some((host, Some(port))) => Ok((host, port)),
+        _ => Err(bad("the node is not a host and a port", "write it as `host:6379`")),
+    }
+}
+
+/// A name, an IPv4 address or an IPv6 address in brackets, with an optional port.
+fn host_and_port(text: &str) -> Option<(Box<str>, Option<u16>)> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, rest) = rest.split_once(']')?;
+            host.parse::<std::net::Ipv6Addr>().ok()?;
+            (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) })
+        }
+        None => match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':');
+    if host.is_empty() || host.len() > 255 || !host.chars().all(valid) {
+        return None;
+    }
+    let port = match port {
+        Some(digits) => Some(digits.parse::<u16>().ok().filter(|port| *port > 0)?),
+        None => None,
+    };
+    Some((host.into(), port))
+}

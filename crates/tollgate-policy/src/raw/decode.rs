@@ -1,0 +1,216 @@
+//! From tree to raw types, reporting everything on the way.
+
+use super::At;
+use crate::diagnostic::{Position, Report, codes};
+use crate::suggest::{listed, nearest, quoted};
+use crate::yaml::{Key, Kind, Node, Value};
+
+/// Reads a value, or reports why it cannot be read.
+pub(crate) trait Decode: Sized {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self>;
+}
+
+/// A field's value. `field:` with nothing after it is the same as no field.
+pub(crate) fn field<T: Decode>(key: &Key, node: &Node, report: &mut Report) -> Option<At<T>> {
+    if is_null(node) {
+        return None;
+    }
+    Some(At { value: T::decode(node, report)?, at: node.at, name_at: key.at })
+}
+
+/// An item of a list.
+pub(crate) fn item<T: Decode>(node: &Node, report: &mut Report) -> Option<At<T>> {
+    Some(At { value: T::decode(node, report)?, at: node.at, name_at: node.at })
+}
+
+pub(crate) const fn is_null(node: &Node) -> bool {
+    matches!(node.value, Value::Null)
+}
+
+/// The entries of a map.
+pub(crate) fn entries<'a>(node: &'a Node, report: &mut Report) -> Option<&'a [(Key, Node)]> {
+    match &node.value {
+        Value::Map(entries) => Some(entries),
+        _ => wrong_type(node, "a map", report),
+    }
+}
+
+/// The text of a scalar, as written.
+pub(crate) fn text<'a>(node: &'a Node, report: &mut Report) -> Option<&'a str> {
+    match &node.value {
+        Value::Scalar { text, .. } => Some(text),
+        _ => wrong_type(node, "a text", report),
+    }
+}
+
+/// Reports `found` where `wanted` should be. The value itself is not shown: it may be a misplaced secret.
+pub(crate) fn wrong_type<T>(node: &Node, wanted: &str, report: &mut Report) -> Option<T> {
+    let found = match &node.value {
+        Value::Null => "nothing",
+        Value::Scalar { kind: Kind::Text, .. } => "a text",
+        Value::Scalar { kind: Kind::Bool(_), .. } => "true or false",
+        Value::Scalar { .. } => "a number",
+        Value::List(_) => "a list",
+        Value::Map(_) => "a map",
+    };
+    let help = match wanted {
+        "a map" => "write fields below it, indented: `field: value`",
+        "a list" => "write items as [a, b], or below it, each after `- `",
+        "true or false" => "write `true` or `false`",
+        "a whole number" if found == "a text" => "write the digits without quotes",
+        _ => "see docs/reference.md for what the field takes",
+    };
+    report.error(codes::WRONG_TYPE, node.at, format!("expected {wanted}, found {found}"), help);
+    None
+}
+
+pub(crate) fn unknown_field(key: &Key, known: &[&'static str], report: &mut Report) {
+    let known = known.iter().map(|field| plain(field));
+    let name = quoted(&key.text);
+    let (message, help) = match nearest(&key.text, known.clone()) {
+        Some(near) => {
+            (format!("unknown field {name}, did you mean `{near}`?"), format!("write `{near}`"))
+        }
+        None => (format!("unknown field {name}"), format!("the fields here are {}", listed(known))),
+    };
+    report.error(codes::UNKNOWN_FIELD, key.at, message, help);
+}
+
+pub(crate) fn unknown_word(at: Position, word: &str, known: &[&str], report: &mut Report) {
+    let near = nearest(word, known.iter().copied());
+    let meant = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
+    let message = format!("unknown value {}{meant}", quoted(word));
+    let help = format!("write {}", listed(known.iter().copied()));
+    report.error(codes::UNKNOWN_VALUE, at, message, help);
+}
+
+/// A field whose name is a keyword is spelt `r#name` in Rust.
+pub(crate) fn plain(name: &'static str) -> &'static str {
+    name.strip_prefix("r#").unwrap_or(name)
+}
+
+impl Decode for bool {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        match &node.value {
+            Value::Scalar { kind: Kind::Bool(value), .. } => Some(*value),
+            _ => wrong_type(node, "true or false", report),
+        }
+    }
+}
+
+impl Decode for u64 {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        match &node.value {
+            Value::Scalar { kind: Kind::Unsigned(value), .. } => Some(*value),
+            Value::Scalar { kind: Kind::Number, text } => {
+                let message = format!("expected a whole number, found {}", quoted(text));
+                let help = "write digits only: no sign, no fraction, no exponent";
+                report.error(codes::BAD_NUMBER, node.at, message, help);
+                None
+            }
+            _ => wrong_type(node, "a whole number", report),
+        }
+    }
+}
+
+/// A map with named fields.
+macro_rules! raw {
+    ($(#[$meta:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, schemars::JsonSchema)]
+        #[schemars(deny_unknown_fields)]
+        #[non_exhaustive]
+        pub struct $name {
+            $($(#[$about])* pub $field: $crate::raw::Field<$type>,)*
+            /// Fields that are there but could not be read: reported already, and not missing.
+            #[schemars(skip)]
+            pub unreadable: Vec<&'static str>,
+        }
+
+        impl $crate::raw::Decode for $name {
+            fn decode(
+                node: &$crate::yaml::Node,
+                report: &mut $crate::diagnostic::Report,
+            ) -> Option<Self> {
+                use $crate::raw::decode::{entries, field, is_null, plain, unknown_field};
+                let mut this = Self::default();
+                for (key, value) in entries(node, report)? {
+                    match key.text.as_str() {
+                        $(name if name == plain(stringify!($field)) => {
+                            this.$field = field(key, value, report);
+                            if this.$field.is_none() && !is_null(value) {
+                                this.unreadable.push(plain(stringify!($field)));
+                            }
+                        })*
+                        _ => unknown_field(key, &[$(stringify!($field)),*], report),
+                    }
+                }
+                Some(this)
+            }
+        }
+    };
+}
+
+/// One of a few words.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema)]
+        pub enum $name {
+            $($(#[$about])* #[schemars(rename = $word)] $variant,)*
+        }
+
+        impl $name {
+            const WORDS: &[&str] = &[$($word),*];
+
+            /// As the file spells it.
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+
+        impl $crate::raw::Decode for $name {
+            fn decode(
+                node: &$crate::yaml::Node,
+                report: &mut $crate::diagnostic::Report,
+            ) -> Option<Self> {
+                match $crate::raw::decode::text(node, report)? {
+                    $($word => Some(Self::$variant),)*
+                    other => {
+                        $crate::raw::decode::unknown_word(node.at, other, Self::WORDS, report);
+                        None
+                    }
+                }
+            }
+        }
+    };
+}
+
+/// A short form, which is a scalar, or a long one, which is a map.
+macro_rules! either {
+    ($(#[$meta:meta])* $name:ident { $(#[$a:meta])* $short:ident($short_type:ty), $(#[$b:meta])* $long:ident($long_type:ty), }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, schemars::JsonSchema)]
+        #[schemars(untagged)]
+        pub enum $name {
+            $(#[$a])* $short($short_type),
+            $(#[$b])* $long(Box<$long_type>),
+        }
+
+        impl $crate::raw::Decode for $name {
+            fn decode(
+                node: &$crate::yaml::Node,
+                report: &mut $crate::diagnostic::Report,
+            ) -> Option<Self> {
+                match node.value {
+                    $crate::yaml::Value::Map(_) => {
+                        <$long_type>::decode(node, report).map(|long| Self::$long(Box::new(long)))
+                    }
+                    _ => <$short_type>::decode(node, report).map(Self::$short),
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use {either, raw, words};

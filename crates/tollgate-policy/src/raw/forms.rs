@@ -1,0 +1,178 @@
+//! The kinds of value that fields share.
+
+use super::decode::{entries, item, text, wrong_type};
+use super::{At, Decode, raw};
+use crate::diagnostic::Report;
+use crate::yaml::{Node, Value};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+/// A text. Numbers and booleans are taken as written, so nobody has to quote `42`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text(pub String);
+
+/// A rate such as `100/min`, a bare number of slots, or `unlimited`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateText(pub String);
+
+/// A duration such as `30s`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DurationText(pub String);
+
+/// A size such as `64MiB`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SizeText(pub String);
+
+/// A decimal number, kept as its digits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decimal(pub String);
+
+/// A text that may be or contain a secret: it is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub(crate) String);
+
+/// A list.
+pub type List<T> = Vec<At<T>>;
+
+/// One value, or a list of them.
+#[derive(Clone, Debug)]
+pub struct OneOrMany<T>(pub Vec<At<T>>);
+
+/// A map from names that the file chooses.
+#[derive(Clone, Debug)]
+pub struct Entries<T>(pub Vec<(At<String>, At<T>)>);
+
+raw! {
+    /// A secret from the environment.
+    SecretEnv {
+        /// The name of the environment variable.
+        env: Text,
+    }
+}
+
+macro_rules! text_form {
+    ($($name:ident $schema_name:literal $schema:tt)*) => {$(
+        impl Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Decode for $name {
+            fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+                text(node, report).map(|text| Self(text.to_owned()))
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                $schema_name.into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    )*};
+}
+
+text_form! {
+    Text "text" {
+        "type": ["string", "number", "boolean"]
+    }
+    RateText "rate" {
+        "type": ["string", "integer"],
+        "pattern": "^([0-9]+ ?/ ?[0-9]*(ms|s|secs?|m|mins?|h|hours?|d|days?|w|weeks?)|unlimited|[0-9]+)$",
+        "minimum": 0,
+        "maximum": 4294967295u64
+    }
+    DurationText "duration" {
+        "type": "string",
+        "pattern": "^[0-9]+(ms|s|secs?|m|mins?|h|hours?|d|days?|w|weeks?)$"
+    }
+    SizeText "size" {
+        "type": ["string", "integer"],
+        "pattern": "^[0-9]+(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)?$",
+        "minimum": 0
+    }
+    Decimal "decimal" {
+        "type": ["number", "string"],
+        "pattern": "^[0-9]+(\\.[0-9]{1,3})?$",
+        "minimum": 1
+    }
+    Secret "secret" {
+        "type": ["string", "number", "boolean"]
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl<T: Decode> Decode for Vec<At<T>> {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        match &node.value {
+            Value::List(items) => {
+                Some(items.iter().filter_map(|node| item(node, report)).collect())
+            }
+            _ => wrong_type(node, "a list", report),
+        }
+    }
+}
+
+impl<T: Decode> Decode for OneOrMany<T> {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        match &node.value {
+            Value::List(_) => Vec::decode(node, report).map(Self),
+            _ => item(node, report).map(|only| Self(vec![only])),
+        }
+    }
+}
+
+impl<T: Decode> Decode for Entries<T> {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        let mut list = Vec::new();
+        for (key, node) in entries(node, report)? {
+            if let Some(value) = T::decode(node, report) {
+                let name = At { value: key.text.clone(), at: key.at, name_at: key.at };
+                list.push((name, At { value, at: node.at, name_at: key.at }));
+            }
+        }
+        Some(Self(list))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("one-or-many-{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<T>();
+        json_schema!({"anyOf": [one, {"type": "array", "items": one}]})
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Entries<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("map-of-{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "additionalProperties": generator.subschema_for::<T>()})
+    }
+}

@@ -1,0 +1,305 @@
+//! An entry under `limits`.
+
+use super::decode::{entries, field};
+use super::{At, Decimal, Decode, DurationText, Entries, Field, List, OnStoreFailure, OneOrMany};
+use super::{RateText, Text, either, raw, words};
+use crate::diagnostic::{Report, codes};
+use crate::yaml::{Node, Value};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+
+raw! {
+    /// A named rule.
+    Limit {
+        /// 1 to 64 printable ASCII characters without `/`; unique.
+        #[schemars(required)]
+        name: Text,
+        /// Which requests it applies to; all of them without it.
+        r#match: Match,
+        /// The attributes whose values make the key; one shared bucket without it.
+        key: OneOrMany<Text>,
+        /// Several keys: one limit each, named `name/attribute+attribute`.
+        keys: List<OneOrMany<Text>>,
+        /// What a missing key attribute does.
+        on_missing: OnMissing,
+        /// How it counts.
+        algorithm: Algorithm,
+        /// How much per how long; a bare number of slots for `concurrency`.
+        #[schemars(required)]
+        rate: RateText,
+        /// How much at once, for token-bucket, gcra and leaky-bucket.
+        burst: u64,
+        /// How much may wait, for leaky-bucket.
+        queue: u64,
+        /// How long a slot is held at most, for concurrency.
+        ttl: DurationText,
+        /// Other numbers for some tiers; what a tier does not say it takes from the limit.
+        tiers: Entries<LimitTier>,
+        /// How many units a request costs.
+        cost: Cost,
+        /// Whether a refusal counts.
+        mode: Mode,
+        /// What happens when the store cannot decide.
+        on_store_failure: OnStoreFailure,
+        /// Whether clients are told the figures.
+        disclose: bool,
+        /// What repeated refusals lead to.
+        penalty: Penalty,
+        /// Whether every request asks the store.
+        consistency: Consistency,
+    }
+}
+
+words! {
+    /// `algorithm`.
+    Algorithm {
+        /// Two windows, weighted; the default.
+        SlidingWindow = "sliding-window",
+        /// One counter per window.
+        FixedWindow = "fixed-window",
+        /// Every admission remembered.
+        SlidingLog = "sliding-log",
+        /// A bucket that refills.
+        TokenBucket = "token-bucket",
+        /// The same decisions from one timestamp.
+        Gcra = "gcra",
+        /// A strict pace, shaping when there is a queue.
+        LeakyBucket = "leaky-bucket",
+        /// Requests in flight.
+        Concurrency = "concurrency",
+    }
+}
+
+words! {
+    /// `mode`.
+    Mode {
+        /// A refusal refuses; the default.
+        Enforce = "enforce",
+        /// A refusal is only reported.
+        Shadow = "shadow",
+        /// Not evaluated.
+        Off = "off",
+    }
+}
+
+words! {
+    /// `on_missing`.
+    OnMissing {
+        /// The limit does not apply; the default.
+        Skip = "skip",
+        /// The request is refused.
+        Refuse = "refuse",
+        /// All requests without the attribute share one bucket.
+        Share = "share",
+    }
+}
+
+either! {
+    /// The numbers of one tier.
+    LimitTier {
+        /// A rate, or `unlimited`.
+        Rate(RateText),
+        /// A rate with burst and queue.
+        Form(TierForm),
+    }
+}
+
+raw! {
+    /// The numbers of one tier.
+    TierForm {
+        /// How much per how long.
+        rate: RateText,
+        /// How much at once.
+        burst: u64,
+        /// How much may wait.
+        queue: u64,
+    }
+}
+
+either! {
+    /// `cost`.
+    Cost {
+        /// The same for every request.
+        Fixed(u64),
+        /// From the request, or from the response.
+        Form(CostForm),
+    }
+}
+
+raw! {
+    /// A cost that depends on the request: `header` with `default` and `max`, or `estimate` with `response`.
+    CostForm {
+        /// The request header field that carries the cost.
+        header: Text,
+        /// The cost without that field.
+        default: u64,
+        /// Larger costs count as this.
+        max: u64,
+        /// Charged up front and settled from the response.
+        estimate: u64,
+        /// Where the response says what it cost.
+        response: CostResponse,
+    }
+}
+
+raw! {
+    /// Where the response says what it cost: one of the two.
+    CostResponse {
+        /// A dotted path in a JSON body, such as usage.total_tokens.
+        json: Text,
+        /// A header field.
+        header: Text,
+    }
+}
+
+raw! {
+    /// After `after` refusals the key is blocked for `block`, then `factor` times as long each time, up to `max`.
+    Penalty {
+        /// How many refusals lead to a block.
+        after: u64,
+        /// The first block.
+        block: DurationText,
+        /// How much longer each next block is; up to three decimal places.
+        factor: Decimal,
+        /// The longest block.
+        max: DurationText,
+    }
+}
+
+either! {
+    /// `consistency`.
+    Consistency {
+        /// `exact` or `leased`.
+        Word(ConsistencyWord),
+        /// `leased` with its figures.
+        Form(ConsistencyForm),
+    }
+}
+
+words! {
+    /// `consistency` in one word.
+    ConsistencyWord {
+        /// Every request asks the store; the default.
+        Exact = "exact",
+        /// Nodes take chunks in advance.
+        Leased = "leased",
+    }
+}
+
+raw! {
+    /// `consistency` with figures.
+    ConsistencyForm {
+        /// Nodes take chunks in advance.
+        #[schemars(required)]
+        leased: Leased,
+    }
+}
+
+raw! {
+    /// How leases behave.
+    Leased {
+        /// How long a chunk may be spent.
+        lifetime: DurationText,
+        /// Smaller limits ask the store every time.
+        min_limit: u64,
+        /// How long nothing is granted after the store lost writes.
+        quiet: DurationText,
+    }
+}
+
+/// `match`: conditions by attribute, and exclusions.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Match {
+    /// All of them must hold.
+    pub conditions: Conditions,
+    /// A request to which all conditions of one of these apply is left out.
+    pub not: Field<OneOrMany<Conditions>>,
+}
+
+/// Patterns by attribute; one of an attribute's patterns must match.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions(pub Vec<(At<String>, At<OneOrMany<Text>>)>);
+
+impl Decode for Match {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        let mut this = Self::default();
+        for (key, node) in entries(node, report)? {
+            if key.text == "not" {
+                this.not = field(key, node, report);
+            } else {
+                this.conditions.push(key, node, report);
+            }
+        }
+        Some(this)
+    }
+}
+
+impl Decode for Conditions {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        let mut this = Self::default();
+        let mut nested = false;
+        for (key, node) in entries(node, report)? {
+            if key.text == "not" {
+                nested = true;
+                let message = "`not` inside `not`";
+                let help = "list the maps to exclude: `not: [{path: /a}, {path: /b}]`";
+                report.error(codes::NESTED_NOT, key.at, message, help);
+            } else {
+                this.push(key, node, report);
+            }
+        }
+        (!nested).then_some(this)
+    }
+}
+
+impl Conditions {
+    /// A condition without a value is kept as one without patterns, so that it is reported and not lost.
+    fn push(&mut self, key: &crate::yaml::Key, node: &Node, report: &mut Report) {
+        let name = At { value: key.text.clone(), at: key.at, name_at: key.at };
+        let none = At { value: OneOrMany(Vec::new()), at: key.at, name_at: key.at };
+        let value = match node.value {
+            Value::Null => Some(none),
+            _ => field(key, node, report),
+        };
+        self.0.extend(value.map(|value| (name, value)));
+    }
+}
+
+impl JsonSchema for Match {
+    fn schema_name() -> Cow<'static, str> {
+        "Match".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let conditions = generator.subschema_for::<Conditions>();
+        let patterns = generator.subschema_for::<OneOrMany<Text>>();
+        json_schema!({
+            "description": "Which requests a limit applies to: patterns by attribute; entries are ANDed, a list is OR.",
+            "type": "object",
+            "properties": {
+                "not": {
+                    "description": "Requests to leave out: those to which one whole map applies.",
+                    "anyOf": [conditions, {"type": "array", "items": conditions}]
+                }
+            },
+            "additionalProperties": patterns
+        })
+    }
+}
+
+impl JsonSchema for Conditions {
+    fn schema_name() -> Cow<'static, str> {
+        "Conditions".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let patterns = generator.subschema_for::<OneOrMany<Text>>();
+        json_schema!({
+            "description": "Patterns by attribute.",
+            "type": "object",
+            "propertyNames": {"not": {"const": "not"}},
+            "additionalProperties": patterns
+        })
+    }
+}

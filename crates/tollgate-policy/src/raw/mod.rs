@@ -1,0 +1,119 @@
+//! The file as it is written: every field optional, every value with its place, nothing interpreted yet.
+//!
+//! These types are also the source of the JSON Schema. A field is added here, in `compile`, with a fixture, and in
+//! `docs/reference.md`.
+
+mod decode;
+mod forms;
+mod limit;
+mod settings;
+mod store;
+
+use crate::diagnostic::{Position, Report};
+use crate::yaml::Node;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use std::borrow::Cow;
+use std::ops::Deref;
+
+pub(crate) use decode::{Decode, either, raw, words};
+pub use forms::{
+    Decimal, DurationText, Entries, List, OneOrMany, RateText, Secret, SizeText, Text,
+};
+pub use limit::{
+    Algorithm, Conditions, Consistency, ConsistencyForm, ConsistencyWord, Cost, CostForm,
+    CostResponse, Leased, Limit, LimitTier, Match, Mode, OnMissing, Penalty, TierForm,
+};
+pub use settings::{
+    Admin, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, Tiers, TiersFile, TiersRedis,
+};
+pub use store::{
+    Breaker, DenyCache, FailureForm, FailureLocal, FailureWord, Memory, OnStoreFailure, Password,
+    Redis, Sentinel, Store, StoreForm, StoreWord, TimeSource, Tls,
+};
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct At<T> {
+    /// The value.
+    pub value: T,
+    /// Where the value starts.
+    pub at: Position,
+    /// Where the name of the field starts; the value's own place where it has no name.
+    pub name_at: Position,
+}
+
+/// A field that may be absent.
+pub type Field<T> = Option<At<T>>;
+
+raw! {
+    /// The file `tollgate.yaml`. Everything has a default; an empty file is valid.
+    File {
+        /// Which front ends listen, and where. Without it: http on 127.0.0.1:8081 and admin on 127.0.0.1:8090.
+        listen: Listen,
+        /// Where the gateway sends requests: a URL or a list of them.
+        upstream: OneOrMany<Text>,
+        /// Where counts are kept: `memory`, {memory: ...} or {redis: ...}.
+        store: Store,
+        /// What a limit does when the store cannot decide, unless it says so itself.
+        on_store_failure: OnStoreFailure,
+        /// Peers that may name the client's address: addresses or networks.
+        trusted_proxies: List<Text>,
+        /// How the client's address is found behind trusted proxies.
+        client_address: ClientAddress,
+        /// Which header fields tell clients about their quota.
+        headers: OneOrMany<Text>,
+        /// Where attributes come from on HTTP: header.X, cookie.X, query.X or jwt.CLAIM.
+        identity: Entries<Text>,
+        /// How tokens are verified, for `jwt.` sources.
+        jwt: Jwt,
+        /// Which tier a request belongs to.
+        tiers: Tiers,
+        /// The admin API.
+        admin: Admin,
+        /// Which lints are accepted.
+        lint: Lint,
+        /// The limits, in the order in which answers list them.
+        limits: List<Limit>,
+        /// Files of envoyproxy/ratelimit to serve unchanged.
+        envoy: Envoy,
+        /// How long requests in flight may take at shutdown.
+        drain: DurationText,
+    }
+}
+
+impl File {
+    /// Walks the tree; what cannot be read is reported and left out.
+    pub(crate) fn read(node: &Node, report: &mut Report) -> Self {
+        if decode::is_null(node) {
+            return Self::default();
+        }
+        Self::decode(node, report).unwrap_or_default()
+    }
+}
+
+impl<T> Deref for At<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for At<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}

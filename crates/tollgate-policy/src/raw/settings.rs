@@ -1,0 +1,130 @@
+//! Everything that is neither a limit nor a store.
+
+use super::{Field, OneOrMany, Password, Text, raw, words};
+
+raw! {
+    /// Where each front end listens; one that is not named is off. Port 0 picks a free one.
+    Listen {
+        /// Reverse proxy to `upstream`.
+        gateway: Text,
+        /// Check API and forward-auth.
+        http: Text,
+        /// Envoy RLS v3 and gRPC health.
+        grpc: Text,
+        /// CL.THROTTLE for any Redis client.
+        resp: Text,
+        /// Health, metrics, dashboard and admin API.
+        admin: Text,
+    }
+}
+
+impl Listen {
+    /// The fields by name, in file-format order.
+    pub fn fields(&self) -> [(&'static str, &Field<Text>); 5] {
+        [
+            ("gateway", &self.gateway),
+            ("http", &self.http),
+            ("grpc", &self.grpc),
+            ("resp", &self.resp),
+            ("admin", &self.admin),
+        ]
+    }
+}
+
+raw! {
+    /// How the client's address is found behind trusted proxies: `header` or `hops`.
+    ClientAddress {
+        /// The one header field to read.
+        header: Text,
+        /// Take the n-th address from the right of X-Forwarded-For.
+        hops: u64,
+        /// How many bits of an IPv6 address make one client.
+        ipv6_prefix: u64,
+    }
+}
+
+raw! {
+    /// How tokens are verified.
+    Jwt {
+        /// A file with a JSON Web Key Set.
+        #[schemars(required)]
+        keys: Text,
+        /// HS256, RS256, ES256, EdDSA.
+        algorithms: OneOrMany<Text>,
+        /// The `iss` that tokens must carry.
+        issuer: Text,
+        /// The `aud` that tokens must carry.
+        audience: Text,
+    }
+}
+
+raw! {
+    /// Which tier a request belongs to: at most one of `from`, `file` and `redis`.
+    Tiers {
+        /// The tier of requests without one, or with an unknown one.
+        default: Text,
+        /// The attribute that names it.
+        from: Text,
+        /// Looked up in a watched file.
+        file: TiersFile,
+        /// Looked up in Redis, cached.
+        redis: TiersRedis,
+    }
+}
+
+raw! {
+    /// Tiers in a file: {by: user, map: {"42": pro}}.
+    TiersFile {
+        /// Its path.
+        #[schemars(required)]
+        path: Text,
+    }
+}
+
+raw! {
+    /// Tiers in a Redis hash.
+    TiersRedis {
+        /// The name of the hash.
+        #[schemars(required)]
+        hash: Text,
+        /// The attribute whose value is the field.
+        #[schemars(required)]
+        by: Text,
+    }
+}
+
+raw! {
+    /// The admin API.
+    Admin {
+        /// Who knows it may use the admin API.
+        token: Password,
+    }
+}
+
+raw! {
+    /// Which lints are accepted.
+    Lint {
+        /// Codes, such as TG101.
+        allow: OneOrMany<Text>,
+    }
+}
+
+raw! {
+    /// Files of envoyproxy/ratelimit.
+    Envoy {
+        /// Paths, with `*`.
+        configs: OneOrMany<Text>,
+        /// How closely to follow envoyproxy/ratelimit.
+        compat: EnvoyCompat,
+    }
+}
+
+words! {
+    /// `envoy.compat`.
+    EnvoyCompat {
+        /// As envoyproxy/ratelimit does; the default.
+        Envoy = "envoy",
+        /// All-or-nothing, as everywhere else here.
+        Strict = "strict",
+    }
+}

@@ -1,0 +1,325 @@
+//! What a valid file says besides its limits. Nothing here can be out of range.
+
+use crate::limit::OnStoreFailure;
+use ipnet::IpNet;
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Everything but the limits.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Which front ends listen where, at most one address each.
+    pub listeners: Vec<Listener>,
+    /// Where the gateway sends requests.
+    pub upstream: Vec<Upstream>,
+    /// Where counts are kept.
+    pub store: Store,
+    /// For limits that do not say.
+    pub on_store_failure: OnStoreFailure,
+    /// Who may name a client's address.
+    pub trusted_proxies: Vec<IpNet>,
+    /// How a client's address is found.
+    pub client_address: ClientAddress,
+    /// The names of the header profiles, each of which [`Profile::parse`] knows; no two write one field.
+    ///
+    /// [`Profile::parse`]: tollgate_core::header::Profile::parse
+    pub headers: Vec<&'static str>,
+    /// Where attributes come from on HTTP.
+    pub identity: Vec<(Box<str>, Source)>,
+    /// How tokens are verified; present whenever an attribute comes from one.
+    pub jwt: Option<Jwt>,
+    /// Which tier a request belongs to.
+    pub tiers: Tiers,
+    /// Who knows it may use the admin API.
+    pub admin_token: Option<Secret>,
+    /// Codes of lints that are accepted.
+    pub lint_allow: Vec<Box<str>>,
+    /// Files of envoyproxy/ratelimit.
+    pub envoy: Option<Envoy>,
+    /// How long requests in flight may take at shutdown.
+    pub drain: Duration,
+}
+
+/// One front end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Which one.
+    pub front: Front,
+    /// Port 0 picks a free one.
+    pub address: SocketAddr,
+}
+
+/// The front ends there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Front {
+    /// Reverse proxy.
+    Gateway,
+    /// Check API and forward-auth.
+    Http,
+    /// Envoy RLS v3.
+    Grpc,
+    /// CL.THROTTLE.
+    Resp,
+    /// Health, metrics, dashboard, admin API.
+    Admin,
+}
+
+/// Where the gateway sends requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// Whether it is https.
+    pub tls: bool,
+    /// A name or an address, without brackets.
+    pub host: Box<str>,
+    /// The port.
+    pub port: u16,
+}
+
+/// Where counts are kept.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Store {
+    /// In this process.
+    Memory {
+        /// The most it may use.
+        max_bytes: u64,
+    },
+    /// In Redis or Valkey.
+    Redis(Box<Redis>),
+}
+
+/// How to reach and use Redis.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Redis {
+    /// Where it is.
+    pub server: RedisServer,
+    /// The user to log in as.
+    pub username: Option<Box<str>>,
+    /// The password.
+    pub password: Option<Secret>,
+    /// TLS, where it is used.
+    pub tls: Option<Tls>,
+    /// What every key starts with.
+    pub prefix: Box<str>,
+    /// Whether the caller's clock counts instead of the server's.
+    pub caller_time: bool,
+    /// How long one call may take.
+    pub deadline: Duration,
+    /// Connections to each node.
+    pub connections: u32,
+    /// Requests under way at once.
+    pub in_flight: u32,
+    /// Failures in a row that open the breaker.
+    pub breaker_errors: u32,
+    /// How often an open breaker tries again.
+    pub breaker_probe: Duration,
+    /// Refusals remembered on this node; 0 is none.
+    pub deny_cache_entries: u32,
+    /// How long a refusal is remembered at most.
+    pub deny_cache_max_age: Duration,
+}
+
+/// Where Redis is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RedisServer {
+    /// One server.
+    Tcp {
+        /// A name or an address, without brackets.
+        host: Box<str>,
+        /// The port.
+        port: u16,
+        /// The number of the database.
+        database: u32,
+    },
+    /// One server on this machine.
+    Unix {
+        /// Its socket.
+        path: Box<str>,
+    },
+    /// A primary found through Sentinels.
+    Sentinel {
+        /// Its name.
+        master: Box<str>,
+        /// Hosts and ports of the Sentinels.
+        nodes: Vec<(Box<str>, u16)>,
+    },
+    /// A cluster.
+    Cluster {
+        /// Hosts and ports of some of its nodes.
+        nodes: Vec<(Box<str>, u16)>,
+    },
+}
+
+/// A parsed Redis URL.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum RedisUrl {
+    Tcp {
+        tls: bool,
+        host: Box<str>,
+        port: u16,
+        database: u32,
+        username: Option<Box<str>>,
+        password: Option<Secret>,
+    },
+    Unix {
+        path: Box<str>,
+    },
+}
+
+/// Files for TLS; the system's authorities without `ca`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Authorities to trust.
+    pub ca: Option<Box<str>>,
+    /// The client's certificate and its key.
+    pub identity: Option<(Box<str>, Box<str>)>,
+}
+
+/// How a client's address is found behind trusted proxies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientAddress {
+    /// What to read.
+    pub source: AddressSource,
+    /// How many bits of an IPv6 address make one client.
+    pub ipv6_prefix: u8,
+}
+
+/// Where a trusted proxy says who the client is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddressSource {
+    /// This header field, in lower case: the rightmost address that is not trusted.
+    Header(Box<str>),
+    /// X-Forwarded-For: the n-th address from the right.
+    Hops(u32),
+}
+
+/// Where an attribute comes from on HTTP.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// A header field, in lower case.
+    Header(Box<str>),
+    /// A cookie.
+    Cookie(Box<str>),
+    /// A query parameter.
+    Query(Box<str>),
+    /// A claim of a verified token.
+    Jwt(Box<str>),
+}
+
+/// How tokens are verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Jwt {
+    /// A file with a JSON Web Key Set.
+    pub keys: Box<str>,
+    /// The signatures that count.
+    pub algorithms: Vec<JwtAlgorithm>,
+    /// The `iss` that tokens must carry.
+    pub issuer: Option<Box<str>>,
+    /// The `aud` that tokens must carry.
+    pub audience: Option<Box<str>>,
+}
+
+/// A signature algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are those of RFC 7518 and RFC 8037")]
+pub enum JwtAlgorithm {
+    Hs256,
+    Rs256,
+    Es256,
+    EdDsa,
+}
+
+/// Which tier a request belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tiers {
+    /// The tier of requests without one, or with an unknown one.
+    pub default: Option<Box<str>>,
+    /// Where a request's tier is found.
+    pub source: Option<TierSource>,
+}
+
+/// Where a request's tier is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TierSource {
+    /// An attribute names it.
+    Attribute(Box<str>),
+    /// A watched file maps an attribute to it.
+    File {
+        /// Its path.
+        path: Box<str>,
+    },
+    /// A Redis hash maps an attribute to it.
+    Redis {
+        /// The hash.
+        hash: Box<str>,
+        /// The attribute.
+        by: Box<str>,
+    },
+}
+
+/// Files of envoyproxy/ratelimit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Envoy {
+    /// Paths, with `*`.
+    pub configs: Vec<Box<str>>,
+    /// Whether several limits are all-or-nothing, as everywhere else here.
+    pub strict: bool,
+}
+
+/// A secret, or where it is found. Shown to nobody.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(SecretSource);
+
+/// Where a [`Secret`] is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum SecretSource {
+    /// In the file itself.
+    Literal(Box<str>),
+    /// In this environment variable.
+    Env(Box<str>),
+}
+
+impl Secret {
+    pub(crate) fn literal(text: impl Into<Box<str>>) -> Self {
+        Self(SecretSource::Literal(text.into()))
+    }
+
+    pub(crate) fn env(name: impl Into<Box<str>>) -> Self {
+        Self(SecretSource::Env(name.into()))
+    }
+
+    /// The secret, or the variable it is in; named so that every use stands out.
+    pub const fn expose(&self) -> &SecretSource {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            SecretSource::Literal(_) => f.write_str("***"),
+            SecretSource::Env(name) => write!(f, "env({name})"),
+        }
+    }
+}
+
+impl Front {
+    /// As `listen` spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway",
+            Self::Http => "http",
+            Self::Grpc => "grpc",
+            Self::Resp => "resp",
+            Self::Admin => "admin",
+        }
+    }
+}

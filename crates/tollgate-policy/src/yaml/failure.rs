@@ -1,0 +1,65 @@
+//! What the YAML parser says, in this project's words.
+
+use crate::diagnostic::{Diagnostic, Position, Severity, codes};
+use crate::suggest::quoted;
+use serde_saphyr::Error;
+
+/// Exactly one finding: a parser cannot know what its author meant after the first.
+pub(super) fn diagnostic(error: &Error) -> Diagnostic {
+    let error = error.without_snippet();
+    let at = error.location().map_or(Position::START, Position::from);
+    let (code, message, help) = match innermost(error) {
+        Error::DuplicateMappingKey { key, .. } => {
+            let key = key.as_deref().map(quoted).unwrap_or_else(|| "a field".to_owned());
+            let message = format!("{key} is given twice in one map");
+            (codes::DUPLICATE_FIELD, message, "keep one of the two")
+        }
+        Error::MultipleDocuments { .. } => {
+            let message = "a second document starts here".to_owned();
+            (codes::SEVERAL_DOCUMENTS, message, "keep one document; remove the `---` line")
+        }
+        Error::Budget { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. }
+        | Error::AliasReplayCounterOverflow { .. } => {
+            let message = "aliases, anchors or values are more than a file may have".to_owned();
+            (codes::TOO_BIG, message, "write repeated values out, or generate fewer of them")
+        }
+        other => {
+            let message = first_line(other);
+            if message.contains("recursion") || message.contains("nesting") {
+                let message = "lists and maps are nested too deeply".to_owned();
+                (codes::TOO_BIG, message, "a file has at most 32 levels")
+            } else {
+                let help = "check the indentation, quotes and brackets here and just above";
+                (codes::SYNTAX, message, help)
+            }
+        }
+    };
+    Diagnostic::new(code, Severity::Error, at, message, help)
+}
+
+fn innermost(mut error: &Error) -> &Error {
+    while let Error::AliasError { error: inner, .. } = error {
+        error = inner;
+    }
+    error
+}
+
+/// The parser's own message without the place, which is shown in front already.
+fn first_line(error: &Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    let line = match line.rfind(" at line ") {
+        Some(place) => &line[..place],
+        None => line,
+    };
+    match line.strip_prefix("line ").and_then(|rest| rest.split_once(": ")) {
+        Some((place, message)) if place.starts_with(|c: char| c.is_ascii_digit()) => {
+            message.to_owned()
+        }
+        _ => line.to_owned(),
+    }
+}

@@ -1,0 +1,221 @@
+//! YAML as a tree in which every node knows its place.
+//!
+//! The tree stands between the text and the raw types so that one wrong field does not hide the others: serde
+//! stops at the first error, a walk over the tree does not.
+
+mod failure;
+
+use crate::diagnostic::{Diagnostic, Position, Severity, codes};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{Location, Spanned};
+use std::fmt;
+
+/// Files are written by people or generated from a few thousand customers; beyond this something went wrong.
+pub(crate) const BYTES_MAX: usize = 16 << 20;
+const DEPTH_MAX: usize = 32;
+
+/// One value with its place: that of its definition where an alias repeats it.
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) at: Position,
+    pub(crate) value: Value,
+}
+
+#[derive(Clone)]
+pub(crate) enum Value {
+    Null,
+    Scalar { kind: Kind, text: String },
+    List(Vec<Node>),
+    Map(Vec<(Key, Node)>),
+}
+
+/// What a scalar would be without further knowledge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Bool(bool),
+    Unsigned(u64),
+    Number,
+}
+
+#[derive(Clone)]
+pub(crate) struct Key {
+    pub(crate) at: Position,
+    pub(crate) text: String,
+}
+
+/// Reads one document. No document is the same as an empty map.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Diagnostic> {
+    let fail = |code, at, message: String, help: &str| {
+        Err(Diagnostic::new(code, Severity::Error, at, message, help))
+    };
+    if bytes.len() > BYTES_MAX {
+        let message = format!("the file has {} bytes", bytes.len());
+        return fail(codes::TOO_BIG, Position::START, message, "a file has at most 16 MiB");
+    }
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let at = position_of(&bytes[..error.valid_up_to()]);
+            let message = "this byte is not part of UTF-8 text".to_owned();
+            return fail(codes::NOT_UTF8, at, message, "save the file as UTF-8");
+        }
+    };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match serde_saphyr::from_str_with_options::<Option<Parsed>>(text, options()) {
+        Ok(Some(parsed)) => Ok(parsed.into_node(text)),
+        Ok(None) => Ok(Node { at: Position::START, value: Value::Null }),
+        Err(error) => Err(failure::diagnostic(&error)),
+    }
+}
+
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: DEPTH_MAX,
+            flow_nesting_limit: DEPTH_MAX,
+            max_events: 8_000_000,
+            max_nodes: 4_000_000,
+            max_anchors: 10_000,
+            max_aliases: 10_000,
+            max_documents: 2,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: 100_000,
+        },
+        // `off` is a mode here, and `yes` is nobody's idea of a number of slots.
+        strict_booleans: true,
+        non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::AsString,
+        with_snippet: false,
+    }
+}
+
+fn position_of(before: &[u8]) -> Position {
+    let text = String::from_utf8_lossy(before);
+    let line = text.matches('\n').count() + 1;
+    let column = text.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    Position { line: saturate(line as u64), column: saturate(column as u64) }
+}
+
+fn saturate(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+impl From<Location> for Position {
+    fn from(location: Location) -> Self {
+        let at_least_one = |value| saturate(value).max(1);
+        Self { line: at_least_one(location.line()), column: at_least_one(location.column()) }
+    }
+}
+
+/// A node as serde hands it over; the source text of its scalars is filled in afterwards.
+struct Parsed(Spanned<Shape>);
+
+enum Shape {
+    Null,
+    Scalar(Kind, Option<String>),
+    List(Vec<Parsed>),
+    Map(Vec<(Spanned<String>, Parsed)>),
+}
+
+impl Parsed {
+    /// Recursion is bounded by the parser's limit on depth.
+    fn into_node(self, source: &str) -> Node {
+        let location = self.0.defined;
+        let value = match self.0.value {
+            Shape::Null => Value::Null,
+            Shape::Scalar(kind, text) => {
+                let text = text.unwrap_or_else(|| written(source, location).to_owned());
+                Value::Scalar { kind, text }
+            }
+            Shape::List(items) => {
+                Value::List(items.into_iter().map(|item| item.into_node(source)).collect())
+            }
+            Shape::Map(entries) => Value::Map(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| {
+                        let key = Key { at: key.defined.into(), text: key.value };
+                        (key, value.into_node(source))
+                    })
+                    .collect(),
+            ),
+        };
+        Node { at: location.into(), value }
+    }
+}
+
+/// A plain scalar as its author wrote it: `1.50` and `007` would not survive being numbers.
+fn written(source: &str, location: Location) -> &str {
+    let span = location.span();
+    let range = span.byte_offset().zip(span.byte_len()).and_then(|(start, length)| {
+        let start = usize::try_from(start).ok()?;
+        source.get(start..start.checked_add(usize::try_from(length).ok()?)?)
+    });
+    range.unwrap_or_default().trim()
+}
+
+impl<'de> Deserialize<'de> for Parsed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Spanned::<Shape>::deserialize(deserializer).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ShapeVisitor)
+    }
+}
+
+struct ShapeVisitor;
+
+impl<'de> Visitor<'de> for ShapeVisitor {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a YAML value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Shape, E> {
+        Ok(Shape::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Shape, E> {
+        Ok(Shape::Scalar(Kind::Bool(value), None))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Shape, E> {
+        Ok(Shape::Scalar(Kind::Unsigned(value), None))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Shape, E> {
+        Ok(Shape::Scalar(Kind::Number, None))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
+        Ok(Shape::Scalar(Kind::Number, None))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Shape, E> {
+        Ok(Shape::Scalar(Kind::Text, Some(text.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Shape, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Shape::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Shape, A::Error> {
+        let mut map = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            map.push(entry);
+        }
+        Ok(Shape::Map(map))
+    }
+}
+
+#[cfg(test)]
+mod tests;

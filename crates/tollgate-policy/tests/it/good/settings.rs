@@ -1,0 +1,165 @@
+//! What good files say besides limits.
+
+use super::good;
+use std::time::Duration;
+use tollgate_policy::limit::OnStoreFailure;
+use tollgate_policy::settings::{
+    AddressSource, Front, JwtAlgorithm, Redis, RedisServer, SecretSource, Settings, Source, Store,
+    TierSource, Tls,
+};
+
+fn redis(settings: &Settings) -> &Redis {
+    match &settings.store {
+        Store::Redis(redis) => redis,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn listeners(settings: &Settings) -> Vec<(Front, String)> {
+    let shown = |listener: &tollgate_policy::settings::Listener| {
+        (listener.front, listener.address.to_string())
+    };
+    settings.listeners.iter().map(shown).collect()
+}
+
+#[test]
+fn everything_has_a_default() {
+    for name in ["empty", "nothing-after-fields"] {
+        let compiled = good(name);
+        let settings = compiled.settings;
+        assert!(compiled.limits.is_empty());
+        assert_eq!(
+            listeners(&settings),
+            [(Front::Http, "127.0.0.1:8081".into()), (Front::Admin, "127.0.0.1:8090".into())]
+        );
+        assert!(matches!(settings.store, Store::Memory { max_bytes: 268_435_456 }));
+        assert_eq!(settings.on_store_failure, OnStoreFailure::Open);
+        assert!(settings.trusted_proxies.is_empty() && settings.upstream.is_empty());
+        assert_eq!(settings.client_address.source, AddressSource::Header("x-forwarded-for".into()));
+        assert_eq!(settings.client_address.ipv6_prefix, 64);
+        assert_eq!(settings.headers, ["draft-11", "x-ratelimit-epoch"]);
+        assert_eq!(settings.drain, Duration::from_secs(10));
+        assert!(settings.jwt.is_none() && settings.envoy.is_none());
+        assert!(settings.admin_token.is_none() && settings.lint_allow.is_empty());
+        assert!(settings.tiers.default.is_none() && settings.tiers.source.is_none());
+    }
+}
+
+#[test]
+fn the_example_of_the_design() {
+    let settings = good("design").settings;
+    let ports: Vec<u16> = settings.listeners.iter().map(|l| l.address.port()).collect();
+    assert_eq!(ports, [8080, 8081, 8082, 6380, 8090]);
+    assert_eq!((&*settings.upstream[0].host, settings.upstream[0].port), ("127.0.0.1", 3000));
+    assert_eq!(settings.trusted_proxies, ["127.0.0.0/8".parse().unwrap()]);
+    assert_eq!(settings.identity[0], ("user".into(), Source::Header("x-user-id".into())));
+    assert_eq!(settings.jwt.unwrap().algorithms, [JwtAlgorithm::Es256]);
+    assert_eq!(settings.tiers.source, Some(TierSource::Attribute("header.x-plan".into())));
+    assert!(!settings.envoy.unwrap().strict);
+}
+
+#[test]
+fn front_ends() {
+    let settings = good("listen").settings;
+    assert_eq!(
+        listeners(&settings),
+        [
+            (Front::Gateway, "[::1]:8080".into()),
+            (Front::Http, "127.0.0.1:0".into()),
+            (Front::Grpc, "127.0.0.1:0".into()),
+            (Front::Admin, "0.0.0.0:9000".into()),
+        ]
+    );
+    let upstreams: Vec<(bool, &str, u16)> =
+        settings.upstream.iter().map(|up| (up.tls, &*up.host, up.port)).collect();
+    assert_eq!(
+        upstreams,
+        [(false, "127.0.0.1", 3000), (true, "::1", 443), (false, "backend.internal", 8000)]
+    );
+    let proxies: Vec<String> = settings.trusted_proxies.iter().map(ToString::to_string).collect();
+    assert_eq!(proxies, ["127.0.0.0/8", "10.1.2.3/32", "192.168.0.0/16"]);
+    assert_eq!(settings.client_address.source, AddressSource::Hops(2));
+    assert_eq!(settings.client_address.ipv6_prefix, 56);
+    assert_eq!(settings.headers, ["draft-7", "github"]);
+    let token = settings.admin_token.unwrap();
+    assert!(matches!(token.expose(), SecretSource::Env(name) if &**name == "TOLLGATE_ADMIN_TOKEN"));
+    assert_eq!(settings.lint_allow, ["TG101".into(), "TG110".into()]);
+    let envoy = settings.envoy.unwrap();
+    assert_eq!((envoy.configs, envoy.strict), (vec!["ratelimit/*.yaml".into()], true));
+    assert_eq!(settings.drain, Duration::from_secs(30));
+}
+
+#[test]
+fn identity_and_tokens() {
+    let settings = good("identity").settings;
+    assert_eq!(
+        settings.identity,
+        [
+            ("user".into(), Source::Jwt("sub".into())),
+            ("api_key".into(), Source::Header("x-api-key".into())),
+            ("session".into(), Source::Cookie("SID".into())),
+            ("page".into(), Source::Query("Page".into())),
+        ]
+    );
+    let jwt = settings.jwt.unwrap();
+    assert_eq!(jwt.algorithms.len(), 4);
+    assert_eq!(
+        (&*jwt.keys, jwt.issuer.as_deref(), jwt.audience.as_deref()),
+        ("jwks.json", Some("i"), Some("a"))
+    );
+    assert_eq!(settings.tiers.source, Some(TierSource::File { path: "tiers.yaml".into() }));
+    assert_eq!(settings.headers, ["none"]);
+}
+
+#[test]
+fn stores() {
+    assert!(matches!(good("memory").settings.store, Store::Memory { max_bytes: 67_108_864 }));
+    let settings = good("redis").settings;
+    let own = redis(&settings);
+    let server = RedisServer::Tcp { host: "redis.internal".into(), port: 6380, database: 2 };
+    assert_eq!(own.server, server);
+    assert_eq!(own.username.as_deref(), Some("app"));
+    let password = own.password.as_ref().unwrap().expose();
+    assert!(matches!(password, SecretSource::Literal(text) if &**text == "12345"));
+    let identity = Some(("c.pem".into(), "k.pem".into()));
+    assert_eq!(own.tls, Some(Tls { ca: Some("ca.pem".into()), identity }));
+    assert_eq!((&*own.prefix, own.caller_time), ("shop", true));
+    assert_eq!(
+        (own.deadline, own.breaker_probe),
+        (Duration::from_millis(50), Duration::from_millis(200))
+    );
+    assert_eq!((own.connections, own.in_flight, own.breaker_errors), (4, 500, 3));
+    assert_eq!((own.deny_cache_entries, own.deny_cache_max_age), (0, Duration::from_millis(500)));
+    let by_user = TierSource::Redis { hash: "plans".into(), by: "user".into() };
+    assert_eq!(settings.tiers.source, Some(by_user));
+}
+
+#[test]
+fn redis_forms_and_defaults() {
+    let settings = good("redis-unix").settings;
+    let own = redis(&settings);
+    assert_eq!(own.server, RedisServer::Unix { path: "/run/redis.sock".into() });
+    assert_eq!((&*own.prefix, own.caller_time, own.tls.is_none()), ("tg", false, true));
+    assert_eq!(
+        (own.deadline, own.breaker_probe),
+        (Duration::from_millis(25), Duration::from_millis(500))
+    );
+    assert_eq!((own.connections, own.in_flight, own.breaker_errors), (2, 10_000, 5));
+    assert_eq!((own.deny_cache_entries, own.deny_cache_max_age), (100_000, Duration::from_secs(1)));
+    let settings = good("redis-sentinel").settings;
+    let own = redis(&settings);
+    let nodes = vec![("a".into(), 26379), ("::1".into(), 26379)];
+    assert_eq!(own.server, RedisServer::Sentinel { master: "m".into(), nodes });
+    assert_eq!((own.username.as_deref(), own.tls.is_some()), (Some("u"), true));
+    let settings = good("redis-cluster").settings;
+    let nodes = vec![("a".into(), 7000), ("b".into(), 7000)];
+    assert_eq!(redis(&settings).server, RedisServer::Cluster { nodes });
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    for name in ["redis", "redis-password-in-url"] {
+        let shown = format!("{:?}", good(name));
+        assert!(!shown.contains("hunter2") && !shown.contains("12345"), "{name}: {shown}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Why a body or a row was refused.
+
+use super::{
+    ATTRIBUTES_MAX, BODY_BYTES_MAX, Member, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
+    VALUE_BYTES_MAX,
+};
+use std::fmt;
+
+/// A body or a row that cannot be read, and the member to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BadRequest {
+    /// The offending member, such as `cost` or `attributes.user`; none when the whole is at fault.
+    pub field: Option<Box<str>>,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+/// What can be wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// More bytes than anybody needs.
+    TooLarge,
+    /// Not UTF-8 after so many bytes.
+    NotUtf8(usize),
+    /// Not JSON, or more than one JSON value.
+    NotJson(Box<str>),
+    /// JSON of the wrong type.
+    Type(Box<str>),
+    /// A member that means nothing here.
+    Unknown,
+    /// A member given twice.
+    Repeated,
+    /// A member that has to be there.
+    Missing,
+    /// A member that another operation has.
+    NotForThisOp(Op),
+    /// An operation that does not exist.
+    NoSuchOp,
+    /// A cost below zero.
+    Negative,
+    /// A cost with a fraction or an exponent, or above the largest integer.
+    NotAnInteger,
+    /// An instant of another type.
+    TimeNotANumber,
+    /// An instant before 1970.
+    TimeNegative,
+    /// An instant after the year 2255.
+    TimeTooLate,
+    /// An instant that is not a whole number of microseconds.
+    TimeTooFine,
+    /// A time to live that cannot be read.
+    NotADuration(Box<str>),
+    /// A time to live of nothing, or of more than an hour.
+    TtlOutOfRange,
+    /// Too many attributes.
+    TooManyAttributes,
+    /// An attribute without a name.
+    NameEmpty,
+    /// An attribute with too long a name.
+    NameTooLong,
+    /// An attribute with too long a value.
+    ValueTooLong,
+    /// A reservation that nobody can have been given.
+    ReservationLength,
+}
+
+impl Fault {
+    /// The fault, at a member.
+    pub fn at(self, field: impl Into<Box<str>>) -> BadRequest {
+        BadRequest { field: Some(field.into()), fault: self }
+    }
+
+    /// What the JSON reader stumbled over. A row is one line, so only a body of several lines names one.
+    pub(super) fn of(error: &serde_json::Error) -> Self {
+        let text = error.to_string();
+        let (line, column) = (error.line(), error.column());
+        let what = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
+        match (error.is_data(), line) {
+            (true, _) => Self::Type(what.into()),
+            (false, 0 | 1) => Self::NotJson(format!("{what} at column {column}").into()),
+            (false, _) => Self::NotJson(text.into()),
+        }
+    }
+}
+
+impl From<Fault> for BadRequest {
+    fn from(fault: Fault) -> Self {
+        Self { field: None, fault }
+    }
+}
+
+impl fmt::Display for BadRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.field {
+            Some(field) => write!(f, "`{}`: {}", field.escape_debug(), self.fault),
+            None => self.fault.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge => write!(f, "larger than {BODY_BYTES_MAX} bytes"),
+            Self::NotUtf8(valid) => write!(f, "not JSON: not UTF-8 after byte {valid}"),
+            Self::NotJson(what) => write!(f, "not JSON: {what}"),
+            Self::Type(what) => f.write_str(what),
+            Self::Unknown => {
+                f.write_str("unknown member; there are ")?;
+                let mut separator = "";
+                for member in Member::ALL {
+                    write!(f, "{separator}`{}`", member.as_str())?;
+                    separator = ", ";
+                }
+                f.write_str(", each where it applies")
+            }
+            Self::Repeated => f.write_str("given twice; name it once"),
+            Self::Missing => f.write_str("missing; this operation needs it"),
+            Self::NotForThisOp(op) => {
+                write!(f, "means nothing to `{}`; remove it or change `op`", op.as_str())
+            }
+            Self::NoSuchOp => {
+                f.write_str("no such operation; there are ")?;
+                let mut separator = "";
+                for op in Op::ALL {
+                    write!(f, "{separator}`{}`", op.as_str())?;
+                    separator = ", ";
+                }
+                Ok(())
+            }
+            Self::Negative => f.write_str("negative; a cost is 0 or more"),
+            Self::NotAnInteger => {
+                write!(f, "not a whole number; a cost is an integer from 0 to {}", u64::MAX)
+            }
+            Self::TimeNotANumber => {
+                f.write_str("not a number; time is in seconds since 1970, such as 1700000000.25")
+            }
+            Self::TimeNegative => f.write_str("negative; time starts at 0, in seconds since 1970"),
+            Self::TimeTooLate => {
+                f.write_str("too late; time ends at 9007199254.740991, in seconds since 1970")
+            }
+            Self::TimeTooFine => f.write_str("finer than a microsecond; use at most six decimals"),
+            Self::NotADuration(why) => f.write_str(why),
+            Self::TtlOutOfRange => f.write_str("out of range; a reservation lives from 1ms to 1h"),
+            Self::TooManyAttributes => write!(f, "more than {ATTRIBUTES_MAX} attributes"),
+            Self::NameEmpty => f.write_str("an attribute without a name"),
+            Self::NameTooLong => write!(f, "a name longer than {NAME_BYTES_MAX} bytes"),
+            Self::ValueTooLong => write!(f, "a value longer than {VALUE_BYTES_MAX} bytes"),
+            Self::ReservationLength => {
+                write!(f, "a reservation has from 1 to {RESERVATION_BYTES_MAX} bytes")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BadRequest {}

@@ -1,0 +1,240 @@
+//! Reading each member in place, as the JSON reader reaches it.
+
+use super::{
+    ATTRIBUTES_MAX, Body, Fault, Member, Members, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
+    VALUE_BYTES_MAX, time,
+};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+use tollgate::TTL_US_MAX;
+
+/// What was refused so far. It is kept beside the JSON reader's own error, which can carry nothing but text.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The member that was being read.
+    pub(super) field: Option<Box<str>>,
+    /// What is wrong with it, unless the reader's own error says so.
+    pub(super) fault: Option<Fault>,
+}
+
+impl Found {
+    fn refuse<E: Error>(&mut self, fault: Fault) -> E {
+        self.fault = Some(fault);
+        E::custom("")
+    }
+
+    fn refuse_at<E: Error>(&mut self, field: &str, fault: Fault) -> E {
+        // An answer that quotes a name need not be as long as what was sent.
+        self.field = Some(field[..field.floor_char_boundary(2 * NAME_BYTES_MAX)].into());
+        self.refuse(fault)
+    }
+}
+
+/// Reads the outer object into `body`.
+pub(super) struct Root<'s, 'de> {
+    pub(super) body: &'s mut Body<'de>,
+    pub(super) found: &'s mut Found,
+    pub(super) allowed: Members,
+}
+
+impl<'de> DeserializeSeed<'de> for Root<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Root<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object such as {\"attributes\": {\"user\": \"42\"}, \"cost\": 1}")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { body, found, allowed } = self;
+        let mut seen = Members::default();
+        while let Some(name) = map.next_key_seed(Text)? {
+            let member = match Member::named(&name) {
+                Some(member) if allowed.has(member) => member,
+                _ => return Err(found.refuse_at(&name, Fault::Unknown)),
+            };
+            if seen.has(member) {
+                return Err(found.refuse_at(&name, Fault::Repeated));
+            }
+            seen = seen.with(member);
+            if let Err(error) = read_member(&mut map, member, body, found) {
+                found.field.get_or_insert_with(|| member.as_str().into());
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_member<'de, A: MapAccess<'de>>(
+    map: &mut A,
+    member: Member,
+    body: &mut Body<'de>,
+    found: &mut Found,
+) -> Result<(), A::Error> {
+    match member {
+        Member::Attributes => {
+            map.next_value_seed(Attributes { attributes: &mut body.attributes, found })?;
+        }
+        Member::Cost => body.cost = Some(map.next_value_seed(Cost { found })?),
+        Member::Ttl => {
+            let text = map.next_value_seed(Text)?;
+            body.ttl_us = match tollgate_policy::parse_duration_us(&text) {
+                Ok(ttl_us @ 1..=TTL_US_MAX) => Some(ttl_us),
+                Ok(_) => return Err(found.refuse(Fault::TtlOutOfRange)),
+                Err(why) => return Err(found.refuse(Fault::NotADuration(why.into()))),
+            };
+        }
+        Member::Reservation => {
+            let reservation = map.next_value_seed(Text)?;
+            if reservation.is_empty() || reservation.len() > RESERVATION_BYTES_MAX {
+                return Err(found.refuse(Fault::ReservationLength));
+            }
+            body.reservation = Some(reservation);
+        }
+        Member::Op => {
+            let word = map.next_value_seed(Text)?;
+            match Op::ALL.into_iter().find(|op| op.as_str() == word) {
+                Some(op) => body.op = Some(op),
+                None => return Err(found.refuse(Fault::NoSuchOp)),
+            }
+        }
+        Member::Time => {
+            let raw: &RawValue = map.next_value()?;
+            match time::parse_us(raw.get()) {
+                Ok(time_us) => body.time_us = Some(time_us),
+                Err(fault) => return Err(found.refuse(fault)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the object of attributes.
+struct Attributes<'s, 'de> {
+    attributes: &'s mut Vec<(Cow<'de, str>, Cow<'de, str>)>,
+    found: &'s mut Found,
+}
+
+impl<'de> DeserializeSeed<'de> for Attributes<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Attributes<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of strings")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { attributes, found } = self;
+        while let Some(name) = map.next_key_seed(Text)? {
+            if name.is_empty() {
+                return Err(found.refuse(Fault::NameEmpty));
+            }
+            if name.len() > NAME_BYTES_MAX {
+                return Err(found.refuse(Fault::NameTooLong));
+            }
+            if attributes.len() == ATTRIBUTES_MAX {
+                return Err(found.refuse(Fault::TooManyAttributes));
+            }
+            if attributes.iter().any(|(other, _)| *other == name) {
+                return Err(found.refuse_at(&field(&name), Fault::Repeated));
+            }
+            let value = match map.next_value_seed(Text) {
+                Ok(value) => value,
+                Err(error) => {
+                    found.field = Some(field(&name).into());
+                    return Err(error);
+                }
+            };
+            if value.len() > VALUE_BYTES_MAX {
+                return Err(found.refuse_at(&field(&name), Fault::ValueTooLong));
+            }
+            attributes.push((name, value));
+        }
+        Ok(())
+    }
+}
+
+/// How an attribute is named in an answer.
+fn field(attribute: &str) -> String {
+    format!("attributes.{attribute}")
+}
+
+/// Reads a string, borrowed where no escape had to be undone.
+struct Text;
+
+impl<'de> DeserializeSeed<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+}
+
+/// Reads a cost.
+struct Cost<'s> {
+    found: &'s mut Found,
+}
+
+impl<'de> DeserializeSeed<'de> for Cost<'_> {
+    type Value = u64;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
+        deserializer.deserialize_u64(self)
+    }
+}
+
+impl Visitor<'_> for Cost<'_> {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number")
+    }
+
+    fn visit_u64<E: Error>(self, cost: u64) -> Result<u64, E> {
+        Ok(cost)
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<u64, E> {
+        Err(self.found.refuse(Fault::Negative))
+    }
+
+    fn visit_f64<E: Error>(self, cost: f64) -> Result<u64, E> {
+        Err(self.found.refuse(match cost < 0.0 {
+            true => Fault::Negative,
+            false => Fault::NotAnInteger,
+        }))
+    }
+}

@@ -1,0 +1,57 @@
+//! Reservations: what a request took and may still give back or add to.
+
+mod book;
+mod reserve;
+
+pub use reserve::{Settled, TTL_US_MAX};
+
+pub(crate) use book::{Book, Entry, Kept, Reservation};
+
+/// How a reservation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With what the request really cost.
+    Settle(u64),
+    /// With nothing: the work was not done.
+    Cancel,
+}
+
+impl End {
+    /// The request's cost in the end.
+    pub const fn cost(self) -> u64 {
+        match self {
+            Self::Settle(cost) => cost,
+            Self::Cancel => 0,
+        }
+    }
+}
+
+/// Why a reservation could not be made or ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReservationError {
+    /// Never made, or expired.
+    Unknown,
+    /// Ended already, in another way.
+    Ended,
+    /// A settled cost is at most 2^32 - 1.
+    CostTooLarge,
+    /// The name is already taken.
+    Taken,
+    /// No more reservations can be kept.
+    Full,
+}
+
+impl std::fmt::Display for ReservationError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Unknown => "no such reservation; it may have expired",
+            Self::Ended => "the reservation has already ended in another way",
+            Self::CostTooLarge => "a settled cost is at most 4294967295",
+            Self::Taken => "a reservation with this name is open or has just ended",
+            Self::Full => "too many reservations are open; let some end",
+        })
+    }
+}
+
+impl std::error::Error for ReservationError {}

@@ -1,0 +1,37 @@
+//! Addresses, forwarding fields and paths from a hostile client: nothing panics, an untrusted peer stays what it
+//! is, a proxy's last word counts, and one spelling of a path is its own. Lines of the input are field lines.
+#![no_main]
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use libfuzzer_sys::fuzz_target;
+use tollgate_policy::address::{ClientAddress, Source, parse, unmap};
+use tollgate_policy::path::normalise;
+
+const PROXY: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7));
+
+fuzz_target!(|input: &[u8]| {
+    let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
+    let mut client = ClientAddress::default();
+    client.trusted = vec![PROXY.into()];
+    for (source, added) in [
+        (Source::Header("x-forwarded-for".into()), &b", 203.0.113.7"[..]),
+        (Source::Forwarded, b", for=203.0.113.7"),
+        (Source::Hops(1), b", 203.0.113.7"),
+    ] {
+        client.source = source;
+        assert_eq!(client.resolve(CLIENT, lines.iter().copied()), CLIENT);
+        let found = client.resolve(PROXY, lines.iter().copied());
+        assert_eq!(found, unmap(found));
+        let appended = [input, added].concat();
+        assert_eq!(client.resolve(PROXY, appended.split(|byte| *byte == b'\n')), CLIENT);
+    }
+    if let Ok(text) = str::from_utf8(input) {
+        if let Ok(address) = parse(text) {
+            assert_eq!(parse(&address.to_string()), Ok(address));
+        }
+        let once = normalise(text);
+        assert_eq!(normalise(&once), once);
+    }
+});

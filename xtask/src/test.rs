@@ -1,0 +1,165 @@
+//! `cargo xtask test`: everything that can fail by itself, and the counts at the end.
+
+use crate::counts::Counts;
+use crate::process::{self, Echo};
+use crate::{Failure, Verb, needs, no_options};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+pub(crate) const VERB: Verb = Verb {
+    name: "test",
+    summary: "install what is missing and run every test",
+    help: "
+Installs the packages of `xtask/needs.txt` whose programs are missing, then runs the unit and integration
+tests (with cargo-nextest where it is installed), the examples in the documentation, and the loom models of
+the memory store. The last line is `N passed, N failed, N skipped` over all of them; any failure makes the
+exit code 1. With CI=true a program that cannot be installed is a failure too.
+
+`bench/` and `fuzz/` are workspaces of their own and are not built.",
+    run,
+};
+
+/// The loom models, which need the whole crate compiled with another set of atomics.
+const LOOM_TEST: &str = "crates/tollgate-store/tests/loom.rs";
+const LOOM_MANIFEST: &str = "crates/tollgate-store/Cargo.toml";
+
+fn run(arguments: &[String]) -> Result<(), Failure> {
+    no_options(arguments)?;
+    let mut counts = step("needed programs", needs::install);
+    counts += step("tests", tests);
+    counts += step("documentation examples", doctests);
+    counts += step("loom models", loom);
+    println!("\n{counts}");
+    match counts.failed {
+        0 => Ok(()),
+        // The counts are the last line, so there is no message after them.
+        _ => Err(Failure::Shown),
+    }
+}
+
+/// Runs one part under a heading, with how long it took. One that cannot even start counts as a failure, so that
+/// the others still run and the counts still come last.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a chore may look at the clock to say how long it took"
+)]
+fn step(name: &str, run: fn() -> Result<Counts, Failure>) -> Counts {
+    println!("\n== {name}");
+    let start = Instant::now();
+    let counts = run().unwrap_or_else(|why| {
+        eprintln!("{why:?}");
+        Counts::ONE_FAILED
+    });
+    println!("== {name}: {counts} ({} s)", start.elapsed().as_secs());
+    counts
+}
+
+fn tests() -> Result<Counts, Failure> {
+    let mut command = process::cargo();
+    if process::is_installed("cargo-nextest") {
+        command.args(["nextest", "run", "--workspace", "--no-fail-fast", "--color", "never"]);
+        return counted(&mut command, Counts::of_nextest);
+    }
+    println!("cargo-nextest is not installed: using cargo test");
+    command.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"]);
+    counted(&mut command, Counts::of_libtest)
+}
+
+fn doctests() -> Result<Counts, Failure> {
+    let mut command = process::cargo();
+    command.args(["test", "--workspace", "--no-fail-fast", "--doc"]);
+    counted(&mut command, Counts::of_libtest)
+}
+
+fn loom() -> Result<Counts, Failure> {
+    let root = process::root();
+    let manifest = fs::read_to_string(root.join(LOOM_MANIFEST)).unwrap_or_default();
+    match loom_plan(root.join(LOOM_TEST).is_file(), &manifest) {
+        LoomPlan::Run => {}
+        LoomPlan::Lost => {
+            eprintln!("{LOOM_MANIFEST} depends on loom, but {LOOM_TEST} is missing");
+            return Ok(Counts::ONE_FAILED);
+        }
+        LoomPlan::NotWritten => {
+            println!("{LOOM_TEST} is not written yet: counted as skipped");
+            return Ok(Counts::ONE_SKIPPED);
+        }
+    }
+    let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
+    let mut command = process::cargo();
+    command
+        .args(["test", "--package", "tollgate-store", "--release", "--test", "loom"])
+        // Another set of flags in the same folder would rebuild everything twice a run.
+        .arg("--target-dir")
+        .arg(Path::new(&process::target_dir()).join("loom"))
+        .env("RUSTFLAGS", format!("{flags} --cfg loom").trim())
+        // Linking as for a release takes longer than the models do.
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+    counted(&mut command, Counts::of_libtest)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum LoomPlan {
+    Run,
+    Lost,
+    NotWritten,
+}
+
+/// The models are expected as soon as the store's manifest mentions loom, so that losing the file is noticed.
+fn loom_plan(test_exists: bool, manifest: &str) -> LoomPlan {
+    match (test_exists, manifest.contains("loom")) {
+        (true, _) => LoomPlan::Run,
+        (false, true) => LoomPlan::Lost,
+        (false, false) => LoomPlan::NotWritten,
+    }
+}
+
+/// Runs one runner. One that fails without naming a failed test (it did not compile) counts as one failure,
+/// and so does one that succeeds without counting anything (its output is no longer understood).
+fn counted(command: &mut Command, parse: fn(&str) -> Option<Counts>) -> Result<Counts, Failure> {
+    let finished = process::run(command, Echo::On)?;
+    Ok(judge(finished.status.success(), Counts::total(&finished.lines, parse)))
+}
+
+fn judge(success: bool, counts: Option<Counts>) -> Counts {
+    match counts {
+        Some(counts) if success == (counts.failed == 0) => counts,
+        Some(mut counts) => {
+            counts += Counts::ONE_FAILED;
+            counts
+        }
+        None => Counts::ONE_FAILED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runner_that_fails_or_counts_nothing_is_a_failure() {
+        let passed = Counts { passed: 3, failed: 0, skipped: 0 };
+        let failed = Counts { passed: 3, failed: 2, skipped: 0 };
+        assert_eq!(judge(true, Some(passed)), passed);
+        assert_eq!(judge(false, Some(failed)), failed);
+        assert_eq!(judge(false, Some(passed)).failed, 1, "it did not compile");
+        assert_eq!(judge(true, None).failed, 1, "nothing was counted");
+        assert_eq!(judge(false, None).failed, 1);
+    }
+
+    #[test]
+    fn a_step_that_cannot_start_is_a_failure() {
+        let counts = step("missing", || Err(Failure::Failed("no such program".into())));
+        assert_eq!(counts, Counts::ONE_FAILED);
+    }
+
+    #[test]
+    fn losing_the_loom_models_is_noticed() {
+        assert_eq!(loom_plan(true, "loom.workspace = true"), LoomPlan::Run);
+        assert_eq!(loom_plan(false, "loom.workspace = true"), LoomPlan::Lost);
+        assert_eq!(loom_plan(false, ""), LoomPlan::NotWritten);
+    }
+}

@@ -1,0 +1,23 @@
+//! `cargo xtask tidy`: only the checks of the tree itself.
+
+use crate::process::{self, Echo};
+use crate::{Failure, Verb, no_options};
+
+pub(crate) const VERB: Verb = Verb {
+    name: "tidy",
+    summary: "check the tree: layout, dependency directions, lengths, bans",
+    help: "
+Runs the test `xtask/tests/tidy`, which `cargo xtask test` runs as well. Lengths and a few other rules are a
+ratchet: `xtask/tidy.ratchet` lists what is beyond them today, and no entry may be larger than needed.",
+    run,
+};
+
+fn run(arguments: &[String]) -> Result<(), Failure> {
+    no_options(arguments)?;
+    let mut command = process::cargo();
+    command.args(["test", "--quiet", "--package", "xtask", "--test", "tidy"]);
+    match process::run(&mut command, Echo::On)?.status.success() {
+        true => Ok(()),
+        false => Err(Failure::Failed("the tree is not tidy".into())),
+    }
+}

@@ -1,0 +1,96 @@
+//! The files the checks look at.
+
+use crate::mask;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// A text file of the tree; its path is relative to the workspace, with `/`.
+pub(crate) struct File {
+    pub(crate) path: String,
+    pub(crate) text: String,
+    /// Rust only: the text with comments and the contents of strings blanked out.
+    pub(crate) code: String,
+}
+
+impl File {
+    pub(crate) fn new(path: &str, text: &str) -> Self {
+        let code = if path.ends_with(".rs") { mask::code_only(text) } else { String::new() };
+        Self { path: path.into(), text: text.into(), code }
+    }
+
+    pub(crate) fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    /// Rust that ships, and the tests and chores beside it; `bench/` and `fuzz/` are workspaces of their own.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.is_rust() && (self.path.starts_with("crates/") || self.path.starts_with("xtask/"))
+    }
+
+    /// A test, or an example, which nobody links either.
+    pub(crate) fn is_test(&self) -> bool {
+        let folders = ["/tests/", "/benches/", "/examples/"];
+        self.path.ends_with("/tests.rs") || folders.iter().any(|f| self.path.contains(f))
+    }
+
+    /// Rust of a crate that users get: neither a test nor a chore.
+    pub(crate) fn ships(&self) -> bool {
+        self.is_rust() && self.path.starts_with("crates/") && !self.is_test()
+    }
+
+    /// The lines of code in which `found` holds, as `path:line: message`.
+    pub(crate) fn complaints(&self, message: &str, found: impl Fn(&str) -> bool) -> Vec<String> {
+        let lines = self.code.lines().enumerate().filter(|(_, line)| found(line));
+        lines.map(|(at, _)| format!("{}:{}: {message}", self.path, at + 1)).collect()
+    }
+}
+
+/// The workspace.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Every text file that belongs to the tree: tracked, or new and not ignored.
+pub(crate) fn files() -> &'static [File] {
+    static FILES: OnceLock<Vec<File>> = OnceLock::new();
+    FILES.get_or_init(|| {
+        let output = Command::new("git")
+            .current_dir(root())
+            .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+            .output()
+            .expect("git is installed");
+        assert!(output.status.success(), "the checks need a git checkout");
+        let names = String::from_utf8(output.stdout).expect("paths are UTF-8");
+        let read = |name: &str| Some(File::new(name, &fs::read_to_string(root().join(name)).ok()?));
+        let files: Vec<File> = names.split('\0').filter_map(read).collect();
+        assert!(files.iter().filter(|file| file.ships()).count() > 20, "too few files were found");
+        files
+    })
+}
+
+/// Fails with every complaint, not only the first.
+pub(crate) fn assert_none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+/// Whether `word` occurs in `line` with no part of a name on either side.
+pub(crate) fn has_word(line: &str, word: &str) -> bool {
+    let of_name = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + word.len()..].chars().next();
+        let goes_on = word.ends_with(of_name) && after.is_some_and(of_name);
+        !goes_on && !before.is_some_and(of_name)
+    })
+}
+
+#[test]
+fn words_are_whole() {
+    assert!(has_word("let x: f64 = y", "f64"));
+    assert!(!has_word("let buf64 = y", "f64"));
+    assert!(!has_word("f64x2", "f64"));
+    assert!(has_word("(todo!())", "todo!"));
+    assert!(!has_word("not_todo!()", "todo!"));
+}
