@@ -1,6 +1,27 @@
 //! One rate-limit engine for every place where traffic passes.
+//!
+//! A [`Gate`] puts a policy in force over a store. Facts go in, a [`Verdict`] comes out; a refusal is an answer,
+//! never an error. Time is an argument, so what you test is what runs.
+//!
+//! ```
+//! use tollgate::{Gate, Work, policy};
+//!
+//! let file = policy::compile(b"limits: [{name: per-user, key: [user], rate: 2/s, algorithm: gcra}]").unwrap();
+//! let gate = Gate::new(policy::Policy::new(file.limits, Default::default())?, Default::default());
+//!
+//! let mut work = Work::default(); // reused, so that deciding allocates nothing
+//! let mut facts = gate.policy().facts(Default::default());
+//! facts.set("user", "42")?;
+//! let now_us = 1_700_000_000_000_000;
+//! assert!(gate.check(now_us, &facts, 1, &mut work).allowed);
+//! assert!(gate.check(now_us, &facts, 1, &mut work).allowed);
+//! let refused = gate.check(now_us, &facts, 1, &mut work);
+//! assert_eq!((refused.allowed, refused.retry_after_us), (false, Some(500_000)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod gate;
+pub mod policy;
 mod reservation;
 mod source;
 mod verdict;

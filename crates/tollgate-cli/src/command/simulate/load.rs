@@ -59,7 +59,10 @@ impl Loaded {
     pub(super) fn plot(&self) -> Plot {
         let limits = self.gate.policy().limits().iter().zip(&self.descriptions);
         let panels = limits.map(|(limit, description)| {
-            let mut description = description.clone();
+            // A limit that is named after its algorithm need not say it twice.
+            let again = format!("{}, ", limit.name);
+            let mut description =
+                description.strip_prefix(&again).unwrap_or(description).to_owned();
             if !limit.key.is_empty() {
                 description.push_str(&format!(", by {}", limit.key.join(" and ")));
             }

@@ -1,0 +1,33 @@
+//! `tollgate simulate`: each file under `tests/cases` is a policy, requests and what comes of them.
+
+mod case;
+mod picture;
+mod streams;
+
+use case::{Case, Ran};
+use std::fs;
+use std::path::PathBuf;
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/cases")
+}
+
+/// Runs the command on a policy and requests.
+fn simulate(policy: &str, requests: &str, arguments: &[&str]) -> Ran {
+    Case::new(policy, requests, arguments).run()
+}
+
+#[test]
+fn every_case_is_answered_as_it_says() {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(paths.len() > 20, "the cases are gone");
+    let mut wrong = Vec::new();
+    for path in paths {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let case = Case::read(&fs::read_to_string(&path).unwrap());
+        wrong.extend(case.complaint().map(|complaint| format!("{name}:\n{complaint}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,178 @@
+//! What goes where, and how a run ends.
+
+use super::simulate;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+const POLICY: &str = "limits: [{name: a, key: [user], algorithm: fixed-window, rate: 1/10s}]\n";
+
+fn tollgate(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command.arg("simulate").args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// A folder with a policy in it, gone in the end.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tollgate-it-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::write(path.join("tollgate.yaml"), POLICY).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn every_bad_row_is_named_by_file_and_line() {
+    for (row, message) in [
+        ("{", "not JSON: EOF while parsing an object at column 1"),
+        ("nonsense", "not JSON: expected ident at column 2"),
+        ("[]", "invalid type: sequence, expected an object"),
+        ("{}", "`time`: missing; this operation needs it"),
+        (r#"{"time": "1"}"#, "`time`: not a number"),
+        (r#"{"time": -1}"#, "`time`: negative"),
+        (r#"{"time": 1.0000001}"#, "`time`: finer than a microsecond"),
+        (r#"{"time": 9007199254.740992}"#, "`time`: too late"),
+        (r#"{"time": 1, "time": 1}"#, "`time`: given twice"),
+        (r#"{"time": 1, "user": "42"}"#, "`user`: unknown member"),
+        (r#"{"time": 1, "attributes": {"a": "1", "a": "1"}}"#, "`attributes.a`: given twice"),
+        (
+            r#"{"time": 1, "attributes": {"user": 42}}"#,
+            "`attributes.user`: invalid type: integer `42`",
+        ),
+        (r#"{"time": 1, "attributes": {"ip": "nowhere"}}"#, "`attributes.ip`: "),
+        (r#"{"time": 1, "cost": 0.5}"#, "`cost`: not a whole number"),
+        (r#"{"time": 1, "op": "chek"}"#, "`op`: no such operation"),
+        (r#"{"time": 1, "op": "reserve", "ttl": "61m"}"#, "`ttl`: out of range"),
+        (r#"{"time": 1, "op": "settle", "reservation": "r"}"#, "`cost`: missing"),
+        (
+            r#"{"time": 1, "op": "settle", "reservation": "r", "cost": 4294967296}"#,
+            "`cost`: a settled cost is at most 4294967295",
+        ),
+        (r#"{"time": 1, "op": "cancel"}"#, "`reservation`: missing"),
+        (r#"{"time": 1} {"time": 2}"#, "not JSON: trailing characters"),
+    ] {
+        let ran = simulate(POLICY, &format!("{{\"time\": 0}}\n\n{row}\n{{\"time\": 9}}\n"), &[]);
+        let expected = format!("requests.jsonl:3: {message}");
+        assert!(ran.stderr.starts_with(&expected), "{row}: {}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+        assert_eq!((ran.status, ran.stdout.lines().count()), (1, 1), "{row}");
+    }
+}
+
+#[test]
+fn a_row_that_never_ends_is_refused() {
+    let ran = simulate(POLICY, &format!("{{\"time\": 0}}\n{}", " {".repeat(1 << 20)), &[]);
+    assert_eq!(ran.stderr, "requests.jsonl:2: larger than 65536 bytes\n");
+    assert_eq!((ran.status, ran.stdout.lines().count()), (1, 1));
+}
+
+#[test]
+fn a_bad_policy_ends_with_1_and_says_where() {
+    let ran =
+        simulate("limits: [{name: a, rate: 5/min, algoritm: gcra}]\n", "{\"time\": 0}\n", &[]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (1, ""));
+    let expected = "tollgate.yaml:1:33: error[TG002]: unknown field `algoritm`, did you mean `algorithm`?\nhelp: ";
+    assert!(ran.stderr.starts_with(expected), "{}", ran.stderr);
+}
+
+#[test]
+fn files_that_cannot_be_used_end_with_2() {
+    let folder = Folder::new("unusable");
+    let file = |name: &str| folder.0.join(name).to_string_lossy().into_owned();
+    std::fs::write(folder.0.join("rows"), "{\"time\": 0}\n").unwrap();
+    let (policy, rows, absent) = (file("tollgate.yaml"), file("rows"), file("absent"));
+    let within = file("absent/plot.svg");
+    for (arguments, message) in [
+        (vec!["--config", &absent, "--requests", &rows], "cannot read "),
+        (vec!["--config", &policy, "--requests", &absent], "cannot read "),
+        (vec!["--config", &policy, "--requests", folder.0.to_str().unwrap()], "cannot read "),
+        (vec!["--config", &policy, "--requests", &rows, "--plot", &within], "cannot write "),
+        (vec!["--config", &policy], "error: "),
+        (vec!["--requests", &rows], "error: "),
+    ] {
+        let output = tollgate(&arguments).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(message), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn refusals_end_with_0_and_nothing_is_said() {
+    let ran =
+        simulate(POLICY, "{\"time\": 0, \"attributes\": {\"user\": \"1\"}, \"cost\": 2}\n", &[]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    assert!(ran.stdout.starts_with("{\"allowed\":false,"));
+}
+
+#[test]
+fn a_dash_reads_standard_input_as_it_comes() {
+    let folder = Folder::new("dash");
+    let mut child = tollgate(&["--config", "tollgate.yaml", "--requests", "-"])
+        .current_dir(&folder.0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    for time in 1..4 {
+        // Each answer arrives before the next question is asked.
+        writeln!(stdin, "{{\"time\": {time}}}").unwrap();
+        let answer = answers.next().unwrap().unwrap();
+        assert!(answer.ends_with(&format!("\"time\":{time}.0}}")), "{answer}");
+    }
+    writeln!(stdin, "x").unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.starts_with("-:4: not JSON"), "{stderr}");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_mistake() {
+    let folder = Folder::new("leaves");
+    let rows = "{\"time\": 1, \"attributes\": {\"user\": \"1\"}}\n".repeat(50_000);
+    std::fs::write(folder.0.join("rows"), rows).unwrap();
+    let mut child = tollgate(&["--config", "tollgate.yaml", "--requests", "rows"])
+        .current_dir(&folder.0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert!(first.starts_with("{\"allowed\":true,"));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn two_runs_answer_alike() {
+    let rows: String = (0..20_000)
+        .map(|n| {
+            let op = ["check", "reserve", "peek"][n % 3];
+            format!(
+                "{{\"time\": {}, \"op\": \"{op}\", \"attributes\": {{\"user\": \"{}\"}}}}\n",
+                n / 7,
+                n % 97
+            )
+        })
+        .collect();
+    let (one, two) =
+        (simulate(POLICY, &rows, &["--headers"]), simulate(POLICY, &rows, &["--headers"]));
+    assert_eq!(one.stdout.lines().count(), 20_000);
+    assert!(one.stdout == two.stdout);
+}
