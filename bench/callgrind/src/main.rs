@@ -1,4 +1,4 @@
-//! Instructions a decision, counted by callgrind: `cargo run --release -p callgrind [-- functions]`.
+//! Instructions a decision, counted by callgrind: `cargo run --release -p callgrind [-- functions [hot]]`.
 //!
 //! Every contender runs twice under valgrind, once with more decisions than the other time. The difference of the counts is what the
 //! decisions cost; start, filling and end cancel out. With `functions` the costliest functions of ours follow.
@@ -36,26 +36,30 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match &arguments[..] {
         [command, name, count] if command == "decide" => decide(name, count),
-        [] => report(false),
-        [command] if command == "functions" => report(true),
+        [] => report(NAMES.iter().copied(), false),
+        [command] if command == "functions" => report(NAMES.iter().copied(), true),
+        [command, traffic] if command == "functions" => {
+            let ours = NAMES.iter().copied().filter(|name| name.contains(" ours"));
+            report(ours.filter(|name| name.starts_with(traffic.as_str())), true)
+        }
         _ => {
-            eprintln!("usage: callgrind [functions]");
+            eprintln!("usage: callgrind [functions [hot | refused | keys]]");
             ExitCode::from(2)
         }
     }
 }
 
-fn report(functions: bool) -> ExitCode {
+fn report(names: impl Iterator<Item = &'static str> + Clone, functions: bool) -> ExitCode {
     println!("| | instructions a decision |\n|---|---|");
-    for name in NAMES {
+    for name in names.clone() {
         let Some((few, many)) = count(name, FEW).zip(count(name, MANY)) else {
             eprintln!("{name}: valgrind failed; is it installed?");
             return ExitCode::FAILURE;
         };
         println!("| {name} | {:.1} |", (many - few) / (MANY - FEW) as f64);
     }
-    for name in NAMES.iter().filter(|name| functions && name.contains(" ours")) {
-        println!("\n{name}, by function, for {MANY} decisions and the start:\n");
+    for name in names.filter(|name| functions && name.contains(" ours")) {
+        println!("\n{name}, by function:\n");
         let lines = annotate(name);
         print!("```text\n{}```\n", lines.unwrap_or_else(|| "callgrind_annotate failed\n".into()));
     }
@@ -82,18 +86,31 @@ fn total(profile: &Path) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix("totals:"))?.trim().parse().ok()
 }
 
-/// The costliest functions of the last run of `name`, without the line numbers.
+/// Self cost a decision of the functions of the last run of `name`, what was inlined into them included.
 fn annotate(name: &str) -> Option<String> {
     let mut command = Command::new("callgrind_annotate");
-    let output = command.args(["--auto=no", "--threshold=95"]).arg(profile(name)).output().ok()?;
+    let output = command.args(["--auto=no", "--threshold=98"]).arg(profile(name)).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
-    let functions = text.lines().skip_while(|line| !line.contains("file:function")).skip(2);
-    let short = |line: &str| {
-        let (cost, place) = line.split_once(')')?;
-        let function = place.rsplit_once('/').map_or(place, |(_, file)| file);
-        Some(format!("{cost}) {}\n", function.split(" [").next()?.trim()))
-    };
-    Some(functions.take(24).filter_map(short).collect())
+    let mut functions: Vec<(&str, f64)> = Vec::new();
+    for line in text.lines().skip_while(|line| !line.contains("file:function")) {
+        let Some((cost, function)) = read(line) else { continue };
+        match functions.iter_mut().find(|(known, _)| *known == function) {
+            Some((_, sum)) => *sum += cost,
+            None => functions.push((function, cost)),
+        }
+    }
+    functions.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let line = |(function, cost): &(&str, f64)| format!("{:8.1}  {function}\n", cost / MANY as f64);
+    Some(functions.iter().take(12).map(line).collect())
+}
+
+/// `18,438,110 (10.90%)  src/shard.rs:store::decide [program]`: the cost and the function.
+fn read(line: &str) -> Option<(f64, &str)> {
+    let (cost, rest) = line.trim().split_once(' ')?;
+    let cost = cost.replace(',', "").parse().ok()?;
+    let (_, place) = rest.split_once(')')?;
+    let (_, function) = place.trim().split_once(':')?;
+    Some((cost, function.rsplit_once(" [").map_or(function, |(function, _)| function)))
 }
 
 fn decide(name: &str, count: &str) -> ExitCode {

@@ -40,7 +40,9 @@ pub(crate) fn interleave(
         .map(|contender| {
             // The first turn is a guess that also warms up; the second is long enough to be believed.
             let guess = (0..2).fold(20_000, |count, _| {
-                let ns = turn(&**contender, keys, 0, count, threads);
+                let start = Instant::now();
+                turn(&**contender, keys, 0, count, threads);
+                let ns = start.elapsed().as_nanos() as f64 / count as f64;
                 ((wanted_ns / 4.0 / ns) as usize).max(1_000)
             });
             guess * 4
