@@ -41,7 +41,8 @@ fn ask(name: &str, keys: usize) -> Option<f64> {
     String::from_utf8(command.output().ok()?.stdout).ok()?.trim().parse().ok()
 }
 
-/// Fills the contender called `name` with `keys` keys and prints by how many bytes this process grew.
+/// Fills the contender called `name` with `keys` keys and prints by how many bytes this process grew. A request is owed for an hour,
+/// so no state is idle before the end, when it could be dropped.
 pub(crate) fn fill(name: &str, keys: &str) -> ExitCode {
     let Some((keys, contender)) = keys.parse().ok().and_then(|n| Some((n, contender(name, n)?)))
     else {
@@ -66,13 +67,13 @@ pub(crate) fn fill(name: &str, keys: &str) -> ExitCode {
 
 fn contender(name: &str, keys: usize) -> Option<Box<dyn Contender>> {
     Some(match name {
-        "ours" => Box::new(Ours::<1>::new("ours", Limit::OPEN, Kind::Gcra)),
+        "ours" => Box::new(Ours::<1>::new("ours", Limit::SHUT, Kind::Gcra)),
         "ours, sliding-window" => {
-            Box::new(Ours::<1>::new("ours", Limit::OPEN, Kind::SlidingWindow))
+            Box::new(Ours::<1>::new("ours", Limit::SHUT, Kind::SlidingWindow))
         }
-        "governor" => Box::new(Governor::new(Limit::OPEN)),
-        "throttlecrab" => Box::new(Throttlecrab::new(Limit::OPEN)),
-        "limitador" => Box::new(Limitador::new(Limit::OPEN, keys)),
+        "governor" => Box::new(Governor::new(Limit::SHUT)),
+        "throttlecrab" => Box::new(Throttlecrab::new(Limit::SHUT)),
+        "limitador" => Box::new(Limitador::new(Limit::SHUT, keys)),
         _ => return None,
     })
 }

@@ -1,7 +1,7 @@
-//! Measures decisions in one process: `cargo run --release -p inprocess -- [ROW ...] [--rounds N] [--millis N]`.
+//! Measures decisions in one process: `cargo run --release -p inprocess -- [ROW ...] [--only NAME] [--rounds N] [--millis N]`.
 //!
 //! Rows are printed as Markdown, ready for `docs/benchmarks.md`. Without a row's name all are measured; the row `bytes`
-//! starts this program once more for every contender.
+//! starts this program once more for every contender. `--only` is for a profiler: one contender and no ratios.
 
 mod bytes;
 mod measure;
@@ -18,13 +18,15 @@ fn main() -> ExitCode {
     {
         return bytes::fill(name, keys);
     }
-    let Some((names, effort)) = read(&arguments) else {
-        eprintln!("usage: inprocess [ROW ...] [--rounds N] [--millis N]; rows: {}", rows::NAMES);
+    let Some(Options { names, only, effort }) = read(&arguments) else {
+        let options = "[--only NAME] [--rounds N] [--millis N]";
+        eprintln!("usage: inprocess [ROW ...] {options}; rows: {}", rows::NAMES);
         return ExitCode::from(2);
     };
     let wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
     for row in rows::ALL.into_iter().filter(|row| wanted(row.name)) {
-        let contenders = (row.contenders)();
+        let mut contenders = (row.contenders)();
+        contenders.retain(|contender| only.as_ref().is_none_or(|name| contender.name() == name));
         let keys = row.traffic.keys();
         contenders.iter().for_each(|contender| measure::fill(&**contender, &keys));
         drop(keys);
@@ -40,16 +42,26 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn read(arguments: &[String]) -> Option<(Vec<String>, Effort)> {
-    let (mut names, mut effort) = (Vec::new(), Effort::default());
+#[derive(Default)]
+struct Options {
+    names: Vec<String>,
+    only: Option<String>,
+    effort: Effort,
+}
+
+fn read(arguments: &[String]) -> Option<Options> {
+    let mut options = Options::default();
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--rounds" => effort.rounds = arguments.next()?.parse().ok()?,
-            "--millis" => effort.millis = arguments.next()?.parse().ok()?,
-            name if rows::NAMES.split(' ').any(|known| known == name) => names.push(name.into()),
+            "--only" => options.only = Some(arguments.next()?.clone()),
+            "--rounds" => options.effort.rounds = arguments.next()?.parse().ok()?,
+            "--millis" => options.effort.millis = arguments.next()?.parse().ok()?,
+            name if rows::NAMES.split(' ').any(|known| known == name) => {
+                options.names.push(name.into());
+            }
             _ => return None,
         }
     }
-    Some((names, effort))
+    Some(options)
 }
