@@ -46,13 +46,17 @@ pub(super) fn load(path: &Path) -> Result<Loaded, Stop> {
     if let Store::Memory { max_bytes } = settings.store {
         store = store.max_bytes(max_bytes);
     }
-    Ok(Loaded { gate: Gate::new(policy, MemoryStore::new(store)), settings, descriptions })
+    let mut gate = Gate::new(policy, MemoryStore::new(store));
+    if profiles(&settings).contains(&Profile::Discord) {
+        gate = gate.with_buckets();
+    }
+    Ok(Loaded { gate, settings, descriptions })
 }
 
 impl Loaded {
     /// The configured generations of header fields.
     pub(super) fn profiles(&self) -> Vec<Profile> {
-        self.settings.headers.iter().filter_map(|name| Profile::parse(name)).collect()
+        profiles(&self.settings)
     }
 
     /// A plot with a panel for each limit.
@@ -75,6 +79,10 @@ impl Loaded {
         });
         Plot::new(panels.collect())
     }
+}
+
+fn profiles(settings: &Settings) -> Vec<Profile> {
+    settings.headers.iter().filter_map(|name| Profile::parse(name)).collect()
 }
 
 /// Algorithm and numbers, as the file writes them.
