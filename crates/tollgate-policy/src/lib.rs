@@ -24,6 +24,7 @@ mod schema;
 pub mod settings;
 mod state_id;
 mod suggest;
+mod tier_map;
 mod yaml;
 
 pub use compile::{Compiled, compile};
@@ -31,3 +32,4 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use grammar::parse_duration_us;
 pub use schema::schema;
 pub use state_id::state_id;
+pub use tier_map::TierMap;
