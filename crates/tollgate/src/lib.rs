@@ -21,6 +21,7 @@
 //! ```
 
 mod gate;
+pub mod policy;
 mod reservation;
 mod source;
 mod verdict;
@@ -32,10 +33,3 @@ pub use source::Source;
 pub use tollgate_policy::limit;
 pub use verdict::{Row, Verdict};
 pub use work::Work;
-
-/// Policies: from a file's text to the limits that apply to a request.
-pub mod policy {
-    pub use tollgate_policy::facts::{Facts, FactsBuffer};
-    pub use tollgate_policy::policy::{Policy, PolicyOptions};
-    pub use tollgate_policy::{Compiled, Diagnostic, compile};
-}

@@ -110,7 +110,7 @@ fn row(file: &str, found: &Diagnostic) -> Value {
 
 fn check(bytes: &[u8]) -> Vec<Diagnostic> {
     match tollgate_policy::compile(bytes) {
-        Ok(_) => Vec::new(),
+        Ok(compiled) => tollgate_policy::lint(&compiled),
         Err(errors) => errors,
     }
 }

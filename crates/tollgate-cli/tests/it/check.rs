@@ -26,6 +26,38 @@ fn errors_go_to_standard_output_and_end_with_1() {
 }
 
 #[test]
+fn warnings_alone_end_with_0_unless_they_are_denied() {
+    let file = "lint/TG111-fires.yaml";
+    let (status, out, err) = run(&["check", file], "");
+    assert_eq!(status, 0);
+    assert!(out.starts_with("lint/TG111-fires.yaml:4:20: warning[TG111]: "), "{out}");
+    assert!(out.contains("\nhelp: "), "{out}");
+    assert!(err.starts_with("0 errors, 1 warning in 1 file"), "{err}");
+    assert_eq!(run(&["check", "--deny", "warnings", file], "").0, 1);
+    assert_eq!(run(&["check", "--deny", "warnings", "lint/TG111-quiet.yaml"], "").0, 0);
+    let (status, out, _) = run(&["check", "--format", "json", file], "");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((status, &rows[0]["severity"]), (0, &Value::from("warning")));
+    assert_eq!((&rows[0]["code"], &rows[0]["line"]), (&Value::from("TG111"), &Value::from(4)));
+}
+
+#[test]
+fn an_accepted_warning_is_not_one() {
+    let file = |allow: &str| {
+        format!("lint: {{allow: [{allow}]}}\nlimits: [{{name: a, key: [ip], rate: 5/s}}]\n")
+    };
+    assert_eq!(run(&["check", "--deny", "warnings", "-"], &file("")).0, 1);
+    assert_eq!(run(&["check", "--deny", "warnings", "-"], &file("TG101")).0, 0);
+}
+
+#[test]
+fn a_file_with_errors_is_not_linted() {
+    let (status, out, _) = run(&["check", "-"], "limits: [{name: a, key: [ip], rate: 5}]\n");
+    assert_eq!(status, 1);
+    assert!(!out.contains("warning"), "{out}");
+}
+
+#[test]
 fn every_file_is_looked_at() {
     let (status, out, err) =
         run(&["check", "bad/TG003-duplicate.yaml", "bad/TG041-gateway.yaml"], "");

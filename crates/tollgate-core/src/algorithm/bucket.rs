@@ -28,6 +28,7 @@ pub(crate) struct Bucket {
     interval: u64,
     scale: u64,
     count: u32,
+    period_us: u64,
     /// Units admitted at one instant at most; zero when the count is.
     capacity: u64,
     /// Units that pass without delay; the rest of the capacity queues.
@@ -40,20 +41,22 @@ impl Bucket {
         if burst > most || queue > most {
             return Err(InvalidNumbers::CountTooLarge);
         }
-        if rate.count() == 0 {
-            return Ok(Self { interval: 0, scale: 1, count: 0, capacity: 0, burst: 0 });
+        let (count, period_us) = (u64::from(rate.count()), rate.period_us());
+        if count == 0 {
+            let nothing =
+                Self { interval: 0, scale: 1, count: 0, period_us, capacity: 0, burst: 0 };
+            return Ok(nothing);
         }
         if burst == 0 {
             return Err(InvalidNumbers::ZeroBurst);
         }
-        let (count, period_us) = (u64::from(rate.count()), rate.period_us());
         let capacity = burst + queue;
         if u128::from(capacity) * u128::from(period_us) > HORIZON_US * u128::from(count) {
             return Err(InvalidNumbers::HorizonTooFar);
         }
         let common = gcd(count, period_us);
         let (interval, scale) = (period_us / common, count / common);
-        Ok(Self { interval, scale, count: rate.count(), capacity, burst })
+        Ok(Self { interval, scale, count: rate.count(), period_us, capacity, burst })
     }
 
     pub(crate) const fn capacity(&self) -> u64 {
@@ -72,14 +75,17 @@ impl Bucket {
         self.count
     }
 
-    /// The rate's period; zero when the rate is nothing, which keeps no state that a period could name.
+    /// The rate's period, which is part of whose state it is.
     pub(crate) const fn period_us(&self) -> u64 {
-        self.interval * (self.count as u64 / self.scale)
+        self.period_us
     }
 
-    /// How long the whole capacity takes to come back, rounded up.
+    /// How long the whole capacity takes to come back, rounded up; nothing comes back in any period.
     pub(crate) fn window_us(&self) -> u64 {
-        div_ceil_wide(self.span(self.capacity), self.scale)
+        match self.capacity {
+            0 => self.period_us,
+            capacity => div_ceil_wide(self.span(capacity), self.scale),
+        }
     }
 
     /// `units * E`, scaled.

@@ -3,6 +3,7 @@
 mod allocations;
 mod bad;
 mod good;
+mod lint;
 mod reference;
 mod robust;
 mod schema;

@@ -3,11 +3,11 @@
 use super::fixtures;
 use proptest::prelude::*;
 use std::sync::LazyLock;
-use tollgate_policy::compile;
 use tollgate_policy::policy::{Policy, PolicyOptions};
+use tollgate_policy::{compile, lint};
 
 static GOOD: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let seeds = fixtures("good").into_iter().chain(fixtures("bad"));
+    let seeds = fixtures("good").into_iter().chain(fixtures("bad")).chain(fixtures("lint"));
     let small = seeds.map(|path| std::fs::read(path).unwrap()).filter(|seed| seed.len() < 6_000);
     // The alias bomb is refused, but slowly enough to be no use as a seed.
     small.filter(|seed| !seed.starts_with(b"a0:")).collect()
@@ -61,6 +61,7 @@ const FRAGMENTS: &[&str] = &[
 fn holds(bytes: &[u8]) {
     let errors = match compile(bytes) {
         Ok(compiled) => {
+            lint(&compiled).iter().for_each(|warning| assert!(warning.line >= 1));
             // What passes here must also make a policy: nobody else could say where in the file it is wrong.
             Policy::new(compiled.limits, PolicyOptions::default()).unwrap();
             return;

@@ -64,7 +64,9 @@ impl Gate {
             return Ok((Verdict::new(false, rows), None));
         }
         let ttl_us = ttl_us.unwrap_or_else(|| default_ttl_us(&held));
-        let entries = answered.zip(&held).map(|((selected, answer), numbers)| Entry {
+        // A shadow limit that misses an attribute has no key under which anything could be settled.
+        let keyed = answered.zip(&held).filter(|((selected, _), _)| !selected.missing);
+        let entries = keyed.map(|((selected, answer), numbers)| Entry {
             index: selected.index,
             limit: selected.id,
             key: selected.key.into(),
@@ -143,10 +145,11 @@ impl Entry {
     }
 }
 
-/// Slots are held for as long as the reservation.
+/// Slots are held for as long as the reservation: one that outlived it could no longer be freed.
 fn with_ttl(numbers: &Numbers, ttl_us: Option<u64>) -> Numbers {
-    match (numbers, ttl_us) {
-        (Numbers::Concurrency(slots), Some(ttl_us)) => {
+    match numbers {
+        Numbers::Concurrency(slots) => {
+            let ttl_us = ttl_us.unwrap_or(slots.ttl_us()).min(TTL_US_MAX);
             slots.with_ttl(ttl_us).map_or(*numbers, Numbers::Concurrency)
         }
         _ => *numbers,
@@ -158,5 +161,5 @@ fn default_ttl_us(held: &[Numbers]) -> u64 {
         Numbers::Concurrency(slots) => Some(slots.ttl_us()),
         _ => None,
     });
-    ttls.max().unwrap_or(TTL_US_DEFAULT).min(TTL_US_MAX)
+    ttls.max().unwrap_or(TTL_US_DEFAULT)
 }

@@ -81,3 +81,14 @@ fn buffers_are_reused() {
     let second = gate.check(NOW_US, &facts, 1, &mut work);
     assert_eq!((second.rows.as_ptr(), second.rows.len()), (place, 1));
 }
+
+#[test]
+fn a_tier_of_nothing_shares_the_penalty() {
+    let gate = gate(concat!(
+        "  - {name: l, key: [user], rate: 5/min, algorithm: gcra, tiers: {banned: 0/min},\n",
+        "     penalty: {after: 1, block: 1h, max: 1h}}\n",
+    ));
+    let blocked = check(&gate, &[("user", "a"), ("plan", "banned")], 1);
+    assert_eq!(blocked.source, Source::Blocked);
+    assert_eq!(check(&gate, &[("user", "a")], 1).source, Source::Blocked, "whatever the tier");
+}

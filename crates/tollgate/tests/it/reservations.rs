@@ -100,3 +100,22 @@ fn a_free_reservation_can_be_settled_with_a_cost() {
     reserve(&gate, "r", 0, None).unwrap();
     assert_eq!(remaining(&gate.end(NOW_US, "r", End::Settle(4)).unwrap()), [6]);
 }
+
+#[test]
+fn slots_never_outlive_their_reservation() {
+    let gate = gate("  - {name: slots, key: [user], algorithm: concurrency, rate: 1, ttl: 2h}\n");
+    let (_, ttl_us) = reserve(&gate, "r", 1, None).unwrap();
+    assert_eq!(ttl_us, Some(3_600 * SECOND), "an hour at most");
+    let facts = facts(&gate, &[("user", "a")]);
+    let late = gate.peek(NOW_US + 3_600 * SECOND, &facts, 1, &mut Work::default());
+    assert!(late.allowed, "expiry frees the slot");
+}
+
+#[test]
+fn a_shadow_limit_without_its_key_settles_nothing() {
+    let gate =
+        gate("  - {name: trial, key: [org], rate: 5/min, mode: shadow, on_missing: refuse}\n");
+    let (verdict, _) = reserve(&gate, "r", 0, None).unwrap();
+    assert!(verdict.allowed);
+    assert!(gate.end(NOW_US, "r", End::Settle(9)).unwrap().rows.is_empty());
+}

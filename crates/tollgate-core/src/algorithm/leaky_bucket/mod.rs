@@ -20,7 +20,7 @@ impl LeakyBucket {
         Bucket::try_new(rate, burst.unwrap_or(1), queue.unwrap_or(0)).map(Self)
     }
 
-    /// The rate's period; zero for a rate of nothing.
+    /// The rate's period.
     pub const fn period_us(&self) -> u64 {
         self.0.period_us()
     }

@@ -29,7 +29,7 @@ impl TokenBucket {
         Bucket::try_new(rate, burst.unwrap_or(rate.count().into()), 0).map(Self)
     }
 
-    /// The rate's period; zero for a rate of nothing.
+    /// The rate's period.
     pub const fn period_us(&self) -> u64 {
         self.0.period_us()
     }

@@ -1,0 +1,47 @@
+//! TG112: a burst far above the rate.
+//!
+//! Quiet up to ten times N, for `0/...` (which refuses everything), for limits that are off, and for the tiers of a limit
+//! that is reported already: they usually inherit the burst.
+
+use super::figures::{AllFigures, Figures};
+use super::{Findings, view::View};
+use crate::diagnostic::Code;
+use crate::raw::Algorithm;
+use crate::suggest::quoted;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG112",
+    "burst above ten times the rate",
+    "An idle client may send the whole burst at once, so for a long time the burst is the limit and not the rate.",
+);
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    for item in view.firsts().filter(|item| item.is_on()) {
+        let all = AllFigures::new(item);
+        let is_bucket = matches!(
+            all.algorithm,
+            Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket
+        );
+        let (base, base_at) = all.base;
+        let tiers = all.tiers.iter().map(|(name, figures, at)| (Some(*name), *figures, *at));
+        let mut figures = [(None, base, base_at)].into_iter().chain(tiers);
+        let large = figures.find_map(|(tier, figures, at)| match figures {
+            Figures::Per { count, burst, .. }
+                if is_bucket && count > 0 && burst > count.saturating_mul(10) =>
+            {
+                Some((tier, count, burst, at))
+            }
+            _ => None,
+        });
+        let Some((tier, count, burst, at)) = large else { continue };
+        let name = item.entry_name();
+        let of = tier.map(|tier| format!(" for the tier {}", quoted(tier))).unwrap_or_default();
+        let message = format!(
+            "the burst of {}{of} is {burst}, more than ten times its rate of {count}",
+            quoted(name)
+        );
+        let help =
+            format!("lower the burst to {} or less, or give the rate a longer period", count * 10);
+        findings.warn(at, message, help);
+    }
+}

@@ -1,0 +1,46 @@
+//! TG114: a key with more values than there are clients.
+//!
+//! `path`, `query.*` and `header.user-agent` have as many values as anyone cares to send. Quiet when `match` lists the
+//! values of the attribute without wildcards, since there are no more buckets than that, and for limits that are off.
+
+use super::{Findings, view::View};
+use crate::diagnostic::Code;
+use crate::suggest::quoted;
+use std::collections::HashSet;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG114",
+    "key with unbounded values",
+    "Each new value is a new bucket: a client that varies it is never limited, and the store fills up with buckets.",
+);
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    let mut seen = HashSet::new();
+    for item in view.limits.iter().filter(|item| item.is_on()) {
+        let entry = view.compiled.entries.get(item.index).copied().unwrap_or_default();
+        for (attribute, at) in item.key() {
+            let is_unbounded = matches!(attribute, "path" | "header.user-agent")
+                || attribute.starts_with("query.");
+            if !is_unbounded
+                || item.shape.lists_values_of(attribute)
+                || !seen.insert((entry, attribute.to_owned()))
+            {
+                continue;
+            }
+            let message = format!(
+                "{} makes a new bucket for every value of {}",
+                quoted(&item.limit.name),
+                quoted(attribute)
+            );
+            let help = if attribute == "path" {
+                "take `path` out of the key and write a limit for each route, with `match: {path: ...}`".to_owned()
+            } else {
+                format!(
+                    "take {} out of the key, or list its values under `match`",
+                    quoted(attribute)
+                )
+            };
+            findings.warn(at, message, help);
+        }
+    }
+}

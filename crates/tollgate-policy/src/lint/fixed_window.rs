@@ -1,0 +1,35 @@
+//! TG102: a fixed window with nothing beside it.
+//!
+//! Quiet when any other limit that is enforced covers the same requests, whatever its key or algorithm: a second,
+//! shorter window is the usual cure. Quiet too for limits in shadow or off, and for rates that refuse everything.
+
+use super::figures::{AllFigures, Figures};
+use super::{Findings, view::View};
+use crate::diagnostic::Code;
+use crate::raw::Algorithm;
+use crate::suggest::quoted;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG102",
+    "fixed window as the only limit",
+    "A client that waits for the end of a window gets twice the rate at its boundary: N just before, N just after.",
+);
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    for item in view.limits.iter().filter(|item| item.refuses()) {
+        let Some(algorithm) = &item.entry.algorithm else { continue };
+        let refuses_all = matches!(AllFigures::new(item).base.0, Figures::Per { count: 0, .. });
+        if algorithm.value != Algorithm::FixedWindow
+            || refuses_all
+            || view.covering(item).next().is_some()
+        {
+            continue;
+        }
+        let name = quoted(&item.limit.name);
+        let message = format!(
+            "the fixed window of {name} admits twice its rate around each boundary, and no other limit covers the same requests"
+        );
+        let help = "use `algorithm: sliding-window`, or add a limit with a shorter period";
+        findings.warn(algorithm.at, message, help);
+    }
+}

@@ -1,0 +1,45 @@
+//! TG101: counting by address without knowing which proxies to believe.
+//!
+//! Without `trusted_proxies` the address is that of whoever connects: behind a load balancer that is the load balancer
+//! for everyone, so all clients share one bucket; and forward-auth refuses every request. One finding for the file, at
+//! the first such key, since one field mends all of them.
+//!
+//! Quiet when only front ends listen that are told the address (`grpc`, `resp`), when `trusted_proxies` names anything,
+//! for keys with another attribute beside `ip`, and for limits that are off.
+
+use super::{Findings, view::View};
+use crate::diagnostic::Code;
+use crate::settings::Front;
+use crate::suggest::quoted;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG101",
+    "address as the only key, without trusted proxies",
+    "Behind a proxy or load balancer every client has the same address, so all of them share one bucket; forward-auth \
+     answers no one.",
+);
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    if !view.compiled.settings.trusted_proxies.is_empty() || !view.reads_requests() {
+        return;
+    }
+    let first = view.limits.iter().filter(|item| item.is_on()).find_map(|item| {
+        let mut key = item.key();
+        key.next()
+            .filter(|(attribute, _)| *attribute == "ip" && key.next().is_none())
+            .map(|found| (item, found.1))
+    });
+    let Some((item, at)) = first else { return };
+    let name = quoted(&item.limit.name);
+    let message = if view.listens(Front::Gateway) {
+        format!(
+            "{name} counts by `ip`, and without `trusted_proxies` all clients behind a proxy are one"
+        )
+    } else {
+        format!(
+            "{name} counts by `ip`, and without `trusted_proxies` forward-auth refuses every proxy that asks"
+        )
+    };
+    let help = "name the proxies in front, such as `trusted_proxies: [10.0.0.0/8]`; if there are none, allow TG101";
+    findings.warn(at, message, help);
+}

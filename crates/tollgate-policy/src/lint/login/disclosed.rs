@@ -1,0 +1,26 @@
+//! TG105: a login limit that tells how many attempts are left.
+//!
+//! Quiet for limits that do not name a login-like path themselves, such as one on everything: their figures say little
+//! about logins. Quiet for limits in shadow or off, which show nothing.
+
+use super::{is_login_like, matched_paths};
+use crate::diagnostic::Code;
+use crate::lint::{Findings, view::View};
+use crate::suggest::quoted;
+
+pub(in crate::lint) const CODE: &Code = &Code::new(
+    "TG105",
+    "login that discloses its figures",
+    "The figures tell an attacker how fast to guess, and how a name or address that others use is doing.",
+);
+
+pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    for item in view.firsts().filter(|item| item.refuses() && item.limit.disclose) {
+        let mut paths = matched_paths(&item.entry.value);
+        let Some((path, at)) = paths.find(|(path, _)| is_login_like(path)) else { continue };
+        let name = item.entry_name();
+        let message =
+            format!("{} tells everyone how many attempts {} has left", quoted(name), quoted(path));
+        findings.warn(at, message, "add `disclose: false`: refusals then say only when to retry");
+    }
+}

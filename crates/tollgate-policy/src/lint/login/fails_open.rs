@@ -1,0 +1,32 @@
+//! TG104: a login whose limits all let everyone through when the store cannot decide.
+//!
+//! Quiet when one limit that covers the path says `closed` or `local`. Fires for the memory store too: it does not fail,
+//! but the file may be used with Redis later, and nobody will look at this again.
+
+use super::targets;
+use crate::diagnostic::Code;
+use crate::limit::OnStoreFailure;
+use crate::lint::{Findings, view::View};
+use crate::suggest::quoted;
+
+pub(in crate::lint) const CODE: &Code = &Code::new(
+    "TG104",
+    "login that fails open",
+    "Whoever can slow down or overload the store gets unlimited attempts.",
+);
+
+pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    for target in targets(view) {
+        let is_open = |on: OnStoreFailure| on == OnStoreFailure::Open;
+        if target.guards.iter().any(|item| !is_open(item.limit.on_store_failure)) {
+            continue;
+        }
+        let Some(first) = target.guards.first() else { continue };
+        let path = quoted(target.path);
+        let message =
+            format!("every limit on {path} admits all attempts when the store cannot decide");
+        let entry = first.entry_name();
+        let help = format!("add `on_store_failure: closed` to {}, or `local`", quoted(entry));
+        findings.warn(target.at, message, help);
+    }
+}

@@ -1,0 +1,53 @@
+//! TG106: one bucket for logins and everything else.
+//!
+//! Fires for a limit that lists login-like paths together with others, and for a login-like path that the file names but
+//! that only limits on more than logins cover. Quiet when any enforced limit names nothing but login-like paths and
+//! covers it, for limits that are off, and for a login path with several methods: reading the form is rarer still.
+
+use super::{is_login_like, matched_paths, targets};
+use crate::diagnostic::Code;
+use crate::lint::view::Item;
+use crate::lint::{Findings, view::View};
+use crate::suggest::quoted;
+
+pub(in crate::lint) const CODE: &Code = &Code::new(
+    "TG106",
+    "one limit for logins and reads",
+    "A rate that is right for reading is far too high for guessing, and ordinary use spends the attempts.",
+);
+
+pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    for item in view.firsts().filter(|item| item.is_on()) {
+        let entry = &item.entry.value;
+        let login = matched_paths(entry).find(|(path, _)| is_login_like(path));
+        let other = matched_paths(entry).find(|(path, _)| !is_login_like(path));
+        let (Some((login, at)), Some((other, _))) = (login, other) else { continue };
+        let name = item.entry_name();
+        let message = format!(
+            "{} counts {} and {} in one bucket",
+            quoted(name),
+            quoted(login),
+            quoted(other)
+        );
+        let help = format!("give {} a limit of its own, with a lower rate", quoted(login));
+        findings.warn(at, message, help);
+    }
+    for target in targets(view) {
+        let names_login = |item: &&&Item<'_>| {
+            matched_paths(&item.entry.value).any(|(path, _)| is_login_like(path))
+        };
+        let Some(wide) = target.guards.first() else { continue };
+        if target.guards.iter().find(names_login).is_some() {
+            continue;
+        }
+        let (path, name) = (quoted(target.path), quoted(&wide.limit.name));
+        let message = format!(
+            "{path} is only covered by {name}, which counts other requests in the same bucket"
+        );
+        findings.warn(
+            target.at,
+            message,
+            format!("enforce a limit of its own for {path}, with a lower rate"),
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! Paths where passwords are guessed: TG103 to TG106.
+//!
+//! Only paths that the file names count, in a `match` or in a `not`: whether an application has a `/login` that no
+//! pattern mentions cannot be known. A path counts as login-like when one of its segments, up to its first dot or
+//! wildcard, is `login`, `signin`, `token`, `log-in`, `sign-in`, `log_in` or `sign_in`, or begins with `password`;
+//! case does not matter.
+
+pub(super) mod disclosed;
+pub(super) mod fails_open;
+pub(super) mod mixed;
+pub(super) mod unlimited;
+
+use super::cover::Pattern;
+use super::view::{Item, View};
+use crate::diagnostic::Position;
+use crate::raw::{Conditions, Limit};
+use std::collections::HashMap;
+
+const WORDS: [&str; 7] = ["login", "signin", "token", "log-in", "sign-in", "log_in", "sign_in"];
+
+/// A login-like path that the file names, and the limits that guard it.
+struct Target<'v, 'a> {
+    /// As written.
+    path: &'a str,
+    /// Where it is named: in the match of an enforced limit if possible, else where it is named first.
+    at: Position,
+    /// The limits that can refuse POST requests for it.
+    guards: Vec<&'v Item<'a>>,
+}
+
+/// Every login-like path that the file names, once each, in the order of the file.
+fn targets<'v, 'a>(view: &'v View<'a>) -> Vec<Target<'v, 'a>> {
+    let mut targets: Vec<Target<'v, 'a>> = Vec::new();
+    let mut known: HashMap<&str, (usize, bool)> = HashMap::new();
+    for item in &view.limits {
+        let entry: &'a Limit = &item.entry.value;
+        let named = matched_paths(entry).map(|mention| (mention, item.refuses()));
+        let left_out = excluded_paths(entry).map(|mention| (mention, false));
+        for ((path, at), is_enforced) in named.chain(left_out) {
+            if !is_login_like(path) {
+                continue;
+            }
+            let (index, was_enforced) = known.entry(path).or_insert_with(|| {
+                targets.push(Target { path, at, guards: guards(view, path) });
+                (targets.len() - 1, is_enforced)
+            });
+            if is_enforced && !*was_enforced {
+                *was_enforced = true;
+                targets[*index].at = at;
+            }
+        }
+    }
+    targets
+}
+
+fn guards<'v, 'a>(view: &'v View<'a>, path: &str) -> Vec<&'v Item<'a>> {
+    let pattern = Pattern::new("path", path);
+    let near = view.near(pattern.anchor().unwrap_or_default());
+    near.filter(|item| item.refuses() && item.shape.may_cover_posts(&pattern)).collect()
+}
+
+/// The patterns for `path` under `match`, as written.
+fn matched_paths(entry: &Limit) -> impl Iterator<Item = (&str, Position)> {
+    entry.r#match.iter().flat_map(|spec| paths(&spec.conditions))
+}
+
+/// The patterns for `path` under `not`.
+fn excluded_paths(entry: &Limit) -> impl Iterator<Item = (&str, Position)> {
+    let not = entry.r#match.iter().flat_map(|spec| &spec.not);
+    not.flat_map(|not| &not.0).flat_map(|conditions| paths(conditions))
+}
+
+fn paths(conditions: &Conditions) -> impl Iterator<Item = (&str, Position)> {
+    let of_path = conditions.0.iter().filter(|(attribute, _)| attribute.value == "path");
+    of_path.flat_map(|(_, patterns)| &patterns.0).map(|text| (&*text.value, text.at))
+}
+
+fn is_login_like(path: &str) -> bool {
+    path.split('/').any(|segment| {
+        let end = segment.find(['.', '*', '?']).unwrap_or(segment.len());
+        let word = segment[..end].to_ascii_lowercase();
+        WORDS.contains(&word.as_str()) || word.starts_with("password")
+    })
+}

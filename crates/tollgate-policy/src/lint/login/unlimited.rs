@@ -1,0 +1,26 @@
+//! TG103: a login that nothing limits.
+//!
+//! Fires when the file names a login-like path and no enforced limit covers POST requests for all of it: it is left out
+//! with `not`, or its limit is in shadow, off, unlimited, free, or for other methods only. Quiet when some limit may
+//! cover it: conditions on other attributes than path and method are taken to hold.
+
+use super::targets;
+use crate::diagnostic::Code;
+use crate::lint::{Findings, view::View};
+use crate::suggest::quoted;
+
+pub(in crate::lint) const CODE: &Code = &Code::new(
+    "TG103",
+    "login without a limit",
+    "Where passwords, codes or tokens are checked, the number of attempts is the only thing that stops guessing.",
+);
+
+pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    for target in targets(view).iter().filter(|target| target.guards.is_empty()) {
+        let path = quoted(target.path);
+        let message =
+            format!("no enforced limit covers POST {path}, so nothing stops guessing there");
+        let help = "enforce a limit for it, such as `rate: 5/min` with `keys: [[ip, username], [ip], [username]]`";
+        findings.warn(target.at, message, help);
+    }
+}

@@ -1,0 +1,81 @@
+//! What a valid file probably does not mean: `tollgate check` warns, each warning with a code, a reason and a fix.
+//!
+//! A lint is one file with a `CODE` and a `check`, one line in the table below, a section in `docs/lints.md`, and
+//! two fixtures in `tests/fixtures/lint`: one that fires, one that does not. Tests fail when any is missing. Each
+//! file says when its lint is quiet: a warning that is usually wrong teaches people to ignore the others.
+
+mod burst;
+mod cardinality;
+mod chosen;
+mod cost;
+mod cover;
+mod figures;
+mod fixed_window;
+mod ip_key;
+mod login;
+mod shadowed;
+mod skipped;
+#[cfg(test)]
+mod tests;
+mod unknown_code;
+mod unsupplied;
+mod view;
+
+use crate::Compiled;
+use crate::diagnostic::{Code, Diagnostic, Position, Severity};
+use view::View;
+
+macro_rules! lints {
+    ($($($lint:ident)::+,)*) => {
+        /// Every lint there is, in the order of the codes.
+        pub const LINTS: &[&Code] = &[$($($lint)::+::CODE),*];
+
+        const CHECKS: &[(&Code, fn(&View<'_>, &mut Findings))] =
+            &[$(($($lint)::+::CODE, $($lint)::+::check)),*];
+    };
+}
+
+lints! {
+    ip_key,
+    fixed_window,
+    login::unlimited,
+    login::fails_open,
+    login::disclosed,
+    login::mixed,
+    chosen::key,
+    chosen::tier,
+    skipped,
+    unsupplied,
+    cost,
+    burst,
+    shadowed,
+    cardinality,
+    unknown_code,
+}
+
+/// The warnings that a file without errors deserves, in the order of the file, without those that its `lint.allow`
+/// accepts.
+pub fn lint(compiled: &Compiled) -> Vec<Diagnostic> {
+    let shapes = view::shapes(compiled);
+    let view = View::new(compiled, &shapes);
+    let mut found = Vec::new();
+    for (code, check) in CHECKS {
+        if compiled.settings.lint_allow.iter().all(|allowed| **allowed != *code.code) {
+            check(&view, &mut Findings { code, found: &mut found });
+        }
+    }
+    found.sort_by_key(|diagnostic| (diagnostic.position(), diagnostic.code));
+    found
+}
+
+/// Where one lint puts what it finds.
+struct Findings<'a> {
+    code: &'static Code,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+impl Findings<'_> {
+    fn warn(&mut self, at: Position, message: impl Into<String>, help: impl Into<String>) {
+        self.found.push(Diagnostic::new(self.code, Severity::Warning, at, message, help));
+    }
+}

@@ -1,0 +1,120 @@
+//! TG113: a limit that never decides anything.
+//!
+//! Only what can be proved is claimed. A limit is shadowed by another when, both being enforced,
+//!
+//! * the other covers every request it applies to, has the same key attributes in any order, and charges each of these
+//!   requests at least as much, so that it has always counted as much or more;
+//! * for every tier the other is as tight or tighter: of the same algorithm (gcra and token-bucket are one), and
+//!   - fixed-window, sliding-window: no larger N, and a period that is a multiple of its own, since windows are aligned;
+//!   - sliding-log: no larger N, and no shorter a period;
+//!   - token-bucket, gcra: no larger a burst and no faster a rate;
+//!   - leaky-bucket: the same rate, no larger a burst, no larger burst and queue together;
+//!   - concurrency: no more slots, held no shorter;
+//! * the other keeps one count for all tiers, so that a change of tier does not start it afresh;
+//! * and the other is as strict when an attribute is missing or the store fails, and is decided exactly, not leased.
+//!
+//! Quiet for a limit with a penalty (its refusals have effects of their own), for limits in shadow or off, and for keys
+//! that are not the same: `keys: [[ip, user], [ip]]` gives both one rate on purpose. Of two limits that shadow each
+//! other the later one is reported.
+
+use super::Findings;
+use super::figures::{AllFigures, Figures};
+use super::view::{Item, View};
+use crate::diagnostic::Code;
+use crate::limit::{Consistency, Cost, OnMissing, OnStoreFailure};
+use crate::raw::Algorithm;
+use crate::suggest::quoted;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG113",
+    "limit that another shadows",
+    "Whatever this limit would refuse the other refuses already, so it only costs time; one of the two is a mistake.",
+);
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    for item in view.limits.iter().filter(|item| item.refuses() && item.limit.penalty.is_none()) {
+        let by = view.covering(item).find(|other| {
+            let is_mutual = || item.shape.covers(other.shape) && shadows(item, other);
+            shadows(other, item) && (other.index < item.index || !is_mutual())
+        });
+        let Some(other) = by else { continue };
+        let (name, by) = (quoted(&item.limit.name), quoted(&other.limit.name));
+        let message = format!(
+            "{name} never refuses what {by} in line {} admits: that one covers the same requests and is as tight",
+            other.at().line
+        );
+        findings.warn(item.at(), message, format!("remove {name}, or make it tighter than {by}"));
+    }
+}
+
+/// Whether `other`, which covers `item`, refuses all that `item` refuses.
+fn shadows(other: &Item<'_>, item: &Item<'_>) -> bool {
+    let same_key = item.limit.key.len() == other.limit.key.len()
+        && item.limit.key.iter().all(|attribute| other.limit.key.contains(attribute));
+    same_key
+        && costs_as_much(&other.limit.cost, &item.limit.cost)
+        && is_as_strict(other, item)
+        && other.limit.consistency == Consistency::Exact
+        && is_as_tight(&AllFigures::new(other), &AllFigures::new(item))
+}
+
+fn costs_as_much(other: &Cost, item: &Cost) -> bool {
+    match (other, item) {
+        (Cost::Fixed(other), Cost::Fixed(item)) => other >= item,
+        _ => other == item,
+    }
+}
+
+/// When something is missing: an attribute, or the store.
+fn is_as_strict(other: &Item<'_>, item: &Item<'_>) -> bool {
+    let (theirs, ours) = (other.limit.on_missing, item.limit.on_missing);
+    let missing = theirs == ours || ours == OnMissing::Skip || theirs == OnMissing::Refuse;
+    let (theirs, ours) = (other.limit.on_store_failure, item.limit.on_store_failure);
+    let failed = theirs == ours || ours == OnStoreFailure::Open || theirs == OnStoreFailure::Closed;
+    (item.limit.key.is_empty() || missing) && failed
+}
+
+fn is_as_tight(other: &AllFigures<'_>, item: &AllFigures<'_>) -> bool {
+    let family = |algorithm| match algorithm {
+        Algorithm::TokenBucket => Algorithm::Gcra,
+        algorithm => algorithm,
+    };
+    let algorithm = family(item.algorithm);
+    let names = other.tiers.iter().chain(&item.tiers).map(|(name, _, _)| *name);
+    let mut tiers = names.map(|name| (other.of(name), item.of(name)));
+    family(other.algorithm) == algorithm
+        && other.has_one_period()
+        && tighter(algorithm, other.base.0, item.base.0)
+        && tiers.all(|(other, item)| tighter(algorithm, other, item))
+}
+
+fn tighter(algorithm: Algorithm, other: Figures, item: Figures) -> bool {
+    match (other, item) {
+        (_, Figures::Unlimited) => true,
+        (Figures::Slots { slots, ttl_us }, Figures::Slots { slots: ours, ttl_us: our_ttl_us }) => {
+            slots <= ours && ttl_us >= our_ttl_us
+        }
+        (
+            Figures::Per { count: n, period_us: p, burst: b, queue: q },
+            Figures::Per { count: our_n, period_us: our_p, burst: our_b, queue: our_q },
+        ) => {
+            // N/p compared without division.
+            let (rate, our_rate) =
+                (u128::from(n) * u128::from(our_p), u128::from(our_n) * u128::from(p));
+            match algorithm {
+                Algorithm::FixedWindow | Algorithm::SlidingWindow => {
+                    n <= our_n && p.is_multiple_of(our_p)
+                }
+                Algorithm::SlidingLog => n <= our_n && p >= our_p,
+                Algorithm::Gcra | Algorithm::TokenBucket => b <= our_b && rate <= our_rate,
+                Algorithm::LeakyBucket => {
+                    rate == our_rate
+                        && b <= our_b
+                        && b.saturating_add(q) <= our_b.saturating_add(our_q)
+                }
+                Algorithm::Concurrency => false,
+            }
+        }
+        _ => false,
+    }
+}

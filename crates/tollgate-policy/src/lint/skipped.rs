@@ -1,0 +1,64 @@
+//! TG109: requests without an attribute are not limited at all.
+//!
+//! Fires for an enforced limit with `on_missing: skip` whose key needs an attribute that a request may lack, when no
+//! other enforced limit covers the same requests; and, where the attribute is read from the client's own request
+//! (header, cookie, query or `identity`), also when every limit that covers them is skipped for want of the same
+//! attribute, once for the widest of them.
+//!
+//! Quiet for `ip`, `method`, `path`, `host` and `domain`; when `match` has a condition on the attribute, since requests
+//! without it are not meant then; and for several limits on an attribute that only the caller of the check API supplies:
+//! that is one's own code, which names it in every request.
+
+use super::Findings;
+use super::view::{Item, View};
+use crate::diagnostic::Code;
+use crate::limit::OnMissing;
+use crate::suggest::quoted;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG109",
+    "only limit can be skipped",
+    "A limit does not apply to a request that lacks an attribute of its key, so leaving it out is a way around the limit.",
+);
+
+const ALWAYS: [&str; 5] = ["ip", "method", "path", "host", "domain"];
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    for item in view.limits.iter().filter(|item| item.refuses()) {
+        let mut missing = item.key().filter(|(attribute, _)| is_skipped_without(item, attribute));
+        let Some((attribute, at)) = missing.find(|(attribute, _)| is_alone(view, item, attribute))
+        else {
+            continue;
+        };
+        let (name, attribute) = (quoted(&item.limit.name), quoted(attribute));
+        let message = format!(
+            "requests without {attribute} are not limited: {name} skips them and nothing else covers them"
+        );
+        let help = "add `on_missing: refuse` or `share`, or a limit by `ip` for the same requests";
+        findings.warn(at, message, help);
+    }
+}
+
+fn is_skipped_without(item: &Item<'_>, attribute: &str) -> bool {
+    item.limit.on_missing == OnMissing::Skip
+        && item.limit.key.iter().any(|part| **part == *attribute)
+        && !ALWAYS.contains(&attribute)
+        && !item.shape.requires(attribute)
+}
+
+/// Whether no other limit catches requests without the attribute, and none of those that should is reported instead.
+fn is_alone(view: &View<'_>, item: &Item<'_>, attribute: &str) -> bool {
+    let is_reported_instead =
+        |other: &Item<'_>| other.index < item.index || !item.shape.covers(other.shape);
+    let mut others = view.covering(item).peekable();
+    others.peek().is_none()
+        || (is_sent(view, attribute)
+            && others
+                .all(|other| is_skipped_without(other, attribute) && !is_reported_instead(other)))
+}
+
+fn is_sent(view: &View<'_>, attribute: &str) -> bool {
+    let of_request =
+        ["header.", "cookie.", "query."].iter().any(|part| attribute.starts_with(part));
+    view.reads_requests() && (of_request || view.identity(attribute).is_some())
+}

@@ -1,0 +1,25 @@
+//! TG115: an accepted lint that does not exist.
+//!
+//! Not an error, so that a file written for a newer version still loads. Quiet for every code in the table.
+
+use super::{Findings, LINTS, view::View};
+use crate::diagnostic::Code;
+use crate::suggest::quoted;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG115",
+    "accepted lint that does not exist",
+    "The entry accepts nothing: it is misspelt, or meant for another version.",
+);
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    let allow = view.compiled.file.lint.as_ref().and_then(|lint| lint.allow.as_ref());
+    for code in allow.iter().flat_map(|allow| &allow.value.0) {
+        if LINTS.iter().any(|lint| *lint.code == *code.value) {
+            continue;
+        }
+        let message = format!("{} is not the code of any lint", quoted(code));
+        let last = LINTS.last().map_or("", |lint| lint.code);
+        findings.warn(code.at, message, format!("remove it; the lints are TG101 to {last}"));
+    }
+}
