@@ -13,8 +13,6 @@ mod budget;
 mod decide;
 mod evict;
 mod fast;
-#[cfg(all(test, loom))]
-mod interleavings;
 mod options;
 mod pack;
 mod registry;
@@ -22,6 +20,8 @@ mod shard;
 mod slab;
 mod stats;
 mod table;
+#[cfg(all(test, loom))]
+mod tests;
 
 use self::address::Addresses;
 use self::budget::Budget;
