@@ -86,7 +86,8 @@ impl Simulate {
             // Whatever ended it, the answers so far are written; a reader that left before a bad row has not seen it.
             let written = output.finish();
             answered.and(written)
-        })?;
+        })
+        .inspect_err(|_| progress.clear())?;
         progress.finish(&session.tally);
         if let (Some(path), Some(plot)) = (&self.plot, session.tally.plot()) {
             let title = format!("{}, decided by {}", name(&self.requests), name(&self.config));

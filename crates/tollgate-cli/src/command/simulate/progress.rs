@@ -30,6 +30,13 @@ impl Progress {
         }
     }
 
+    /// Makes room for something else to say.
+    pub(super) fn clear(&self) {
+        if self.watched {
+            self.write("\r\x1b[K");
+        }
+    }
+
     /// Shows the summary.
     pub(super) fn finish(&self, tally: &Tally<'_>) {
         if self.watched {
