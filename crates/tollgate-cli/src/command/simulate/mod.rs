@@ -83,7 +83,7 @@ impl Simulate {
             let mut output = Output::start(scope, writer);
             let mut lines = Lines::new(input, BODY_BYTES_MAX + 1);
             let answered = self.answer(&mut lines, &mut session, &mut output, &mut progress);
-            // Whatever ended it, the answers so far are written; a reader that left before a bad row has not seen it.
+            // Whatever ended it, the answers so far are written before anything is said about it.
             let written = output.finish();
             answered.and(written)
         })

@@ -56,3 +56,6 @@ impl Progress {
         let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
     }
 }
+
+#[cfg(test)]
+mod tests;
