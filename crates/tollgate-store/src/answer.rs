@@ -23,12 +23,14 @@ pub struct Answers {
 
 impl Answers {
     /// Forgets the last batch.
+    #[inline]
     pub fn clear(&mut self) {
         self.rows.clear();
         self.requests.clear();
     }
 
     /// Adds a row to the request being answered.
+    #[inline]
     pub fn push(&mut self, answer: Answer) {
         self.rows.push(answer);
     }
@@ -46,6 +48,7 @@ impl Answers {
     }
 
     /// Ends the request being answered.
+    #[inline]
     pub fn finish(&mut self, admitted: bool) {
         self.requests.push((self.rows.len(), admitted));
     }

@@ -4,11 +4,15 @@
 //! The emission interval is E = period / count. With `E = interval / scale` in lowest terms, every backlog is
 //! a whole number of `1/scale` microseconds, so nothing is ever rounded: 7 per minute is exactly that.
 
-use super::muldiv::{div_ceil_wide, div_rem_wide};
+use super::muldiv::{Level, div_ceil_wide, div_rem_wide};
 use crate::{Intent, InvalidNumbers, MAX_US, Outcome, Rate, Receipt};
 
 /// 100 years of 365.25 days, the longest a full bucket may take to drain.
 const HORIZON_US: u128 = 36_525 * 86_400 * 1_000_000;
+
+/// Up to this scale everything fits 64 bits: an instant has 53 bits, so a backlog has 63, and a full bucket, which takes at most a
+/// hundred years to drain, has 62.
+const SCALE_NARROW: u64 = 1 << 10;
 
 /// The instant up to which a key has spent: `us + fraction / scale`, where the scale follows from `count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -84,16 +88,18 @@ impl Bucket {
     pub(crate) fn window_us(&self) -> u64 {
         match self.capacity {
             0 => self.period_us,
-            capacity => div_ceil_wide(self.span(capacity), self.scale),
+            capacity => div_ceil_wide(self.span::<u128>(capacity), self.scale),
         }
     }
 
     /// `units * E`, scaled.
-    fn span(&self, units: u64) -> u128 {
-        u128::from(units) * u128::from(self.interval)
+    #[inline]
+    fn span<L: Level>(&self, units: u64) -> L {
+        L::product(units, self.interval)
     }
 
     /// What the key has spent beyond `now_us`, scaled. A fraction written under another count is rounded up.
+    #[inline]
     pub(crate) fn backlog(&self, tat: Tat, now_us: u64) -> u128 {
         let (us, fraction) = match tat.fraction {
             0 => (tat.us, 0),
@@ -106,7 +112,8 @@ impl Bucket {
         }
     }
 
-    fn tat(&self, now_us: u64, backlog: u128) -> Tat {
+    #[inline]
+    fn tat(&self, now_us: u64, backlog: impl Level) -> Tat {
         let (ahead_us, fraction) = div_rem_wide(backlog, self.scale);
         match now_us.checked_add(ahead_us) {
             Some(us) if us < MAX_US => {
@@ -118,6 +125,7 @@ impl Bucket {
     }
 
     /// Answers at `now_us + ahead_us`, the instant that counts; durations are from `now_us`.
+    #[inline]
     pub(crate) fn decide(
         &self,
         backlog: u128,
@@ -125,12 +133,25 @@ impl Bucket {
         cost: u64,
         intent: Intent,
     ) -> Outcome {
-        let full = self.span(self.capacity);
+        match self.scale <= SCALE_NARROW {
+            true => self.decide_at(backlog as u64, ahead_us, cost, intent),
+            false => self.decide_wide(backlog, ahead_us, cost, intent),
+        }
+    }
+
+    #[cold]
+    fn decide_wide(&self, backlog: u128, ahead_us: u64, cost: u64, intent: Intent) -> Outcome {
+        self.decide_at(backlog, ahead_us, cost, intent)
+    }
+
+    #[inline(always)]
+    fn decide_at<L: Level>(&self, backlog: L, ahead_us: u64, cost: u64, intent: Intent) -> Outcome {
+        let full = self.span::<L>(self.capacity);
         let wanted = backlog + self.span(cost.min(self.capacity));
         let possible = cost <= self.capacity;
         let admitted = cost == 0 || (possible && wanted <= full);
         let after = if admitted && intent == Intent::Take { wanted } else { backlog };
-        let until = |level: u128| div_ceil_wide(level - full, self.scale).saturating_add(ahead_us);
+        let until = |level: L| div_ceil_wide(level - full, self.scale).saturating_add(ahead_us);
         let remaining = match full.checked_sub(after) {
             Some(room) if self.interval > 0 => div_rem_wide(room, self.interval).0,
             _ => 0,
@@ -155,11 +176,15 @@ impl Bucket {
     }
 
     /// Spends `cost` at `now_us`, beyond the capacity if need be.
+    #[inline]
     pub(crate) fn charge(&self, tat: &mut Tat, now_us: u64, cost: u64) -> Receipt {
         let now_us = now_us.min(MAX_US);
-        if cost > 0 {
-            let spent = self.span(cost.min(MAX_US));
-            *tat = self.tat(now_us, self.backlog(*tat, now_us).saturating_add(spent));
+        let backlog = self.backlog(*tat, now_us);
+        if self.scale <= SCALE_NARROW && (1..=self.capacity).contains(&cost) {
+            *tat = self.tat(now_us, backlog as u64 + self.span::<u64>(cost));
+        } else if cost > 0 {
+            let spent = self.span::<u128>(cost.min(MAX_US));
+            *tat = self.tat(now_us, backlog.saturating_add(spent));
         }
         Receipt { cost, at_us: now_us, mark_us: tat.us, mark_fraction: tat.fraction }
     }
@@ -171,7 +196,7 @@ impl Bucket {
             return;
         }
         let elapsed = u128::from(now_us.saturating_sub(receipt.at_us)) * u128::from(self.scale);
-        let returned = self.span(units.min(MAX_US)).saturating_sub(elapsed);
+        let returned = self.span::<u128>(units.min(MAX_US)).saturating_sub(elapsed);
         if returned == 0 {
             return;
         }

@@ -63,10 +63,10 @@ impl MemoryStore {
         intent: Intent,
         answers: &mut Answers,
     ) -> Result<(), Full> {
-        let answer = match shard.decide_usual(tag, charge, now_us, intent) {
-            Some(answer) => answer,
-            None => decide_alone(&self.shared, shard, tag, charge, now_us, intent, false)?,
-        };
+        if shard.decide_usual(tag, charge, now_us, intent, answers).is_some() {
+            return Ok(());
+        }
+        let answer = decide_alone(&self.shared, shard, tag, charge, now_us, intent, false)?;
         answers.push(answer);
         answers.finish(answer.outcome.admitted || charge.mode == Mode::Shadow);
         Ok(())
