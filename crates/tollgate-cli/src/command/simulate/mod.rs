@@ -83,10 +83,11 @@ impl Simulate {
             let mut output = Output::start(scope, writer);
             let mut lines = Lines::new(input, BODY_BYTES_MAX + 1);
             let answered = self.answer(&mut lines, &mut session, &mut output, &mut progress);
-            // Whatever ended it, the answers so far are written; a reader that left before a bad row has not seen it.
+            // Whatever ended it, the answers so far are written before anything is said about it.
             let written = output.finish();
             answered.and(written)
-        })?;
+        })
+        .inspect_err(|_| progress.clear())?;
         progress.finish(&session.tally);
         if let (Some(path), Some(plot)) = (&self.plot, session.tally.plot()) {
             let title = format!("{}, decided by {}", name(&self.requests), name(&self.config));
