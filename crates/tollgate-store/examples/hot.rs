@@ -153,6 +153,7 @@ fn cpu_ns() -> u64 {
     stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
 }
 
+#[expect(clippy::disallowed_methods, reason = "it measures")]
 fn bytes_per_key(numbers: &Numbers) {
     const KEYS: usize = 10_000_000;
     let before = resident();
