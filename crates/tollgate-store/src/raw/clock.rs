@@ -5,6 +5,8 @@
 //! anew about once a second: from where the line is to where `Instant` will be a second later. So the
 //! clock is as right as `Instant`, to within microseconds, and never steps; it is only a little faster or slower.
 
+#![allow(clippy::disallowed_methods, reason = "this is the file they are allowed in")]
+
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
