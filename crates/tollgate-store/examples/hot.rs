@@ -1,5 +1,5 @@
 //! Nanoseconds per decision, for a quick look while changing the hot path: `cargo run --release --example hot [ALGORITHM [WHAT]]`.
-#![allow(clippy::float_arithmetic, clippy::print_stdout)]
+#![allow(clippy::float_arithmetic, clippy::print_stdout, clippy::disallowed_methods)]
 
 use std::hint::black_box;
 use std::time::Instant;
