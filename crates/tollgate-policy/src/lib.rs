@@ -25,6 +25,7 @@ mod schema;
 pub mod settings;
 mod state_id;
 mod suggest;
+mod tier_map;
 mod yaml;
 
 pub use compile::{Compiled, compile};
@@ -33,3 +34,4 @@ pub use grammar::parse_duration_us;
 pub use lint::{LINTS, lint};
 pub use schema::schema;
 pub use state_id::state_id;
+pub use tier_map::TierMap;

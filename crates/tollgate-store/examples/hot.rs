@@ -1,5 +1,5 @@
 //! Nanoseconds per decision, for a quick look while changing the hot path: `cargo run --release --example hot [ALGORITHM [WHAT]]`.
-#![allow(clippy::float_arithmetic, clippy::print_stdout)]
+#![allow(clippy::float_arithmetic, clippy::print_stdout, clippy::disallowed_methods)]
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -153,6 +153,7 @@ fn cpu_ns() -> u64 {
     stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
 }
 
+#[expect(clippy::disallowed_methods, reason = "it measures")]
 fn bytes_per_key(numbers: &Numbers) {
     const KEYS: usize = 10_000_000;
     let before = resident();

@@ -99,7 +99,7 @@ impl Bucket {
     }
 
     /// What the key has spent beyond `now_us`, scaled. A fraction written under another count is rounded up.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn backlog(&self, tat: Tat, now_us: u64) -> u128 {
         let (us, fraction) = match tat.fraction {
             0 => (tat.us, 0),
@@ -112,7 +112,7 @@ impl Bucket {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn tat(&self, now_us: u64, backlog: impl Level) -> Tat {
         let (ahead_us, fraction) = div_rem_wide(backlog, self.scale);
         match now_us.checked_add(ahead_us) {
@@ -125,7 +125,7 @@ impl Bucket {
     }
 
     /// Answers at `now_us + ahead_us`, the instant that counts; durations are from `now_us`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn decide(
         &self,
         backlog: u128,
@@ -176,7 +176,7 @@ impl Bucket {
     }
 
     /// Spends `cost` at `now_us`, beyond the capacity if need be.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn charge(&self, tat: &mut Tat, now_us: u64, cost: u64) -> Receipt {
         let now_us = now_us.min(MAX_US);
         let backlog = self.backlog(*tat, now_us);

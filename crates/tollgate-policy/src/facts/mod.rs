@@ -5,7 +5,7 @@
 //! | `ip` | parsed, unmapped; IPv6 masked to the configured prefix, except for `match`, which sees all of it |
 //! | `method` | upper case |
 //! | `host` | lower case |
-//! | `path` | [`path::normalise`](crate::path::normalise) |
+//! | `path` | [`path::normalise`] |
 //! | `api_key` | the first 128 bits of its SHA-256, in hexadecimal; only `match` sees the clear value |
 //! | any other | as given |
 //!

@@ -124,7 +124,7 @@ impl Policy {
         let known = |name: &str| self.tiers.ids.get(name).copied();
         let named = match facts.tier() {
             Some(tier) => known(tier),
-            None => match facts.key_value(self.tiers.attribute?) {
+            None => match self.tiers.attribute.and_then(|attribute| facts.key_value(attribute)) {
                 Some(KeyValue::Text(tier)) => known(tier),
                 Some(KeyValue::Address(address)) => known(&address.to_string()),
                 None => None,

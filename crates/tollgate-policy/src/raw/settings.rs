@@ -1,6 +1,6 @@
 //! Everything that is neither a limit nor a store.
 
-use super::{Field, OneOrMany, Password, Text, raw, words};
+use super::{Entries, Field, OneOrMany, Password, Text, raw, words};
 
 raw! {
     /// Where each front end listens; one that is not named is off. Port 0 picks a free one.
@@ -78,6 +78,16 @@ raw! {
         /// Its path.
         #[schemars(required)]
         path: Text,
+    }
+}
+
+raw! {
+    /// The file that `tiers.file` names.
+    TierMapFile {
+        /// The attribute by whose value tiers are looked up.
+        by: Text,
+        /// Tiers by value.
+        map: Entries<Text>,
     }
 }
 

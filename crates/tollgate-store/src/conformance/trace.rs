@@ -130,7 +130,7 @@ impl Dice {
         let line = Line::new(100 + limit, key, numbers).cost(cost);
         let line = if self.below(6) == 0 { line.shadow() } else { line };
         match Penalty::try_new(2 + limit as u32 % 2, 700_000, 1_500, 4_000_000) {
-            Ok(penalty) if limit % 2 == 0 => line.penalty(penalty),
+            Ok(penalty) if limit.is_multiple_of(2) => line.penalty(penalty),
             _ => line,
         }
     }

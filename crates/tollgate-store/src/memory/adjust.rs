@@ -1,6 +1,8 @@
 //! Settlements, cancellations and refunds.
 
-use super::decide::{Full, Place, make_room};
+use super::decide::Full;
+use super::locks::Place;
+use super::room::make_room;
 use super::{MemoryStore, Shared, shard::Shard};
 use crate::sync::MutexGuard;
 use crate::{Adjustment, Answers, Change};

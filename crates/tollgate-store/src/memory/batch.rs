@@ -101,7 +101,7 @@ impl MemoryStore {
 impl Shard {
     /// Starts fetching the cell that a search for `tag` looks at first.
     #[inline]
-    fn prefetch(&self, charge: &Charge<'_>, tag: u64) {
+    pub(super) fn prefetch(&self, charge: &Charge<'_>, tag: u64) {
         if super::shard::is_wide(charge.numbers) {
             self.two.first(tag).into_iter().for_each(prefetch);
         } else {

@@ -103,7 +103,11 @@ impl Shard {
     }
 
     /// Takes every cell out of the table and forgets the idle ones.
-    fn drain_idle<const W: usize>(&mut self, shared: &Shared, now_us: u64) -> Vec<Slot<W>>
+    pub(super) fn drain_idle<const W: usize>(
+        &mut self,
+        shared: &Shared,
+        now_us: u64,
+    ) -> Vec<Slot<W>>
     where
         Self: Tables<W>,
     {
@@ -119,7 +123,7 @@ impl Shard {
         cells
     }
 
-    fn refill<const W: usize>(&mut self, cells: Vec<Slot<W>>, chunks: usize)
+    pub(super) fn refill<const W: usize>(&mut self, cells: Vec<Slot<W>>, chunks: usize)
     where
         Self: Tables<W>,
     {
@@ -240,57 +244,6 @@ impl Shard {
         forget_spilled(shared, slab, &slot);
         true
     }
-
-    /// Forgets idle cells and returns memory that is no longer needed.
-    pub(crate) fn sweep(&mut self, shared: &Shared, now_us: u64) {
-        self.sweep_table::<1>(shared, now_us);
-        self.sweep_table::<2>(shared, now_us);
-        if self.slab.capacity() > 2 * self.slab.len() {
-            self.compact_slab(shared);
-        }
-    }
-
-    fn sweep_table<const W: usize>(&mut self, shared: &Shared, now_us: u64)
-    where
-        Self: Tables<W>,
-    {
-        let (table, slab) = self.parts();
-        let chunks = table.chunks();
-        let idle = table.iter().filter(|slot| idle_at_us(shared, slab, slot) <= now_us).count();
-        // As many chunks as leave a fifth of the room free, so that the next key does not grow the table again.
-        let kept = table.len() - idle;
-        let needed = (0..chunks).find(|&n| Table::<W>::capacity_of(n) * 4 / 5 >= kept);
-        let needed = needed.unwrap_or(chunks);
-        if idle * 8 < table.len().max(1) && needed == chunks {
-            return;
-        }
-        let cells = self.drain_idle::<W>(shared, now_us);
-        self.refill::<W>(cells, needed);
-        shared.budget.give((chunks - needed) * Table::<W>::CHUNK_BYTES);
-    }
-
-    fn compact_slab(&mut self, shared: &Shared) {
-        let before = self.slab.capacity();
-        let mut kept = Slab::new();
-        kept.grow(self.slab.len());
-        for spilled in self.slab.drain() {
-            let (tag, wide) = (spilled.tag, is_wide(&spilled.numbers));
-            let word = SPILLED | u64::from(kept.insert(spilled));
-            match wide {
-                true => repoint(&mut self.two, tag, word),
-                false => repoint(&mut self.one, tag, word),
-            }
-        }
-        self.slab = kept;
-        shared.budget.take(self.slab.capacity() * Slab::ENTRY_BYTES);
-        shared.budget.give(before * Slab::ENTRY_BYTES);
-    }
-}
-
-fn repoint<const W: usize>(table: &mut Table<W>, tag: u64, word: u64) {
-    if let Some(at) = table.find(tag) {
-        table.slot_mut(at).words[0] = word;
-    }
 }
 
 fn forget_spilled<const W: usize>(shared: &Shared, slab: &mut Slab, slot: &Slot<W>) {
@@ -301,7 +254,7 @@ fn forget_spilled<const W: usize>(shared: &Shared, slab: &mut Slab, slot: &Slot<
     }
 }
 
-fn idle_at_us<const W: usize>(shared: &Shared, slab: &Slab, slot: &Slot<W>) -> u64 {
+pub(super) fn idle_at_us<const W: usize>(shared: &Shared, slab: &Slab, slot: &Slot<W>) -> u64 {
     if slot.words[0] & SPILLED != 0 {
         return slab.get(slot.words[0] as u32).map_or(0, Spilled::idle_at_us);
     }

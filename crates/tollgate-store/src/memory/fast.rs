@@ -10,7 +10,7 @@ use tollgate_core::{Intent, Numbers};
 
 impl Shard {
     /// Answers the request, or says that this is not the usual case; then nothing has changed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn decide_usual(
         &mut self,
         tag: u64,

@@ -13,15 +13,20 @@ mod budget;
 mod decide;
 mod evict;
 mod fast;
-#[cfg(all(test, loom))]
-mod interleavings;
+mod locks;
 mod options;
 mod pack;
 mod registry;
+mod room;
 mod shard;
 mod slab;
+mod spilled;
 mod stats;
+mod sweep;
 mod table;
+#[cfg(all(test, loom))]
+mod tests;
+mod together;
 
 use self::address::Addresses;
 use self::budget::Budget;

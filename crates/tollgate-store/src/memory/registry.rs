@@ -11,10 +11,12 @@ pub(crate) const TICKET_BITS: u32 = 12;
 const TICKETS: usize = 1 << TICKET_BITS;
 const PAGE: usize = 64;
 
+type Page = [OnceLock<Numbers>; PAGE];
+
 /// Read without a lock by every decision on state that other numbers wrote; written on enrolment only.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    pages: Box<[OnceLock<Box<[OnceLock<Numbers>; PAGE]>>]>,
+    pages: Box<[OnceLock<Box<Page>>]>,
     tickets: Mutex<HashMap<Numbers, u16>>,
 }
 

@@ -1,7 +1,8 @@
 //! Open addressing over a slot array made of small chunks of one size.
 //!
 //! Small equal chunks are what keeps the allocator from fragmenting and the memory close to the number of keys: a table grows by a
-//! quarter of its chunks, never by doubling. Probing is linear and deletion shifts back, so there are no tombstones.
+//! quarter of its chunks, never by doubling. Probing is linear, a new cell displaces those that are nearer to their homes than it is
+//! (Robin Hood), and deletion shifts back: no key is unlucky for long, and there are no tombstones.
 
 use super::registry::TICKET_BITS;
 use crate::Ticket;
@@ -102,16 +103,21 @@ impl<const W: usize> Table<W> {
         if self.slots == 0 {
             return None;
         }
-        let mut at = self.home(tag);
+        let home = self.home(tag);
+        let (mut chunk, mut from) = (home / SLOTS, home % SLOTS);
         loop {
-            let found = self.slot(at).tag;
-            if same_key(found, tag) {
-                return Some(at);
+            for (n, slot) in self.chunks[chunk][from..].iter().enumerate() {
+                if same_key(slot.tag, tag) {
+                    return Some(chunk * SLOTS + from + n);
+                }
+                if slot.tag == 0 {
+                    return None;
+                }
             }
-            if found == 0 {
-                return None;
+            (chunk, from) = (chunk + 1, 0);
+            if chunk == self.chunks.len() {
+                chunk = 0;
             }
-            at = self.after(at);
         }
     }
 
@@ -123,30 +129,26 @@ impl<const W: usize> Table<W> {
     /// Adds a cell whose key has none. There must be [`room`](Self::room), or the table will have no empty slot to end searches at.
     pub(crate) fn insert(&mut self, slot: Slot<W>) {
         debug_assert!(self.len + 1 < self.slots, "a table keeps an empty slot");
-        let mut at = self.home(slot.tag);
+        let (mut slot, mut at, mut away) = (slot, self.home(slot.tag), 0);
         while self.slot(at).tag != 0 {
-            at = self.after(at);
+            let here = self.distance(self.home(self.slot(at).tag), at);
+            if here < away {
+                std::mem::swap(&mut slot, self.slot_mut(at));
+                away = here;
+            }
+            (at, away) = (self.after(at), away + 1);
         }
         *self.slot_mut(at) = slot;
         self.len += 1;
     }
 
-    /// Takes the cell at `at` out and moves back those that had to probe past it.
+    /// Takes the cell at `at` out and moves back by one those behind it that are not at home.
     pub(crate) fn remove(&mut self, at: usize) -> Slot<W> {
         let removed = *self.slot(at);
         let (mut hole, mut next) = (at, self.after(at));
-        loop {
-            let slot = *self.slot(next);
-            if slot.tag == 0 {
-                break;
-            }
-            let home = self.home(slot.tag);
-            // The cell may move only if its home does not lie between the hole and itself, around the end included.
-            if self.distance(home, next) >= self.distance(hole, next) {
-                *self.slot_mut(hole) = slot;
-                hole = next;
-            }
-            next = self.after(next);
+        while self.slot(next).tag != 0 && self.home(self.slot(next).tag) != next {
+            *self.slot_mut(hole) = *self.slot(next);
+            (hole, next) = (next, self.after(next));
         }
         *self.slot_mut(hole) = Slot::EMPTY;
         self.len -= 1;

@@ -4,19 +4,39 @@ use tollgate::{ReservationError, Settled, Verdict};
 use tollgate_core::header::{Fields, Profile};
 use tollgate_server::front::http::encode::{self, fields};
 
-/// Writes answers, one a line.
-#[derive(Debug, Default)]
-pub(super) struct Writer {
-    /// The profiles to show, if any are asked for.
-    pub(super) profiles: Option<Vec<Profile>>,
-    fields: Fields,
+/// What came of a row.
+pub(super) struct Answer<'g> {
+    pub(super) time_us: u64,
+    pub(super) outcome: Outcome<'g>,
 }
 
-/// What an admitted reservation adds.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reserved<'a> {
-    pub(super) id: &'a str,
-    pub(super) ttl_us: u64,
+/// By operation, and by how it went.
+pub(super) enum Outcome<'g> {
+    /// Of a check, a peek or a reserve; the last adds the reservation and its time to live when it was admitted.
+    Decided(Verdict<'g>, Option<(Box<str>, u64)>),
+    /// Of a settle or a cancel, and of which reservation.
+    Ended(Settled<'g>, Box<str>),
+    /// Of any of the three whose reservation is not to be had.
+    Problem(ReservationError),
+}
+
+impl Answer<'_> {
+    /// How many lines of a policy it is about: what it takes to keep and to write.
+    pub(super) fn weight(&self) -> usize {
+        1 + match &self.outcome {
+            Outcome::Decided(verdict, _) => verdict.rows.len(),
+            Outcome::Ended(settled, _) => settled.rows.len(),
+            Outcome::Problem(_) => 0,
+        }
+    }
+}
+
+/// Writes answers, one a line.
+#[derive(Debug)]
+pub(super) struct Writer {
+    /// The profiles to show, if any are asked for.
+    profiles: Option<Vec<Profile>>,
+    fields: Fields,
 }
 
 impl Writer {
@@ -24,75 +44,81 @@ impl Writer {
         Self { profiles, fields: Fields::new() }
     }
 
-    /// The answer to a check, a peek or a reserve.
-    pub(super) fn verdict(
-        &mut self,
-        out: &mut Vec<u8>,
-        time_us: u64,
-        verdict: &Verdict<'_>,
-        reserved: Option<Reserved<'_>>,
-    ) {
-        encode::verdict(out, verdict);
-        if let Some(Reserved { id, ttl_us }) = reserved {
-            out.extend_from_slice(b",\"reservation\":");
-            encode::string(out, id);
-            out.extend_from_slice(b",\"expires_after\":");
-            encode::seconds(out, ttl_us);
+    pub(super) fn answer(&mut self, out: &mut Vec<u8>, answer: &Answer<'_>) {
+        let time_us = answer.time_us;
+        match &answer.outcome {
+            Outcome::Decided(verdict, reserved) => {
+                encode::verdict(out, verdict);
+                if let Some((id, ttl_us)) = reserved {
+                    out.extend_from_slice(b",\"reservation\":");
+                    encode::string(out, id);
+                    out.extend_from_slice(b",\"expires_after\":");
+                    encode::seconds(out, *ttl_us);
+                }
+                time(out, time_us);
+                self.fields(out, time_us, verdict);
+            }
+            Outcome::Ended(settled, id) => {
+                self.ended(out, id, settled);
+                time(out, time_us);
+                self.no_fields(out, Some(200));
+            }
+            Outcome::Problem(error) => {
+                problem(out, *error);
+                time(out, time_us);
+                self.no_fields(out, None);
+            }
         }
-        time(out, time_us);
-        if let Some(profiles) = &self.profiles {
-            status(out, fields::status(verdict));
-            out.extend_from_slice(b",\"headers\":[");
-            let mut separator: &[u8] = b"[";
-            fields::each(verdict, profiles, time_us, &mut self.fields, |name, value| {
-                out.extend_from_slice(separator);
-                encode::string(out, name);
-                out.push(b',');
-                encode::string(out, value);
-                out.push(b']');
-                separator = b",[";
-            });
-            out.push(b']');
-        }
-        end(out);
+        out.extend_from_slice(b"}\n");
     }
 
-    /// The answer to a settle or a cancel.
-    pub(super) fn settled(&self, out: &mut Vec<u8>, time_us: u64, id: &str, settled: &Settled<'_>) {
+    fn ended(&self, out: &mut Vec<u8>, id: &str, settled: &Settled<'_>) {
         out.extend_from_slice(b"{\"reservation\":");
         encode::string(out, id);
         out.extend_from_slice(b",\"charged\":");
         encode::integer(out, settled.charged);
         out.extend_from_slice(b",\"limits\":");
         encode::rows(out, &settled.rows);
-        time(out, time_us);
-        if self.profiles.is_some() {
-            status(out, 200);
-            out.extend_from_slice(b",\"headers\":[]");
-        }
-        end(out);
     }
 
-    /// The answer to a reserve, a settle or a cancel whose reservation is not to be had.
-    pub(super) fn problem(&self, out: &mut Vec<u8>, time_us: u64, error: ReservationError) {
-        let (code, title) = match error {
-            ReservationError::Unknown => (404, "Not Found"),
-            ReservationError::Full => (503, "Service Unavailable"),
-            _ => (409, "Conflict"),
-        };
-        out.extend_from_slice(b"{\"status\":");
-        encode::integer(out, code);
-        out.extend_from_slice(b",\"title\":");
-        encode::string(out, title);
-        out.extend_from_slice(b",\"detail\":");
-        encode::string(out, &error.to_string());
-        out.extend_from_slice(b",\"field\":\"reservation\"");
-        time(out, time_us);
+    fn fields(&mut self, out: &mut Vec<u8>, time_us: u64, verdict: &Verdict<'_>) {
+        let Some(profiles) = &self.profiles else { return };
+        status(out, fields::status(verdict));
+        out.extend_from_slice(b",\"headers\":[");
+        let mut separator: &[u8] = b"[";
+        fields::each(verdict, profiles, time_us, &mut self.fields, |name, value| {
+            out.extend_from_slice(separator);
+            encode::string(out, name);
+            out.push(b',');
+            encode::string(out, value);
+            out.push(b']');
+            separator = b",[";
+        });
+        out.push(b']');
+    }
+
+    /// For answers that are about no request, and so have no quota to tell of.
+    fn no_fields(&self, out: &mut Vec<u8>, code: Option<u16>) {
         if self.profiles.is_some() {
+            code.into_iter().for_each(|code| status(out, code));
             out.extend_from_slice(b",\"headers\":[]");
         }
-        end(out);
     }
+}
+
+fn problem(out: &mut Vec<u8>, error: ReservationError) {
+    let (code, title) = match error {
+        ReservationError::Unknown => (404, "Not Found"),
+        ReservationError::Full => (503, "Service Unavailable"),
+        _ => (409, "Conflict"),
+    };
+    out.extend_from_slice(b"{\"status\":");
+    encode::integer(out, code);
+    out.extend_from_slice(b",\"title\":");
+    encode::string(out, title);
+    out.extend_from_slice(b",\"detail\":");
+    encode::string(out, &error.to_string());
+    out.extend_from_slice(b",\"field\":\"reservation\"");
 }
 
 fn time(out: &mut Vec<u8>, time_us: u64) {
@@ -100,11 +126,7 @@ fn time(out: &mut Vec<u8>, time_us: u64) {
     encode::seconds(out, time_us);
 }
 
-fn status(out: &mut Vec<u8>, status: u16) {
+fn status(out: &mut Vec<u8>, code: u16) {
     out.extend_from_slice(b",\"status\":");
-    encode::integer(out, u64::from(status));
-}
-
-fn end(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"}\n");
+    encode::integer(out, u64::from(code));
 }

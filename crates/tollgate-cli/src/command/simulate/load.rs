@@ -7,15 +7,20 @@ use tollgate::{Gate, limit::Mode};
 use tollgate_core::{Algorithm, header::Profile};
 use tollgate_policy::policy::{Policy, PolicyOptions};
 use tollgate_policy::settings::{Settings, Store, TierSource};
-use tollgate_policy::{Compiled, raw};
+use tollgate_policy::{Compiled, Diagnostic, TierMap, raw};
 use tollgate_store::{MemoryStore, memory::Options};
 
 /// A run gives the same answers each time, so the store hashes with the same keys each time.
 const SEED: u64 = 0;
+/// One thread decides, and many shards only spread its keys over more of the cache. So many still leave 60 bits of hash
+/// to a key: ten million keys have a chance of 4e-5 that any two of them are taken for one.
+const SHARDS: usize = 256;
 
 /// A policy in force.
 pub(super) struct Loaded {
     pub(super) gate: Gate,
+    /// Who is in which tier, when a file says so.
+    pub(super) tiers: Option<TierMap>,
     settings: Settings,
     /// What to write above each limit's panel.
     descriptions: Vec<String>,
@@ -37,22 +42,45 @@ pub(super) fn load(path: &Path) -> Result<Loaded, Stop> {
     let mut options = PolicyOptions::default();
     options.ipv6_prefix = settings.client_address.ipv6_prefix;
     options.default_tier = settings.tiers.default.as_deref().map(String::from);
-    if let Some(TierSource::Attribute(name)) = &settings.tiers.source {
-        options.tier_attribute = Some(name.to_string());
+    let mut tiers = None;
+    match &settings.tiers.source {
+        Some(TierSource::Attribute(name)) => options.tier_attribute = Some(name.to_string()),
+        Some(TierSource::File { path: name }) => {
+            let map = tier_map(&path.with_file_name(&**name))?;
+            options.attributes.push(map.by().to_owned());
+            tiers = Some(map);
+        }
+        // There is no Redis in a simulation, so everybody has the default tier.
+        _ => {}
     }
     let policy = Policy::new(limits, options)
         .map_err(|error| Stop::Failed(format!("{}: {error}", path.display())))?;
-    let mut store = Options::default().seed(SEED);
+    let mut store = Options::default().seed(SEED).shards(SHARDS);
     if let Store::Memory { max_bytes } = settings.store {
         store = store.max_bytes(max_bytes);
     }
-    Ok(Loaded { gate: Gate::new(policy, MemoryStore::new(store)), settings, descriptions })
+    let mut gate = Gate::new(policy, MemoryStore::new(store));
+    if profiles(&settings).contains(&Profile::Discord) {
+        gate = gate.with_buckets();
+    }
+    Ok(Loaded { gate, tiers, settings, descriptions })
+}
+
+fn tier_map(path: &Path) -> Result<TierMap, Stop> {
+    let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+    TierMap::read(&bytes).map_err(|errors| failed(path, &errors))
+}
+
+fn failed(path: &Path, errors: &[Diagnostic]) -> Stop {
+    let file = path.display().to_string();
+    let text: String = errors.iter().map(|error| error.render(&file).to_string()).collect();
+    Stop::Failed(text.trim_end().into())
 }
 
 impl Loaded {
     /// The configured generations of header fields.
     pub(super) fn profiles(&self) -> Vec<Profile> {
-        self.settings.headers.iter().filter_map(|name| Profile::parse(name)).collect()
+        profiles(&self.settings)
     }
 
     /// A plot with a panel for each limit.
@@ -75,6 +103,10 @@ impl Loaded {
         });
         Plot::new(panels.collect())
     }
+}
+
+fn profiles(settings: &Settings) -> Vec<Profile> {
+    settings.headers.iter().filter_map(|name| Profile::parse(name)).collect()
 }
 
 /// Algorithm and numbers, as the file writes them.

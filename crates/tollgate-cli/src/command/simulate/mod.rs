@@ -3,6 +3,7 @@
 mod answer;
 mod input;
 mod load;
+mod output;
 mod plot;
 mod progress;
 mod session;
@@ -11,10 +12,11 @@ mod tally;
 use super::{FAILED, UNUSABLE};
 use answer::Writer;
 use input::{Lines, Next};
+use output::{Closed, Output};
 use progress::Progress;
 use session::Session;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tally::Tally;
@@ -43,9 +45,6 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
-
-/// Answers are written out once they are so long, and whenever the next line may take a while.
-const WRITE_BYTES: usize = 256 * 1024;
 
 /// Why a run ended early.
 enum Stop {
@@ -78,10 +77,17 @@ impl Simulate {
         let plot = self.plot.is_some().then(|| loaded.plot());
         let writer = Writer::new(self.headers.then(|| loaded.profiles()));
         let tally = Tally::new(loaded.gate.policy().limits(), plot);
-        let mut session = Session::new(&loaded.gate, writer, tally);
+        let mut session = Session::new(&loaded.gate, loaded.tiers.as_ref(), tally);
         let mut progress = Progress::start();
-        let mut lines = Lines::new(input, BODY_BYTES_MAX + 1);
-        self.answer(&mut lines, &mut session, &mut progress)?;
+        std::thread::scope(|scope| {
+            let mut output = Output::start(scope, writer);
+            let mut lines = Lines::new(input, BODY_BYTES_MAX + 1);
+            let answered = self.answer(&mut lines, &mut session, &mut output, &mut progress);
+            // Whatever ended it, the answers so far are written before anything is said about it.
+            let written = output.finish();
+            answered.and(written)
+        })
+        .inspect_err(|_| progress.clear())?;
         progress.finish(&session.tally);
         if let (Some(path), Some(plot)) = (&self.plot, session.tally.plot()) {
             let title = format!("{}, decided by {}", name(&self.requests), name(&self.config));
@@ -90,31 +96,36 @@ impl Simulate {
         Ok(())
     }
 
-    /// Answers every line. Whatever stops it, the answers so far are written first.
-    fn answer(
+    /// Answers every line, as long as anybody takes the answers.
+    fn answer<'s, 'g: 's>(
         &self,
         lines: &mut Lines<impl Read>,
-        session: &mut Session<'_>,
+        session: &mut Session<'g>,
+        output: &mut Output<'s, 'g>,
         progress: &mut Progress,
     ) -> Result<(), Stop> {
-        let mut out = Vec::with_capacity(2 * WRITE_BYTES);
         loop {
-            let result = match lines.next() {
-                Next::Line(_, line) if line.trim_ascii().is_empty() => continue,
-                Next::Line(number, line) => session.answer(number, line, &mut out).map_err(|bad| {
-                    Stop::Failed(format!("{}:{number}: {bad}", self.requests.display()))
-                }),
-                Next::Empty => {
-                    write(&mut out)?;
-                    progress.show(&session.tally);
-                    lines.fill().map_err(|error| unreadable(&self.requests, &error))
+            let sent = match lines.next() {
+                Next::Line(_, line) if line.trim_ascii().is_empty() => Ok(()),
+                Next::Line(number, line) => {
+                    let answer = session.answer(number, line).map_err(|bad| {
+                        Stop::Failed(format!("{}:{number}: {bad}", self.requests.display()))
+                    })?;
+                    output.used().into_iter().for_each(|used| session.recycle(used));
+                    output.push(answer)
                 }
-                Next::End => return write(&mut out),
+                Next::Empty => {
+                    let sent = output.flush();
+                    progress.show(&session.tally);
+                    lines.fill().map_err(|error| unreadable(&self.requests, &error))?;
+                    sent
+                }
+                Next::End => return Ok(()),
             };
-            if result.is_err() || out.len() >= WRITE_BYTES {
-                write(&mut out)?;
+            // Why the writer has ended is for it to say.
+            if let Err(Closed) = sent {
+                return Ok(());
             }
-            result?;
         }
     }
 
@@ -126,16 +137,6 @@ impl Simulate {
             File::open(&self.requests).map_err(|error| unreadable(&self.requests, &error))?;
         Ok(Box::new(file))
     }
-}
-
-fn write(out: &mut Vec<u8>) -> Result<(), Stop> {
-    let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(out).and_then(|()| stdout.flush());
-    out.clear();
-    written.map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Stop::Unread,
-        _ => Stop::Unusable(format!("cannot write answers: {error}")),
-    })
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Stop {

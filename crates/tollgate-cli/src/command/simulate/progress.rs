@@ -30,6 +30,13 @@ impl Progress {
         }
     }
 
+    /// Makes room for something else to say.
+    pub(super) fn clear(&self) {
+        if self.watched {
+            self.write("\r\x1b[K");
+        }
+    }
+
     /// Shows the summary.
     pub(super) fn finish(&self, tally: &Tally<'_>) {
         if self.watched {
@@ -49,3 +56,6 @@ impl Progress {
         let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,16 @@
-//! Rows in, answers out: decoded, decided and encoded as by the check API, at the row's own time.
+//! Rows in, answers out: decoded and decided as by the check API, at the row's own time.
 
-use super::answer::{Reserved, Writer};
+use super::answer::{Answer, Outcome};
 use super::tally::Tally;
 use tollgate::{End, Gate, ReservationError, Work};
+use tollgate_policy::TierMap;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_server::front::http::decode::{self, Op, Row};
 
 /// A run over one gate.
 pub(super) struct Session<'g> {
     gate: &'g Gate,
-    writer: Writer,
+    tiers: Option<&'g TierMap>,
     work: Work<'g>,
     buffer: FactsBuffer,
     pub(super) tally: Tally<'g>,
@@ -19,80 +20,70 @@ pub(super) struct Session<'g> {
 pub(super) type BadRow = String;
 
 impl<'g> Session<'g> {
-    pub(super) fn new(gate: &'g Gate, writer: Writer, tally: Tally<'g>) -> Self {
-        Self { gate, writer, work: Work::default(), buffer: FactsBuffer::default(), tally }
+    pub(super) fn new(gate: &'g Gate, tiers: Option<&'g TierMap>, tally: Tally<'g>) -> Self {
+        Self { gate, tiers, work: Work::default(), buffer: FactsBuffer::default(), tally }
     }
 
-    /// Appends the answer to the row on line `number`.
-    pub(super) fn answer(
-        &mut self,
-        number: u64,
-        line: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), BadRow> {
+    /// Answers the row on line `number`.
+    pub(super) fn answer(&mut self, number: u64, line: &[u8]) -> Result<Answer<'g>, BadRow> {
         let row = decode::row(line).map_err(|bad| bad.to_string())?;
-        match row.op {
-            Op::Settle => self.end(&row, End::Settle(row.body.cost.unwrap_or(1)), out)?,
-            Op::Cancel => self.end(&row, End::Cancel, out)?,
+        let outcome = match row.op {
+            Op::Settle => self.end(&row, End::Settle(row.body.cost.unwrap_or(1)))?,
+            Op::Cancel => self.end(&row, End::Cancel)?,
             _ => {
                 let mut facts = self.gate.policy().facts(std::mem::take(&mut self.buffer));
                 for (name, value) in &row.body.attributes {
                     facts.set(name, value).map_err(|bad| format!("`attributes.{name}`: {bad}"))?;
                 }
-                self.decide(number, &row, &facts, out);
-                self.buffer = facts.into_buffer();
-            }
-        }
-        self.tally.rows += 1;
-        Ok(())
-    }
-
-    fn decide(&mut self, number: u64, row: &Row<'_>, facts: &Facts<'_>, out: &mut Vec<u8>) {
-        let Self { gate, writer, work, tally, .. } = self;
-        let (time_us, cost) = (row.time_us, row.body.cost.unwrap_or(1));
-        let verdict = match row.op {
-            Op::Peek => {
-                let verdict = gate.peek(time_us, facts, cost, work);
-                writer.verdict(out, time_us, &verdict, None);
-                verdict
-            }
-            Op::Reserve => {
-                let made;
-                let id = match &row.body.reservation {
-                    Some(id) => &**id,
-                    None => {
-                        made = format!("row-{number}");
-                        &made
-                    }
-                };
-                match gate.reserve(time_us, id, facts, cost, row.body.ttl_us, work) {
-                    Ok((verdict, ttl_us)) => {
-                        let reserved = ttl_us.map(|ttl_us| Reserved { id, ttl_us });
-                        writer.verdict(out, time_us, &verdict, reserved);
-                        tally.count(time_us, &verdict);
-                        verdict
-                    }
-                    Err(error) => return writer.problem(out, time_us, error),
+                if let Some(tiers) = self.tiers
+                    && let Some(tier) = facts.get(tiers.by()).and_then(|who| tiers.tier(&who))
+                {
+                    facts.set_tier(tier);
                 }
-            }
-            _ => {
-                let verdict = gate.check(time_us, facts, cost, work);
-                writer.verdict(out, time_us, &verdict, None);
-                tally.count(time_us, &verdict);
-                verdict
+                let outcome = self.decide(number, &row, &facts);
+                self.buffer = facts.into_buffer();
+                outcome
             }
         };
-        work.recycle(verdict);
+        self.tally.rows += 1;
+        Ok(Answer { time_us: row.time_us, outcome })
     }
 
-    fn end(&mut self, row: &Row<'_>, end: End, out: &mut Vec<u8>) -> Result<(), BadRow> {
+    /// Takes the buffers of an answer that has been written.
+    pub(super) fn recycle(&mut self, answer: Answer<'g>) {
+        if let Outcome::Decided(verdict, _) = answer.outcome {
+            self.work.recycle(verdict);
+        }
+    }
+
+    fn decide(&mut self, number: u64, row: &Row<'_>, facts: &Facts<'_>) -> Outcome<'g> {
+        let Self { gate, work, tally, .. } = self;
+        let (time_us, cost) = (row.time_us, row.body.cost.unwrap_or(1));
+        let (verdict, reserved) = match row.op {
+            Op::Peek => return Outcome::Decided(gate.peek(time_us, facts, cost, work), None),
+            Op::Reserve => {
+                let id: Box<str> = match &row.body.reservation {
+                    Some(id) => Box::from(&**id),
+                    None => format!("row-{number}").into(),
+                };
+                match gate.reserve(time_us, &id, facts, cost, row.body.ttl_us, work) {
+                    Ok((verdict, ttl_us)) => (verdict, ttl_us.map(|ttl_us| (id, ttl_us))),
+                    Err(error) => return Outcome::Problem(error),
+                }
+            }
+            _ => (gate.check(time_us, facts, cost, work), None),
+        };
+        tally.count(time_us, &verdict);
+        Outcome::Decided(verdict, reserved)
+    }
+
+    fn end(&mut self, row: &Row<'_>, end: End) -> Result<Outcome<'g>, BadRow> {
         let id = row.body.reservation.as_deref().unwrap_or_default();
         match self.gate.end(row.time_us, id, end) {
-            Ok(settled) => self.writer.settled(out, row.time_us, id, &settled),
+            Ok(settled) => Ok(Outcome::Ended(settled, id.into())),
             // What the check API answers with 400 is a mistake in the row, not an answer to it.
-            Err(error @ ReservationError::CostTooLarge) => return Err(format!("`cost`: {error}")),
-            Err(error) => self.writer.problem(out, row.time_us, error),
+            Err(error @ ReservationError::CostTooLarge) => Err(format!("`cost`: {error}")),
+            Err(error) => Ok(Outcome::Problem(error)),
         }
-        Ok(())
     }
 }

@@ -62,3 +62,6 @@ impl fmt::Display for Tally<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

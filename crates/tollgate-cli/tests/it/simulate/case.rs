@@ -57,7 +57,7 @@ impl Case {
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("tollgate-it-{}-{run}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        for file in ["tollgate.yaml", "requests.jsonl"] {
+        for file in self.sections.keys().filter(|name| name.contains('.')) {
             fs::write(folder.join(file), self.section(file)).unwrap();
         }
         let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))

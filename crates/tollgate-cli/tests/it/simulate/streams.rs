@@ -176,3 +176,26 @@ fn two_runs_answer_alike() {
     assert_eq!(one.stdout.lines().count(), 20_000);
     assert!(one.stdout == two.stdout);
 }
+
+#[test]
+fn a_bucket_is_one_for_each_limit_and_key_and_for_good() {
+    let policy = "headers: [discord]\nlimits:\n- {name: a, key: [user], rate: 1/min}\n\
+                  - {name: b, match: {path: /b}, rate: 1/min}\n";
+    let rows: String = [r#""user": "1""#, r#""user": "2""#, r#""user": "1""#, r#""path": "/b""#]
+        .iter()
+        .map(|attributes| format!("{{\"time\": 1, \"attributes\": {{{attributes}}}}}\n"))
+        .collect();
+    let buckets = || -> Vec<String> {
+        let ran = simulate(policy, &rows, &["--headers"]);
+        let bucket = |line: &str| {
+            let (_, rest) = line.split_once("\"X-RateLimit-Bucket\",\"").unwrap();
+            rest.split('"').next().unwrap().to_owned()
+        };
+        assert_eq!(ran.stdout.matches("\"X-RateLimit-Scope\",\"user\"").count(), 1);
+        ran.stdout.lines().map(bucket).collect()
+    };
+    let found = buckets();
+    assert_eq!(found[0], found[2]);
+    assert!(found[0] != found[1] && found[0] != found[3] && found[1] != found[3]);
+    assert_eq!(found, buckets());
+}

@@ -43,12 +43,12 @@ impl Algorithm for Gcra {
         Some(self.0.window_us())
     }
 
-    #[inline]
+    #[inline(always)]
     fn decide(&self, state: &Tat, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         self.0.decide(self.0.backlog(*state, now_us), 0, cost, intent)
     }
 
-    #[inline]
+    #[inline(always)]
     fn charge(&self, state: &mut Tat, now_us: u64, cost: u64) -> Receipt {
         self.0.charge(state, now_us, cost)
     }

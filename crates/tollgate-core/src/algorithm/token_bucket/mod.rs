@@ -56,7 +56,7 @@ impl Algorithm for TokenBucket {
         Some(self.0.window_us())
     }
 
-    #[inline]
+    #[inline(always)]
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let now_us = now_us.min(MAX_US);
         let counted_us = now_us.max(state.latest_us);
@@ -64,7 +64,7 @@ impl Algorithm for TokenBucket {
         self.0.decide(backlog, counted_us - now_us, cost, intent)
     }
 
-    #[inline]
+    #[inline(always)]
     fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
         let counted_us = now_us.min(MAX_US).max(state.latest_us);
         if cost > 0 {

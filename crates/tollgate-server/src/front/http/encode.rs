@@ -96,6 +96,11 @@ pub fn integer(out: &mut Vec<u8>, mut value: u64) {
 
 /// Appends microseconds as decimal seconds: exact, with one place at least and six at most.
 pub fn seconds(out: &mut Vec<u8>, us: u64) {
+    // Most waits are none.
+    if us == 0 {
+        out.extend_from_slice(b"0.0");
+        return;
+    }
     integer(out, us / 1_000_000);
     let rest = (us % 1_000_000) as usize;
     if rest == 0 {

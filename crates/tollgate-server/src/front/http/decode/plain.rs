@@ -48,6 +48,19 @@ pub(super) fn read(input: &str, allowed: Members) -> Option<Body<'_>> {
     (cursor.at == input.len()).then_some(body)
 }
 
+/// The bytes that end a string, or do not stand for themselves in one.
+const IS_SPECIAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut control = 0;
+    while control < 0x20 {
+        table[control] = true;
+        control += 1;
+    }
+    table[b'"' as usize] = true;
+    table[b'\\' as usize] = true;
+    table
+};
+
 struct Cursor<'a> {
     text: &'a str,
     at: usize,
@@ -76,19 +89,19 @@ impl<'a> Cursor<'a> {
         (self.next()? == byte).then_some(())
     }
 
+    /// What has not been read.
+    fn rest(&self) -> &'a [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    }
+
     /// A string in which every byte stands for itself.
     fn string(&mut self) -> Option<&'a str> {
         self.expect(b'"')?;
-        let start = self.at;
-        loop {
-            match self.peek()? {
-                b'"' => break,
-                b'\\' | 0..0x20 => return None,
-                _ => self.at += 1,
-            }
-        }
-        self.at += 1;
-        self.text.get(start..self.at - 1)
+        let rest = self.rest();
+        let length = rest.iter().position(|&byte| IS_SPECIAL[usize::from(byte)])?;
+        let text = self.text.get(self.at..self.at + length)?;
+        self.at += length + 1;
+        (rest[length] == b'"').then_some(text)
     }
 
     /// Digits, without a zero in front, and how many. Nineteen always fit.
@@ -104,10 +117,15 @@ impl<'a> Cursor<'a> {
 
     fn digits(&mut self) -> u64 {
         let mut value: u64 = 0;
-        while let Some(digit @ b'0'..=b'9') = self.peek() {
-            value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
-            self.at += 1;
+        let mut count = 0;
+        for digit in self.rest().iter().map(|byte| byte.wrapping_sub(b'0')) {
+            if digit > 9 {
+                break;
+            }
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            count += 1;
         }
+        self.at += count;
         value
     }
 

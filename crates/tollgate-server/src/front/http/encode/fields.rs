@@ -54,5 +54,8 @@ fn shown<'a>(row: &Row<'a>) -> header::Row<'a> {
         _ => Unit::Requests,
     };
     let scope = if row.limit.key.is_empty() { Scope::Shared } else { Scope::User };
-    header::Row::new(&row.limit.name, row.window_us, &row.outcome).unit(unit).scope(scope)
+    header::Row::new(&row.limit.name, row.window_us, &row.outcome)
+        .unit(unit)
+        .scope(scope)
+        .bucket(row.bucket)
 }

@@ -1,0 +1,74 @@
+//! Room for the cells that a request with several charges adds.
+
+use super::decide::Full;
+use super::evict::Want;
+use super::locks::Place;
+use super::shard::{Found, Shard, is_wide};
+use super::{MemoryStore, Shared};
+use crate::Charge;
+use crate::sync::MutexGuard;
+
+impl MemoryStore {
+    /// Sends every charge that was found to have no room to its overflow cell.
+    pub(super) fn move_full(&self, places: &mut [Place], charges: &[Charge<'_>]) {
+        for (place, charge) in places.iter_mut().zip(charges) {
+            if place.overflow && place.lock == usize::MAX {
+                place.address = self.addresses.overflow(charge.limit, place.address);
+                self.shared.events.overflowed(charge.limit);
+            }
+        }
+    }
+}
+
+/// Makes room for the cells that charges will add. Those that find none are marked, to be moved to overflow cells.
+pub(super) fn make_room<'a>(
+    shared: &Shared,
+    guards: &mut [Option<MutexGuard<'_, Shard>>],
+    places: &mut [Place],
+    now_us: u64,
+    takes: impl Fn(usize) -> Option<(&'a Charge<'a>, u64)>,
+) -> Result<(), Full> {
+    let absent = |guards: &[Option<MutexGuard<'_, Shard>>], place: &Place, charge: &Charge<'_>| {
+        guards[place.lock]
+            .as_ref()
+            .is_some_and(|shard| shard.find(charge.numbers, place.address.tag) == Found::Absent)
+    };
+    let mut pinned_inline = [0; Place::USUAL];
+    let pinned_heap: Vec<u64>;
+    let pinned = match pinned_inline.get_mut(..places.len()) {
+        Some(pinned) => {
+            pinned.iter_mut().zip(&*places).for_each(|(tag, place)| *tag = place.address.tag);
+            &*pinned
+        }
+        None => {
+            pinned_heap = places.iter().map(|place| place.address.tag).collect();
+            &pinned_heap[..]
+        }
+    };
+    let mut full = false;
+    for n in 0..places.len() {
+        let Some((charge, _)) = takes(n) else { continue };
+        if !absent(guards, &places[n], charge) {
+            continue;
+        }
+        // Room for as many as this request could add to the same table, this one included.
+        let mut want = Want::default();
+        for (m, place) in places.iter().enumerate() {
+            if let Some((other, units)) = takes(m)
+                && place.lock == places[n].lock
+            {
+                want.cells += usize::from(is_wide(other.numbers) == is_wide(charge.numbers));
+                want.spilled += usize::from(Shard::spills(other, now_us, units));
+            }
+        }
+        let place = &mut places[n];
+        if let Some(shard) = &mut guards[place.lock]
+            && !shard.reserve(shared, charge.numbers, now_us, want, pinned, place.overflow)
+        {
+            place.overflow = true;
+            place.lock = usize::MAX;
+            full = true;
+        }
+    }
+    if full { Err(Full) } else { Ok(()) }
+}

@@ -1,0 +1,148 @@
+//! Cells whose state is in the slab: what does not fit into words, and keys with refusals to remember.
+
+use super::Shared;
+use super::pack::{Inline, SPILLED, by_algorithm};
+use super::shard::{Found, Shard, is_wide};
+use super::slab::{Slab, Spilled};
+use super::table::{Slot, Table};
+use crate::{Answer, Charge, Mode, Ticket};
+use tollgate_core::{Algorithm, Intent, Numbers, Outcome, Penalty, Receipt, State};
+
+impl Shard {
+    /// Counts a refusal. Returns the end of the block that it starts, if it starts one. Room for the spilled cell must be there.
+    pub(crate) fn count_refusal(
+        &mut self,
+        shared: &Shared,
+        found: Found,
+        tag: u64,
+        charge: &Charge<'_>,
+        penalty: &Penalty,
+        now_us: u64,
+    ) -> Option<u64> {
+        let at = match found {
+            Found::Spilled(at) => at,
+            Found::Absent => self.spill(shared, tag, charge, State::New),
+            Found::Inline(_) => {
+                let state = by_algorithm!(
+                    charge.numbers,
+                    algorithm => widened(algorithm, self.state_of(shared, algorithm, found, charge.ticket)),
+                    else State::New
+                );
+                self.spill(shared, tag, charge, state)
+            }
+        };
+        let spilled = self.slab.get_mut(at)?;
+        let (_, mut state) = spilled.penalty.unwrap_or((*penalty, Default::default()));
+        let end_us = penalty.count(&mut state, now_us);
+        spilled.penalty = Some((*penalty, state));
+        end_us
+    }
+
+    /// Puts `state` into the slab and lets the key's slot point there. Known keys may take memory beyond the
+    /// cap for it, since losing their state would let them start afresh; new ones have asked for room before.
+    pub(super) fn spill(
+        &mut self,
+        shared: &Shared,
+        tag: u64,
+        charge: &Charge<'_>,
+        state: State,
+    ) -> u32 {
+        fn typed<const W: usize>(table: &mut Table<W>, tag: u64, at: u32) {
+            let mut words = [0; W];
+            words[0] = SPILLED | u64::from(at);
+            match table.find(tag) {
+                Some(slot) => table.slot_mut(slot).set(Ticket::default(), words),
+                None => table.insert(Slot { tag, words }),
+            }
+        }
+        if self.slab.room() == 0 {
+            let grown = self.slab.grow(1);
+            shared.budget.take(grown * Slab::ENTRY_BYTES);
+        }
+        let spilled = Spilled { tag, numbers: *charge.numbers, state, penalty: None };
+        shared.budget.take(spilled.heap_bytes());
+        let at = self.slab.insert(spilled);
+        match is_wide(charge.numbers) {
+            true => typed(&mut self.two, tag, at),
+            false => typed(&mut self.one, tag, at),
+        }
+        at
+    }
+
+    pub(super) fn decide_spilled(
+        &self,
+        at: u32,
+        charge: &Charge<'_>,
+        now_us: u64,
+        intent: Intent,
+    ) -> Answer {
+        let Charge { numbers, cost, mode, penalty, .. } = *charge;
+        let Some(spilled) = self.slab.get(at) else {
+            let outcome = numbers.decide(&State::New, now_us, cost, intent);
+            return Answer { outcome, blocked: false, receipt: None };
+        };
+        let block = match (mode, penalty, &spilled.penalty) {
+            (Mode::Enforce, Some(penalty), Some((_, state))) => {
+                penalty.blocked_until_us(state, now_us)
+            }
+            _ => None,
+        };
+        let intent = if block.is_some() { Intent::Peek } else { intent };
+        let mut answer = Answer {
+            outcome: numbers.decide(&spilled.state, now_us, cost, intent),
+            blocked: false,
+            receipt: None,
+        };
+        if let Some(end_us) = block {
+            show_block(&mut answer, end_us - now_us);
+        }
+        answer
+    }
+
+    pub(super) fn charge_spilled(
+        &mut self,
+        shared: &Shared,
+        at: u32,
+        charge: &Charge<'_>,
+        now_us: u64,
+        units: u64,
+    ) -> Receipt {
+        let Some(spilled) = self.slab.get_mut(at) else {
+            return Receipt::default();
+        };
+        let before = spilled.heap_bytes();
+        if let State::Ledger(ledger) = &mut spilled.state
+            && ledger.len() * size_of::<(u64, u64)>() >= before
+            && before > 0
+        {
+            match shared.budget.try_take(before) {
+                true => shared.budget.give(before),
+                false => ledger.coarsen(),
+            }
+        }
+        let receipt = charge.numbers.charge(&mut spilled.state, now_us, units);
+        spilled.numbers = *charge.numbers;
+        let after = spilled.heap_bytes();
+        shared.budget.take(after.saturating_sub(before));
+        shared.budget.give(before.saturating_sub(after));
+        receipt
+    }
+}
+
+/// Lets an answer show the block that a key is in for another `left_us`.
+pub(crate) fn show_block(answer: &mut Answer, left_us: u64) {
+    let Outcome { remaining, retry_after_us, more_after_us, .. } = answer.outcome;
+    answer.blocked = true;
+    answer.outcome.admitted = false;
+    answer.outcome.remaining = 0;
+    answer.outcome.delay_us = 0;
+    answer.outcome.retry_after_us = retry_after_us.map(|own_us| own_us.max(left_us));
+    answer.outcome.more_after_us = match remaining {
+        0 => more_after_us.map(|own_us| own_us.max(left_us)),
+        _ => Some(left_us),
+    };
+}
+
+fn widened<A: Inline<W>, const W: usize>(_: &A, state: A::State) -> State {
+    A::widen(state)
+}

@@ -1,0 +1,107 @@
+//! Requests with several charges: all of them or none.
+
+use super::decide::{Full, punish};
+use super::locks::Place;
+use super::room::make_room;
+use super::shard::{Found, Shard};
+use super::{MemoryStore, Shared};
+use crate::raw::prefetch::prefetch;
+use crate::sync::MutexGuard;
+use crate::{Answer, Answers, Charge, Mode};
+use tollgate_core::Intent;
+
+impl MemoryStore {
+    /// Decides a request with several charges, or with none.
+    pub(super) fn decide_many(
+        &self,
+        now_us: u64,
+        charges: &[Charge<'_>],
+        intent: Intent,
+        answers: &mut Answers,
+    ) {
+        let (mut inline, mut heap) = ([Place::NOWHERE; Place::USUAL], Vec::new());
+        let places = match inline.get_mut(..charges.len()) {
+            Some(places) => places,
+            None => {
+                heap.resize(charges.len(), Place::NOWHERE);
+                &mut heap[..]
+            }
+        };
+        for (place, charge) in places.iter_mut().zip(charges) {
+            place.address = self.addresses.of(charge.limit, charge.key);
+            prefetch(&self.shards[place.address.shard]);
+        }
+        loop {
+            let decided = self.with_locks(places, |guards, places| {
+                decide_together(&self.shared, guards, places, charges, now_us, intent, answers)
+            });
+            match decided {
+                Ok(admitted) => return answers.finish(admitted),
+                Err(Full) => {
+                    answers.reopen();
+                    self.move_full(places, charges);
+                }
+            }
+        }
+    }
+}
+
+/// Decides a request with several charges, whose shards are all locked.
+fn decide_together(
+    shared: &Shared,
+    guards: &mut [Option<MutexGuard<'_, Shard>>],
+    places: &mut [Place],
+    charges: &[Charge<'_>],
+    now_us: u64,
+    intent: Intent,
+    answers: &mut Answers,
+) -> Result<bool, Full> {
+    for (place, charge) in places.iter().zip(charges) {
+        guards[place.lock].iter().for_each(|shard| shard.prefetch(charge, place.address.tag));
+    }
+    let mut admitted = true;
+    for (place, charge) in places.iter_mut().zip(charges) {
+        let Some(shard) = &mut guards[place.lock] else { continue };
+        place.found = shard.find_dated(shared, place.address.tag, charge, now_us);
+        let answer = shard.decide(shared, place.found, charge, now_us, intent);
+        admitted &= answer.outcome.admitted || charge.mode == Mode::Shadow;
+        answers.push(answer);
+    }
+    if intent == Intent::Peek {
+        return Ok(admitted);
+    }
+    if admitted {
+        let takes = |n: usize, rows: &[Answer]| charges[n].cost > 0 && rows[n].outcome.admitted;
+        let rows = answers.open_rows();
+        let news = |(n, place): (usize, &Place)| takes(n, rows) && place.found == Found::Absent;
+        let moved = places.iter().enumerate().any(news);
+        if moved {
+            make_room(shared, guards, places, now_us, |n| {
+                takes(n, rows).then_some((&charges[n], charges[n].cost))
+            })?;
+        }
+        for (n, (place, charge)) in places.iter().zip(charges).enumerate() {
+            let Some(shard) = &mut guards[place.lock] else { continue };
+            if takes(n, rows) {
+                let tag = place.address.tag;
+                let found = if moved { shard.find(charge.numbers, tag) } else { place.found };
+                let receipt = shard.charge(shared, found, tag, charge, now_us, charge.cost);
+                rows[n].receipt = Some(receipt);
+            }
+        }
+        return Ok(true);
+    }
+    for (n, (place, charge)) in places.iter().zip(charges).enumerate() {
+        let Some(shard) = &mut guards[place.lock] else { continue };
+        let tag = place.address.tag;
+        let answer = &mut answers.open_rows()[n];
+        if answer.outcome.admitted {
+            // Nothing was taken after all, so the numbers are those of now.
+            let found = shard.find(charge.numbers, tag);
+            *answer = shard.decide(shared, found, charge, now_us, Intent::Peek);
+        } else {
+            punish(shared, shard, tag, charge, now_us, answer);
+        }
+    }
+    Ok(false)
+}
