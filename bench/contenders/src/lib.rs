@@ -6,6 +6,7 @@ mod governor;
 mod limit;
 mod limitador;
 mod ours;
+mod parts;
 mod throttlecrab;
 mod traffic;
 
@@ -15,6 +16,7 @@ pub use governor::Governor;
 pub use limit::Limit;
 pub use limitador::Limitador;
 pub use ours::{Batch, Kind, Ours};
+pub use parts::Part;
 pub use throttlecrab::Throttlecrab;
 pub use traffic::{Arrivals, Traffic, key};
 

@@ -2,7 +2,7 @@
 
 use contenders::{
     Batch, Contender, FloorBatch, FloorHot, FloorTable, Governor, Kind, Limit, Limitador, Ours,
-    Throttlecrab, Traffic, Whole,
+    Part, Throttlecrab, Traffic, Whole,
 };
 
 const KEYS: usize = 1_000_000;
@@ -15,7 +15,7 @@ const GATE_10: &str = "gate, 10 limits";
 const GATE_1000: &str = "gate, 1,000 limits";
 
 /// The names of all rows, `bytes` included.
-pub(crate) const NAMES: &str = "hot refused uniform zipf algorithms gate bytes";
+pub(crate) const NAMES: &str = "hot refused uniform zipf algorithms gate parts bytes";
 
 /// One comparison.
 pub(crate) struct Row {
@@ -40,7 +40,7 @@ const fn target(name: &'static str, ratio: f64, base: &'static str) -> Target {
 }
 
 /// All of them, in the order of the page.
-pub(crate) const ALL: [Row; 7] = [
+pub(crate) const ALL: [Row; 8] = [
     Row {
         name: "hot",
         title: "One hot key",
@@ -100,6 +100,14 @@ pub(crate) const ALL: [Row; 7] = [
         contenders: gate,
         base: SELECT_10,
         targets: &[target(SELECT_1000, 2.0, SELECT_10), target(GATE_1000, 2.0, GATE_10)],
+    },
+    Row {
+        name: "parts",
+        title: "Parts of a decision",
+        traffic: Traffic::Hot,
+        contenders: Part::all,
+        base: "the counter (rdtsc)",
+        targets: &[],
     },
 ];
 
