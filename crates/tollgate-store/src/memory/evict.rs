@@ -78,13 +78,13 @@ impl Shard {
         self.table().room() >= want && (force || evicted == want)
     }
 
-    /// Drops what is idle, and grows by about a quarter if that is not enough. Does nothing when the cap leaves no room to grow.
+    /// Drops what is idle, and grows by about an eighth if that is not enough. Does nothing when the cap leaves no room to grow.
     fn grow<const W: usize>(&mut self, shared: &Shared, now_us: u64, want: usize) -> bool
     where
         Self: Tables<W>,
     {
         let chunks = self.table().chunks();
-        let step = (chunks / 4).max(1);
+        let step = (chunks / 8).max(1);
         let bytes = |chunks: usize| chunks * Table::<W>::CHUNK_BYTES;
         let taken = match shared.budget.try_take(bytes(step)) {
             true => step,

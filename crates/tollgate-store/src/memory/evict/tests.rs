@@ -10,7 +10,7 @@ const SECOND_US: u64 = 1_000_000;
 
 /// A store of one shard with room for some two hundred small cells.
 fn small() -> MemoryStore {
-    MemoryStore::new(Options::default().shards(1).seed(7).max_bytes(5_000))
+    MemoryStore::new(Options::default().shards(1).seed(7).max_bytes(5_600))
 }
 
 /// A hundred at once, one more each second.
