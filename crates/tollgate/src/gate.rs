@@ -111,7 +111,7 @@ impl Gate {
         }
     }
 
-    fn ticket(&self, numbers_index: usize) -> Ticket {
+    pub(crate) fn ticket(&self, numbers_index: usize) -> Ticket {
         self.tickets.get(numbers_index).copied().unwrap_or_default()
     }
 

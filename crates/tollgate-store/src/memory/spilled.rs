@@ -38,8 +38,9 @@ impl Shard {
         end_us
     }
 
-    /// Puts `state` into the slab and lets the key's slot point there. Known keys may take memory beyond the
-    /// cap for it, since losing their state would let them start afresh; new ones have asked for room before.
+    /// Puts `state` into the slab and lets the key's slot point there. New keys have asked for room before. Known
+    /// ones get here by a debt, a penalty or another tier, and may take memory beyond the cap for it, since
+    /// losing their state would let them start afresh.
     pub(super) fn spill(
         &mut self,
         shared: &Shared,
@@ -56,7 +57,7 @@ impl Shard {
             }
         }
         if self.slab.room() == 0 {
-            let grown = self.slab.grow(1);
+            let grown = self.slab.grow((self.slab.capacity() / 4).max(4));
             shared.budget.take(grown * Slab::ENTRY_BYTES);
         }
         let spilled = Spilled { tag, numbers: *charge.numbers, state, penalty: None };
