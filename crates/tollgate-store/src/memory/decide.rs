@@ -132,6 +132,6 @@ pub(super) fn punish(
     }
     let found = shard.find(charge.numbers, tag);
     if let Some(end_us) = shard.count_refusal(shared, found, tag, charge, penalty, now_us) {
-        show_block(answer, end_us.saturating_sub(now_us));
+        show_block(answer, charge.numbers, end_us.saturating_sub(now_us));
     }
 }
