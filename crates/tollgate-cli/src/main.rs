@@ -26,8 +26,7 @@ fn main() -> ExitCode {
         Some(Command::Schema(schema)) => schema.run(),
         Some(Command::Simulate(simulate)) => simulate.run(),
         None => {
-            eprintln!("tollgate: serving is not part of this version yet");
-            eprintln!("help: try `tollgate check FILE` or `tollgate simulate --help`");
+            eprint!("{}", command::TRY);
             ExitCode::from(command::UNUSABLE)
         }
     }

@@ -9,7 +9,7 @@ pub struct Answer {
     pub outcome: Outcome,
     /// Whether a penalty's block refused it.
     pub blocked: bool,
-    /// What was taken, if anything was.
+    /// What was taken, if anything was that can be given back.
     pub receipt: Option<Receipt>,
 }
 

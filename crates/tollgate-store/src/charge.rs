@@ -32,7 +32,7 @@ pub enum Mode {
 
 /// A store's own short name for a set of numbers; zero is always valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Ticket(pub u16);
+pub struct Ticket(pub(crate) u16);
 
 /// The charges of one request, for distinct (limit, key) pairs. They are taken together or not at all.
 #[derive(Clone, Copy, Debug)]

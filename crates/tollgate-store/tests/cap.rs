@@ -15,6 +15,7 @@ fn memory_follows_the_keys_and_stays_under_the_cap() {
     let before = resident();
     follows_the_keys(&numbers, before);
     stays_under_the_cap(&numbers, before);
+    counts_too_large_for_words_are_paid_for_in_advance();
 }
 
 fn follows_the_keys(numbers: &Numbers, before: u64) {
@@ -58,6 +59,21 @@ fn stays_under_the_cap(numbers: &Numbers, before: u64) {
     assert!(stats.bytes <= 64 * MIB, "{stats:?}");
 }
 
+/// At a rate whose counts outgrow the words, a second request must not take memory that the first had not asked for.
+fn counts_too_large_for_words_are_paid_for_in_advance() {
+    let rate = Rate::try_new(1_000_000, 60_000_000).unwrap();
+    let numbers = Numbers::SlidingWindow(SlidingWindow::new(rate));
+    let store = MemoryStore::new(Options::default().max_bytes(8 * MIB));
+    let mut desk = Desk::new(&store, &numbers);
+    for n in 0..200_000_u64 {
+        desk.spend(NOW_US, &n.to_le_bytes(), 440_000);
+        desk.spend(NOW_US, &n.to_le_bytes(), 440_000);
+    }
+    let stats = store.stats();
+    // Beyond the cap there are only the limit's overflow cells.
+    assert!(stats.bytes <= 9 * MIB, "{stats:?}");
+}
+
 struct Desk<'a> {
     store: &'a MemoryStore,
     numbers: &'a Numbers,
@@ -71,12 +87,16 @@ impl<'a> Desk<'a> {
     }
 
     fn take(&mut self, now_us: u64, key: &[u8]) -> bool {
+        self.spend(now_us, key, 1)
+    }
+
+    fn spend(&mut self, now_us: u64, key: &[u8], cost: u64) -> bool {
         let charge = Charge {
             limit: 1,
             key,
             numbers: self.numbers,
             ticket: self.ticket,
-            cost: 1,
+            cost,
             mode: Mode::Enforce,
             penalty: None,
         };

@@ -56,8 +56,7 @@ impl Gate {
         cost: u64,
         work: &mut Work<'g>,
     ) -> Verdict<'g> {
-        self.policy.select(facts, cost, &mut work.selection);
-        self.decide(now_us, Intent::Take, work)
+        self.decide(now_us, facts, cost, Intent::Take, work)
     }
 
     /// Answers as [`check`](Self::check) would, and consumes nothing.
@@ -68,13 +67,20 @@ impl Gate {
         cost: u64,
         work: &mut Work<'g>,
     ) -> Verdict<'g> {
-        self.policy.select(facts, cost, &mut work.selection);
-        self.decide(now_us, Intent::Peek, work)
+        self.decide(now_us, facts, cost, Intent::Peek, work)
     }
 
-    /// Has the store decide what was selected.
-    fn decide<'g>(&'g self, now_us: u64, intent: Intent, work: &mut Work<'g>) -> Verdict<'g> {
+    /// Select, decide, verdict.
+    fn decide<'g>(
+        &'g self,
+        now_us: u64,
+        facts: &Facts<'_>,
+        cost: u64,
+        intent: Intent,
+        work: &mut Work<'g>,
+    ) -> Verdict<'g> {
         let Work { selection, answers, rows } = work;
+        self.policy.select(facts, cost, selection);
         let selected = self.policy.selected(selection);
         let charges: SmallVec<[Charge<'_>; 4]> =
             selected.clone().map(|selected| self.charge(&selected)).collect();
@@ -111,7 +117,7 @@ impl Gate {
         }
     }
 
-    fn ticket(&self, numbers_index: usize) -> Ticket {
+    pub(crate) fn ticket(&self, numbers_index: usize) -> Ticket {
         self.tickets.get(numbers_index).copied().unwrap_or_default()
     }
 

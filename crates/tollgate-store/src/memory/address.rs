@@ -7,6 +7,8 @@ use std::hash::{BuildHasher, Hasher};
 const OVERFLOW_CELLS: u64 = 1_024;
 /// Bits of the hash that choose a shard; the other 52 are the tag's.
 pub(crate) const SHARD_BITS: u32 = 12;
+// The bits of a hash that name its shard are not kept in the tag; the ticket takes their place.
+const _: () = assert!(SHARD_BITS == super::registry::TICKET_BITS);
 
 /// A shard, and the key's tag in it without a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,12 +25,9 @@ impl Budget {
 
     /// Takes `bytes` if they are there.
     pub(crate) fn try_take(&self, bytes: usize) -> bool {
-        let before = self.used.fetch_add(bytes as u64, Ordering::Relaxed);
-        let fits = before.saturating_add(bytes as u64) <= self.max_bytes;
-        if !fits {
-            self.give(bytes);
-        }
-        fits
+        let fits =
+            |used: u64| used.checked_add(bytes as u64).filter(|used| *used <= self.max_bytes);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
 
     /// Takes `bytes` beyond the cap if need be, for state that must not be lost.

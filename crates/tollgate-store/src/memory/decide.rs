@@ -67,8 +67,10 @@ impl MemoryStore {
         let mut shard = lock(&self.shards[address.shard].0);
         let decided =
             decide_alone(&self.shared, &mut shard, address.tag, charge, now_us, intent, true);
-        let answer =
+        let mut answer =
             decided.unwrap_or_else(|Full| unreachable!("overflow cells are made beyond the cap"));
+        // The cell is shared, and by then the key may have one of its own: nothing can be given back safely.
+        answer.receipt = None;
         answers.push(answer);
         answers.finish(answer.outcome.admitted || charge.mode == Mode::Shadow);
     }
@@ -130,6 +132,6 @@ pub(super) fn punish(
     }
     let found = shard.find(charge.numbers, tag);
     if let Some(end_us) = shard.count_refusal(shared, found, tag, charge, penalty, now_us) {
-        show_block(answer, end_us.saturating_sub(now_us));
+        show_block(answer, charge.numbers, end_us.saturating_sub(now_us));
     }
 }

@@ -84,7 +84,7 @@ impl Shard {
         Self: Tables<W>,
     {
         let chunks = self.table().chunks();
-        let step = (chunks / 8).max(1);
+        let step = (chunks / 8).max(want.div_ceil(Table::<W>::capacity_of(1)));
         let bytes = |chunks: usize| chunks * Table::<W>::CHUNK_BYTES;
         let taken = match shared.budget.try_take(bytes(step)) {
             true => step,

@@ -49,6 +49,24 @@ macro_rules! by_algorithm {
 }
 pub(crate) use by_algorithm;
 
+/// Whether every state that these numbers lead to fits into words, debts aside.
+pub(crate) fn always_packs(numbers: &Numbers) -> bool {
+    match numbers {
+        Numbers::Gcra(gcra) => gcra.scale() <= 1 << FRACTION_BITS,
+        Numbers::LeakyBucket(bucket) => bucket.scale() <= 1 << FRACTION_BITS,
+        Numbers::TokenBucket(bucket) => bucket.scale() <= 1 << (FRACTION_BITS + FRACTION_HIGH_BITS),
+        Numbers::FixedWindow(window) => {
+            window.pack(&fixed_window::State { index: 0, count: window.capacity() }).is_some()
+        }
+        Numbers::SlidingWindow(window) => {
+            let count = window.capacity();
+            let full = sliding_window::State { index: 0, previous: count, current: count };
+            window.pack(&full).is_some()
+        }
+        _ => true,
+    }
+}
+
 /// Unpacks whatever it is. Words of another algorithm read as the state of a new key.
 pub(crate) fn unpack_any(numbers: &Numbers, words: &[u64]) -> State {
     fn typed<A: Inline<W>, const W: usize>(algorithm: &A, words: &[u64]) -> State {

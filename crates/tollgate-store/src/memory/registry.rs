@@ -1,5 +1,6 @@
 //! Numbers that cells were written under, by ticket.
 
+use super::pack::always_packs;
 use crate::Ticket;
 use crate::sync::{Mutex, lock};
 use std::collections::HashMap;
@@ -27,7 +28,12 @@ impl Registry {
     }
 
     /// The ticket of `numbers`. Once all are given out it is zero, which is valid and merely takes more memory.
+    /// So it is for numbers whose state may outgrow its words: spilled from the start, it is paid for when the
+    /// key is new and can still be turned away.
     pub(crate) fn enroll(&self, numbers: &Numbers) -> Ticket {
+        if !always_packs(numbers) {
+            return Ticket::default();
+        }
         let mut tickets = lock(&self.tickets);
         if let Some(&ticket) = tickets.get(numbers) {
             return Ticket(ticket);

@@ -193,6 +193,7 @@ impl Shard {
     ) {
         let numbers = charge.numbers;
         match found {
+            _ if units == 0 => {}
             Found::Absent => {}
             Found::Spilled(at) => {
                 if let Some(spilled) = self.slab.get_mut(at) {

@@ -6,7 +6,7 @@ use super::shard::{Found, Shard, is_wide};
 use super::slab::{Slab, Spilled};
 use super::table::{Slot, Table};
 use crate::{Answer, Charge, Mode, Ticket};
-use tollgate_core::{Algorithm, Intent, Numbers, Outcome, Penalty, Receipt, State};
+use tollgate_core::{Algorithm, Intent, Numbers, Penalty, Receipt, State};
 
 impl Shard {
     /// Counts a refusal. Returns the end of the block that it starts, if it starts one. Room for the spilled cell must be there.
@@ -38,8 +38,9 @@ impl Shard {
         end_us
     }
 
-    /// Puts `state` into the slab and lets the key's slot point there. Known keys may take memory beyond the
-    /// cap for it, since losing their state would let them start afresh; new ones have asked for room before.
+    /// Puts `state` into the slab and lets the key's slot point there. New keys have asked for room before. Known
+    /// ones get here by a debt, a penalty or another tier, and may take memory beyond the cap for it, since
+    /// losing their state would let them start afresh.
     pub(super) fn spill(
         &mut self,
         shared: &Shared,
@@ -56,7 +57,7 @@ impl Shard {
             }
         }
         if self.slab.room() == 0 {
-            let grown = self.slab.grow(1);
+            let grown = self.slab.grow((self.slab.capacity() / 4).max(4));
             shared.budget.take(grown * Slab::ENTRY_BYTES);
         }
         let spilled = Spilled { tag, numbers: *charge.numbers, state, penalty: None };
@@ -94,7 +95,7 @@ impl Shard {
             receipt: None,
         };
         if let Some(end_us) = block {
-            show_block(&mut answer, end_us - now_us);
+            show_block(&mut answer, numbers, end_us - now_us);
         }
         answer
     }
@@ -130,16 +131,17 @@ impl Shard {
 }
 
 /// Lets an answer show the block that a key is in for another `left_us`.
-pub(crate) fn show_block(answer: &mut Answer, left_us: u64) {
-    let Outcome { remaining, retry_after_us, more_after_us, .. } = answer.outcome;
+pub(crate) fn show_block(answer: &mut Answer, numbers: &Numbers, left_us: u64) {
+    let retry_after_us = answer.outcome.retry_after_us.map(|own_us| own_us.max(left_us));
     answer.blocked = true;
     answer.outcome.admitted = false;
     answer.outcome.remaining = 0;
     answer.outcome.delay_us = 0;
-    answer.outcome.retry_after_us = retry_after_us.map(|own_us| own_us.max(left_us));
-    answer.outcome.more_after_us = match remaining {
-        0 => more_after_us.map(|own_us| own_us.max(left_us)),
-        _ => Some(left_us),
+    answer.outcome.retry_after_us = retry_after_us;
+    // Never later than the wait itself, and no promise for slots, which come back when work ends.
+    answer.outcome.more_after_us = match numbers {
+        Numbers::Concurrency(_) => None,
+        _ => retry_after_us.or(Some(left_us)),
     };
 }
 

@@ -180,7 +180,7 @@ fn sweeping_and_settling_beside_a_decision() {
 
 #[test]
 fn full_stores_share_overflow_cells() {
-    // Twice the locks make for far more interleavings; nearly all mistakes show with three preemptions.
+    // Twice the locks make for far more memory::tests; nearly all mistakes show with three preemptions.
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {

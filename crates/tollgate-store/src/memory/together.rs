@@ -86,7 +86,8 @@ fn decide_together(
                 let tag = place.address.tag;
                 let found = if moved { shard.find(charge.numbers, tag) } else { place.found };
                 let receipt = shard.charge(shared, found, tag, charge, now_us, charge.cost);
-                rows[n].receipt = Some(receipt);
+                // What a shared cell took cannot be given back: by then the key may have one of its own.
+                rows[n].receipt = (!place.overflow).then_some(receipt);
             }
         }
         return Ok(true);

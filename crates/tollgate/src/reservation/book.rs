@@ -7,10 +7,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 use tollgate_core::{Numbers, Receipt};
-use tollgate_store::Answer;
+use tollgate_store::{Answer, Ticket};
 
-/// More than this many at once are refused: a peer can open them, so there is a cap.
-const MOST: usize = 1 << 20;
+/// What all reservations together may hold: a peer can open them, so there is a cap.
+const BYTES_MAX: usize = 64 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Book {
@@ -21,6 +21,7 @@ pub(crate) struct Book {
 struct Shelf {
     by_id: HashMap<Box<str>, Reservation>,
     by_end: BinaryHeap<Reverse<(u64, Box<str>)>>,
+    bytes: usize,
 }
 
 /// What one request holds.
@@ -39,6 +40,8 @@ pub(crate) struct Entry {
     pub(crate) limit: u64,
     pub(crate) key: Box<[u8]>,
     pub(crate) numbers: Numbers,
+    /// The store's short name for these numbers.
+    pub(crate) ticket: Ticket,
     /// Units for a request of cost one.
     pub(crate) unit: u64,
     /// Whether the limit admitted: a shadow limit that would have refused takes nothing.
@@ -61,18 +64,20 @@ impl Book {
         now_us: u64,
         id: &str,
         reservation: Reservation,
-    ) -> Result<(), ReservationError> {
+    ) -> Result<(), (ReservationError, Reservation)> {
         let mut shelf = self.lock();
         shelf.forget_expired(now_us);
-        if shelf.by_id.len() >= MOST {
-            return Err(ReservationError::Full);
+        let bytes = reservation.bytes(id);
+        if shelf.bytes + bytes > BYTES_MAX {
+            return Err((ReservationError::Full, reservation));
         }
         let expires_us = reservation.expires_us;
         match shelf.by_id.entry(id.into()) {
-            hash_map::Entry::Occupied(_) => return Err(ReservationError::Taken),
+            hash_map::Entry::Occupied(_) => return Err((ReservationError::Taken, reservation)),
             hash_map::Entry::Vacant(place) => place.insert(reservation),
         };
         shelf.by_end.push(Reverse((expires_us, id.into())));
+        shelf.bytes += bytes;
         Ok(())
     }
 
@@ -82,7 +87,7 @@ impl Book {
         shelf.forget_expired(now_us);
         match () {
             () if shelf.by_id.contains_key(id) => Err(ReservationError::Taken),
-            () if shelf.by_id.len() >= MOST => Err(ReservationError::Full),
+            () if shelf.bytes >= BYTES_MAX => Err(ReservationError::Full),
             () => Ok(()),
         }
     }
@@ -104,7 +109,6 @@ impl Book {
             Some(_) => Err(ReservationError::Ended),
             None => {
                 let rows = settle(&reservation.entries);
-                reservation.entries = Vec::new();
                 reservation.ended = Some((end, rows.clone()));
                 Ok(rows)
             }
@@ -117,13 +121,26 @@ impl Book {
     }
 }
 
+impl Reservation {
+    /// What it holds until it is forgotten, the rows of its end included.
+    fn bytes(&self, id: &str) -> usize {
+        let entries = self
+            .entries
+            .iter()
+            .map(|entry| size_of::<Entry>() + size_of::<Kept>() + entry.key.len());
+        2 * (id.len() + size_of::<Box<str>>()) + size_of::<Self>() + entries.sum::<usize>()
+    }
+}
+
 impl Shelf {
     fn forget_expired(&mut self, now_us: u64) {
         while let Some(Reverse((expires_us, _))) = self.by_end.peek()
             && *expires_us <= now_us
             && let Some(Reverse((_, id))) = self.by_end.pop()
         {
-            self.by_id.remove(&id);
+            if let Some(reservation) = self.by_id.remove(&id) {
+                self.bytes = self.bytes.saturating_sub(reservation.bytes(&id));
+            }
         }
     }
 }

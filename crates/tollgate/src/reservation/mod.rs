@@ -36,6 +36,8 @@ pub enum ReservationError {
     Ended,
     /// A settled cost is at most 2^32 - 1.
     CostTooLarge,
+    /// A time to live is between 1 ms and an hour.
+    TtlOutOfRange,
     /// The name is already taken.
     Taken,
     /// No more reservations can be kept.
@@ -48,6 +50,7 @@ impl std::fmt::Display for ReservationError {
             Self::Unknown => "no such reservation; it may have expired",
             Self::Ended => "the reservation has already ended in another way",
             Self::CostTooLarge => "a settled cost is at most 4294967295",
+            Self::TtlOutOfRange => "a ttl is between 1ms and 1h",
             Self::Taken => "a reservation with this name is open or has just ended",
             Self::Full => "too many reservations are open; let some end",
         })

@@ -7,6 +7,7 @@ use tollgate_core::{Intent, Numbers};
 use tollgate_policy::{facts::Facts, limit::Cost};
 use tollgate_store::{Adjustment, Change, Charge, Mode, Request, Ticket};
 
+const TTL_US_MIN: u64 = 1_000;
 const TTL_US_DEFAULT: u64 = 30_000_000;
 /// The longest time to live that a reservation may ask for.
 pub const TTL_US_MAX: u64 = 3_600_000_000;
@@ -35,6 +36,9 @@ impl Gate {
         ttl_us: Option<u64>,
         work: &mut Work<'g>,
     ) -> Result<(Verdict<'g>, Option<u64>), ReservationError> {
+        if ttl_us.is_some_and(|ttl_us| !(TTL_US_MIN..=TTL_US_MAX).contains(&ttl_us)) {
+            return Err(ReservationError::TtlOutOfRange);
+        }
         self.book.admits(now_us, id)?;
         let Work { selection, answers, rows } = work;
         // Selected for one unit, so that each entry knows what a settled unit is worth.
@@ -67,6 +71,10 @@ impl Gate {
         // A shadow limit that misses an attribute has no key under which anything could be settled.
         let keyed = answered.zip(&held).filter(|((selected, _), _)| !selected.missing);
         let entries = keyed.map(|((selected, answer), numbers)| Entry {
+            ticket: match selected.numbers == numbers {
+                true => self.ticket(selected.numbers_index),
+                false => Ticket::default(),
+            },
             index: selected.index,
             limit: selected.id,
             key: selected.key.into(),
@@ -80,7 +88,11 @@ impl Gate {
         });
         let expires_us = now_us.saturating_add(ttl_us);
         let reservation = Reservation { expires_us, entries: entries.collect(), ended: None };
-        self.book.open(now_us, id, reservation)?;
+        // Another request may have taken the name or the last place meanwhile: then nothing stays taken.
+        self.book.open(now_us, id, reservation).map_err(|(error, reservation)| {
+            self.settle(now_us, End::Cancel, &reservation.entries);
+            error
+        })?;
         Ok((Verdict::new(true, rows), Some(ttl_us)))
     }
 
@@ -105,7 +117,7 @@ impl Gate {
                     limit: entry.limit,
                     key: &entry.key,
                     numbers: &entry.numbers,
-                    ticket: Ticket::default(),
+                    ticket: entry.ticket,
                     cost: entry.unit,
                     mode: Mode::Enforce,
                     penalty: self.policy.limits()[entry.index].penalty.as_ref(),

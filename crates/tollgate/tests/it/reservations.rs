@@ -119,3 +119,26 @@ fn a_shadow_limit_without_its_key_settles_nothing() {
     assert!(verdict.allowed);
     assert!(gate.end(NOW_US, "r", End::Settle(9)).unwrap().rows.is_empty());
 }
+
+#[test]
+fn reservations_are_bounded_in_bytes_and_a_full_book_takes_nothing() {
+    let gate = tokens();
+    let long = "x".repeat(4_000);
+    let facts = facts(&gate, &[("user", &long)]);
+    let mut work = Work::default();
+    let mut reserve =
+        |n: usize| gate.reserve(NOW_US, &n.to_string(), &facts, 0, None, &mut work).map(|_| ());
+    let opened = (0..).take_while(|n| reserve(*n).is_ok()).count();
+    assert!((10_000..17_000).contains(&opened), "{opened} of some 4 KB each");
+    assert_eq!(reserve(opened).unwrap_err(), ReservationError::Full);
+    let late = gate.reserve(NOW_US + 30 * SECOND, "late", &facts, 0, None, &mut Work::default());
+    assert!(late.is_ok(), "expiry makes room");
+}
+
+#[test]
+fn a_ttl_outside_its_range_is_refused() {
+    for ttl_us in [0, 999, 3_600 * SECOND + 1] {
+        let refused = reserve(&tokens(), "r", 1, Some(ttl_us)).map(|_| ()).unwrap_err();
+        assert_eq!(refused, ReservationError::TtlOutOfRange);
+    }
+}
