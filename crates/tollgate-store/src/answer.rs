@@ -16,7 +16,9 @@ pub struct Answer {
 /// The answers for a batch, in the order asked. Reused between calls, it allocates only while it grows.
 #[derive(Debug, Default)]
 pub struct Answers {
+    /// Rows of this batch up to `used`, then those of earlier ones: a row is written where one was, and not moved there.
     rows: Vec<Answer>,
+    used: usize,
     /// For each request: the end of its rows, and whether it was admitted.
     requests: Vec<(usize, bool)>,
 }
@@ -25,35 +27,45 @@ impl Answers {
     /// Forgets the last batch.
     #[inline]
     pub fn clear(&mut self) {
-        self.rows.clear();
+        self.used = 0;
         self.requests.clear();
     }
 
     /// Adds a row to the request being answered.
     #[inline]
     pub fn push(&mut self, answer: Answer) {
+        match self.rows.get_mut(self.used) {
+            Some(row) => *row = answer,
+            None => self.grow(answer),
+        }
+        self.used += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self, answer: Answer) {
         self.rows.push(answer);
     }
 
     /// The rows of the request being answered, to be completed once all its limits have spoken.
     pub fn open_rows(&mut self) -> &mut [Answer] {
         let start = self.requests.last().map_or(0, |request| request.0);
-        &mut self.rows[start..]
+        &mut self.rows[start..self.used]
     }
 
     /// Drops the rows of the request being answered, so that it can be answered again.
     pub fn reopen(&mut self) {
         let start = self.requests.last().map_or(0, |request| request.0);
-        self.rows.truncate(start);
+        self.used = start;
     }
 
     /// Ends the request being answered.
     #[inline]
     pub fn finish(&mut self, admitted: bool) {
-        self.requests.push((self.rows.len(), admitted));
+        self.requests.push((self.used, admitted));
     }
 
     /// Whether the request at `index` was admitted, and the row of each of its charges.
+    #[inline]
     pub fn get(&self, index: usize) -> Option<(bool, &[Answer])> {
         let &(end, admitted) = self.requests.get(index)?;
         let start =

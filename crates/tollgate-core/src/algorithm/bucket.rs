@@ -134,45 +134,80 @@ impl Bucket {
         intent: Intent,
     ) -> Outcome {
         match self.scale <= SCALE_NARROW {
-            true => self.decide_at(backlog as u64, ahead_us, cost, intent),
+            true => self.decide_at(backlog as u64, ahead_us, cost, intent).0,
             false => self.decide_wide(backlog, ahead_us, cost, intent),
         }
     }
 
     #[cold]
     fn decide_wide(&self, backlog: u128, ahead_us: u64, cost: u64, intent: Intent) -> Outcome {
-        self.decide_at(backlog, ahead_us, cost, intent)
+        self.decide_at(backlog, ahead_us, cost, intent).0
     }
 
+    /// The answer, and the backlog that it describes.
     #[inline(always)]
-    fn decide_at<L: Level>(&self, backlog: L, ahead_us: u64, cost: u64, intent: Intent) -> Outcome {
+    fn decide_at<L: Level>(
+        &self,
+        backlog: L,
+        ahead_us: u64,
+        cost: u64,
+        intent: Intent,
+    ) -> (Outcome, L) {
         let full = self.span::<L>(self.capacity);
         let wanted = backlog + self.span(cost.min(self.capacity));
         let possible = cost <= self.capacity;
         let admitted = cost == 0 || (possible && wanted <= full);
         let after = if admitted && intent == Intent::Take { wanted } else { backlog };
-        let until = |level: L| div_ceil_wide(level - full, self.scale).saturating_add(ahead_us);
-        let remaining = match full.checked_sub(after) {
-            Some(room) if self.interval > 0 => div_rem_wide(room, self.interval).0,
-            _ => 0,
+        let wait_us = |span: L| div_ceil_wide(span, self.scale).saturating_add(ahead_us);
+        // Units that fit, and how far the backlog has to fall until one more does.
+        let one = L::product(1, self.interval);
+        let (remaining, short) = match full.checked_sub(after) {
+            Some(room) if self.interval > 0 => {
+                let (units, rest) = div_rem_wide(room, self.interval);
+                (units, one - L::product(1, rest))
+            }
+            Some(_) => (0, one),
+            None => (0, after + one - full),
         };
-        let undelayed = self.span(self.burst);
-        Outcome {
+        let delays = self.queues() && admitted && cost > 0;
+        let delayed = if delays { wanted.checked_sub(self.span(self.burst)) } else { None };
+        let outcome = Outcome {
             admitted,
             limit: self.capacity,
             remaining,
             retry_after_us: match admitted {
                 true => Some(0),
-                false => possible.then(|| until(wanted)),
+                false => possible.then(|| wait_us(wanted - full)),
             },
-            reset_after_us: div_ceil_wide(after, self.scale).saturating_add(ahead_us),
-            delay_us: match admitted && cost > 0 && wanted > undelayed {
-                true => div_ceil_wide(wanted - undelayed, self.scale).saturating_add(ahead_us),
-                false => 0,
+            reset_after_us: wait_us(after),
+            delay_us: match delayed {
+                Some(span) if span > L::product(0, 0) => wait_us(span),
+                _ => 0,
             },
-            more_after_us: (remaining < self.capacity)
-                .then(|| until(after + self.span(remaining + 1))),
+            more_after_us: (remaining < self.capacity).then(|| wait_us(short)),
+        };
+        (outcome, after)
+    }
+
+    /// Decides and spends what is admitted, where everything fits 64 bits.
+    #[inline(always)]
+    pub(crate) fn take(
+        &self,
+        tat: &mut Tat,
+        now_us: u64,
+        cost: u64,
+    ) -> Option<(Outcome, Option<Receipt>)> {
+        if self.scale > SCALE_NARROW || cost == 0 || now_us > MAX_US {
+            return None;
         }
+        let backlog = self.backlog(*tat, now_us) as u64;
+        let (outcome, after) = self.decide_at(backlog, 0, cost, Intent::Take);
+        if !outcome.admitted {
+            return Some((outcome, None));
+        }
+        *tat = self.tat(now_us, after);
+        let (mark_us, mark_fraction) = (tat.us, tat.fraction);
+        Some((outcome, Some(Receipt { cost, at_us: now_us, mark_us, mark_fraction })))
     }
 
     /// Spends `cost` at `now_us`, beyond the capacity if need be.

@@ -20,6 +20,7 @@ pub(crate) struct Address {
 /// Hashes with keys of this process alone, so that nobody outside can choose keys that collide.
 ///
 /// Two of n keys share all 64 bits with a chance of about n^2 / 2^65: 2.7e-6 at ten million. They would then share their state.
+/// The limits on one key share its shard and so are told apart by 52 bits, which adds next to nothing: there are few of them.
 /// A store with fewer than 4,096 shards, which is a store with a cap below 256 MiB, uses as many bits fewer.
 #[derive(Debug)]
 pub(crate) struct Addresses {
@@ -38,12 +39,16 @@ impl Addresses {
         Self { keys: RandomState::with_seeds(key(1), key(2), key(3), key(4)), shards }
     }
 
+    /// The limits on one key lie in one shard, so that a request takes one lock for them. Limits without a key are busy and have nothing
+    /// in common, so they do not.
     #[inline]
     pub(crate) fn of(&self, limit: u64, key: &[u8]) -> Address {
         let mut hasher = self.keys.build_hasher();
-        hasher.write_u64(limit);
         hasher.write(key);
-        self.split(hasher.finish())
+        let of_key = hasher.finish();
+        hasher.write_u64(limit);
+        let hash = hasher.finish();
+        self.split(if key.is_empty() { hash } else { of_key }, hash)
     }
 
     /// The overflow cell that the key at `address` shares with others of its limit.
@@ -54,12 +59,13 @@ impl Addresses {
         hasher.write_u64(cell);
         // One more write than for a key, so that no key is hashed alike.
         hasher.write_u64(!0);
-        self.split(hasher.finish())
+        let hash = hasher.finish();
+        self.split(hash, hash)
     }
 
     #[inline]
-    fn split(&self, hash: u64) -> Address {
-        let shard = hash as usize & (self.shards - 1);
+    fn split(&self, shard: u64, hash: u64) -> Address {
+        let shard = shard as usize & (self.shards - 1);
         // A tag is never zero, which marks an empty slot.
         let tag = (hash & !((1 << SHARD_BITS) - 1)).max(1 << SHARD_BITS);
         Address { shard, tag }

@@ -21,7 +21,7 @@ impl MemoryStore {
             .collect();
         let charges: Vec<_> = adjustments.iter().map(|adjustment| adjustment.charge).collect();
         loop {
-            let applied = self.with_locks(&mut places, |guards, places| {
+            let applied = self.with_locks::<{ Place::USUAL }, _>(&mut places, |guards, places| {
                 apply(&self.shared, guards, places, now_us, adjustments, answers)
             });
             match applied {

@@ -22,11 +22,15 @@ impl MemoryStore {
     ) {
         match requests {
             [request] => self.decide_request(now_us, request, answers),
-            requests => {
-                for group in requests.chunks(TOGETHER) {
-                    self.decide_group(now_us, group, answers);
-                }
-            }
+            requests => self.decide_groups(now_us, requests, answers),
+        }
+    }
+
+    // Not inlined: a single request would have to clear the stack for a batch.
+    #[inline(never)]
+    fn decide_groups(&self, now_us: u64, requests: &[Request<'_>], answers: &mut Answers) {
+        for group in requests.chunks(TOGETHER) {
+            self.decide_group(now_us, group, answers);
         }
     }
 

@@ -46,6 +46,20 @@ impl MemoryStore {
         if shard.decide_usual(tag, charge, now_us, intent, answers).is_some() {
             return Ok(());
         }
+        self.decide_unusual(shard, tag, charge, now_us, intent, answers)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn decide_unusual(
+        &self,
+        shard: &mut Shard,
+        tag: u64,
+        charge: &Charge<'_>,
+        now_us: u64,
+        intent: Intent,
+        answers: &mut Answers,
+    ) -> Result<(), Full> {
         let answer = decide_alone(&self.shared, shard, tag, charge, now_us, intent, false)?;
         answers.push(answer);
         answers.finish(answer.outcome.admitted || charge.mode == Mode::Shadow);
@@ -54,6 +68,7 @@ impl MemoryStore {
 
     /// Decides a request for whose new key there is no room, in a cell that such keys share.
     #[cold]
+    #[inline(never)]
     pub(super) fn decide_overflowing(
         &self,
         address: Address,

@@ -4,9 +4,35 @@
 //! without asking three times where the cell is and which algorithm it is of. Whatever is unusual is left to them.
 
 use super::pack::{Inline, SPILLED, by_algorithm};
-use super::shard::{Shard, Tables};
+use super::shard::{Shard, Tables, is_wide};
 use crate::{Answer, Answers, Charge, Mode};
 use tollgate_core::{Intent, Numbers};
+
+/// What a request with several charges will write once all of its limits have spoken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    /// Whether the limit alone admits.
+    pub(super) admitted: bool,
+    /// The slot, as long as no cell is added or taken away.
+    pub(super) at: usize,
+    /// Its words afterwards; those that the cell does not have are zero.
+    words: [u64; 2],
+}
+
+impl Pending {
+    pub(super) const NOTHING: Self = Self { admitted: false, at: usize::MAX, words: [0; 2] };
+}
+
+/// What one charge would do to its cell.
+struct Asked<const W: usize> {
+    at: usize,
+    /// The cell's words afterwards.
+    words: [u64; W],
+    /// Whether the limit alone admits.
+    admitted: bool,
+    /// Whether there is anything to write.
+    takes: bool,
+}
 
 impl Shard {
     /// Answers the request, or says that this is not the usual case; then nothing has changed.
@@ -26,6 +52,33 @@ impl Shard {
         )
     }
 
+    /// Adds the row of one charge among several, and says what an admission of all would write.
+    #[inline(always)]
+    pub(super) fn consider_usual(
+        &self,
+        tag: u64,
+        charge: &Charge<'_>,
+        now_us: u64,
+        intent: Intent,
+        answers: &mut Answers,
+    ) -> Option<Pending> {
+        by_algorithm!(
+            charge.numbers,
+            algorithm => self.consider(algorithm, tag, charge, now_us, intent, answers),
+            else None
+        )
+    }
+
+    /// Writes what was pending.
+    #[inline]
+    pub(super) fn write_usual(&mut self, numbers: &Numbers, pending: Pending) {
+        let Pending { at, words: [first, second], .. } = pending;
+        match is_wide(numbers) {
+            true => self.two.slot_mut(at).words = [first, second],
+            false => self.one.slot_mut(at).words = [first],
+        }
+    }
+
     #[inline(never)]
     fn usual<A: Inline<W>, const W: usize>(
         &mut self,
@@ -39,29 +92,70 @@ impl Shard {
     where
         Self: Tables<W>,
     {
-        let (table, _) = self.parts();
-        let at = table.find(tag)?;
-        let slot = table.slot_mut(at);
-        if slot.words[0] & SPILLED != 0 || slot.ticket() != charge.ticket {
+        let Asked { at, words, admitted, takes } =
+            self.ask(algorithm, tag, charge, now_us, intent, answers)?;
+        if takes {
+            self.parts().0.slot_mut(at).words = words;
+        }
+        answers.finish(admitted || charge.mode == Mode::Shadow);
+        Some(())
+    }
+
+    #[inline(never)]
+    fn consider<A: Inline<W>, const W: usize>(
+        &self,
+        algorithm: &A,
+        tag: u64,
+        charge: &Charge<'_>,
+        now_us: u64,
+        intent: Intent,
+        answers: &mut Answers,
+    ) -> Option<Pending>
+    where
+        Self: Tables<W>,
+    {
+        let asked = self.ask(algorithm, tag, charge, now_us, intent, answers)?;
+        let mut words = [0; 2];
+        words.iter_mut().zip(asked.words).for_each(|(word, after)| *word = after);
+        Some(Pending { admitted: asked.admitted, at: asked.at, words })
+    }
+
+    /// Adds the row, and says what it would write. Changes nothing else.
+    #[inline(always)]
+    fn ask<A: Inline<W>, const W: usize>(
+        &self,
+        algorithm: &A,
+        tag: u64,
+        charge: &Charge<'_>,
+        now_us: u64,
+        intent: Intent,
+        answers: &mut Answers,
+    ) -> Option<Asked<W>>
+    where
+        Self: Tables<W>,
+    {
+        // A second way out with an outcome of its own would have the compiler keep both in memory and copy them.
+        if intent == Intent::Peek {
             return None;
         }
-        let mut state = algorithm.unpack(slot.words);
+        let table = self.table();
+        let at = table.find(tag)?;
+        let mut words = table.slot(at).words;
+        if words[0] & SPILLED != 0 || table.slot(at).ticket() != charge.ticket {
+            return None;
+        }
+        let mut state = algorithm.unpack(words);
         if algorithm.redate(&mut state, now_us) {
             return None;
         }
-        let outcome = algorithm.decide(&state, now_us, charge.cost, intent);
-        let mut receipt = None;
-        if outcome.admitted {
-            if intent == Intent::Take && charge.cost > 0 {
-                receipt = Some(algorithm.charge(&mut state, now_us, charge.cost));
-                slot.words = algorithm.pack(&state)?;
-            }
-        } else if charge.penalty.is_some() {
+        let (outcome, receipt) = algorithm.take(&mut state, now_us, charge.cost)?;
+        if receipt.is_some() {
+            words = algorithm.pack(&state)?;
+        } else if !outcome.admitted && charge.penalty.is_some() {
             return None;
         }
         // Here, where its parts are still in registers: handing it up would copy it field by field three times.
         answers.push(Answer { outcome, blocked: false, receipt });
-        answers.finish(outcome.admitted || charge.mode == Mode::Shadow);
-        Some(())
+        Some(Asked { at, words, admitted: outcome.admitted, takes: receipt.is_some() })
     }
 }

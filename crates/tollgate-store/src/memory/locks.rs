@@ -18,6 +18,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// As many charges as most requests have: for them little stack is cleared.
+    pub(super) const FEW: usize = 4;
     /// Charges of one request for which no memory is allocated.
     pub(super) const USUAL: usize = 16;
     pub(super) const NOWHERE: Self = Self::at(Address { shard: 0, tag: 0 });
@@ -29,12 +31,14 @@ impl Place {
 
 impl MemoryStore {
     /// Locks the shards of `places`, each once and in ascending order, so that two requests cannot wait for each other.
-    pub(super) fn with_locks<T>(
+    /// More than `INLINE` take memory.
+    #[inline]
+    pub(super) fn with_locks<const INLINE: usize, T>(
         &self,
         places: &mut [Place],
         work: impl FnOnce(&mut [Option<MutexGuard<'_, Shard>>], &mut [Place]) -> T,
     ) -> T {
-        let mut inline = [const { None }; Place::USUAL];
+        let mut inline = [const { None }; INLINE];
         let mut heap = Vec::new();
         let guards = match inline.get_mut(..places.len()) {
             Some(guards) => guards,

@@ -1,10 +1,10 @@
 //! The memory store: bounded, sharded, without an allocation for a key it knows.
 //!
-//! A key is a 64-bit hash and nothing else. Twelve bits of it choose one of the shards, each behind its own lock; the
-//! others, with a ticket for the numbers the state was written under, are the tag of a cell of 16 or 24 bytes that holds
+//! A limit and a key are 64 bits of hash and nothing else. Twelve bits, of the key alone, choose one of the shards, each behind its own
+//! lock; the others, with a ticket for the numbers the state was written under, are the tag of a cell of 16 or 24 bytes that holds
 //! the state itself. What does not fit lives in the shard's slab.
 //!
-//! Several charges of one request lock their shards in ascending order, decide all and then write all.
+//! Several charges of one request lock their shards in ascending order, decide all and then write all. Those on one key need one lock.
 
 mod address;
 mod adjust;

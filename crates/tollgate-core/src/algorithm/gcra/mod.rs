@@ -53,6 +53,11 @@ impl Algorithm for Gcra {
         self.0.charge(state, now_us, cost)
     }
 
+    #[inline(always)]
+    fn take(&self, state: &mut Tat, now_us: u64, cost: u64) -> Option<(Outcome, Option<Receipt>)> {
+        self.0.take(state, now_us, cost)
+    }
+
     fn give_back(&self, state: &mut Tat, now_us: u64, units: u64, receipt: &Receipt) {
         self.0.give_back(state, now_us, units, receipt);
     }
