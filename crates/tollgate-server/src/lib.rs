@@ -1,3 +1,4 @@
 //! Tollgate's front ends: each turns its wire into facts and a verdict into its wire, and nothing else.
 
 pub mod front;
+pub mod metrics;
