@@ -3,5 +3,6 @@
 pub mod config;
 pub mod front;
 pub mod log;
+pub mod metrics;
 pub mod trace;
 pub mod watch;

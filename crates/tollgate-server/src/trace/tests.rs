@@ -4,8 +4,7 @@ use super::{Decided, Options, Traces, key_hash};
 use collector::{Collector, attribute};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use std::time::Duration;
-use tollgate::policy::{self, Policy};
-use tollgate::{Gate, Work};
+use tollgate::{Gate, Setup, Work, policy};
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -16,15 +15,16 @@ fn gate() -> Gate {
     let file = b"limits: [{name: per-user, key: [user], rate: 2/min, algorithm: fixed-window},
         {name: all, rate: 0/min, mode: shadow}]";
     let compiled = policy::compile(file).unwrap();
-    Gate::new(Policy::new(compiled.limits, Default::default()).unwrap(), Default::default())
+    Gate::new(Setup::of(&compiled), Default::default()).unwrap()
 }
 
 /// Decides once and records it, as a front end does.
 fn decide(traces: &Traces, gate: &Gate, user: &str, parent: Option<&str>) {
     let mut work = Work::default();
-    let mut facts = gate.policy().facts(Default::default());
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
     facts.set("user", user).unwrap();
-    let verdict = gate.check(NOW_US, &facts, 1, &mut work);
+    let verdict = gate.check_now(&rules, NOW_US, &facts, 1, &mut work);
     let key_hash = key_hash(&facts, &verdict);
     let (start_us, end_us) = (NOW_US, NOW_US + 7);
     traces.decision(&Decided { front: "http", parent, key_hash, start_us, end_us }, &verdict);
