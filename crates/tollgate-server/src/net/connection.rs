@@ -16,12 +16,10 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{convert::Infallible, net::SocketAddr, pin::Pin, rc::Rc};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tollgate_core::header::Problem;
 
 /// What is said to a peer whose request never became one.
-const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
-    content-type: application/problem+json\r\ncache-control: no-store\r\nconnection: close\r\n\
-    content-length: 119\r\n\r\n\
-    {\"type\":\"about:blank\",\"title\":\"Request Timeout\",\"status\":408,\
+const TOO_SLOW: &str = "{\"type\":\"about:blank\",\"title\":\"Request Timeout\",\"status\":408,\
     \"detail\":\"the request's head took too long\",\"field\":null}";
 
 /// Serves a connection until either side ends it. Whatever goes wrong on it is its own affair and ends here.
@@ -43,7 +41,8 @@ where
     match version {
         Some(Ok(Version::Http1)) => serve_http1(stream, service, &life).await,
         Some(Ok(Version::Http2)) => serve_http2(stream, service, &life).await,
-        Some(Err(_)) | None => {}
+        Some(Err(_)) => {}
+        None => too_slow(stream, &life).await,
     }
 }
 
@@ -88,27 +87,39 @@ where
     S: HttpService<hyper::body::Incoming, ResBody = super::Body, Error = Infallible>,
 {
     let limits = &life.front.limits;
-    let mut connection = http1::Builder::new()
+    // Not `pipeline_flush`: with it, an answer to a head that cannot be read stays in its buffer.
+    let mut builder = http1::Builder::new();
+    builder
         .half_close(true)
-        .pipeline_flush(true)
         .header_read_timeout(None)
         .max_buf_size(limits.head_bytes_max.max(8192))
         .max_header_size(limits.head_bytes_max)
-        .max_headers(limits.fields_max)
-        .serve_connection(TokioIo::new(stream), service);
+        .max_headers(limits.fields_max);
+    let mut connection = builder.serve_connection(TokioIo::new(stream), service);
     let ended = life.until_closed(|context| Pin::new(&mut connection).poll(context)).await;
-    if ended.is_none() && life.stage() == Stage::Head {
-        let mut stream = connection.into_parts().io.into_inner();
-        if stream.is_stuck() {
-            return;
-        }
-        life.last_words();
-        let mut saying = std::pin::pin!(async {
-            stream.write_all(TOO_SLOW).await?;
-            stream.shutdown().await
-        });
-        life.until_closed(|context| saying.as_mut().poll(context)).await;
+    if ended.is_none() {
+        too_slow(connection.into_parts().io.into_inner(), life).await;
     }
+}
+
+/// Ends a connection on which only part of a head has come. One on which nothing has come, or not even the last answer
+/// has been read, ends without a word.
+async fn too_slow<T: AsyncRead + AsyncWrite + Unpin>(mut stream: Stream<T>, life: &Life) {
+    if life.stage() != Stage::Head || stream.is_stuck() {
+        return;
+    }
+    life.last_words();
+    let answer = format!(
+        "HTTP/1.1 408 Request Timeout\r\ncontent-type: {}\r\ncache-control: no-store\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{TOO_SLOW}",
+        Problem::MEDIA_TYPE,
+        TOO_SLOW.len()
+    );
+    let mut saying = std::pin::pin!(async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await
+    });
+    life.until_closed(|context| saying.as_mut().poll(context)).await;
 }
 
 async fn serve_http2<T, S>(stream: Stream<T>, service: S, life: &Life)

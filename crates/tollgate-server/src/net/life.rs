@@ -116,14 +116,15 @@ impl Life {
 
     /// Nothing more will be said.
     pub(super) fn last(&self) {
-        if self.stage.get() != Stage::Last {
-            self.enter(Stage::Last);
-        }
+        self.enter(Stage::Last);
     }
 
+    /// The last stage is never left, though streams may still end after their connection.
     fn enter(&self, stage: Stage) {
-        self.stage.set(stage);
-        self.since.set(self.now.get());
+        if self.stage.get() != Stage::Last {
+            self.stage.set(stage);
+            self.since.set(self.now.get());
+        }
     }
 
     /// Whether nothing would be lost that the peer has asked for.
