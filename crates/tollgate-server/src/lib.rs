@@ -1,4 +1,5 @@
 //! Tollgate's front ends: each turns its wire into facts and a verdict into its wire, and nothing else.
+//! [`net`] is what they all stand on: sockets, workers, deadlines and an orderly end.
 
 pub mod config;
 pub mod front;
@@ -6,3 +7,4 @@ pub mod log;
 pub mod metrics;
 pub mod trace;
 pub mod watch;
+pub mod net;
