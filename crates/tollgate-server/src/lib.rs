@@ -5,6 +5,7 @@ pub mod config;
 pub mod front;
 pub mod log;
 pub mod metrics;
+pub mod net;
 pub mod trace;
 pub mod watch;
-pub mod net;
+
