@@ -10,9 +10,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use tollgate_policy::Diagnostic;
+use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Front, Listener};
 
-pub(crate) use load::{Loaded, tier_path, tiers};
+pub(crate) use load::{Loaded, TierFile};
 
 /// The policy of a server that was given none, as a file.
 pub const DEFAULT: &str = include_str!("config/default.yaml");
@@ -45,6 +46,13 @@ pub enum ConfigError {
         file: PathBuf,
         /// All that is wrong with it.
         diagnostics: Vec<Diagnostic>,
+    },
+    /// The limits do not make a policy.
+    Policy {
+        /// In which file.
+        file: PathBuf,
+        /// Why.
+        error: InvalidPolicy,
     },
     /// The file asks for what this version does not have.
     Unavailable {
@@ -84,6 +92,16 @@ impl Config {
 }
 
 impl ConfigError {
+    /// Which file is to be mended.
+    pub fn file(&self) -> &Path {
+        match self {
+            Self::Unreadable { file, .. }
+            | Self::Invalid { file, .. }
+            | Self::Policy { file, .. }
+            | Self::Unavailable { file, .. } => file,
+        }
+    }
+
     /// Whether the file was read and something in it is to be changed.
     pub const fn is_invalid(&self) -> bool {
         !matches!(self, Self::Unreadable { .. })
@@ -103,6 +121,7 @@ impl fmt::Display for ConfigError {
                     diagnostics.iter().map(|one| one.render(&file).to_string()).collect();
                 f.write_str(text.trim_end())
             }
+            Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Unavailable { file, field } => write!(
                 f,
                 "{}: `{field}` is not available in this build yet; remove it to use the rest",

@@ -5,14 +5,26 @@ use crate::watch::BYTES_MAX;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use tollgate::Setup;
 use tollgate_policy::settings::{Front, Settings, Store, TierSource};
 use tollgate_policy::{Compiled, TierMap};
 
 /// A configuration that can be put in force.
 #[derive(Clone, Debug)]
 pub(crate) struct Loaded {
+    /// What was read.
+    pub(crate) bytes: Vec<u8>,
     pub(crate) compiled: Compiled,
-    pub(crate) tiers: Option<TierMap>,
+    /// The file that maps tiers, where there is one.
+    pub(crate) tiers: Option<TierFile>,
+}
+
+/// A tier file, as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct TierFile {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) map: TierMap,
 }
 
 impl Config {
@@ -29,10 +41,15 @@ impl Config {
         }
     }
 
+    /// What the policy says now, with the tier file that it names.
+    pub(crate) fn load(&self) -> Result<Loaded, ConfigError> {
+        self.understand(self.read()?)
+    }
+
     /// What the bytes mean, with the tier file that they name.
-    pub(crate) fn load(&self, bytes: &[u8]) -> Result<Loaded, ConfigError> {
+    pub(crate) fn understand(&self, bytes: Vec<u8>) -> Result<Loaded, ConfigError> {
         let file = self.name();
-        let mut compiled = tollgate_policy::compile(bytes)
+        let mut compiled = tollgate_policy::compile(&bytes)
             .map_err(|diagnostics| ConfigError::Invalid { file: file.clone(), diagnostics })?;
         let listeners = &mut compiled.settings.listeners;
         for listen in &self.listen {
@@ -42,8 +59,38 @@ impl Config {
         if let Some(field) = unavailable(&compiled.settings) {
             return Err(ConfigError::Unavailable { file, field });
         }
-        let tiers = tier_path(self, &compiled.settings).map(|path| tiers(&path)).transpose()?;
-        Ok(Loaded { compiled, tiers })
+        let tiers = self.tier_path(&compiled.settings);
+        let tiers = tiers.map(|path| TierFile::new(&path, read(&path)?)).transpose()?;
+        Ok(Loaded { bytes, compiled, tiers })
+    }
+
+    /// Where the tier file is: beside the policy that names it.
+    fn tier_path(&self, settings: &Settings) -> Option<PathBuf> {
+        match &settings.tiers.source {
+            Some(TierSource::File { path }) => Some(match self.path() {
+                Some(file) => file.with_file_name(&**path),
+                None => PathBuf::from(&**path),
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Loaded {
+    pub(crate) fn setup(&self) -> Setup {
+        let setup = Setup::of(&self.compiled);
+        match &self.tiers {
+            Some(tiers) => setup.with_tiers(tiers.map.clone()),
+            None => setup,
+        }
+    }
+}
+
+impl TierFile {
+    pub(crate) fn new(path: &Path, bytes: Vec<u8>) -> Result<Self, ConfigError> {
+        let map = TierMap::read(&bytes)
+            .map_err(|diagnostics| ConfigError::Invalid { file: path.into(), diagnostics })?;
+        Ok(Self { path: path.into(), bytes, map })
     }
 }
 
@@ -61,23 +108,6 @@ fn unavailable(settings: &Settings) -> Option<&'static str> {
         _ => Some("store.redis"),
     };
     listener.or(store).or(settings.envoy.as_ref().map(|_| "envoy"))
-}
-
-/// Where the tier file is, if there is one.
-pub(crate) fn tier_path(config: &Config, settings: &Settings) -> Option<PathBuf> {
-    match &settings.tiers.source {
-        Some(TierSource::File { path }) => Some(match config.path() {
-            Some(file) => file.with_file_name(&**path),
-            None => PathBuf::from(&**path),
-        }),
-        _ => None,
-    }
-}
-
-/// What a tier file says.
-pub(crate) fn tiers(path: &Path) -> Result<TierMap, ConfigError> {
-    TierMap::read(&read(path)?)
-        .map_err(|diagnostics| ConfigError::Invalid { file: path.into(), diagnostics })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {

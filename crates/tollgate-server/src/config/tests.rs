@@ -3,7 +3,7 @@ use tollgate_policy::settings::{Front, Listener};
 
 fn load(text: &str) -> Result<Vec<Listener>, ConfigError> {
     Config::file("tollgate.yaml")
-        .load(text.as_bytes())
+        .understand(text.into())
         .map(|loaded| loaded.compiled.settings.listeners)
 }
 
@@ -12,7 +12,7 @@ fn the_built_in_policy_has_no_finding_and_the_documented_addresses() {
     let compiled = tollgate_policy::compile(DEFAULT.as_bytes()).unwrap();
     assert_eq!(tollgate_policy::lint(&compiled), []);
     let config = Config::built_in();
-    let loaded = config.load(&config.read().unwrap()).unwrap();
+    let loaded = config.load().unwrap();
     let addresses: Vec<String> =
         loaded.compiled.settings.listeners.iter().map(|one| one.address.to_string()).collect();
     assert_eq!(addresses, ["127.0.0.1:8081", "127.0.0.1:8090"]);
@@ -51,7 +51,7 @@ fn an_error_reads_as_check_shows_it() {
         "{text}"
     );
     assert!(text.contains("\nhelp: ") && error.is_invalid());
-    let missing = Config::file("no/such/file.yaml").read().unwrap_err();
+    let missing = Config::file("no/such/file.yaml").load().unwrap_err();
     assert!(missing.to_string().starts_with("cannot read no/such/file.yaml: "), "{missing}");
     assert!(!missing.is_invalid());
 }
@@ -61,7 +61,8 @@ fn a_listener_can_be_moved_and_added() {
     let at = |text: &str| text.parse::<Listen>().unwrap();
     let config =
         Config::file("a.yaml").listen(at("http=127.0.0.1:1")).listen(at("http=127.0.0.1:2"));
-    let listeners = |text: &str| config.load(text.as_bytes()).unwrap().compiled.settings.listeners;
+    let listeners =
+        |text: &str| config.understand(text.into()).unwrap().compiled.settings.listeners;
     let moved = listeners("listen: {http: '127.0.0.1:8081', admin: '127.0.0.1:8090'}");
     assert_eq!(moved.len(), 2);
     let http = |listeners: &[Listener]| {
