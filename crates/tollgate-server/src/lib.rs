@@ -2,4 +2,5 @@
 //! [`net`] is what they all stand on: sockets, workers, deadlines and an orderly end.
 
 pub mod front;
+pub mod metrics;
 pub mod net;
