@@ -10,7 +10,7 @@ pub mod metrics;
 pub mod net;
 pub mod node;
 pub mod reload;
-// pub mod serve;
+pub mod serve;
 pub mod trace;
 pub mod watch;
 

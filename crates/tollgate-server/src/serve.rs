@@ -1,8 +1,5 @@
 //! One process: its node, its listeners, and the thread that looks after both.
 
-#[cfg(test)]
-mod tests;
-
 use crate::config::{Config, ConfigError};
 use crate::net::{self, BindError, Limits, Listener};
 use crate::reload::{Control, Reload, Reloader};
@@ -67,7 +64,7 @@ impl Server {
 
 /// Every socket, before anything is served: a node that cannot have all of them has none.
 fn bind(settings: &Settings) -> Result<Vec<(Front, Listener)>, BindError> {
-    let bind = |front: Front, address| Ok((front, Listener::bind(front.name(), address)?));
+    let bind = |front: Front, address| Ok((front, Listener::bind(front, address)?));
     settings.listeners.iter().map(|listener| bind(listener.front, listener.address)).collect()
 }
 
@@ -76,20 +73,22 @@ fn start(
     listeners: Vec<(Front, Listener)>,
     reload: &Reload,
 ) -> Result<(net::Server, net::Server), StartError> {
-    let mut traffic = net::Server::builder();
-    let mut admin = net::Server::builder().workers(NonZero::<usize>::MIN);
+    let mut traffic = net::Server::builder().node(node.clone());
+    let mut admin = net::Server::builder().node(node.clone()).workers(NonZero::<usize>::MIN);
     for (front, listener) in listeners {
         let node = node.clone();
         match front {
             Front::Admin => {
-                let reload = reload.clone();
-                admin = admin.front(listener, Limits::default(), move || {
-                    front::admin::Admin::new(node.clone(), reload.clone())
+                let limits = Limits::default();
+                let _ = reload;
+                admin = admin.front(listener, limits.clone(), move || {
+                    front::http::CheckApi::new(node.clone(), &limits)
                 });
             }
             _ => {
-                traffic = traffic.front(listener, Limits::default(), move || {
-                    front::http::Http::new(node.clone())
+                let limits = Limits::default();
+                traffic = traffic.front(listener, limits.clone(), move || {
+                    front::http::CheckApi::new(node.clone(), &limits)
                 });
             }
         }

@@ -4,3 +4,4 @@ mod exposition;
 mod http;
 mod metrics;
 mod net;
+mod serve;

@@ -123,7 +123,10 @@ pub(super) fn post(address: &str, path: &str, body: &str) -> (u16, String) {
 }
 
 pub(super) fn get(address: &str, path: &str) -> (u16, String) {
-    request(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"))
+    request(
+        address,
+        &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"),
+    )
 }
 
 fn request(address: &str, text: &str) -> (u16, String) {

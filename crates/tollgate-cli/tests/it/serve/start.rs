@@ -4,7 +4,8 @@ use serde_json::Value;
 use std::net::TcpListener;
 use std::process::Command;
 
-const ANYWHERE: [&str; 5] = ["serve", "--listen", "http=127.0.0.1:0", "--listen", "admin=127.0.0.1:0"];
+const ANYWHERE: [&str; 5] =
+    ["serve", "--listen", "http=127.0.0.1:0", "--listen", "admin=127.0.0.1:0"];
 const LISTEN: &str = "listen: {http: '127.0.0.1:0', admin: '127.0.0.1:0'}\n";
 
 /// What is printed is what is run: a shell, real curl, and the text as it stands there.
@@ -24,7 +25,9 @@ fn the_first_minute_shows_fields_a_429_and_its_retry_after() {
     let [admitted, spent, refused] = answers.collect::<Vec<_>>().try_into().unwrap();
     assert!(admitted.starts_with("http/1.1 200 "), "{admitted}");
     assert!(admitted.contains("\nratelimit: \"per-user\";r=99"), "{admitted}");
-    assert!(admitted.contains("\nratelimit-policy: ") && admitted.contains("\nx-ratelimit-limit: "));
+    assert!(
+        admitted.contains("\nratelimit-policy: ") && admitted.contains("\nx-ratelimit-limit: ")
+    );
     assert!(spent.starts_with("http/1.1 200 ") && spent.contains("\"remaining\":0"), "{spent}");
     assert!(refused.starts_with("http/1.1 429 "), "{refused}");
     let wait = refused.lines().find_map(|line| line.strip_prefix("retry-after: ")).unwrap();
@@ -34,7 +37,8 @@ fn the_first_minute_shows_fields_a_429_and_its_retry_after() {
 
 #[test]
 fn a_bare_tollgate_serves_the_file_that_is_there() {
-    let policy = format!("{LISTEN}limits: [{{name: a, key: [user], rate: 1/366d, algorithm: gcra}}]");
+    let policy =
+        format!("{LISTEN}limits: [{{name: a, key: [user], rate: 1/366d, algorithm: gcra}}]");
     let folder = Folder::with("bare", &policy);
     let mut process = Process::start(&folder.0, &[], &[]);
     let http = process.address("http");
@@ -85,7 +89,11 @@ fn a_file_with_errors_is_shown_as_check_shows_it() {
     let folder = Folder::with("errors", "limits: [{name: a, rate: 5/min, algoritm: gcra}]");
     let mut process = Process::start(&folder.0, &["serve", "--config", "tollgate.yaml"], &[]);
     assert_eq!(process.end().code(), Some(1));
-    assert!(process.lines[0].starts_with("tollgate.yaml:1:33: error[TG002]: "), "{:#?}", process.lines);
+    assert!(
+        process.lines[0].starts_with("tollgate.yaml:1:33: error[TG002]: "),
+        "{:#?}",
+        process.lines
+    );
     assert!(process.lines[1].starts_with("help: "));
 }
 
@@ -131,7 +139,11 @@ fn the_log_is_json_where_nobody_looks_and_text_when_asked() {
     let json: Vec<Value> =
         log(&["serve"], &[]).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let messages: Vec<&str> = json.iter().map(|row| row["message"].as_str().unwrap()).collect();
-    assert_eq!(messages, ["policy in force", "draining", "stopped"], "one for each change of state");
+    assert_eq!(
+        messages,
+        ["policy in force", "draining", "stopped"],
+        "one for each change of state"
+    );
     let text = log(&["serve", "--log-format", "text"], &[]);
     assert!(text.len() == 3 && text[0].contains("INFO policy in force"), "{text:#?}");
     assert_eq!(log(&["serve", "--log", "error"], &[]), [""; 0]);
@@ -155,7 +167,9 @@ fn a_variable_that_makes_no_sense_is_refused_by_name() {
 fn help_has_examples_and_every_exit_status() {
     let (status, help, _) = run(&["serve", "--help"], "");
     assert_eq!(status, 0);
-    for part in ["Examples:", "Exit status:", "TOLLGATE_LOG", "SIGHUP", "OTEL_EXPORTER_OTLP_ENDPOINT"] {
+    for part in
+        ["Examples:", "Exit status:", "TOLLGATE_LOG", "SIGHUP", "OTEL_EXPORTER_OTLP_ENDPOINT"]
+    {
         assert!(help.contains(part), "{part}");
     }
 }
@@ -166,15 +180,16 @@ fn shells_are_completed_and_pages_printed() {
         let (status, script, _) = run(&["completions", shell], "");
         assert!(status == 0 && script.contains("simulate"), "{shell}");
     }
-    let syntax = Command::new("bash")
-        .args(["-nc", &run(&["completions", "bash"], "").1])
-        .status()
-        .unwrap();
+    let syntax =
+        Command::new("bash").args(["-nc", &run(&["completions", "bash"], "").1]).status().unwrap();
     assert!(syntax.success());
     let (status, page, _) = run(&["man"], "");
     assert!(status == 0 && page.contains(".TH tollgate 1") && page.contains("serve"), "{page}");
     let (_, page, _) = run(&["man", "serve"], "");
-    assert!(page.contains(".TH tollgate-serve 1") && page.contains("print\\-default\\-config"), "{page}");
+    assert!(
+        page.contains(".TH tollgate-serve 1") && page.contains("print\\-default\\-config"),
+        "{page}"
+    );
     let (status, _, text) = run(&["man", "sing"], "");
     assert!(status == 2 && text.contains("`sing`"), "{text}");
 }
