@@ -22,17 +22,15 @@ impl Man {
     pub(crate) fn run<C: CommandFactory>(&self) -> ExitCode {
         let mut command = C::command();
         command.build();
-        let mut name = String::from("tollgate");
         for word in &self.command {
             let Some(found) = command.find_subcommand(word) else {
-                eprintln!("tollgate: `{name}` has no command `{word}`");
+                eprintln!("tollgate: there is no command `{}`", self.command.join(" "));
                 return ExitCode::from(UNUSABLE);
             };
             command = found.clone();
-            name = format!("{name}-{word}");
         }
         let mut page = Vec::new();
-        let rendered = clap_mangen::Man::new(command.name(name)).render(&mut page);
+        let rendered = clap_mangen::Man::new(command).render(&mut page);
         written(rendered.and_then(|()| io::stdout().lock().write_all(&page)), ExitCode::SUCCESS)
     }
 }
