@@ -1,4 +1,5 @@
 //! The server's integration tests, one binary.
 
+mod admin;
 mod exposition;
 mod metrics;

@@ -1,8 +1,8 @@
 //! How fast one address may try tokens.
 
 use std::net::{IpAddr, Ipv6Addr};
-use tollgate_core::algorithm::Gcra;
-use tollgate_core::{Intent, InvalidNumbers, Numbers, Rate};
+use tollgate_core::algorithm::{FixedWindow, Gcra};
+use tollgate_core::{Intent, Numbers, Rate};
 use tollgate_store::memory::Options;
 use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Ticket};
 
@@ -25,12 +25,14 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn new() -> Result<Self, InvalidNumbers> {
-        let rate = Rate::try_new(TRIES, MINUTE_US)?;
-        Ok(Self {
+    pub(super) fn new() -> Self {
+        let gcra = Rate::try_new(TRIES, MINUTE_US).and_then(|rate| Gcra::try_new(rate, None));
+        // These numbers are in range. Were they not, nobody should be let in.
+        let nothing = FixedWindow::new(Rate::NOTHING);
+        Self {
             store: MemoryStore::new(Options::default().max_bytes(BYTES_MAX)),
-            numbers: Numbers::Gcra(Gcra::try_new(rate, None)?),
-        })
+            numbers: gcra.map_or(Numbers::FixedWindow(nothing), Numbers::Gcra),
+        }
     }
 
     /// Counts a try; the time to wait instead, when there were too many.
