@@ -3,6 +3,7 @@
 //! [`serve`] starts all of it.
 
 pub mod config;
+pub mod audit;
 pub mod front;
 pub mod health;
 pub mod log;

@@ -1,5 +1,6 @@
 //! The server's integration tests, one binary.
 
+mod admin;
 mod exposition;
 mod http;
 mod metrics;
