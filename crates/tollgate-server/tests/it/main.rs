@@ -1,4 +1,6 @@
 //! The server's integration tests, one binary.
 
 mod exposition;
+mod http;
 mod metrics;
+mod net;
