@@ -2,4 +2,7 @@
 
 mod admin;
 mod exposition;
+mod http;
 mod metrics;
+mod net;
+mod serve;
