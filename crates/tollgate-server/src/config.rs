@@ -4,6 +4,7 @@ mod load;
 #[cfg(test)]
 mod tests;
 
+use crate::front::admin::AccessError;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -54,6 +55,13 @@ pub enum ConfigError {
         /// Why.
         error: InvalidPolicy,
     },
+    /// The admin API cannot be used as the file says.
+    Access {
+        /// Which one.
+        file: PathBuf,
+        /// Why.
+        error: AccessError,
+    },
     /// The file asks for what this version does not have.
     Unavailable {
         /// Which one.
@@ -98,13 +106,14 @@ impl ConfigError {
             Self::Unreadable { file, .. }
             | Self::Invalid { file, .. }
             | Self::Policy { file, .. }
+            | Self::Access { file, .. }
             | Self::Unavailable { file, .. } => file,
         }
     }
 
     /// Whether the file was read and something in it is to be changed.
     pub const fn is_invalid(&self) -> bool {
-        !matches!(self, Self::Unreadable { .. })
+        !matches!(self, Self::Unreadable { .. } | Self::Access { .. })
     }
 }
 
@@ -121,6 +130,7 @@ impl fmt::Display for ConfigError {
                     diagnostics.iter().map(|one| one.render(&file).to_string()).collect();
                 f.write_str(text.trim_end())
             }
+            Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Unavailable { file, field } => write!(
                 f,

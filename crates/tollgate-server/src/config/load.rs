@@ -1,6 +1,7 @@
 //! Reading what a [`Config`] names.
 
 use super::{Config, ConfigError, DEFAULT};
+use crate::front::admin::Access;
 use crate::watch::BYTES_MAX;
 use std::fs::File;
 use std::io::{self, Read};
@@ -62,6 +63,13 @@ impl Config {
         let tiers = self.tier_path(&compiled.settings);
         let tiers = tiers.map(|path| TierFile::new(&path, read(&path)?)).transpose()?;
         Ok(Loaded { bytes, compiled, tiers })
+    }
+
+    /// Who may use the admin API by these settings.
+    pub(crate) fn access(&self, settings: &Settings) -> Result<Access, ConfigError> {
+        let beside = self.path().and_then(Path::parent).unwrap_or(Path::new(""));
+        let access = Access::new(settings, beside, |name| std::env::var_os(name));
+        access.map_err(|error| ConfigError::Access { file: self.name(), error })
     }
 
     /// Where the tier file is: beside the policy that names it.
