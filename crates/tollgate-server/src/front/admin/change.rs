@@ -243,7 +243,7 @@ fn no_such_limit(rules: &Rules, name: &str) -> Problem {
         [] => format!("no limit is called `{name}`; the policy has none"),
         _ => format!("no limit is called `{name}`; there are {}{more}", known.join(", ")),
     };
-    Problem::new(StatusCode::NOT_FOUND, detail)
+    Problem::new(StatusCode::NOT_FOUND, detail).at("name")
 }
 
 fn facts<'r>(rules: &'r Rules, attributes: &'r [(String, String)]) -> Result<Facts<'r>, Problem> {

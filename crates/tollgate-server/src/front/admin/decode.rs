@@ -43,7 +43,7 @@ pub(super) fn body(input: &[u8], route: &Route) -> Result<Body, Problem> {
     let mut body = Body::default();
     for (at, (name, value)) in members.iter().enumerate() {
         if !allowed.contains(&&**name) {
-            return Err(Problem::bad(name, unknown(name, allowed)));
+            return Err(Problem::bad(name, unknown(allowed)));
         }
         if members[..at].iter().any(|(other, _)| other == name) {
             return Err(Fault::Repeated.at(&**name).into());
@@ -57,13 +57,12 @@ pub(super) fn body(input: &[u8], route: &Route) -> Result<Body, Problem> {
     }
 }
 
-fn unknown(name: &str, allowed: &[&str]) -> String {
-    let name = name.escape_debug();
+fn unknown(allowed: &[&str]) -> String {
     match allowed {
-        [] => format!("`{name}`: unknown member; this call takes none"),
+        [] => "unknown member; this call takes none".to_owned(),
         _ => {
             let known: Vec<String> = allowed.iter().map(|name| format!("`{name}`")).collect();
-            format!("`{name}`: unknown member; there are {}", known.join(", "))
+            format!("unknown member; there are {}", known.join(", "))
         }
     }
 }
@@ -81,15 +80,15 @@ fn read(name: &str, value: &str, body: &mut Body) -> Result<(), Problem> {
         "limit" => {
             let limit = text(name, value)?;
             if limit.is_empty() || limit.len() > NAME_BYTES_MAX {
-                return Err(Problem::bad(name, "`limit`: not the name of a limit"));
+                return Err(Problem::bad(name, "not the name of a limit"));
             }
             body.limit = Some(limit);
         }
         "for" => {
             let duration_us = parse_duration_us(&text(name, value)?)
-                .map_err(|why| Problem::bad(name, format!("`for`: {why}")))?;
+                .map_err(|why| Problem::bad(name, why.to_string()))?;
             if !(1_000..=BLOCK_US_MAX).contains(&duration_us) {
-                let detail = "`for`: out of range; a block lasts from 1ms to 366d";
+                let detail = "out of range; a block lasts from 1ms to 366d";
                 return Err(Problem::bad(name, detail));
             }
             body.for_us = Some(duration_us);
@@ -97,7 +96,7 @@ fn read(name: &str, value: &str, body: &mut Body) -> Result<(), Problem> {
         _ => {
             let word = text(name, value)?;
             let mode = MODES.into_iter().find(|(_, known)| *known == word);
-            let detail = "`mode`: there are `enforce`, `shadow` and `off`";
+            let detail = "no such mode; there are `enforce`, `shadow` and `off`";
             body.mode = Some(mode.ok_or_else(|| Problem::bad(name, detail))?.0);
         }
     }
@@ -113,7 +112,7 @@ pub(super) fn mode_word(mode: Mode) -> &'static str {
 }
 
 fn text(name: &str, value: &str) -> Result<String, Problem> {
-    serde_json::from_str(value).map_err(|_| Problem::bad(name, format!("`{name}`: not a string")))
+    serde_json::from_str(value).map_err(|_| Problem::bad(name, "not a string"))
 }
 
 /// The members of an object as they stand, without a look into them.
@@ -122,7 +121,7 @@ fn members(input: &str) -> Result<Vec<(String, &RawValue)>, Problem> {
     let read = reader.deserialize_map(Members).and_then(|members| reader.end().map(|()| members));
     read.map_err(|error| {
         let what = if error.is_data() { "not an object of known members" } else { "not JSON" };
-        Problem::new(hyper::StatusCode::BAD_REQUEST, format!("{what}: {error}"))
+        Problem::bad("body", format!("{what}: {error}"))
     })
 }
 

@@ -64,12 +64,13 @@ impl Problem {
         let detail = format!(
             "there is nothing at {path}; there are /healthz, /readyz, /metrics, /v1/policy, /v1/inspect, /v1/reset, /v1/block, /v1/unblock, /v1/reload and /v1/limits/NAME/mode"
         );
-        Self::new(StatusCode::NOT_FOUND, detail)
+        Self::new(StatusCode::NOT_FOUND, detail).at("path")
     }
 
     pub(super) fn wrong_method(allowed: &'static str) -> Self {
         let detail = format!("this method is not for this path; use {allowed}");
         Self::new(StatusCode::METHOD_NOT_ALLOWED, detail)
+            .at("method")
             .with(ALLOW, HeaderValue::from_static(allowed))
     }
 
@@ -78,11 +79,14 @@ impl Problem {
             StatusCode::FORBIDDEN,
             "the admin API is off, since no token is configured; set `admin: {token: {env: TOLLGATE_ADMIN_TOKEN}}` in the policy file, put a long random text into that variable and restart",
         )
+        .at("authorization")
     }
 
     pub(super) fn unauthorised(detail: &str) -> Self {
         let challenge = HeaderValue::from_static("Bearer realm=\"tollgate admin\"");
-        Self::new(StatusCode::UNAUTHORIZED, detail).with(WWW_AUTHENTICATE, challenge)
+        Self::new(StatusCode::UNAUTHORIZED, detail)
+            .at("authorization")
+            .with(WWW_AUTHENTICATE, challenge)
     }
 
     pub(super) fn too_many_tries(wait_us: u64) -> Self {
@@ -91,6 +95,7 @@ impl Problem {
             "too many wrong tokens came from your address; wait {seconds} s, whatever token you have"
         );
         Self::new(StatusCode::TOO_MANY_REQUESTS, detail)
+            .at("authorization")
             .with(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
@@ -99,6 +104,7 @@ impl Problem {
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "send JSON with `Content-Type: application/json`; `curl --json` does",
         )
+        .at("content-type")
     }
 
     pub(super) fn unavailable(detail: impl Into<String>) -> Self {
@@ -120,11 +126,7 @@ impl From<BadRequest> for Problem {
             Fault::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             _ => StatusCode::BAD_REQUEST,
         };
-        let problem = Self::new(status, bad.to_string());
-        match bad.field {
-            Some(field) => problem.at(&field),
-            None => problem,
-        }
+        Self::new(status, bad.fault.to_string()).at(bad.field.as_deref().unwrap_or("body"))
     }
 }
 
@@ -132,8 +134,10 @@ impl From<BodyError> for Problem {
     fn from(error: BodyError) -> Self {
         match error {
             BodyError::TooLarge => Fault::TooLarge.into(),
-            BodyError::TooSlow => Self::new(StatusCode::REQUEST_TIMEOUT, error.to_string()),
-            BodyError::Broken => Self::new(StatusCode::BAD_REQUEST, error.to_string()),
+            BodyError::TooSlow => {
+                Self::new(StatusCode::REQUEST_TIMEOUT, error.to_string()).at("body")
+            }
+            BodyError::Broken => Self::bad("body", error.to_string()),
         }
     }
 }
