@@ -21,15 +21,29 @@
 //! ```
 
 mod gate;
+pub mod guide;
+pub mod limiter;
 pub mod policy;
+pub mod quota;
+#[cfg(doctest)]
+mod readme;
 mod reservation;
 mod source;
 mod verdict;
+#[cfg(feature = "tokio")]
+mod wait;
 mod work;
 
 pub use gate::Gate;
+pub use limiter::{Decision, Limiter, Permit, Refusal, Reservation};
+pub use quota::Quota;
 pub use reservation::{End, ReservationError, Settled, TTL_US_MAX};
 pub use source::Source;
 pub use tollgate_policy::limit;
+#[cfg(feature = "tokio")]
+pub use tollgate_store::TokioClock;
+pub use tollgate_store::{Clock, ManualClock, MemoryStore, ProcessClock, Store, StoreError};
 pub use verdict::{Row, Verdict};
+#[cfg(feature = "tokio")]
+pub use wait::WaitError;
 pub use work::Work;
