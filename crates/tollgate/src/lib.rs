@@ -39,12 +39,11 @@ mod verdict;
 mod wait;
 mod work;
 
-pub use gate::Gate;
-pub use limiter::{Decision, Limiter, Permit, Refusal, Reservation};
-pub use quota::Quota;
 pub use counters::Counts;
 pub use deny_cache::DenyCache;
 pub use gate::{Gate, InForce, Inspected, ModeChange, UnknownLimit};
+pub use limiter::{Decision, Limiter, Permit, Refusal, Reservation};
+pub use quota::Quota;
 pub use reservation::{End, ReservationError, Settled, TTL_US_MAX};
 pub use rules::Rules;
 pub use setup::Setup;

@@ -12,6 +12,7 @@ use crate::Quota;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use tollgate_core::Numbers;
 use tollgate_store::{Clock, MemoryStore, Ticket};
 
@@ -182,6 +183,28 @@ impl Limiter {
     /// Forgets what was counted for `key`, and any block: it starts anew.
     pub fn reset(&self, key: impl AsRef<[u8]>) {
         at_once(self.reset_async(key));
+    }
+
+    /// Refuses `key` for as long as `duration`, whatever is left of its quota: a cost of zero too. A longer block that is in force already stays.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Limiter, Quota};
+    ///
+    /// let limiter = Limiter::new(Quota::per_minute(100)?);
+    /// limiter.block("mallory", Duration::from_secs(600));
+    /// assert!(limiter.peek("mallory").blocked);
+    /// limiter.unblock("mallory");
+    /// assert!(limiter.check("mallory").is_admitted());
+    /// # Ok::<(), tollgate::quota::InvalidQuota>(())
+    /// ```
+    pub fn block(&self, key: impl AsRef<[u8]>, duration: Duration) -> Standing {
+        at_once(self.block_async(key, duration))
+    }
+
+    /// Ends the block of `key`. What was counted for it stays.
+    pub fn unblock(&self, key: impl AsRef<[u8]>) -> Standing {
+        at_once(self.unblock_async(key))
     }
 
     /// Takes `estimate` units for `key`, to be settled when the true cost is known; with slots, for as long as the

@@ -191,8 +191,9 @@ impl Quota {
     /// | `sliding-window` | N + ⌊N (T - 2µs) / P⌋ | for windows up to P |
     /// | `fixed-window` | N (1 + ⌈(T - 1µs) / P⌉) | always |
     /// | `sliding-log` | N ⌈T / P⌉ | always |
-    /// | `token-bucket`, `gcra` | B + ⌊N (T - 1µs) / P⌋, B the burst | always |
-    /// | `leaky-bucket` | the same, B the burst with the queue | always |
+    /// | `token-bucket`, `gcra` | B + ⌊N (T - 1µs) / P⌋, B the burst | up to B - 1 units per µs |
+    /// | `leaky-bucket` | the same, B the burst with the queue | the same |
+    /// | any of these with B = 1 | 1 + ⌊(T - 1µs) / E⌋, E = P / N rounded up to whole µs | always |
     ///
     /// An empty window admits nothing, and none admits more than `u64::MAX`. Capacity that a
     /// [reset](crate::Limiter::reset) grants anew is not part of it.

@@ -87,6 +87,16 @@ impl<S: Store> Inner<S> {
         Ok(self.standing(rows.iter().all(|row| row.outcome.admitted), rows))
     }
 
+    /// Makes the same change for every quota.
+    pub(super) async fn adjust_each(
+        &self,
+        key: &[u8],
+        change: Change,
+    ) -> Result<Standing, StoreError> {
+        let changes: SmallVec<[Change; 1]> = self.limits.iter().map(|_| change).collect();
+        self.adjust(key, &changes).await
+    }
+
     pub(super) async fn reset(&self, key: &[u8]) -> Result<(), StoreError> {
         for limit in &self.limits {
             self.store.reset(limit.id, key).await?;

@@ -53,13 +53,13 @@ impl<S: Store> LimiterBuilder<S> {
         self
     }
 
-    /// Keeps the counts in `store`, a store or an `Arc` of one, instead of one of its own in memory.
+    /// Keeps the counts in `store` instead of one of its own in memory.
     ///
     /// Limiters that share a store need [names](Self::name); two with one name and quotas of one algorithm and period
     /// share their counts, in this process or wherever the store reaches.
-    pub fn store<T: Store>(self, store: impl Into<Arc<T>>) -> LimiterBuilder<T> {
+    pub fn store<T: Store>(self, store: Arc<T>) -> LimiterBuilder<T> {
         let Self { quotas, clock, name, max_waiters, .. } = self;
-        LimiterBuilder { quotas, store: store.into(), clock, name, max_waiters }
+        LimiterBuilder { quotas, store, clock, name, max_waiters }
     }
 
     /// Whose counts these are in a store that others use too. Unnamed limiters are all called `""`.

@@ -2,7 +2,9 @@
 
 use super::ask::End;
 use super::{Decision, Limiter, Permit, Reservation, Standing};
-use tollgate_store::{Store, StoreError};
+use std::time::Duration;
+use tollgate_core::MAX_US;
+use tollgate_store::{Change, Store, StoreError};
 
 /// The verbs on any store. They differ from those in memory by their future, and by the error of a store that could not decide.
 impl<S: Store + 'static> Limiter<S> {
@@ -48,6 +50,30 @@ impl<S: Store + 'static> Limiter<S> {
     /// When the store did not say that it has done so.
     pub async fn reset_async(&self, key: impl AsRef<[u8]>) -> Result<(), StoreError> {
         self.inner.reset(key.as_ref()).await
+    }
+
+    /// [`block`](Limiter::block), whatever the store.
+    ///
+    /// # Errors
+    ///
+    /// When the store did not say that it has done so.
+    pub async fn block_async(
+        &self,
+        key: impl AsRef<[u8]>,
+        duration: Duration,
+    ) -> Result<Standing, StoreError> {
+        let for_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let until_us = self.inner.now_us().saturating_add(for_us).min(MAX_US);
+        self.inner.adjust_each(key.as_ref(), Change::Block { until_us }).await
+    }
+
+    /// [`unblock`](Limiter::unblock), whatever the store.
+    ///
+    /// # Errors
+    ///
+    /// When the store did not say that it has done so.
+    pub async fn unblock_async(&self, key: impl AsRef<[u8]>) -> Result<Standing, StoreError> {
+        self.inner.adjust_each(key.as_ref(), Change::Unblock).await
     }
 
     /// [`reserve`](Limiter::reserve), whatever the store.

@@ -14,6 +14,8 @@ pub(super) fn bound(quota: &Quota, window: Duration) -> Option<u64> {
         Algorithm::SlidingWindow => count + times_over(count, span.saturating_sub(1), period),
         Algorithm::FixedWindow => count * (1 + span.div_ceil(period)),
         Algorithm::SlidingLog => count * instants.div_ceil(period),
+        // A bucket of one is full again at a fraction of a microsecond, and what would flow in until the next is lost.
+        _ if quota.capacity() == 1 => 1 + span / period.div_ceil(count),
         _ => u128::from(quota.capacity()) + times_over(count, span, period),
     };
     Some(u64::try_from(most).unwrap_or(u64::MAX))

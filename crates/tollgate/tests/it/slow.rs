@@ -1,0 +1,76 @@
+//! A store that answers only when asked a few times, with the memory store behind it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tollgate::{MemoryStore, Store, StoreError};
+use tollgate_core::Numbers;
+use tollgate_store::{Adjustment, Answers, Request, Ticket};
+
+#[derive(Debug, Default)]
+pub(crate) struct Slow {
+    behind: MemoryStore,
+    under_way: AtomicUsize,
+}
+
+impl Slow {
+    /// Whether nobody waits for an answer, or will get none because they left.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.under_way.load(Ordering::Relaxed) == 0
+    }
+
+    /// What was asked has effect at once; the answer takes its time.
+    async fn answer(&self) {
+        let _call = Call::new(&self.under_way);
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+struct Call<'a>(&'a AtomicUsize);
+
+impl<'a> Call<'a> {
+    fn new(under_way: &'a AtomicUsize) -> Self {
+        under_way.fetch_add(1, Ordering::Relaxed);
+        Self(under_way)
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Store for Slow {
+    async fn decide<'a>(
+        &'a self,
+        now_us: u64,
+        requests: &'a [Request<'a>],
+        answers: &'a mut Answers,
+    ) -> Result<(), StoreError> {
+        self.behind.decide(now_us, requests, answers).await?;
+        self.answer().await;
+        Ok(())
+    }
+
+    async fn adjust<'a>(
+        &'a self,
+        now_us: u64,
+        adjustments: &'a [Adjustment<'a>],
+        answers: &'a mut Answers,
+    ) -> Result<(), StoreError> {
+        self.behind.adjust(now_us, adjustments, answers).await?;
+        self.answer().await;
+        Ok(())
+    }
+
+    async fn reset<'a>(&'a self, limit: u64, key: &'a [u8]) -> Result<(), StoreError> {
+        self.behind.reset(limit, key).await?;
+        self.answer().await;
+        Ok(())
+    }
+
+    fn enroll(&self, numbers: &Numbers) -> Ticket {
+        self.behind.enroll(numbers)
+    }
+}
