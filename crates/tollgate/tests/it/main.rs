@@ -11,6 +11,7 @@ mod manage;
 mod quota;
 mod reservations;
 mod slow;
+mod wait;
 
 use std::future::Future;
 use std::pin::pin;

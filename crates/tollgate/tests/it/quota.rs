@@ -7,7 +7,7 @@ use tollgate::quota::{Algorithm, InvalidQuota};
 
 mod bound;
 
-const RATES: [Algorithm; 6] = [
+pub(crate) const RATES: [Algorithm; 6] = [
     Algorithm::SlidingWindow,
     Algorithm::FixedWindow,
     Algorithm::SlidingLog,
