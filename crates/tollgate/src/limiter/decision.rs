@@ -11,7 +11,7 @@ use tollgate_core::Receipt;
 /// use tollgate::{Decision, Limiter, Quota};
 ///
 /// let limiter = Limiter::new(Quota::per_minute(1)?);
-/// let answer = |decision| match decision {
+/// let answer = |decision: Decision| match decision {
 ///     Decision::Admitted(permit) => format!("200, {} left", permit.remaining),
 ///     Decision::Refused(refusal) => format!("429, {refusal}"),
 /// };

@@ -181,6 +181,17 @@ fn slots_are_free_when_a_reservation_ends() {
 }
 
 #[test]
+fn a_drop_frees_slots_and_keeps_the_rest() {
+    let builder = Limiter::builder(Quota::concurrency(10).unwrap()).and(gcra(8));
+    let limiter = builder.clock(ManualClock::default()).build().unwrap();
+    drop(limiter.reserve("a", 6));
+    assert_eq!((limiter.peek("a").limit, limiter.peek("a").remaining), (8, 2));
+    limiter.reserve("a", 2).admitted().unwrap().settle(0);
+    let standing = limiter.peek("a");
+    assert_eq!((standing.limit, standing.remaining), (8, 2), "all ten slots are free");
+}
+
+#[test]
 fn a_check_can_be_held_like_a_reservation() {
     let (limiter, _) = limiter(Quota::concurrency(1).unwrap());
     let held = limiter.hold(permit(limiter.check("a")));

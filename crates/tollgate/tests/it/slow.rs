@@ -1,4 +1,5 @@
-//! A store that answers only when asked a few times, with the memory store behind it.
+//! A store that takes its time, with the memory store behind it: decisions have effect at once and are answered later, all else has
+//! effect later.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tollgate::{MemoryStore, Store, StoreError};
@@ -17,9 +18,7 @@ impl Slow {
         self.under_way.load(Ordering::Relaxed) == 0
     }
 
-    /// What was asked has effect at once; the answer takes its time.
-    async fn answer(&self) {
-        let _call = Call::new(&self.under_way);
+    async fn pause(&self) {
         for _ in 0..3 {
             tokio::task::yield_now().await;
         }
@@ -48,8 +47,9 @@ impl Store for Slow {
         requests: &'a [Request<'a>],
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
+        let _call = Call::new(&self.under_way);
         self.behind.decide(now_us, requests, answers).await?;
-        self.answer().await;
+        self.pause().await;
         Ok(())
     }
 
@@ -59,15 +59,15 @@ impl Store for Slow {
         adjustments: &'a [Adjustment<'a>],
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
-        self.behind.adjust(now_us, adjustments, answers).await?;
-        self.answer().await;
-        Ok(())
+        let _call = Call::new(&self.under_way);
+        self.pause().await;
+        self.behind.adjust(now_us, adjustments, answers).await
     }
 
     async fn reset<'a>(&'a self, limit: u64, key: &'a [u8]) -> Result<(), StoreError> {
-        self.behind.reset(limit, key).await?;
-        self.answer().await;
-        Ok(())
+        let _call = Call::new(&self.under_way);
+        self.pause().await;
+        self.behind.reset(limit, key).await
     }
 
     fn enroll(&self, numbers: &Numbers) -> Ticket {

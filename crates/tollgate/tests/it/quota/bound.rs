@@ -174,6 +174,18 @@ fn the_figures_that_people_quote() {
     assert_eq!(Quota::concurrency(5).unwrap().bound(minute), None);
 }
 
+/// Where one microsecond is worth a unit, each of them shows.
+#[test]
+fn every_microsecond_counts() {
+    for algorithm in RATES {
+        let case = case(algorithm, 1_000, 1_000, None, None);
+        for window in 1..=1_000 {
+            let reached = case.greedy(10_999, window);
+            assert_eq!(reached, case.bound(window), "{algorithm}, {window} µs");
+        }
+    }
+}
+
 #[test]
 fn the_ends_of_the_range() {
     for algorithm in RATES {
