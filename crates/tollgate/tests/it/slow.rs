@@ -13,9 +13,14 @@ pub(crate) struct Slow {
 }
 
 impl Slow {
-    /// Whether nobody waits for an answer, or will get none because they left.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.under_way.load(Ordering::Relaxed) == 0
+    /// Lets the tasks of others run until nothing is under way here.
+    pub(crate) async fn settled(&self) {
+        loop {
+            tokio::task::yield_now().await;
+            if self.under_way.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+        }
     }
 
     async fn pause(&self) {

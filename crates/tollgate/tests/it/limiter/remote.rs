@@ -55,7 +55,7 @@ async fn dropping_a_reservation_frees_its_slot_in_a_slow_store_too() {
     let limiter = on(Arc::new(Slow::default()), Quota::concurrency(1).unwrap());
     let reservation = limiter.reserve_async("a", 1).await.unwrap().admitted().unwrap();
     drop(reservation);
-    settled(&limiter).await;
+    limiter.store().settled().await;
     assert!(limiter.check_async("a", 1).await.unwrap().is_admitted());
 }
 
@@ -69,17 +69,7 @@ async fn a_settlement_that_nobody_waits_for_is_made_once() {
     let polled = poll_fn(|cx| Poll::Ready(ending.as_mut().poll(cx))).await;
     assert!(polled.is_pending(), "the store takes its time");
     drop(ending);
-    settled(&limiter).await;
+    limiter.store().settled().await;
     assert_eq!(limiter.peek_async("a", 1).await.unwrap().remaining, 1);
     drop(other);
-}
-
-/// Lets the tasks of others run until nothing is under way in the store.
-async fn settled(limiter: &Limiter<Slow>) {
-    loop {
-        tokio::task::yield_now().await;
-        if limiter.store().is_idle() {
-            return;
-        }
-    }
 }
