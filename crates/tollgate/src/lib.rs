@@ -62,6 +62,7 @@ pub use rules::Rules;
 pub use setup::Setup;
 pub use source::Source;
 pub use tollgate_policy::limit;
+pub use tollgate_store as store;
 #[cfg(feature = "tokio")]
 pub use tollgate_store::TokioClock;
 pub use tollgate_store::{Clock, ManualClock, MemoryStore, ProcessClock, Store, StoreError};

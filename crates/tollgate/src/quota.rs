@@ -112,7 +112,8 @@ impl Quota {
     }
 
     /// At most `slots` at once, however often. A slot is freed when its [`Reservation`](crate::Reservation) ends, or
-    /// after 30 seconds when whoever took it never said so; [`with_ttl`](Self::with_ttl) changes that.
+    /// after 30 seconds when whoever took it never said so; [`with_ttl`](Self::with_ttl) changes that. A plain check says
+    /// nothing when its work ends, so [reserve](crate::Limiter::reserve) slots instead.
     pub fn concurrency(slots: u64) -> Result<Self, InvalidQuota> {
         let ttl_us = whole_us(TTL).ok_or(InvalidQuota::FractionOfMicrosecond)?;
         Self::try_new(Amount::Slots { count: slots, ttl_us }, None, None, None)

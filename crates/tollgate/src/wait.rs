@@ -57,7 +57,7 @@ impl<S: Store + 'static> Limiter<S> {
     /// * The [delay](crate::Permit::delay) of a queue is part of the wait: whoever is admitted may go ahead.
     ///
     /// Sleeps on the timer of the tokio runtime, which ticks in milliseconds, and must run inside one. In tests, pause tokio's time and give the limiter a
-    /// [`TokioClock`](crate::TokioClock).
+    /// [`TokioClock`](crate::TokioClock). Waiting needs the feature `tokio`, which is on by default.
     ///
     /// # Errors
     ///

@@ -34,7 +34,7 @@ impl<S: Store> Inner<S> {
     pub(crate) async fn check(&self, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
         let charges = self.charges(key, cost);
         let request = [Request { charges: &charges, intent: Intent::Take }];
-        let mut answers = ANSWERS.take().unwrap_or_default();
+        let mut answers = ANSWERS.try_with(Cell::take).ok().flatten().unwrap_or_default();
         self.store.decide(self.now_us(), &request, &mut answers).await?;
         let (admitted, rows) = answers.get(0).unwrap_or((true, &[]));
         let standing = self.standing(admitted, rows);
@@ -46,7 +46,8 @@ impl<S: Store> Inner<S> {
             }
             false => Decision::Refused(standing.into()),
         };
-        ANSWERS.set(Some(answers));
+        // A thread that is ending has no room to keep, and needs none.
+        let _ = ANSWERS.try_with(|kept| kept.set(Some(answers)));
         Ok(decision)
     }
 

@@ -169,7 +169,8 @@ fn slots_are_free_when_a_reservation_ends() {
         end(one);
         let again = reserve().unwrap();
         assert!(reserve().is_none(), "one slot was freed, not two");
-        (end(two), end(again));
+        end(two);
+        end(again);
         assert_eq!(limiter.peek("a").remaining, 2);
     }
     let forgotten = reserve().unwrap();

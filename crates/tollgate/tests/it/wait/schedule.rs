@@ -65,7 +65,7 @@ fn run(quota: Quota, visits: &[Visit]) -> (Vec<Record>, [u64; 2]) {
         let start = Instant::now();
         let records = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
-        for visit in visits.to_vec() {
+        for visit in visits.iter().cloned() {
             let (limiter, records) = (limiter.clone(), Arc::clone(&records));
             tasks.push(tokio::spawn(async move {
                 sleep(visit.arrives).await;
