@@ -4,6 +4,7 @@ mod load;
 #[cfg(test)]
 mod tests;
 
+use crate::front::admin::AccessError;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -54,6 +55,13 @@ pub enum ConfigError {
         /// Why.
         error: InvalidPolicy,
     },
+    /// The admin API cannot be as the file says.
+    Access {
+        /// Which one.
+        file: PathBuf,
+        /// Why.
+        error: AccessError,
+    },
     /// The file asks for what this version does not have.
     Unavailable {
         /// Which one.
@@ -98,6 +106,7 @@ impl ConfigError {
             Self::Unreadable { file, .. }
             | Self::Invalid { file, .. }
             | Self::Policy { file, .. }
+            | Self::Access { file, .. }
             | Self::Unavailable { file, .. } => file,
         }
     }
@@ -122,6 +131,7 @@ impl fmt::Display for ConfigError {
                 f.write_str(text.trim_end())
             }
             Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Unavailable { file, field } => write!(
                 f,
                 "{}: `{field}` is not available in this build yet; remove it to use the rest",

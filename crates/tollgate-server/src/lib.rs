@@ -2,8 +2,8 @@
 //! [`net`] is what they all stand on: sockets, workers, deadlines and an orderly end; [`node`] is what they share;
 //! [`serve`] starts all of it.
 
-pub mod config;
 pub mod audit;
+pub mod config;
 pub mod front;
 pub mod health;
 pub mod log;

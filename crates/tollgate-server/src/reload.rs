@@ -5,6 +5,7 @@
 //! listens and where it counts, is named in the log and takes effect at the next start.
 
 mod control;
+mod journal;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use tollgate_policy::settings::{Listener, Settings, Store};
 
 pub(crate) use control::Control;
 pub use control::Reload;
+pub(crate) use journal::{AdminControl, Journal};
 
 /// Under these names `/readyz` tells what is wrong.
 const POLICY: &str = "policy";
@@ -56,6 +58,7 @@ pub(crate) struct Reloader {
     bound: Bound,
     policy: Option<Watched>,
     tiers: Option<Watched>,
+    journal: Arc<Journal>,
     /// The file that a refused policy names and that is why it was refused.
     awaited: Option<Watched>,
 }
@@ -79,7 +82,13 @@ impl Reloader {
         let bound = Bound::of(&loaded.compiled.settings);
         let policy = config.path().map(|path| Watched::new(path, loaded.bytes));
         let tiers = loaded.tiers.map(|tiers| Watched::new(&tiers.path, tiers.bytes));
-        Self { node, config, bound, policy, tiers, awaited: None }
+        let journal = Arc::new(Journal::new(config.path(), loaded.access));
+        Self { node, config, bound, policy, tiers, journal, awaited: None }
+    }
+
+    /// What the admin API shows of reloads.
+    pub(crate) fn journal(&self) -> &Arc<Journal> {
+        &self.journal
     }
 
     /// Says what is in force.
@@ -122,10 +131,11 @@ impl Reloader {
 
     fn put_in_force(&mut self, loaded: Loaded) -> Result<InForce, ConfigError> {
         let setup = loaded.setup();
-        let Loaded { bytes, compiled, tiers } = loaded;
+        let Loaded { bytes, compiled, tiers, access } = loaded;
         let restart_for = self.bound.differences(&Bound::of(&compiled.settings));
         let invalid = |error| ConfigError::Policy { file: self.config.name(), error };
         self.node.replace(compiled, setup).map_err(invalid)?;
+        self.journal.set_access(access);
         // The tiers came with it, so what was wrong with them is past too.
         self.node.health.heal(TIERS);
         if let Some(policy) = &mut self.policy {
@@ -178,6 +188,7 @@ impl Reloader {
         if subject == POLICY {
             let other = result.as_ref().err().map(ConfigError::file);
             let other = other.filter(|file| Some(*file) != self.config.path());
+            self.journal.note(self.node.clock.now_us(), result.as_ref().err());
             self.awaited = other.map(|file| Watched::new(file, fs::read(file).unwrap_or_default()));
         }
         match &result {

@@ -1,8 +1,9 @@
 //! One process: its node, its listeners, and the thread that looks after both.
 
 use crate::config::{Config, ConfigError};
+use crate::front::admin::Admin;
 use crate::net::{self, BindError, Limits, Listener};
-use crate::reload::{Control, Reload, Reloader};
+use crate::reload::{AdminControl, Control, Reload, Reloader};
 use crate::{Node, front};
 use std::fmt;
 use std::io;
@@ -55,8 +56,11 @@ impl Server {
             listeners.iter().map(|(front, listener)| (*front, listener.address())).collect();
         let reloader = Reloader::new(node.clone(), config, loaded);
         reloader.announce();
+        let journal = reloader.journal().clone();
         let control = Control::start(node.clone(), reloader).map_err(StartError::System)?;
-        let (traffic, admin) = start(&node, listeners, control.reload())?;
+        let operator = AdminControl { reload: control.reload().clone(), journal };
+        let desk = Arc::new(Admin::new(node.clone(), Arc::new(operator)));
+        let (traffic, admin) = start(&node, listeners, &desk)?;
         node.health.set_serving(true);
         Ok(Running { addresses, traffic, admin, control, node })
     }
@@ -71,7 +75,7 @@ fn bind(settings: &Settings) -> Result<Vec<(Front, Listener)>, BindError> {
 fn start(
     node: &Arc<Node>,
     listeners: Vec<(Front, Listener)>,
-    reload: &Reload,
+    desk: &Arc<Admin>,
 ) -> Result<(net::Server, net::Server), StartError> {
     let mut traffic = net::Server::builder().node(node.clone());
     let mut admin = net::Server::builder().node(node.clone()).workers(NonZero::<usize>::MIN);
@@ -79,11 +83,8 @@ fn start(
         let node = node.clone();
         match front {
             Front::Admin => {
-                let limits = Limits::default();
-                let _ = reload;
-                admin = admin.front(listener, limits.clone(), move || {
-                    front::http::CheckApi::new(node.clone(), &limits)
-                });
+                let desk = desk.clone();
+                admin = admin.front(listener, Limits::default(), move || desk.clone());
             }
             _ => {
                 let limits = Limits::default();

@@ -1,6 +1,7 @@
 //! Reading what a [`Config`] names.
 
 use super::{Config, ConfigError, DEFAULT};
+use crate::front::admin::Access;
 use crate::watch::BYTES_MAX;
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,6 +18,8 @@ pub(crate) struct Loaded {
     pub(crate) compiled: Compiled,
     /// The file that maps tiers, where there is one.
     pub(crate) tiers: Option<TierFile>,
+    /// Who may use the admin API.
+    pub(crate) access: Access,
 }
 
 /// A tier file, as it was read.
@@ -61,7 +64,10 @@ impl Config {
         }
         let tiers = self.tier_path(&compiled.settings);
         let tiers = tiers.map(|path| TierFile::new(&path, read(&path)?)).transpose()?;
-        Ok(Loaded { bytes, compiled, tiers })
+        let beside = self.path().and_then(Path::parent).unwrap_or(Path::new(""));
+        let access = Access::new(&compiled.settings, beside, |name| std::env::var_os(name))
+            .map_err(|error| ConfigError::Access { file, error })?;
+        Ok(Loaded { bytes, compiled, tiers, access })
     }
 
     /// Where the tier file is: beside the policy that names it.
