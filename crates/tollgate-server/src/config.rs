@@ -55,7 +55,7 @@ pub enum ConfigError {
         /// Why.
         error: InvalidPolicy,
     },
-    /// The admin API cannot be as the file says.
+    /// The admin API cannot be used as the file says.
     Access {
         /// Which one.
         file: PathBuf,
@@ -113,7 +113,7 @@ impl ConfigError {
 
     /// Whether the file was read and something in it is to be changed.
     pub const fn is_invalid(&self) -> bool {
-        !matches!(self, Self::Unreadable { .. })
+        !matches!(self, Self::Unreadable { .. } | Self::Access { .. })
     }
 }
 
@@ -130,8 +130,8 @@ impl fmt::Display for ConfigError {
                     diagnostics.iter().map(|one| one.render(&file).to_string()).collect();
                 f.write_str(text.trim_end())
             }
-            Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Unavailable { file, field } => write!(
                 f,
                 "{}: `{field}` is not available in this build yet; remove it to use the rest",

@@ -5,24 +5,23 @@
 //! listens and where it counts, is named in the log and takes effect at the next start.
 
 mod control;
-mod journal;
 #[cfg(test)]
 mod tests;
 
 use crate::Node;
 use crate::config::{Config, ConfigError, Loaded, TierFile};
+use crate::front::admin::{Admin, LastReload, Origin};
 use crate::metrics::Reloaded;
 use crate::watch::WatchedFile;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tollgate_policy::settings::{Listener, Settings, Store};
 
-pub(crate) use control::Control;
 pub use control::Reload;
-pub(crate) use journal::{AdminControl, Journal};
+pub(crate) use control::{Control, orders};
 
 /// Under these names `/readyz` tells what is wrong.
 const POLICY: &str = "policy";
@@ -53,15 +52,20 @@ pub enum ReloadError {
 /// Knows what is in force, and what the files said then.
 pub(crate) struct Reloader {
     node: Arc<Node>,
+    /// Where it has the admin API.
+    admin: Option<Arc<Admin>>,
+    told: Told,
     config: Config,
     /// What the process was started with and cannot change.
     bound: Bound,
     policy: Option<Watched>,
     tiers: Option<Watched>,
-    journal: Arc<Journal>,
     /// The file that a refused policy names and that is why it was refused.
     awaited: Option<Watched>,
 }
+
+/// What whoever asks is told about the policy in force.
+pub(crate) type Told = Arc<Mutex<Origin>>;
 
 /// A file, the content of it that is in force, and whether it was refused since.
 struct Watched {
@@ -78,17 +82,17 @@ struct Bound {
 
 impl Reloader {
     /// For a node that runs on `loaded`.
-    pub(crate) fn new(node: Arc<Node>, config: Config, loaded: Loaded) -> Self {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        admin: Option<Arc<Admin>>,
+        told: Told,
+        config: Config,
+        loaded: Loaded,
+    ) -> Self {
         let bound = Bound::of(&loaded.compiled.settings);
         let policy = config.path().map(|path| Watched::new(path, loaded.bytes));
         let tiers = loaded.tiers.map(|tiers| Watched::new(&tiers.path, tiers.bytes));
-        let journal = Arc::new(Journal::new(config.path(), loaded.access));
-        Self { node, config, bound, policy, tiers, journal, awaited: None }
-    }
-
-    /// What the admin API shows of reloads.
-    pub(crate) fn journal(&self) -> &Arc<Journal> {
-        &self.journal
+        Self { node, admin, told, config, bound, policy, tiers, awaited: None }
     }
 
     /// Says what is in force.
@@ -131,11 +135,15 @@ impl Reloader {
 
     fn put_in_force(&mut self, loaded: Loaded) -> Result<InForce, ConfigError> {
         let setup = loaded.setup();
-        let Loaded { bytes, compiled, tiers, access } = loaded;
+        let Loaded { bytes, compiled, tiers } = loaded;
         let restart_for = self.bound.differences(&Bound::of(&compiled.settings));
+        let access =
+            self.admin.as_ref().map(|_| self.config.access(&compiled.settings)).transpose()?;
         let invalid = |error| ConfigError::Policy { file: self.config.name(), error };
         self.node.replace(compiled, setup).map_err(invalid)?;
-        self.journal.set_access(access);
+        if let (Some(admin), Some(access)) = (&self.admin, access) {
+            admin.set_access(access);
+        }
         // The tiers came with it, so what was wrong with them is past too.
         self.node.health.heal(TIERS);
         if let Some(policy) = &mut self.policy {
@@ -188,9 +196,11 @@ impl Reloader {
         if subject == POLICY {
             let other = result.as_ref().err().map(ConfigError::file);
             let other = other.filter(|file| Some(*file) != self.config.path());
-            self.journal.note(self.node.clock.now_us(), result.as_ref().err());
             self.awaited = other.map(|file| Watched::new(file, fs::read(file).unwrap_or_default()));
         }
+        let error = result.as_ref().err().map(ToString::to_string);
+        let last = LastReload { time_us: self.node.clock.now_us(), error };
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).last_reload = Some(last);
         match &result {
             Ok(_) => {
                 self.node.health.heal(subject);

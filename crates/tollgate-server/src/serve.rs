@@ -1,10 +1,10 @@
 //! One process: its node, its listeners, and the thread that looks after both.
 
+use crate::Node;
 use crate::config::{Config, ConfigError};
-use crate::front::admin::Admin;
+use crate::front::{admin::Admin, http::CheckApi};
 use crate::net::{self, BindError, Limits, Listener};
-use crate::reload::{AdminControl, Control, Reload, Reloader};
-use crate::{Node, front};
+use crate::reload::{self, Control, Reload, Reloader};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -54,13 +54,22 @@ impl Server {
         let listeners = bind(&loaded.compiled.settings).map_err(StartError::Bind)?;
         let addresses =
             listeners.iter().map(|(front, listener)| (*front, listener.address())).collect();
-        let reloader = Reloader::new(node.clone(), config, loaded);
+        let orders = reload::orders(&config);
+        let has_admin =
+            loaded.compiled.settings.listeners.iter().any(|one| one.front == Front::Admin);
+        let admin = match has_admin {
+            true => {
+                let access =
+                    config.access(&loaded.compiled.settings).map_err(StartError::Config)?;
+                Some(Arc::new(Admin::new(node.clone(), access, Arc::new(orders.0.clone()))))
+            }
+            false => None,
+        };
+        let told = orders.0.told();
+        let reloader = Reloader::new(node.clone(), admin.clone(), told, config, loaded);
         reloader.announce();
-        let journal = reloader.journal().clone();
-        let control = Control::start(node.clone(), reloader).map_err(StartError::System)?;
-        let operator = AdminControl { reload: control.reload().clone(), journal };
-        let desk = Arc::new(Admin::new(node.clone(), Arc::new(operator)));
-        let (traffic, admin) = start(&node, listeners, &desk)?;
+        let control = Control::start(node.clone(), reloader, orders).map_err(StartError::System)?;
+        let (traffic, admin) = start(&node, admin, listeners).map_err(StartError::System)?;
         node.health.set_serving(true);
         Ok(Running { addresses, traffic, admin, control, node })
     }
@@ -72,30 +81,28 @@ fn bind(settings: &Settings) -> Result<Vec<(Front, Listener)>, BindError> {
     settings.listeners.iter().map(|listener| bind(listener.front, listener.address)).collect()
 }
 
+/// The servers of traffic and of the admin API.
 fn start(
     node: &Arc<Node>,
+    admin: Option<Arc<Admin>>,
     listeners: Vec<(Front, Listener)>,
-    desk: &Arc<Admin>,
-) -> Result<(net::Server, net::Server), StartError> {
+) -> io::Result<(net::Server, net::Server)> {
+    let limits = Limits::default();
     let mut traffic = net::Server::builder().node(node.clone());
-    let mut admin = net::Server::builder().node(node.clone()).workers(NonZero::<usize>::MIN);
+    let mut apart = net::Server::builder().node(node.clone()).workers(NonZero::<usize>::MIN);
     for (front, listener) in listeners {
-        let node = node.clone();
-        match front {
-            Front::Admin => {
-                let desk = desk.clone();
-                admin = admin.front(listener, Limits::default(), move || desk.clone());
+        match (front, admin.clone()) {
+            (Front::Admin, Some(admin)) => {
+                apart = apart.front(listener, limits.clone(), move || admin.clone());
             }
             _ => {
-                let limits = Limits::default();
-                traffic = traffic.front(listener, limits.clone(), move || {
-                    front::http::CheckApi::new(node.clone(), &limits)
-                });
+                let (node, terms) = (node.clone(), limits.clone());
+                let api = move || CheckApi::new(node.clone(), &terms);
+                traffic = traffic.front(listener, limits.clone(), api);
             }
         }
     }
-    let traffic = traffic.start().map_err(StartError::System)?;
-    Ok((traffic, admin.start().map_err(StartError::System)?))
+    Ok((traffic.start()?, apart.start()?))
 }
 
 impl Running {

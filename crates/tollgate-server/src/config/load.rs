@@ -18,8 +18,6 @@ pub(crate) struct Loaded {
     pub(crate) compiled: Compiled,
     /// The file that maps tiers, where there is one.
     pub(crate) tiers: Option<TierFile>,
-    /// Who may use the admin API.
-    pub(crate) access: Access,
 }
 
 /// A tier file, as it was read.
@@ -64,10 +62,14 @@ impl Config {
         }
         let tiers = self.tier_path(&compiled.settings);
         let tiers = tiers.map(|path| TierFile::new(&path, read(&path)?)).transpose()?;
+        Ok(Loaded { bytes, compiled, tiers })
+    }
+
+    /// Who may use the admin API by these settings.
+    pub(crate) fn access(&self, settings: &Settings) -> Result<Access, ConfigError> {
         let beside = self.path().and_then(Path::parent).unwrap_or(Path::new(""));
-        let access = Access::new(&compiled.settings, beside, |name| std::env::var_os(name))
-            .map_err(|error| ConfigError::Access { file, error })?;
-        Ok(Loaded { bytes, compiled, tiers, access })
+        let access = Access::new(settings, beside, |name| std::env::var_os(name));
+        access.map_err(|error| ConfigError::Access { file: self.name(), error })
     }
 
     /// Where the tier file is: beside the policy that names it.

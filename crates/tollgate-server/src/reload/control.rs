@@ -1,12 +1,15 @@
 //! The thread that reloads and tidies up. It serves no requests, so a slow file system or a large file delays none.
 
-use super::{InForce, ReloadError, Reloader};
+use super::{InForce, ReloadError, Reloader, Told};
 use crate::Node;
+use crate::config::{Config, ConfigError};
+use crate::front::admin::{self, Origin, ReloadFailure};
 use crate::watch::LOOK_EVERY;
 use std::future::poll_fn;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::thread::JoinHandle;
 use tokio::runtime;
@@ -20,10 +23,13 @@ const ORDERS_MAX: usize = 16;
 
 /// Asks for reloads. Clones ask the same process.
 #[derive(Clone, Debug)]
-pub struct Reload(mpsc::Sender<Answer>);
+pub struct Reload {
+    orders: mpsc::Sender<Answer>,
+    told: Told,
+}
 
 /// Where the answer to a reload goes.
-type Answer = oneshot::Sender<Result<InForce, ReloadError>>;
+pub(crate) type Answer = oneshot::Sender<Result<InForce, ReloadError>>;
 
 /// The thread. It ends when this is dropped.
 #[derive(Debug)]
@@ -42,20 +48,60 @@ impl Reload {
     /// When it cannot be used; the last good one then stays in force.
     pub async fn now(&self) -> Result<InForce, ReloadError> {
         let (answer, answered) = oneshot::channel();
-        self.0.send(answer).await.map_err(|_| ReloadError::Stopping)?;
+        self.orders.send(answer).await.map_err(|_| ReloadError::Stopping)?;
         answered.await.map_err(|_| ReloadError::Stopping)?
+    }
+}
+
+/// For whoever waits elsewhere than in a future.
+impl admin::Control for Reload {
+    fn reload(&self) -> Result<(), ReloadFailure> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.orders.blocking_send(answer).is_ok();
+        let answer = if sent { answered.blocking_recv().ok() } else { None };
+        match answer.unwrap_or(Err(ReloadError::Stopping)) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(ReloadFailure {
+                message: error.to_string(),
+                diagnostics: match error {
+                    ReloadError::Config(ConfigError::Invalid { diagnostics, .. }) => diagnostics,
+                    _ => Vec::new(),
+                },
+            }),
+        }
+    }
+
+    fn origin(&self) -> Origin {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A way to ask for reloads of `config`, and where they are asked for.
+pub(crate) fn orders(config: &Config) -> (Reload, mpsc::Receiver<Answer>) {
+    let (orders, receiver) = mpsc::channel(ORDERS_MAX);
+    let origin = Origin { file: config.path().map(Path::to_owned), last_reload: None };
+    (Reload { orders, told: Arc::new(Mutex::new(origin)) }, receiver)
+}
+
+impl Reload {
+    /// Where to tell what is in force.
+    pub(crate) fn told(&self) -> Told {
+        self.told.clone()
     }
 }
 
 impl Control {
     /// Starts to look after `node`.
-    pub(crate) fn start(node: Arc<Node>, reloader: Reloader) -> io::Result<Self> {
-        let (orders, receiver) = mpsc::channel(ORDERS_MAX);
+    pub(crate) fn start(
+        node: Arc<Node>,
+        reloader: Reloader,
+        (reload, orders): (Reload, mpsc::Receiver<Answer>),
+    ) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
-        let run = move || runtime.block_on(run(&node, reloader, receiver, stopped));
+        let run = move || runtime.block_on(run(&node, reloader, orders, stopped));
         let thread = std::thread::Builder::new().name("control".into()).spawn(run)?;
-        Ok(Self { reload: Reload(orders), stop: Some(stop), thread: Some(thread) })
+        Ok(Self { reload, stop: Some(stop), thread: Some(thread) })
     }
 
     pub(crate) fn reload(&self) -> &Reload {

@@ -28,7 +28,8 @@ impl World {
         let config = Config::file(folder.join("tollgate.yaml"));
         let loaded = config.load().unwrap();
         let node = Arc::new(Node::new(loaded.compiled.clone(), loaded.setup()).unwrap());
-        let reloader = Reloader::new(node.clone(), config, loaded);
+        let reloader =
+            Reloader::new(node.clone(), None, super::orders(&config).0.told(), config, loaded);
         Self { folder, node, reloader }
     }
 

@@ -178,3 +178,38 @@ limits: [{name: a, key: [user], rate: 1/ms, algorithm: gcra}]";
         thread::sleep(Duration::from_millis(10));
     }
 }
+
+fn reload_as(address: SocketAddr, token: &str) -> crate::http::Answer {
+    let mut client = client(address);
+    let head = format!("authorization: Bearer {token}\r\ncontent-length: 0\r\n");
+    client.send(format!("POST /v1/reload HTTP/1.1\r\nhost: x\r\n{head}\r\n").as_bytes());
+    client.answer()
+}
+
+#[test]
+fn the_admin_call_reloads_and_its_token_is_that_of_the_file_in_force() {
+    let policy = |token: &str, rest: &str| {
+        format!("listen: {{admin: '127.0.0.1:0'}}\nadmin: {{token: {token}}}\n{rest}")
+    };
+    let (first, second) = ("a-token-of-some-length", "another-token-of-a-length");
+    let folder = Folder::new("admin", &policy(first, ""));
+    let running = Server::start(folder.config()).unwrap();
+    let address = running.address(Front::Admin).unwrap();
+    let answer = reload_as(address, first);
+    assert_eq!((answer.status, answer.json()["generation"].as_u64()), (200, Some(2)), "{answer:?}");
+    folder.put(&policy(first, "limits: [{name: a, rat: 1/s}]"));
+    let answer = reload_as(address, first);
+    assert_eq!(answer.status, 422);
+    assert!(answer.body.contains("unknown field `rat`"), "{answer:?}");
+    folder.put(&policy(second, ""));
+    block_on(running.reload().now()).unwrap();
+    assert_eq!(reload_as(address, first).status, 401);
+    assert_eq!(reload_as(address, second).status, 200);
+    folder.put(&policy("{env: TOLLGATE_NO_SUCH_VARIABLE}", ""));
+    let answer = reload_as(address, second);
+    assert!(
+        answer.status == 422 && answer.body.contains("TOLLGATE_NO_SUCH_VARIABLE"),
+        "{answer:?}"
+    );
+    assert_eq!(reload_as(address, second).status, 422, "the last good token stays");
+}

@@ -1,6 +1,7 @@
 //! What operators change. Each change is recorded first, and one is made at a time, so that what was recorded as there
 //! before it is what was there.
 
+use super::control::Access;
 use super::decode::{Body, mode_word};
 use super::encode::KeyView;
 use super::problem::Problem;
@@ -10,6 +11,7 @@ use crate::net::Response;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tollgate::{Rules, StoreError};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::Mode;
@@ -148,7 +150,11 @@ impl Admin {
         let before = json!({"generation": generation()});
         let mut record = Record { what: "reload", target: Value::Null, before, after: Value::Null };
         self.record(caller, &record, None).await?;
-        let reloaded = self.control.reload().await;
+        let control = Arc::clone(&self.control);
+        let reloaded = tokio::task::spawn_blocking(move || control.reload()).await;
+        let reloaded = reloaded.map_err(|_| {
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the reload broke off; see the log")
+        })?;
         record.what = "reload.done";
         record.after = json!({"generation": generation()});
         let error = reloaded.as_ref().err().map(ToString::to_string);
@@ -195,7 +201,7 @@ impl Admin {
             after: record.after.clone(),
             error,
         };
-        let access = self.control.access();
+        let access: Arc<Access> = self.access.load_full();
         let written = tokio::task::spawn_blocking(move || access.audit.write(&entry)).await;
         let why = match written {
             Ok(Ok(())) => return Ok(()),

@@ -5,25 +5,21 @@ use crate::front::admin::{Token, TokenError};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::sync::Arc;
 use tollgate_policy::Diagnostic;
 use tollgate_policy::settings::Settings;
 
-/// What the process around a node can do and tell.
+/// What the process around a node can do and tell. The calls may wait for the file system.
 pub trait Control: Send + Sync + 'static {
-    /// Reads the policy file again and puts it in force; a bad one leaves the last good one there.
-    fn reload(&self) -> Reloading<'_>;
+    /// Reads the policy file again and puts it in force.
+    ///
+    /// # Errors
+    ///
+    /// When the file is bad; then the last good one stays.
+    fn reload(&self) -> Result<(), ReloadFailure>;
 
     /// Where the policy is from.
     fn origin(&self) -> Origin;
-
-    /// Who may do what, by the file in force.
-    fn access(&self) -> Arc<Access>;
 }
-
-/// A reload under way.
-pub type Reloading<'a> = Pin<Box<dyn Future<Output = Result<(), ReloadFailure>> + 'a>>;
 
 /// Where the policy in force is from.
 #[derive(Clone, Debug, Default)]

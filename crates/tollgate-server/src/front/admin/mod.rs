@@ -19,7 +19,7 @@ mod reading;
 mod route;
 
 pub use access::{Token, TokenError};
-pub use control::{Access, AccessError, Control, LastReload, Origin, ReloadFailure, Reloading};
+pub use control::{Access, AccessError, Control, LastReload, Origin, ReloadFailure};
 
 use crate::audit::Who;
 use crate::front::http::decode::BODY_BYTES_MAX;
@@ -27,6 +27,7 @@ use crate::metrics::{Denied, Format, Front, Outcome};
 use crate::net::{Body, Handler, Request, Response, collect};
 use crate::node::Node;
 use access::bearer;
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use change::KeyChange;
 use encode::PolicyView;
@@ -48,6 +49,7 @@ const BODY_WITHIN: Duration = Duration::from_secs(10);
 pub struct Admin {
     node: Arc<Node>,
     control: Arc<dyn Control>,
+    access: ArcSwap<Access>,
     guard: Guard,
     /// Held while a change is recorded and made.
     changes: tokio::sync::Mutex<()>,
@@ -67,8 +69,19 @@ impl Caller {
 
 impl Admin {
     /// The front end of `node`.
-    pub fn new(node: Arc<Node>, control: Arc<dyn Control>) -> Self {
-        Self { node, control, guard: Guard::new(), changes: tokio::sync::Mutex::new(()) }
+    pub fn new(node: Arc<Node>, access: Access, control: Arc<dyn Control>) -> Self {
+        Self {
+            node,
+            control,
+            access: ArcSwap::from_pointee(access),
+            guard: Guard::new(),
+            changes: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// Another file's token and audit log, from now on.
+    pub fn set_access(&self, access: Access) {
+        self.access.store(Arc::new(access));
     }
 
     /// Answers a call whose body is read by `body` once it is known to be wanted.
@@ -145,7 +158,7 @@ impl Admin {
 
     /// Lets whoever shows the token in.
     fn admit(&self, headers: &HeaderMap, peer: SocketAddr) -> Result<Caller, Problem> {
-        let access = self.control.access();
+        let access = self.access.load();
         let denied = |why: Denied| self.node.metrics.admin_denied(why);
         let Some(token) = &access.token else {
             denied(Denied::Disabled);

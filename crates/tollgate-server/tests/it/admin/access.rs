@@ -122,7 +122,7 @@ fn another_file_brings_another_token() {
     let missing = Access::new(&file.settings, Path::new("."), |_| None).unwrap_err();
     assert!(missing.to_string().contains("NEW"), "{missing}");
     let access = Access::new(&file.settings, Path::new("."), |_| Some("fresh".into())).unwrap();
-    *desk.control.access.lock().unwrap() = access.into();
+    desk.admin.set_access(access);
     assert_eq!(desk.call("GET", "/v1/policy", "").status, 401);
     let fresh = [("authorization", "Bearer fresh")];
     assert_eq!(desk.call_with("GET", "/v1/policy", &fresh, "").status, 200);

@@ -14,9 +14,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tollgate::{Setup, Work};
-use tollgate_server::front::admin::{
-    Access, Admin, Control, LastReload, Origin, ReloadFailure, Reloading,
-};
+use tollgate_server::front::admin::{Access, Admin, Control, LastReload, Origin, ReloadFailure};
 use tollgate_server::net::Response;
 use tollgate_server::node::Node;
 
@@ -47,28 +45,10 @@ pub(crate) struct FakeControl {
     pub(crate) node: Mutex<Option<Arc<Node>>>,
     pub(crate) file: Mutex<String>,
     pub(crate) last: Mutex<Option<LastReload>>,
-    pub(crate) access: Mutex<Arc<Access>>,
 }
 
 impl Control for FakeControl {
-    fn reload(&self) -> Reloading<'_> {
-        Box::pin(async { self.reload_now() })
-    }
-
-    fn origin(&self) -> Origin {
-        Origin {
-            file: Some("tollgate.yaml".into()),
-            last_reload: self.last.lock().unwrap().clone(),
-        }
-    }
-
-    fn access(&self) -> Arc<Access> {
-        Arc::clone(&self.access.lock().unwrap())
-    }
-}
-
-impl FakeControl {
-    fn reload_now(&self) -> Result<(), ReloadFailure> {
+    fn reload(&self) -> Result<(), ReloadFailure> {
         let file = self.file.lock().unwrap().clone();
         let compiled = tollgate_policy::compile(file.as_bytes());
         let mut last = LastReload { time_us: 1_700_000_000_000_000, error: None };
@@ -86,6 +66,13 @@ impl FakeControl {
         };
         *self.last.lock().unwrap() = Some(last);
         done
+    }
+
+    fn origin(&self) -> Origin {
+        Origin {
+            file: Some("tollgate.yaml".into()),
+            last_reload: self.last.lock().unwrap().clone(),
+        }
     }
 }
 
@@ -134,9 +121,8 @@ impl Desk {
         let control = Arc::new(FakeControl::default());
         *control.node.lock().unwrap() = Some(Arc::clone(&node));
         *control.file.lock().unwrap() = policy.to_owned();
-        *control.access.lock().unwrap() = Arc::new(access);
         let held: Arc<dyn Control> = control.clone();
-        let admin = Arc::new(Admin::new(Arc::clone(&node), held));
+        let admin = Arc::new(Admin::new(Arc::clone(&node), access, held));
         Self { node, admin, control, folder }
     }
 

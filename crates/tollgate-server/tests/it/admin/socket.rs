@@ -6,7 +6,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_server::metrics::Front;
 use tollgate_server::net::{Limits, Listener, Server};
 
 fn exchange(address: SocketAddr, request: &str) -> String {
@@ -21,7 +20,9 @@ fn exchange(address: SocketAddr, request: &str) -> String {
 #[test]
 fn calls_are_answered_over_http() {
     let desk = Desk::new();
-    let listener = Listener::bind(Front::Admin, "127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener =
+        Listener::bind(tollgate_server::metrics::Front::Admin, "127.0.0.1:0".parse().unwrap())
+            .unwrap();
     let address = listener.address();
     let admin = Arc::clone(&desk.admin);
     let server = Server::builder()
