@@ -58,6 +58,11 @@ impl Answer {
 
 impl Client {
     pub(super) fn new(url: &str, token_file: Option<&Path>) -> Result<Self, NoAnswer> {
+        if url.contains('@') {
+            // What stands before it may be a secret, so it is not repeated.
+            let why = "the URL holds a user name; the token is not part of the URL";
+            return Err(NoAnswer::Url(why.to_owned()));
+        }
         let bad = |why: &str| NoAnswer::Url(format!("`{url}` {why}"));
         let uri: Uri = url.parse().map_err(|_| bad("is not a URL"))?;
         match uri.scheme_str() {
@@ -68,9 +73,6 @@ impl Client {
             _ => return Err(bad("does not start with http://")),
         }
         let authority = uri.authority().ok_or_else(|| bad("names no host"))?.as_str();
-        if authority.contains('@') {
-            return Err(bad("holds a user name; the token is not part of the URL"));
-        }
         let host = uri.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
         if host.is_empty() {
