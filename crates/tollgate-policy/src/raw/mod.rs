@@ -24,7 +24,7 @@ pub use limit::{
     CostResponse, Leased, Limit, LimitTier, Match, Mode, OnMissing, Penalty, TierForm,
 };
 pub use settings::{
-    Admin, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, TierMapFile, Tiers, TiersFile,
+    Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, TierMapFile, Tiers, TiersFile,
     TiersRedis,
 };
 pub use store::{

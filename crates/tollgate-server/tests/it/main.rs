@@ -1,0 +1,4 @@
+//! The server's integration tests, one binary.
+
+mod exposition;
+mod metrics;
