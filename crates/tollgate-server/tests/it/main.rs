@@ -2,3 +2,4 @@
 
 mod exposition;
 mod metrics;
+mod openapi;
