@@ -113,9 +113,8 @@ pub enum Source {
 #[non_exhaustive]
 pub struct Problem {
     /// Which kind of problem; `about:blank` when the status says it all.
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
-    pub kind: Option<String>,
+    #[serde(rename = "type")]
+    pub kind: String,
     /// The status in words.
     pub title: String,
     /// The status.
@@ -123,10 +122,8 @@ pub struct Problem {
     pub status: u16,
     /// What is wrong, and what to do about it.
     pub detail: String,
-    /// The member of the body to look at, such as `cost` or `attributes.ip`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
-    pub field: Option<String>,
+    /// The member of the body to look at, such as `cost` or `attributes.ip`, or the part of the request.
+    pub field: String,
 }
 
 /// A time in seconds.

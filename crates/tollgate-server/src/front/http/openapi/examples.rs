@@ -57,24 +57,21 @@ pub(super) fn ended(op: Op) -> Value {
 
 pub(super) fn problem(op: Op, status: u16) -> Value {
     let (title, detail, field) = match status {
-        400 => ("Bad Request", "negative; a cost is 0 or more", "cost"),
-        404 => ("Not Found", "no such reservation, or it has expired", "reservation"),
-        408 => ("Request Timeout", "the body did not arrive in time", ""),
-        409 => ("Conflict", "the reservation has ended in another way", "reservation"),
-        413 => ("Content Too Large", "larger than 65536 bytes", ""),
-        415 => {
-            ("Unsupported Media Type", "send Content-Type: application/json; curl --json does", "")
+        // A cancel has no cost to be wrong about.
+        400 if op == Op::Cancel => {
+            ("Bad Request", "missing; this operation needs it", "reservation")
         }
-        _ => ("Service Unavailable", "no more reservations can be kept", "reservation"),
+        400 => ("Bad Request", "negative; a cost is 0 or more", "cost"),
+        404 => ("Not Found", "no such reservation; it may have expired", "reservation"),
+        408 => ("Request Timeout", "the body took too long", "body"),
+        409 => ("Conflict", "the reservation has already ended in another way", "reservation"),
+        413 => ("Payload Too Large", "larger than 65536 bytes; send less", "body"),
+        415 => (
+            "Unsupported Media Type",
+            "the body has to be JSON and say so: send Content-Type: application/json, as curl --json does",
+            "content-type",
+        ),
+        _ => ("Service Unavailable", "too many reservations are open; let some end", "reservation"),
     };
-    // A cancel has no cost to be wrong about.
-    let (detail, field) = match (op, status) {
-        (Op::Cancel, 400) => ("missing; this operation needs it", "reservation"),
-        _ => (detail, field),
-    };
-    let mut problem = json!({"title": title, "status": status, "detail": detail});
-    if !field.is_empty() {
-        problem["field"] = field.into();
-    }
-    problem
+    json!({"type": "about:blank", "title": title, "status": status, "detail": detail, "field": field})
 }

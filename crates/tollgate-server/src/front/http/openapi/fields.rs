@@ -21,8 +21,12 @@ pub(super) fn of_verdict(refused: bool) -> Map<String, Value> {
 }
 
 /// Those of any other answer.
-pub(super) fn of_others() -> Map<String, Value> {
-    [reference("Cache-Control")].into_iter().collect()
+pub(super) fn of_others(status: u16) -> Map<String, Value> {
+    let mut fields: Map<String, Value> = [reference("Cache-Control")].into_iter().collect();
+    if status == 503 {
+        fields.extend([reference("Retry-After")]);
+    }
+    fields
 }
 
 fn reference(name: &str) -> (String, Value) {

@@ -105,7 +105,7 @@ fn problems(op: Op, types: &mut Types) -> Map<String, Value> {
             let example = examples::problem(op, status);
             let content =
                 json!({PROBLEM: {"schema": types.answer::<Problem>(), "example": example}});
-            let mut response = response(what, fields::of_others());
+            let mut response = response(what, fields::of_others(status));
             response.insert("content".to_owned(), content);
             (status.to_string(), response.into())
         })
@@ -147,7 +147,7 @@ fn verdicts(op: Op, types: &mut Types) -> Map<String, Value> {
 }
 
 fn ended(op: Op, types: &mut Types) -> Map<String, Value> {
-    let mut done = response("Done, now or by the same call before.", fields::of_others());
+    let mut done = response("Done, now or by the same call before.", fields::of_others(200));
     let content =
         json!({JSON: {"schema": types.answer::<Settled>(), "example": examples::ended(op)}});
     done.insert("content".to_owned(), content);

@@ -19,6 +19,7 @@ pub struct CheckRequest {
     pub attributes: Attributes,
     /// How much it costs; each limit multiplies it by its own cost.
     #[serde(default = "one")]
+    #[schemars(range(max = u64::MAX))]
     pub cost: u64,
 }
 
@@ -32,6 +33,7 @@ pub struct ReserveRequest {
     pub attributes: Attributes,
     /// How much it will probably cost; each limit multiplies it by its own cost.
     #[serde(default = "one")]
+    #[schemars(range(max = u64::MAX))]
     pub cost: u64,
     /// How long the reservation lasts unless it is settled or cancelled; the limit's own `ttl`, else 30s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,6 +49,7 @@ pub struct SettleRequest {
     /// What the reserve answered.
     pub reservation: Reservation,
     /// What it really cost; more than was reserved is accepted, and may leave a limit in debt.
+    #[schemars(range(max = u32::MAX))]
     pub cost: u32,
 }
 
