@@ -1,5 +1,7 @@
 //! The server's integration tests, one binary.
 
 mod exposition;
+mod http;
 mod metrics;
+mod net;
 mod openapi;
