@@ -2,6 +2,7 @@
 
 mod answers;
 mod requests;
+mod served;
 mod validator;
 
 use std::path::Path;
