@@ -5,3 +5,4 @@ mod http;
 mod metrics;
 mod net;
 mod openapi;
+mod recipes;

@@ -44,7 +44,7 @@ pub enum Fault {
     NoSuchOp,
     /// A cost below zero.
     Negative,
-    /// A cost with a fraction or an exponent, or above the largest integer.
+    /// A cost with a fraction, or above the largest integer.
     NotAnInteger,
     /// An instant of another type.
     TimeNotANumber,
