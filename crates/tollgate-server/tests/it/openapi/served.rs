@@ -37,7 +37,9 @@ fn the_description_is_served() {
 fn schemathesis_finds_nothing() {
     let served = serve(FILE);
     let url = format!("http://{}", served.address);
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schemathesis.toml");
     let output = Command::new("schemathesis")
+        .args(["--config-file", config])
         .args(["run", &format!("{url}/openapi.json"), "--url", &url])
         .args([
             "--checks",
