@@ -8,11 +8,16 @@ use std::fmt::Write;
 use libfuzzer_sys::fuzz_target;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::Number;
-use tollgate_server::front::http::decode::{
+
+/// The reader by itself: the sockets around it would be most of what has to be built.
+#[path = "../../crates/tollgate-server/src/front/http/decode/mod.rs"]
+#[allow(dead_code, unfulfilled_lint_expectations)]
+mod decode;
+
+use decode::{
     ATTRIBUTES_MAX, BODY_BYTES_MAX, BadRequest, Body, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
     VALUE_BYTES_MAX, body, row,
 };
-use tollgate_server::front::http::encode;
 
 /// The longest explanation. It quotes what was sent, but not all of it.
 const MESSAGE_BYTES_MAX: usize = 1024;
@@ -63,7 +68,7 @@ fn is_capped(body: &Body<'_>) {
 /// Written without an escape that is not needed, and with every character escaped, it is the same body: the two take
 /// different ways through the reader.
 fn is_read_again(given: &Body<'_>, op: Op) {
-    for string in [encode::string, escaped] {
+    for string in [plain, escaped] {
         let mut again = written(given, string);
         assert_eq!(body(&again, op).as_ref(), Ok(given), "{}", String::from_utf8_lossy(&again));
         again.push(b'}');
@@ -82,7 +87,7 @@ fn written(body: &Body<'_>, string: fn(&mut Vec<u8>, &str)) -> Vec<u8> {
         write(&mut out);
     };
     if let Some(cost) = body.cost {
-        member("cost", &|out| encode::integer(out, cost));
+        member("cost", &|out| out.extend_from_slice(cost.to_string().as_bytes()));
     }
     if let Some(ttl_us) = body.ttl_us {
         member("ttl", &|out| string(out, &format!("{}ms", ttl_us / 1000)));
@@ -103,6 +108,10 @@ fn written(body: &Body<'_>, string: fn(&mut Vec<u8>, &str)) -> Vec<u8> {
     }
     out.push(b'}');
     out
+}
+
+fn plain(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(serde_json::Value::from(text).to_string().as_bytes());
 }
 
 fn escaped(out: &mut Vec<u8>, text: &str) {
