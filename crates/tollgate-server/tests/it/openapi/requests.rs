@@ -23,78 +23,48 @@ fn many(count: usize) -> String {
     format!("{{\"attributes\":{{{}}}}}", all.join(","))
 }
 
+const BODIES: &[&str] = &[
+    "{}",
+    "[]",
+    "null",
+    "\"check\"",
+    "1",
+    r#"{"attributes":{}}"#,
+    r#"{"attributes":{"user":"42","path":"/api/x"},"cost":3}"#,
+    r#"{"attributes":{"user":42}}"#,
+    r#"{"attributes":{"user":null}}"#,
+    r#"{"attributes":{"":"x"}}"#,
+    r#"{"attributes":[]}"#,
+    r#"{"attributes":null}"#,
+    r#"{"cost":0}"#,
+    r#"{"cost":18446744073709551615}"#,
+    r#"{"cost":-1}"#,
+    r#"{"cost":1.5}"#,
+    r#"{"cost":1.0}"#,
+    r#"{"cost":1e3}"#,
+    r#"{"cost":18446744073709551616}"#,
+    r#"{"cost":"1"}"#,
+    r#"{"cost":null}"#,
+    r#"{"cost":true}"#,
+    r#"{"reservation":"a"}"#,
+    r#"{"reservation":"a","cost":4294967295}"#,
+    r#"{"reservation":"a","cost":-1}"#,
+    r#"{"reservation":""}"#,
+    r#"{"reservation":"","cost":1}"#,
+    r#"{"reservation":7,"cost":1}"#,
+    r#"{"attributes":{},"reservation":"a"}"#,
+    r#"{"attribute":{}}"#,
+    r#"{"time":1}"#,
+    r#"{"op":"check"}"#,
+];
+
+/// Separated by commas, since one has a space within and one at its end.
+const TTLS: &str = "1ms,0ms,3600000ms,3600001ms,2999999ms,3599999ms,30s,3600s,3601s,0s,1sec,\
+    2secs,60m,61m,1min,59mins,1h,1hour,1hours,2h,007s,0h,1d,1w,1,s,1 s,1.5s,-1s,,1S,1s ";
+
 fn bodies() -> Vec<String> {
-    let mut all: Vec<String> = [
-        "{}",
-        "[]",
-        "null",
-        "\"check\"",
-        "1",
-        r#"{"attributes":{}}"#,
-        r#"{"attributes":{"user":"42","path":"/api/x"},"cost":3}"#,
-        r#"{"attributes":{"user":42}}"#,
-        r#"{"attributes":{"user":null}}"#,
-        r#"{"attributes":{"":"x"}}"#,
-        r#"{"attributes":[]}"#,
-        r#"{"attributes":null}"#,
-        r#"{"cost":0}"#,
-        r#"{"cost":18446744073709551615}"#,
-        r#"{"cost":-1}"#,
-        r#"{"cost":1.5}"#,
-        r#"{"cost":1.0}"#,
-        r#"{"cost":1e3}"#,
-        r#"{"cost":18446744073709551616}"#,
-        r#"{"cost":"1"}"#,
-        r#"{"cost":null}"#,
-        r#"{"cost":true}"#,
-        r#"{"reservation":"a"}"#,
-        r#"{"reservation":"a","cost":4294967295}"#,
-        r#"{"reservation":"a","cost":-1}"#,
-        r#"{"reservation":""}"#,
-        r#"{"reservation":"","cost":1}"#,
-        r#"{"reservation":7,"cost":1}"#,
-        r#"{"attributes":{},"reservation":"a"}"#,
-        r#"{"attribute":{}}"#,
-        r#"{"time":1}"#,
-        r#"{"op":"check"}"#,
-    ]
-    .map(String::from)
-    .to_vec();
-    let ttls = [
-        "1ms",
-        "0ms",
-        "3600000ms",
-        "3600001ms",
-        "2999999ms",
-        "3599999ms",
-        "30s",
-        "3600s",
-        "3601s",
-        "0s",
-        "1sec",
-        "2secs",
-        "60m",
-        "61m",
-        "1min",
-        "59mins",
-        "1h",
-        "1hour",
-        "1hours",
-        "2h",
-        "007s",
-        "0h",
-        "1d",
-        "1w",
-        "1",
-        "s",
-        "1 s",
-        "1.5s",
-        "-1s",
-        "",
-        "1S",
-        "1s ",
-    ];
-    all.extend(ttls.map(|ttl| format!("{{\"ttl\":\"{ttl}\"}}")));
+    let mut all: Vec<String> = BODIES.iter().copied().map(String::from).collect();
+    all.extend(TTLS.split(',').map(|ttl| format!("{{\"ttl\":\"{ttl}\"}}")));
     for length in [128, 129] {
         all.push(format!("{{\"attributes\":{{\"{}\":\"\"}}}}", long(length)));
     }
