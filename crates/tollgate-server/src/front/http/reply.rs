@@ -89,7 +89,7 @@ impl Writer {
 /// The description of the API, in the header map of the request.
 pub(super) fn openapi(mut headers: HeaderMap) -> Response {
     headers.clear();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    usual(&mut headers);
     let mut response = Response::new(Body::new(Bytes::from_static(openapi::openapi())));
     *response.headers_mut() = headers;
     response

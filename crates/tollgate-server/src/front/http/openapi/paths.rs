@@ -26,6 +26,7 @@ fn description() -> Value {
         "responses": {
             "200": {
                 "description": "The description.",
+                "headers": fields::of_others(200),
                 "content": {JSON: {"schema": {"type": "object", "required": ["openapi", "paths"]}}},
             },
         },
