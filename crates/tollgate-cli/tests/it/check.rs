@@ -114,6 +114,14 @@ fn the_schema_is_json() {
 }
 
 #[test]
+fn the_openapi_description_is_the_committed_one() {
+    let (status, out, _) = run(&["schema", "--openapi"], "");
+    assert_eq!(status, 0);
+    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    assert_eq!(out, std::fs::read_to_string(committed).unwrap());
+}
+
+#[test]
 fn no_command_points_at_the_commands() {
     let (status, out, err) = run(&[], "");
     assert_eq!((status, out.as_str()), (2, ""));
