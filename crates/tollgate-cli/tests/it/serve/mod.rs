@@ -3,3 +3,4 @@
 pub(crate) mod process;
 mod signals;
 mod start;
+mod traces;
