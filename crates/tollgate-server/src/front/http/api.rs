@@ -12,11 +12,12 @@ use crate::{
     Node,
     metrics::{Front, Outcome},
     net::{Handler, Limits, Request, Response, collect},
+    trace,
 };
 use hyper::HeaderMap;
 use std::{cell::Cell, mem, net::SocketAddr, sync::Arc, time::Duration};
-use tollgate::{End, Work};
-use tollgate_policy::facts::FactsBuffer;
+use tollgate::{End, Verdict, Work};
+use tollgate_policy::facts::{Facts, FactsBuffer};
 
 /// Answers `POST /v1/{check,peek,reserve,settle,cancel}`.
 pub struct CheckApi {
@@ -67,6 +68,20 @@ impl CheckApi {
         answered
     }
 
+    /// Shows a decision in the request's trace.
+    #[cold]
+    fn trace(&self, headers: &HeaderMap, facts: &Facts<'_>, verdict: &Verdict<'_>, start_us: u64) {
+        let parent = headers.get("traceparent").and_then(|value| value.to_str().ok());
+        let decided = trace::Decided {
+            front: Front::Http.name(),
+            parent,
+            key_hash: trace::key_hash(facts, verdict),
+            start_us,
+            end_us: self.node.clock.now_us(),
+        };
+        trace::decision(&decided, verdict);
+    }
+
     async fn decide(
         &self,
         op: Op,
@@ -101,6 +116,9 @@ impl CheckApi {
             }
             _ => (gate.check(&rules, now_us, &facts, cost, work).await, None),
         };
+        if trace::enabled() {
+            self.trace(&headers, &facts, &verdict, now_us);
+        }
         let reserved = ttl_us.map(|ttl_us| (&*id, ttl_us));
         let profiles = &self.node.conduct().profiles;
         let response = kit.writer.decided(&verdict, reserved, profiles, now_us, headers);
