@@ -114,6 +114,14 @@ fn the_schema_is_json() {
 }
 
 #[test]
+fn the_openapi_description_is_the_committed_one() {
+    let (status, out, _) = run(&["schema", "--openapi"], "");
+    assert_eq!(status, 0);
+    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    assert_eq!(out, std::fs::read_to_string(committed).unwrap());
+}
+
+#[test]
 fn what_is_no_command_is_refused_and_help_names_those_there_are() {
     assert_eq!(run(&["chek"], "").0, 2);
     assert_eq!(run(&["check"], "").0, 2, "a file is needed");
