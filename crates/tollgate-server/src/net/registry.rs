@@ -21,7 +21,8 @@ pub(super) struct Registry {
     lives: RefCell<Slab<Rc<Life>>>,
     tick: Duration,
     now: Rc<Cell<u64>>,
-    draining: Cell<bool>,
+    /// The tick at which a drain began.
+    drained_at: Cell<Option<u64>>,
     /// The first came, or the last went.
     changed: Notify,
 }
@@ -40,7 +41,7 @@ impl Registry {
             lives: RefCell::default(),
             tick: tick.max(Duration::from_millis(1)),
             now: Rc::default(),
-            draining: Cell::new(false),
+            drained_at: Cell::new(None),
             changed: Notify::new(),
         }
     }
@@ -51,7 +52,7 @@ impl Registry {
 
     pub(super) fn enter(self: &Rc<Self>, front: &Rc<Terms>) -> Place {
         let life = Rc::new(Life::new(front.clone(), self.now.clone()));
-        if self.draining.get() {
+        if self.drained_at.get().is_some() {
             life.tell(Order::Finish);
         }
         let key = self.lives.borrow_mut().insert(life.clone());
@@ -84,15 +85,16 @@ impl Registry {
         self.now.set(self.now.get() + 1);
         for (_, life) in self.lives.borrow().iter() {
             let limits = &life.front.limits;
-            let allowed = match life.stage() {
-                Stage::New | Stage::Idle if self.draining.get() => limits.last_call,
-                Stage::New | Stage::Head => limits.head,
-                Stage::Idle => limits.idle,
-                Stage::Last => limits.linger,
-                Stage::Busy => continue,
+            let (allowed, since) = match (life.stage(), self.drained_at.get()) {
+                // The last call is for everybody, however long they had been idle before it.
+                (Stage::New | Stage::Idle, Some(at)) => (limits.last_call, life.since().max(at)),
+                (Stage::New | Stage::Head, _) => (limits.head, life.since()),
+                (Stage::Idle, None) => (limits.idle, life.since()),
+                (Stage::Last, _) => (limits.linger, life.since()),
+                (Stage::Busy, _) => continue,
             };
             // The stage began somewhere within its first tick, so that one does not count.
-            let whole = self.now.get().saturating_sub(life.since() + 1);
+            let whole = self.now.get().saturating_sub(since + 1);
             if u128::from(whole) * self.tick.as_nanos() >= allowed.as_nanos()
                 && life.order() != Order::Close
             {
@@ -118,7 +120,7 @@ impl Registry {
 
     /// Has every connection end once nothing is under way on it, those to come included.
     pub(super) fn drain(&self) {
-        self.draining.set(true);
+        self.drained_at.set(self.drained_at.get().or(Some(self.now.get())));
         self.lives.borrow().iter().for_each(|(_, life)| life.tell(Order::Finish));
     }
 

@@ -142,25 +142,24 @@ async fn work(fronts: &[Service], mut messages: UnboundedReceiver<Message>) {
             door.connect(stream, peer, registry.enter(terms), count);
         }
     };
-    let within = {
-        let mut ticks = pin!(look_after(&registry));
-        loop {
-            tokio::select! {
-                message = messages.recv() => match message {
-                    Some(Message::Serve { stream, peer, count }) => serve(stream, peer, count),
-                    Some(Message::Evict(front)) => registry.evict(front),
-                    Some(Message::Drain(within)) => break within,
-                    None => break Duration::ZERO,
-                },
-                () = &mut ticks => {}
-            }
+    // One for both halves of this life: another would begin with a tick at once, and every deadline would be early by it.
+    let mut ticks = pin!(look_after(&registry));
+    let within = loop {
+        tokio::select! {
+            message = messages.recv() => match message {
+                Some(Message::Serve { stream, peer, count }) => serve(stream, peer, count),
+                Some(Message::Evict(front)) => registry.evict(front),
+                Some(Message::Drain(within)) => break within,
+                None => break Duration::ZERO,
+            },
+            () = &mut ticks => {}
         }
     };
     registry.drain();
     tokio::select! {
         biased;
         () = registry.emptied() => {}
-        () = look_after(&registry) => {}
+        () = &mut ticks => {}
         () = sleep(within) => registry.cut(),
     }
 }
