@@ -76,7 +76,7 @@ pub(super) type Stop = watch::Receiver<Option<Duration>>;
 
 /// Hands connections to workers until `stop`, then those that the system has accepted already.
 pub(super) async fn accept_all(
-    source: impl Accept,
+    source: &impl Accept,
     door: Arc<Door>,
     workers: &Workers,
     mut stop: Stop,

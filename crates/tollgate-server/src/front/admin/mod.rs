@@ -189,7 +189,7 @@ impl Admin {
         let detail: serde_json::Map<String, serde_json::Value> = health
             .detail()
             .into_iter()
-            .map(|(subject, text)| (subject.to_owned(), String::from(text).into()))
+            .map(|(subject, text)| (subject.into_owned(), String::from(text).into()))
             .collect();
         let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         answer(status, &json!({"ready": ready, "detail": detail}))

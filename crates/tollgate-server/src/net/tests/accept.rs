@@ -55,12 +55,12 @@ fn no_error_ends_the_loop() {
     let connect = Box::new(|| Box::new(Http(Rc::<Desk>::default())) as Box<_>);
     let front = Service { door: door.clone(), limits: Limits::default(), connect };
     let mut workers = Workers::default();
-    let thread = workers.start([front].into()).unwrap();
+    let thread = workers.start([front].into(), None).unwrap();
     run(async {
         let (stop, stopping) = watch::channel(None);
         let source = Script { failures: RefCell::new(failures), listener };
         let start = now();
-        let accepting = accept_all(source, door.clone(), &workers, stopping);
+        let accepting = accept_all(&source, door.clone(), &workers, stopping);
         let stopper = async {
             // Ready once every failure has been met and paused for: 10 + 20 + 40 + 80 ms.
             tokio::time::sleep(Duration::from_millis(151)).await;

@@ -4,6 +4,7 @@ mod accept;
 mod deadlines;
 mod drain;
 mod http2;
+mod supervised;
 
 use super::{
     Body, Handler, Limits, Request, Response, Stats, collect, connection::serve, life::Terms,
