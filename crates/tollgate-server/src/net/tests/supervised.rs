@@ -1,11 +1,6 @@
 //! A thread that panics is missing for a moment, and nothing with it.
 
-use super::super::{
-    Listener, Server,
-    accept::{Accept, Door},
-    server::accept_on,
-    worker::Workers,
-};
+use super::super::{Listener, Server, accept::Accept, server::accept_on, worker::Workers};
 use super::*;
 use crate::{
     Node,
@@ -96,15 +91,7 @@ impl Accept for Broken {
 #[test]
 fn an_accept_loop_that_panics_begins_again() {
     let node = node();
-    let door = Door {
-        front: Front::Http,
-        index: 0,
-        connections_max: 10,
-        stats: Arc::default(),
-        room: Notify::new(),
-        node: None,
-    };
-    let sources = [(Arc::new(Broken(AtomicBool::new(false))), Arc::new(door))];
+    let sources = [(Arc::new(Broken(AtomicBool::new(false))), Arc::new(super::accept::door()))];
     let supervisor = Supervisor::new("http-accept".to_owned(), Some(node.clone()));
     let (stop, stopping) = watch::channel(None);
     let mut turns = Vec::new();
