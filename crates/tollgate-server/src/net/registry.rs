@@ -2,7 +2,7 @@
 
 use super::{
     Stats,
-    life::{Life, Order, Stage, Terms},
+    life::{Life, Order, Stage, Terms, Worth},
 };
 use slab::Slab;
 use std::{
@@ -93,26 +93,32 @@ impl Registry {
                 (Stage::Last, _) => (limits.linger, life.since()),
                 (Stage::Busy, _) => continue,
             };
-            // The stage began somewhere within its first tick, so that one does not count.
-            let whole = self.now.get().saturating_sub(since + 1);
-            if u128::from(whole) * self.tick.as_nanos() >= allowed.as_nanos()
-                && life.order() != Order::Close
-            {
+            if self.passed(since, allowed) && life.order() != Order::Close {
                 Stats::add(&life.front.stats.expired);
                 life.tell(Order::Close);
             }
         }
     }
 
-    /// Closes the connection that has been idle for longest, of one front end or of all.
+    /// Whether at least this much time has passed since a tick.
+    fn passed(&self, since: u64, time: Duration) -> bool {
+        // What began then began somewhere within that tick, so it does not count.
+        let whole = self.now.get().saturating_sub(since + 1);
+        u128::from(whole) * self.tick.as_nanos() >= time.as_nanos()
+    }
+
+    /// Closes the connection that has been idle for longest, of one front end or of all. Where none is idle one goes whose
+    /// body is slow, or else whose answer has not been read for as long as a peer is given to hear it.
     pub(super) fn evict(&self, front: Option<usize>) {
         let lives = self.lives.borrow();
-        let candidates = lives.iter().map(|(_, life)| life).filter(|life| {
-            life.is_idle()
-                && life.order() != Order::Close
-                && front.is_none_or(|front| life.front.index == front)
+        let candidates = lives.iter().map(|(_, life)| life).filter_map(|life| {
+            let worth = life.worth()?;
+            let may_go =
+                worth < Worth::Answer || self.passed(life.since(), life.front.limits.linger);
+            let is_of = front.is_none_or(|front| life.front.index == front);
+            (may_go && is_of && life.order() != Order::Close).then_some((worth, life))
         });
-        if let Some(life) = candidates.min_by_key(|life| life.since()) {
+        if let Some((_, life)) = candidates.min_by_key(|(worth, life)| (*worth, life.since())) {
             Stats::add(&life.front.stats.evicted);
             life.tell(Order::Close);
         }

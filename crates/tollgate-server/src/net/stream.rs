@@ -20,8 +20,6 @@ pub(super) struct Stream<T> {
     /// What was read to find out which protocol is spoken, still to be read.
     pub(super) sniffed: Sniffed,
     ended: bool,
-    /// Whether the last write found no room, so that something is still to be written.
-    stuck: bool,
 }
 
 /// The first bytes of a connection.
@@ -34,16 +32,16 @@ pub(super) struct Sniffed {
 
 impl<T> Stream<T> {
     pub(super) fn new(inner: T, life: Rc<Life>) -> Self {
-        Self { inner, life, sniffed: Sniffed::default(), ended: false, stuck: false }
+        Self { inner, life, sniffed: Sniffed::default(), ended: false }
     }
 
     /// Whether part of an answer is still to be written.
     pub(super) fn is_stuck(&self) -> bool {
-        self.stuck
+        self.life.is_stuck()
     }
 
-    fn wrote<R>(&mut self, written: Poll<R>) -> Poll<R> {
-        self.stuck = written.is_pending();
+    fn wrote<R>(&self, written: Poll<R>) -> Poll<R> {
+        self.life.set_stuck(written.is_pending());
         written
     }
 }

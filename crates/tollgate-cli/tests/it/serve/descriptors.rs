@@ -19,9 +19,9 @@ fn the_soft_limit_is_raised_to_the_hard_one() {
 #[test]
 fn a_flood_of_connections_leaves_room_for_the_admin_api() {
     let folder = Folder::with("flood", LISTEN);
-    let mut process = Process::start_after("ulimit -n 80", &folder.0);
+    let mut process = Process::start_after("ulimit -n 256", &folder.0);
     let (http, admin) = (process.address("http"), process.address("admin"));
-    let flood: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&http).unwrap()).collect();
+    let flood: Vec<TcpStream> = (0..400).map(|_| TcpStream::connect(&http).unwrap()).collect();
     // All but the last few make room for others, so when the hundredth has ended descriptors were as short as they get.
     flood[100].set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     assert_eq!((&flood[100]).read(&mut [0]).unwrap(), 0);

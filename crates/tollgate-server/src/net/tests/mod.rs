@@ -4,6 +4,7 @@ mod accept;
 mod deadlines;
 mod drain;
 mod http2;
+mod room;
 mod supervised;
 
 use super::{
