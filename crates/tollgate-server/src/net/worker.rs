@@ -30,6 +30,9 @@ use tokio::{
     time::{MissedTickBehavior, interval, sleep},
 };
 
+/// How long a worker's end waits for what its handlers began on other threads.
+const END_WITHIN: Duration = Duration::from_secs(1);
+
 /// One front end, as a worker sees it.
 pub(super) struct Service {
     pub(super) door: Arc<Door>,
@@ -111,6 +114,8 @@ impl Workers {
                 let work = work(&fronts, &mut messages, &supervised);
                 LocalSet::new().block_on(&runtime, work);
             });
+            // What a handler does on other threads may be stuck in the file system.
+            runtime.shutdown_timeout(END_WITHIN);
         })?;
         self.all.push(Worker { inbox, load: Arc::default(), supervisor });
         Ok(thread)

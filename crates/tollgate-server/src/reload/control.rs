@@ -10,9 +10,10 @@ use std::future::poll_fn;
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
-use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::runtime;
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
@@ -20,6 +21,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Looks that a full turn of the store's shards takes: ten seconds.
 const LOOKS_PER_SWEEP: usize = 200;
+/// How long the end waits for the thread: a file system that does not answer must not keep the process.
+const END_WITHIN: Duration = Duration::from_secs(1);
 /// More reloads than this are not waited for at once.
 const ORDERS_MAX: usize = 16;
 
@@ -33,13 +36,14 @@ pub struct Reload {
 /// Where the answer to a reload goes.
 pub(crate) type Answer = oneshot::Sender<Result<InForce, ReloadError>>;
 
-/// The thread. It ends when this is dropped.
+/// The thread. It ends when this is dropped, unless the file system keeps it.
 #[derive(Debug)]
 pub(crate) struct Control {
     reload: Reload,
     /// Dropping it wakes the thread.
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Closed when the thread has ended.
+    ended: std::sync::mpsc::Receiver<()>,
 }
 
 impl Reload {
@@ -125,7 +129,9 @@ impl Control {
         let (stop, mut stopped) = oneshot::channel();
         let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
         let supervisor = Supervisor::new("control".to_owned(), Some(node.clone()));
+        let (ending, ended) = std::sync::mpsc::channel();
         let run = move || {
+            let _ending = ending;
             supervisor.run(|turn| {
                 if turn == Turn::First || stopped.try_recv() == Err(TryRecvError::Empty) {
                     let work = run(&node, &mut care, &mut orders, &mut stopped, &supervisor);
@@ -133,8 +139,8 @@ impl Control {
                 }
             });
         };
-        let thread = std::thread::Builder::new().name("control".into()).spawn(run)?;
-        Ok(Self { reload, stop: Some(stop), thread: Some(thread) })
+        std::thread::Builder::new().name("control".into()).spawn(run)?;
+        Ok(Self { reload, stop: Some(stop), ended })
     }
 
     pub(crate) fn reload(&self) -> &Reload {
@@ -145,9 +151,8 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         self.stop.take();
-        if let Some(thread) = self.thread.take() {
-            // It has said why it panicked, if it did.
-            let _ = thread.join();
+        if self.ended.recv_timeout(END_WITHIN) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!("the policy's file system does not answer; ending without it");
         }
     }
 }

@@ -97,3 +97,27 @@ fn a_bad_file_is_said_in_the_log_the_metrics_and_the_health() {
     let statuses = [(); 4].map(|()| check(&http, "{\"user\": \"43\"}").0);
     assert_eq!(statuses, [200, 200, 200, 429]);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_system_that_does_not_answer_does_not_keep_it() {
+    use std::os::unix::fs::OpenOptionsExt;
+    const O_NONBLOCK: i32 = 0o4000;
+    let folder = Folder::with("stuck", &policy("5/min"));
+    let mut process = Process::start(&folder.0, &["serve"], &[]);
+    process.address("http");
+    let (next, file) = (folder.0.join("next"), folder.0.join("tollgate.yaml"));
+    assert!(std::process::Command::new("mkfifo").arg(&next).status().unwrap().success());
+    std::fs::rename(next, &file).unwrap();
+    // There is somebody to write for only once the process has opened it; then it waits for what never comes.
+    let open = || std::fs::OpenOptions::new().write(true).custom_flags(O_NONBLOCK).open(&file);
+    let _silent = loop {
+        match open() {
+            Ok(silent) => break silent,
+            Err(_) => std::thread::yield_now(),
+        }
+    };
+    process.signal("HUP");
+    process.signal("TERM");
+    assert_eq!(process.end().code(), Some(0));
+}
