@@ -41,7 +41,7 @@ pub(crate) fn report(programs: &Programs) -> Result<(), Box<dyn Error>> {
 
 /// Runs a server under callgrind for `count` requests and answers where the counts are.
 fn run(contender: &Contender, count: usize) -> Result<PathBuf, Box<dyn Error>> {
-    let name = contender.name.replace([' ', ','], "-");
+    let name = contender.name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     let file = std::env::temp_dir().join(format!("tollgate-service-{name}.out"));
     let mut program = contender.program.clone();
     let valgrind = ["--tool=callgrind".into(), format!("--callgrind-out-file={}", file.display())];
