@@ -1,6 +1,7 @@
 //! The command as its users see it.
 
 mod check;
+mod serve;
 mod simulate;
 
 use std::io::Write;

@@ -20,7 +20,7 @@ use tollgate_core::header::Problem;
 
 /// What is said to a peer whose request never became one.
 const TOO_SLOW: &str = "{\"type\":\"about:blank\",\"title\":\"Request Timeout\",\"status\":408,\
-    \"detail\":\"the request's head took too long\",\"field\":null}";
+    \"detail\":\"the request's head took too long\",\"field\":\"head\"}";
 
 /// Serves a connection until either side ends it. Whatever goes wrong on it is its own affair and ends here.
 pub(super) async fn serve<T, H>(io: T, peer: SocketAddr, handler: Rc<H>, place: Place)

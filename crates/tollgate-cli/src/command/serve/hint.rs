@@ -1,0 +1,64 @@
+//! What to try with the built-in policy.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use tollgate_server::metrics::Front;
+
+/// Three lines for a shell, each with what it shows. Lines begin with `curl` so that nothing else is copied with them:
+/// not every shell takes a comment after a command.
+pub(super) fn text(addresses: &[(Front, SocketAddr)]) -> String {
+    let Some((_, address)) = addresses.iter().find(|one| one.0 == Front::Http) else {
+        return String::new();
+    };
+    let address = reachable(*address);
+    let curl = |body: &str| {
+        format!("curl -i -H content-type:application/json -d '{body}' http://{address}/v1/check")
+    };
+    let api = curl(r#"{"attributes": {"user": "ann", "path": "/api/orders"}}"#);
+    let all = curl(r#"{"attributes": {"user": "ann", "path": "/api/export"}, "cost": 5}"#);
+    let more = curl(r#"{"attributes": {"user": "ann", "path": "/api/export"}}"#);
+    format!(
+        "\n\
+         No tollgate.yaml here, so this is the built-in policy. In another terminal:\n\
+         \n\
+         admitted, with RateLimit fields that say how much is left:\n\
+         \n{api}\n\
+         \n\
+         spends the five exports of an hour at once:\n\
+         \n{all}\n\
+         \n\
+         so the next one is refused: 429, with a Retry-After that is true:\n\
+         \n{more}\n\
+         \n\
+         Your own policy: tollgate serve --print-default-config > tollgate.yaml\n\n"
+    )
+}
+
+/// An address to ask at: one that stands for all of the machine's is none.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        });
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_for_everyone_is_asked_at_home() {
+        let shown = |text: &str| reachable(text.parse().unwrap()).to_string();
+        assert_eq!(shown("0.0.0.0:8081"), "127.0.0.1:8081");
+        assert_eq!(shown("[::]:8081"), "[::1]:8081");
+        assert_eq!(shown("10.0.0.1:8081"), "10.0.0.1:8081");
+    }
+
+    #[test]
+    fn without_the_check_api_there_is_nothing_to_try() {
+        let admin = (Front::Admin, "127.0.0.1:8090".parse().unwrap());
+        assert_eq!(text(&[admin]), "");
+    }
+}

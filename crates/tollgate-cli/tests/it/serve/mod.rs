@@ -1,0 +1,5 @@
+//! `tollgate serve` as its users see it: standard error, signals, exit status, sockets.
+
+mod process;
+mod signals;
+mod start;
