@@ -54,8 +54,10 @@ impl Config {
             .map_err(|diagnostics| ConfigError::Invalid { file: file.clone(), diagnostics })?;
         let listeners = &mut compiled.settings.listeners;
         for listen in &self.listen {
-            listeners.retain(|listener| listener.front != listen.0.front);
-            listeners.push(listen.0);
+            match listeners.iter_mut().find(|listener| listener.front == listen.0.front) {
+                Some(listener) => *listener = listen.0,
+                None => listeners.push(listen.0),
+            }
         }
         if let Some(field) = unavailable(&compiled.settings) {
             return Err(ConfigError::Unavailable { file, field });

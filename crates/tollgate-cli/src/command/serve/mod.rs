@@ -106,11 +106,18 @@ impl Serve {
     fn config(&self) -> Config {
         let config = match &self.config {
             Some(path) => Config::file(path),
-            None if Path::new(FILE).exists() => Config::file(FILE),
+            None if is_there(Path::new(FILE)) => Config::file(FILE),
             None => Config::built_in(),
         };
         self.listen.iter().fold(config, |config, listen| config.listen(*listen))
     }
+}
+
+/// Whether anything has this name. A link that leads nowhere and a file that cannot be read were meant to be served, and
+/// are an error rather than a reason to serve something else.
+fn is_there(path: &Path) -> bool {
+    let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    !path.symlink_metadata().is_err_and(|error| missing(&error))
 }
 
 fn start_traces() -> Result<(), Box<dyn std::error::Error>> {

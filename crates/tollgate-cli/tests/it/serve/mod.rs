@@ -3,3 +3,4 @@
 mod process;
 mod signals;
 mod start;
+mod traces;

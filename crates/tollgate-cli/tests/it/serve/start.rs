@@ -106,6 +106,19 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
+fn a_link_that_leads_nowhere_is_not_replaced_by_the_built_in_policy() {
+    let folder = Folder::new("dangling");
+    std::os::unix::fs::symlink("gone.yaml", folder.0.join("tollgate.yaml")).unwrap();
+    let mut process = Process::start(&folder.0, &[], &[]);
+    assert_eq!(process.end().code(), Some(2));
+    assert!(
+        process.lines.join("\n").contains("cannot read tollgate.yaml: "),
+        "{:#?}",
+        process.lines
+    );
+}
+
+#[test]
 fn what_this_version_lacks_is_said() {
     let folder = Folder::with("lacks", "listen: {grpc: '127.0.0.1:0'}");
     let mut process = Process::start(&folder.0, &["serve"], &[]);
