@@ -14,6 +14,10 @@ limits:
   - {name: per-user, key: [user], rate: 100000/min}
 ";
 
+/// Where one user makes all requests: the same, but higher.
+const HIGHER: [(&str, &str); 2] =
+    [("100000/min", "100000000/min"), ("10000/s, burst: 20000", "1000000/s, burst: 1000000")];
+
 /// Two more on the same key.
 const TWO_MORE: &str =
     "  - {name: spike, key: [user], algorithm: token-bucket, rate: 10000/s, burst: 20000}
@@ -78,10 +82,16 @@ impl Programs {
 }
 
 impl Contender {
-    /// The same server, speaking HTTP/2 only if it has to be told.
+    /// The same server for HTTP/2: told to speak it if need be, and with limits that one user alone stays below.
     pub(crate) fn http2(mut self) -> Self {
         if self.name.starts_with("floor") {
             self.program.arguments.push("--http2".into());
+        }
+        if let Some(file) = self.program.arguments.last().filter(|file| file.ends_with(".yaml")) {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            let higher = HIGHER.iter().fold(text, |text, (from, to)| text.replace(from, to));
+            // One that could not be written is refused by the server, whose word is printed.
+            fs::write(file, higher).ok();
         }
         self
     }
@@ -122,11 +132,16 @@ impl Wants {
 
 /// The arguments that serve this file.
 fn serve(name: &str, text: &str) -> Result<Vec<String>, Box<dyn Error>> {
-    let folder = std::env::temp_dir().join(format!("tollgate-bench-{}", std::process::id()));
+    let folder = folder();
     fs::create_dir_all(&folder)?;
     let file = folder.join(name);
     fs::write(&file, text)?;
     Ok(vec!["serve".into(), "--config".into(), file.to_string_lossy().into_owned()])
+}
+
+/// Where the files are that servers are started with.
+pub(crate) fn folder() -> PathBuf {
+    std::env::temp_dir().join(format!("tollgate-bench-{}", std::process::id()))
 }
 
 /// Built beside this program.

@@ -50,7 +50,9 @@ fn main() -> ExitCode {
         eprintln!("usage: service [ROW ...] {options}; rows: {}", ROWS.join(" "));
         return ExitCode::from(2);
     };
-    match measure(&options) {
+    let measured = measure(&options);
+    std::fs::remove_dir_all(contender::folder()).ok();
+    match measured {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

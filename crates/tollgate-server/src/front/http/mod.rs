@@ -4,6 +4,7 @@ mod api;
 pub mod decode;
 pub mod encode;
 mod name;
+mod plain;
 mod problem;
 mod reply;
 mod reservation;
