@@ -21,6 +21,7 @@ Examples:
   tollgate check tollgate.yaml                 find mistakes before they are in force
   tollgate simulate --config tollgate.yaml --requests requests.jsonl
                                                try a policy on traffic, real or imagined
+  tollgate admin status                        look after a running tollgate
   tollgate schema                              the file's JSON Schema, for your editor
 
 Exit status: 0 done, 1 the file or the input has errors, 2 it could not be done.";
@@ -28,6 +29,7 @@ Exit status: 0 done, 1 the file or the input has errors, 2 it could not be done.
 #[derive(Subcommand)]
 enum Command {
     Serve(command::serve::Serve),
+    Admin(command::admin::Admin),
     Check(command::check::Check),
     Schema(command::schema::Schema),
     Simulate(command::simulate::Simulate),
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
 fn run(arguments: Arguments) -> ExitCode {
     match arguments.command {
         Some(Command::Serve(serve)) => serve.run(),
+        Some(Command::Admin(admin)) => admin.run(),
         Some(Command::Check(check)) => check.run(),
         Some(Command::Schema(schema)) => schema.run(),
         Some(Command::Simulate(simulate)) => simulate.run(),

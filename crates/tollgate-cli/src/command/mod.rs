@@ -1,5 +1,6 @@
 //! One file per command, each a set of arguments with `run`.
 
+pub(crate) mod admin;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod man;

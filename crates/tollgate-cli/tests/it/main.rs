@@ -1,5 +1,6 @@
 //! The command as its users see it.
 
+mod admin;
 mod check;
 mod serve;
 mod simulate;

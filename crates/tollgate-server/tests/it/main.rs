@@ -5,4 +5,6 @@ mod exposition;
 mod http;
 mod metrics;
 mod net;
+mod openapi;
+mod recipes;
 mod serve;

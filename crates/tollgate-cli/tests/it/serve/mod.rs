@@ -1,6 +1,6 @@
 //! `tollgate serve` as its users see it: standard error, signals, exit status, sockets.
 
-mod process;
+pub(crate) mod process;
 mod signals;
 mod start;
 mod traces;

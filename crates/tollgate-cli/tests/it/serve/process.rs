@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 
 /// A folder of its own, gone when the test ends.
-pub(super) struct Folder(pub(super) PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    pub(super) fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let process = std::process::id();
         let path = std::env::temp_dir().join(format!("tollgate-serve-{process}-{name}"));
         std::fs::create_dir_all(&path).unwrap();
@@ -17,14 +17,14 @@ impl Folder {
     }
 
     /// One in which `tollgate.yaml` says this.
-    pub(super) fn with(name: &str, policy: &str) -> Self {
+    pub(crate) fn with(name: &str, policy: &str) -> Self {
         let folder = Self::new(name);
         folder.put(policy);
         folder
     }
 
     /// Renames another `tollgate.yaml` into place.
-    pub(super) fn put(&self, policy: &str) {
+    pub(crate) fn put(&self, policy: &str) {
         let next = self.0.join("next");
         std::fs::write(&next, policy).unwrap();
         std::fs::rename(next, self.0.join("tollgate.yaml")).unwrap();
@@ -38,15 +38,15 @@ impl Drop for Folder {
 }
 
 /// A process, ended with the test at the latest.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     stderr: BufReader<ChildStderr>,
     /// All lines so far.
-    pub(super) lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
 }
 
 impl Process {
-    pub(super) fn start(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(arguments)
             .envs(variables.iter().copied())
@@ -61,7 +61,7 @@ impl Process {
     }
 
     /// Reads standard error up to the line that `is` it.
-    pub(super) fn until(&mut self, is: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn until(&mut self, is: impl Fn(&str) -> bool) -> String {
         loop {
             let mut line = String::new();
             let count = self.stderr.read_line(&mut line).unwrap();
@@ -75,7 +75,7 @@ impl Process {
     }
 
     /// Waits for the front end and returns its address.
-    pub(super) fn address(&mut self, front: &str) -> String {
+    pub(crate) fn address(&mut self, front: &str) -> String {
         let start = format!("listening {front} ");
         let line = match self.lines.iter().find(|line| line.starts_with(&start)) {
             Some(line) => line.clone(),
@@ -84,13 +84,13 @@ impl Process {
         line[start.len()..].to_owned()
     }
 
-    pub(super) fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
     /// Waits for the end; the rest of standard error is in `lines` then.
-    pub(super) fn end(&mut self) -> ExitStatus {
+    pub(crate) fn end(&mut self) -> ExitStatus {
         let mut rest = String::new();
         self.stderr.read_to_string(&mut rest).unwrap();
         self.lines.extend(rest.lines().map(str::to_owned));
@@ -106,12 +106,12 @@ impl Drop for Process {
 }
 
 /// Status and all of the answer to a check.
-pub(super) fn check(address: &str, attributes: &str) -> (u16, String) {
+pub(crate) fn check(address: &str, attributes: &str) -> (u16, String) {
     let body = format!("{{\"attributes\": {attributes}}}");
     post(address, "/v1/check", &body)
 }
 
-pub(super) fn post(address: &str, path: &str, body: &str) -> (u16, String) {
+pub(crate) fn post(address: &str, path: &str, body: &str) -> (u16, String) {
     let length = body.len();
     request(
         address,
@@ -122,7 +122,7 @@ pub(super) fn post(address: &str, path: &str, body: &str) -> (u16, String) {
     )
 }
 
-pub(super) fn get(address: &str, path: &str) -> (u16, String) {
+pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
     request(
         address,
         &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"),

@@ -18,10 +18,10 @@ pub(super) struct Problem {
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    diagnostics: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diagnostics: Option<Box<Value>>,
     #[serde(skip)]
-    header: Option<(HeaderName, HeaderValue)>,
+    header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
 fn number<S: serde::Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
@@ -36,7 +36,7 @@ impl Problem {
             status,
             detail: detail.into(),
             field: None,
-            diagnostics: Value::Null,
+            diagnostics: None,
             header: None,
         }
     }
@@ -51,12 +51,12 @@ impl Problem {
     }
 
     pub(super) fn with_diagnostics(mut self, diagnostics: Value) -> Self {
-        self.diagnostics = diagnostics;
+        self.diagnostics = Some(Box::new(diagnostics));
         self
     }
 
     fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.header = Some((name, value));
+        self.header = Some(Box::new((name, value)));
         self
     }
 
@@ -116,7 +116,7 @@ impl Problem {
     }
 
     pub(super) fn header(&self) -> Option<&(HeaderName, HeaderValue)> {
-        self.header.as_ref()
+        self.header.as_deref()
     }
 }
 

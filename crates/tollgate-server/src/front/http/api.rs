@@ -4,7 +4,7 @@ use super::{
     decode::{self, BODY_BYTES_MAX, Body, Op},
     encode::fields,
     problem::Problem,
-    reply::Writer,
+    reply::{self, Writer},
     reservation,
     route::Route,
 };
@@ -19,7 +19,7 @@ use std::{cell::Cell, mem, net::SocketAddr, sync::Arc, time::Duration};
 use tollgate::{End, Verdict, Work};
 use tollgate_policy::facts::{Facts, FactsBuffer};
 
-/// Answers `POST /v1/{check,peek,reserve,settle,cancel}`.
+/// Answers `POST /v1/{check,peek,reserve,settle,cancel}` and `GET /openapi.json`.
 pub struct CheckApi {
     pub(super) node: Arc<Node>,
     body_within: Duration,
@@ -47,6 +47,7 @@ impl CheckApi {
         let headers = |head: &mut hyper::http::request::Parts| mem::take(&mut head.headers);
         let op = match Route::of(&head) {
             Ok(Route::Op(op)) => op,
+            Ok(Route::OpenApi) => return (reply::openapi(headers(&mut head)), Outcome::Ok),
             Err(problem) => return failed(problem, headers(&mut head)),
         };
         let bytes = match collect(body, BODY_BYTES_MAX, self.body_within).await {

@@ -4,6 +4,7 @@ mod api;
 pub mod decode;
 pub mod encode;
 mod name;
+pub mod openapi;
 mod plain;
 mod problem;
 mod reply;

@@ -2,7 +2,7 @@
 
 use super::{
     encode::{self, fields},
-    name,
+    name, openapi,
 };
 use crate::net::{Body, PlainAnswer, Response};
 use bytes::{Bytes, BytesMut};
@@ -118,6 +118,15 @@ impl Writer {
         *response.headers_mut() = headers;
         response
     }
+}
+
+/// The description of the API, in the header map of the request.
+pub(super) fn openapi(mut headers: HeaderMap) -> Response {
+    headers.clear();
+    usual(&mut headers);
+    let mut response = Response::new(Body::new(Bytes::from_static(openapi::openapi())));
+    *response.headers_mut() = headers;
+    response
 }
 
 fn usual(headers: &mut HeaderMap) {

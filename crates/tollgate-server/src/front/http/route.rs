@@ -8,6 +8,8 @@ use hyper::{Method, header, http::request::Parts};
 pub(super) enum Route {
     /// An operation of the check API, with a JSON body.
     Op(Op),
+    /// What the others are, for programs.
+    OpenApi,
 }
 
 impl Route {
@@ -19,6 +21,7 @@ impl Route {
             "/v1/reserve" => Self::Op(Op::Reserve),
             "/v1/settle" => Self::Op(Op::Settle),
             "/v1/cancel" => Self::Op(Op::Cancel),
+            "/openapi.json" => Self::OpenApi,
             _ => return None,
         })
     }
@@ -27,6 +30,7 @@ impl Route {
     fn method(self) -> (Method, &'static str) {
         match self {
             Self::Op(_) => (Method::POST, "POST"),
+            Self::OpenApi => (Method::GET, "GET"),
         }
     }
 
@@ -39,7 +43,7 @@ impl Route {
         }
         match route {
             Self::Op(_) if !is_json(head) => Err(Problem::NotJson),
-            Self::Op(_) => Ok(route),
+            _ => Ok(route),
         }
     }
 }

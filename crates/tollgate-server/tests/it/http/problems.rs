@@ -54,7 +54,7 @@ const BAD_BODIES: &[(&str, &str, &str, &str)] = &[
     ("check", r#"{"attributes": {"ip": "300.0.0.1"}}"#, "attributes.ip", ""),
     ("check", r#"{"cost": -1}"#, "cost", "negative"),
     ("check", r#"{"cost": 1.5}"#, "cost", "whole"),
-    ("check", r#"{"cost": 1e3}"#, "cost", "whole"),
+    ("check", r#"{"cost": 1e-3}"#, "cost", "whole"),
     ("check", r#"{"cost": "1"}"#, "cost", ""),
     ("check", r#"{"cost": 18446744073709551616}"#, "cost", ""),
     ("peek", r#"{"reservation": "x"}"#, "reservation", ""),
