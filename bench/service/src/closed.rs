@@ -27,7 +27,7 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     let turn = |runner: &Runner| turn(runner, effort.requests);
     interleave(&runners, 1, turn)?;
     let figures = interleave(&runners, effort.rounds, turn)?;
-    print(&format!("HTTP/1.1, {CONNECTIONS} connections"), &runners, &figures, TARGET);
+    print(&format!("HTTP/1.1, {CONNECTIONS} connections"), &runners, &figures, Some(TARGET));
     Ok(())
 }
 
@@ -48,8 +48,8 @@ impl Turn {
     }
 }
 
-/// Prints a table; the target holds for ours with one limit.
-pub(crate) fn print(title: &str, runners: &[Runner], figures: &[Vec<Turn>], target: f64) {
+/// Prints a table; a target holds for ours with one limit.
+pub(crate) fn print(title: &str, runners: &[Runner], figures: &[Vec<Turn>], target: Option<f64>) {
     println!("\n### {title}\n");
     println!("| | s/M | spread | k/s | of the core | of the floor | target | |");
     println!("|---|---|---|---|---|---|---|---|");
@@ -59,7 +59,10 @@ pub(crate) fn print(title: &str, runners: &[Runner], figures: &[Vec<Turn>], targ
     for (n, (runner, turns)) in runners.iter().zip(figures).enumerate() {
         let name = runner.contender.name;
         let of_floor = floor.map_or(f64::NAN, |floor| ratio(&costs[n], &costs[floor]));
-        let target = if name == OURS { verdict(of_floor, target, " x") } else { " | ".into() };
+        let target = match target {
+            Some(target) if name == OURS => verdict(of_floor, target, " x"),
+            _ => " | ".into(),
+        };
         let each = |figure: fn(&Turn) -> f64| median(&turns.iter().map(figure).collect::<Rounds>());
         println!(
             "| {name} | {:.2} | {} | {:.1} | {:.0} % | {of_floor:.2} | {target} |",

@@ -8,8 +8,6 @@ use std::error::Error;
 use std::fs;
 use std::process::{Command, Stdio};
 
-const TARGET: f64 = 1.25;
-
 /// The table of HTTP/2.
 pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     if Command::new("h2load").arg("--version").stdout(Stdio::null()).status().is_err() {
@@ -20,7 +18,7 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     let turn = |runner: &Runner| turn(runner, effort.requests);
     interleave(&runners, 1, turn)?;
     let figures = interleave(&runners, effort.rounds, turn)?;
-    print("HTTP/2, 10 connections with 10 streams each", &runners, &figures, TARGET);
+    print("HTTP/2, 10 connections with 10 streams each", &runners, &figures, None);
     Ok(())
 }
 
