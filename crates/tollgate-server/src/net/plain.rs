@@ -308,7 +308,7 @@ fn means<'a>(fields: &[httparse::Header<'a>]) -> Option<Means<'a>> {
             2 if is("te") => return None,
             6 if is("expect") => return None,
             7 if is("upgrade") || is("trailer") => return None,
-            16 if is("proxy-connection") => return None,
+            16 if is("proxy-connection") || is("content-encoding") => return None,
             17 if is("transfer-encoding") => return None,
             _ => {}
         }

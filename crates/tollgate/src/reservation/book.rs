@@ -13,6 +13,8 @@ use tollgate_store::Ticket;
 
 /// What all reservations together may hold: a peer can open them, so there is a cap.
 const BYTES_MAX: usize = 64 << 20;
+/// How long a call that ended one can be repeated at least, unless others need the room.
+const REPEATABLE_US: u64 = 600_000_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Book {
@@ -21,12 +23,20 @@ pub(crate) struct Book {
 
 #[derive(Debug, Default)]
 struct Shelf {
-    /// Each with the bytes it counts for.
-    by_id: HashMap<Box<str>, (Place, usize)>,
+    by_id: HashMap<Box<str>, Held>,
     by_end: BinaryHeap<Reverse<(u64, Box<str>)>>,
     /// Those that have ended, the first to end first: they only wait for a call to be repeated, and go when others need the room.
     ended: VecDeque<Box<str>>,
     bytes: usize,
+}
+
+#[derive(Debug)]
+struct Held {
+    place: Place,
+    /// What it counts for.
+    bytes: usize,
+    /// When it is forgotten. The heap may know an earlier instant, from before it ended.
+    until_us: u64,
 }
 
 /// What one request holds, or what ending it answered.
@@ -89,7 +99,7 @@ impl Book {
             hash_map::Entry::Occupied(_) => return Err((ReservationError::Taken, entries)),
             hash_map::Entry::Vacant(vacant) => {
                 let place = Place::new(async_lock::Mutex::new(Reservation::Open(entries)));
-                vacant.insert((place, bytes));
+                vacant.insert(Held { place, bytes, until_us: expires_us });
             }
         }
         shelf.by_end.push(Reverse((expires_us, id.into())));
@@ -109,8 +119,27 @@ impl Book {
     }
 
     /// Says that this reservation has ended.
-    pub(crate) fn ended(&self, id: &str) {
-        self.lock().ended.push_back(id.into());
+    pub(crate) fn ended(&self, now_us: u64, id: &str) {
+        let mut shelf = self.lock();
+        if let Some(held) = shelf.by_id.get_mut(id) {
+            held.until_us = held.until_us.max(now_us.saturating_add(REPEATABLE_US));
+            let until_us = held.until_us;
+            shelf.by_end.push(Reverse((until_us, id.into())));
+            shelf.ended.push_back(id.into());
+        }
+    }
+
+    /// Nothing that was taken of this state before can be given back to it: it starts anew.
+    pub(crate) fn void(&self, limit: u64, key: &[u8]) {
+        for held in self.lock().by_id.values() {
+            // One that is being ended was there before.
+            if let Some(mut reservation) = held.place.try_lock()
+                && let Reservation::Open(entries) = &mut *reservation
+            {
+                let same = |entry: &&mut Entry| entry.id == limit && *entry.key == *key;
+                entries.iter_mut().filter(same).for_each(|entry| entry.receipt = None);
+            }
+        }
     }
 
     /// Forgets what has expired.
@@ -122,7 +151,7 @@ impl Book {
     pub(crate) fn find(&self, now_us: u64, id: &str) -> Option<Place> {
         let mut shelf = self.lock();
         shelf.forget_expired(now_us);
-        shelf.by_id.get(id).map(|(place, _)| Arc::clone(place))
+        shelf.by_id.get(id).map(|held| Arc::clone(&held.place))
     }
 
     /// A panic elsewhere leaves the shelf whole: every change to it is a single insertion or removal.
@@ -135,7 +164,7 @@ impl Book {
 fn bytes(id: &str, entries: &[Entry]) -> usize {
     let entries =
         entries.iter().map(|entry| size_of::<Entry>() + size_of::<Kept>() + entry.key.len());
-    let place = size_of::<async_lock::Mutex<Reservation>>() + size_of::<(Place, usize)>();
+    let place = size_of::<async_lock::Mutex<Reservation>>() + size_of::<Held>();
     2 * (id.len() + size_of::<Box<str>>()) + place + entries.sum::<usize>()
 }
 
@@ -159,7 +188,9 @@ impl Shelf {
             && *expires_us <= now_us
             && let Some(Reverse((_, id))) = self.by_end.pop()
         {
-            self.forget(&id);
+            if self.by_id.get(&id).is_some_and(|held| held.until_us <= now_us) {
+                self.forget(&id);
+            }
         }
         // Names of what has expired gather here, since nobody looks for them in the middle.
         while let Some(id) = self.ended.front()
@@ -174,8 +205,8 @@ impl Shelf {
     }
 
     fn forget(&mut self, id: &str) {
-        if let Some((_, bytes)) = self.by_id.remove(id) {
-            self.bytes = self.bytes.saturating_sub(bytes);
+        if let Some(held) = self.by_id.remove(id) {
+            self.bytes = self.bytes.saturating_sub(held.bytes);
         }
     }
 }

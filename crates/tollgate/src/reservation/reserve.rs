@@ -125,7 +125,7 @@ impl<S: Store> Gate<S> {
                 let settled = self.settle(now_us, end, entries).await;
                 let kept = settled.map_err(|error| ReservationError::Undecided(error.kind))?;
                 *reservation = Reservation::Ended(end, kept.clone());
-                self.book.ended(id);
+                self.book.ended(now_us, id);
                 kept
             }
         };

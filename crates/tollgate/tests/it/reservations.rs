@@ -232,3 +232,16 @@ fn what_a_shared_cell_took_is_not_charged_twice() {
     let peek = gate.peek_now(&rules, NOW_US, &facts, 1, &mut work);
     assert!(peek.rows[0].outcome.remaining >= 6, "{:?}", peek.rows[0].outcome);
 }
+
+#[test]
+fn a_call_that_ended_a_reservation_can_be_repeated_when_its_time_has_passed() {
+    let gate = tokens();
+    reserve(&gate, "r", 3, Some(SECOND)).unwrap();
+    gate.gate.end_now(NOW_US, "r", End::Settle(2)).unwrap();
+    let late_us = NOW_US + 60 * SECOND;
+    assert_eq!(remaining(&gate.gate.end_now(late_us, "r", End::Settle(2)).unwrap()), [8]);
+    let other = gate.gate.end_now(late_us, "r", End::Cancel).unwrap_err();
+    assert_eq!(other, ReservationError::Ended);
+    let forgotten = gate.gate.end_now(NOW_US + 601 * SECOND, "r", End::Settle(2)).unwrap_err();
+    assert_eq!(forgotten, ReservationError::Unknown);
+}
