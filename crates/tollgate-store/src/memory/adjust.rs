@@ -4,7 +4,7 @@ use super::decide::Full;
 use super::locks::Place;
 use super::room::make_room;
 use super::{MemoryStore, Shared, shard::Shard};
-use crate::sync::MutexGuard;
+use crate::sync::Guard;
 use crate::{Adjustment, Answers, Change};
 use tollgate_core::Intent;
 
@@ -34,7 +34,7 @@ impl MemoryStore {
 
 fn apply(
     shared: &Shared,
-    guards: &mut [Option<MutexGuard<'_, Shard>>],
+    guards: &mut [Option<Guard<'_, Shard>>],
     places: &mut [Place],
     now_us: u64,
     adjustments: &[Adjustment<'_>],

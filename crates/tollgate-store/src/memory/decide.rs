@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::evict::Want;
-use super::shard::{Found, Shard};
+use super::shard::{Found, Shard, is_wide};
 use super::spilled::show_block;
 use super::{MemoryStore, Shared};
 use crate::sync::{Ordering, lock};
@@ -24,6 +24,20 @@ impl MemoryStore {
         answers: &mut Answers,
     ) {
         let address = self.addresses.of(charge.limit, charge.key);
+        self.shared.views.prefetch(address, is_wide(charge.numbers));
+        self.decide_at(address, now_us, charge, intent, answers);
+    }
+
+    /// Decides a request with one charge, whose cell is at `address`.
+    #[inline(always)]
+    pub(super) fn decide_at(
+        &self,
+        address: Address,
+        now_us: u64,
+        charge: &Charge<'_>,
+        intent: Intent,
+        answers: &mut Answers,
+    ) {
         let mut shard = lock(&self.shards[address.shard].0);
         let decided = self.decide_in(&mut shard, address.tag, charge, now_us, intent, answers);
         drop(shard);
@@ -34,7 +48,7 @@ impl MemoryStore {
 
     /// Decides a request with one charge, whose shard is locked.
     #[inline(always)]
-    pub(super) fn decide_in(
+    fn decide_in(
         &self,
         shard: &mut Shard,
         tag: u64,
@@ -69,7 +83,7 @@ impl MemoryStore {
     /// Decides a request for whose new key there is no room, in a cell that such keys share.
     #[cold]
     #[inline(never)]
-    pub(super) fn decide_overflowing(
+    fn decide_overflowing(
         &self,
         address: Address,
         charge: &Charge<'_>,

@@ -6,8 +6,7 @@ use super::locks::Place;
 use super::room::make_room;
 use super::shard::{Found, Shard, is_wide};
 use super::{MemoryStore, Shared};
-use crate::raw::prefetch::prefetch;
-use crate::sync::MutexGuard;
+use crate::sync::Guard;
 use crate::{Answer, Answers, Charge, Mode};
 use tollgate_core::Intent;
 
@@ -43,7 +42,7 @@ impl MemoryStore {
         };
         for (place, charge) in places.iter_mut().zip(charges) {
             place.address = self.addresses.of(charge.limit, charge.key);
-            prefetch(&self.shards[place.address.shard]);
+            self.shared.views.prefetch(place.address, is_wide(charge.numbers));
         }
         loop {
             let decided = self.with_locks::<INLINE, _>(places, |guards, places| {
@@ -63,16 +62,13 @@ impl MemoryStore {
 /// Decides a request with several charges, whose shards are all locked.
 fn decide_together(
     shared: &Shared,
-    guards: &mut [Option<MutexGuard<'_, Shard>>],
+    guards: &mut [Option<Guard<'_, Shard>>],
     places: &mut [Place],
     charges: &[Charge<'_>],
     now_us: u64,
     intent: Intent,
     answers: &mut Answers,
 ) -> Result<bool, Full> {
-    for (place, charge) in places.iter().zip(charges) {
-        guards[place.lock].iter().for_each(|shard| shard.prefetch(charge, place.address.tag));
-    }
     if let Some(admitted) = decide_usual(guards, places, charges, now_us, intent, answers) {
         return Ok(admitted);
     }
@@ -128,7 +124,7 @@ fn decide_together(
 /// Decides a request with a few charges that are all in the [usual case](super::fast), each found and computed once. Otherwise
 /// nothing has changed but the rows.
 fn decide_usual(
-    guards: &mut [Option<MutexGuard<'_, Shard>>],
+    guards: &mut [Option<Guard<'_, Shard>>],
     places: &[Place],
     charges: &[Charge<'_>],
     now_us: u64,

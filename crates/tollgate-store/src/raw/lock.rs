@@ -1,0 +1,114 @@
+//! A lock for a few nanoseconds' work.
+//!
+//! The system's lock is let go by an atomic exchange, since somebody may be asleep on it: as much again as taking it. What
+//! is guarded here is held for less time than falling asleep takes, so those who wait look again instead, ever less often, and
+//! letting go is an ordinary store. One that finds the lock held for long, because its holder was interrupted, sleeps in between.
+
+#[cfg(loom)]
+use loom::{
+    cell::UnsafeCell,
+    hint::spin_loop,
+    sync::atomic::{AtomicBool, Ordering},
+    thread::yield_now,
+};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+#[cfg(not(loom))]
+use std::{
+    cell::UnsafeCell,
+    hint::spin_loop,
+    sync::atomic::{AtomicBool, Ordering},
+    thread::yield_now,
+};
+
+/// Looks between which the processor pauses, twice as long each time: microseconds in all.
+const PAUSES: u32 = 7;
+/// Looks between which other threads may run.
+const YIELDS: u32 = 16;
+/// How long to sleep after that.
+const NAP: Duration = Duration::from_micros(50);
+
+/// One value for one thread at a time. A panic while it is held leaves it as it is then.
+pub(crate) struct Lock<T> {
+    held: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached through a guard alone, of which there is one at a time.
+unsafe impl<T: Send> Sync for Lock<T> {}
+
+/// The right to the value, until it is dropped.
+pub(crate) struct Guard<'a, T> {
+    lock: &'a Lock<T>,
+    /// It gives out `&mut T`, so it may not be shared just because the lock may.
+    not_sync: PhantomData<*mut T>,
+}
+
+impl<T> Lock<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    }
+
+    /// Waits until nobody else holds it.
+    #[inline]
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
+        if self.held.swap(true, Ordering::Acquire) {
+            self.wait();
+        }
+        Guard { lock: self, not_sync: PhantomData }
+    }
+
+    #[cold]
+    fn wait(&self) {
+        for look in 0_u32.. {
+            match look {
+                0..PAUSES => (0..1 << look).for_each(|_| spin_loop()),
+                _ if look < PAUSES + YIELDS || cfg!(loom) => yield_now(),
+                _ => std::thread::sleep(NAP),
+            }
+            // Only looking leaves the line with the holder, who is about to write to it.
+            if !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire) {
+                return;
+            }
+        }
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: this guard is the only one, and it lends the value only for as long as it is borrowed itself.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.held.store(false, Ordering::Release);
+    }
+}
+
+impl<T> fmt::Debug for Lock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lock").finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for Guard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").finish_non_exhaustive()
+    }
+}
