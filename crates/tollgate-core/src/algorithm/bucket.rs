@@ -115,6 +115,12 @@ impl Bucket {
     #[inline(always)]
     fn tat(&self, now_us: u64, backlog: impl Level) -> Tat {
         let (ahead_us, fraction) = div_rem_wide(backlog, self.scale);
+        self.tat_after(now_us, ahead_us, fraction)
+    }
+
+    /// The instant `ahead_us + fraction / scale` after `now_us`.
+    #[inline(always)]
+    fn tat_after(&self, now_us: u64, ahead_us: u64, fraction: u64) -> Tat {
         match now_us.checked_add(ahead_us) {
             Some(us) if us < MAX_US => {
                 let count = if fraction == 0 { 0 } else { self.count };
@@ -189,25 +195,37 @@ impl Bucket {
         (outcome, after)
     }
 
-    /// Decides and spends what is admitted, where everything fits 64 bits.
+    /// Decides and spends, if it is admitted at once and everything fits 64 bits.
     #[inline(always)]
-    pub(crate) fn take(
-        &self,
-        tat: &mut Tat,
-        now_us: u64,
-        cost: u64,
-    ) -> Option<(Outcome, Option<Receipt>)> {
+    pub(crate) fn take(&self, tat: &mut Tat, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
         if self.scale > SCALE_NARROW || cost == 0 || now_us > MAX_US {
             return None;
         }
         let backlog = self.backlog(*tat, now_us) as u64;
-        let (outcome, after) = self.decide_at(backlog, 0, cost, Intent::Take);
-        if !outcome.admitted {
-            return Some((outcome, None));
+        let full = self.span::<u64>(self.capacity);
+        let after = backlog.saturating_add(self.span(cost.min(self.capacity)));
+        if cost > self.capacity || after > full || self.queues() || self.interval == 0 {
+            return None;
         }
-        *tat = self.tat(now_us, after);
+        // What `decide_at` says of an admission, without what can only be said of a refusal or a delay.
+        let (remaining, rest) = (full - after).div_rem(self.interval);
+        let short = self.interval - rest;
+        let ((ahead_us, fraction), more_us) = match self.scale {
+            1 => ((after, 0), short),
+            scale => (after.div_rem(scale), div_ceil_wide(short, scale)),
+        };
+        *tat = self.tat_after(now_us, ahead_us, fraction);
+        let outcome = Outcome {
+            admitted: true,
+            limit: self.capacity,
+            remaining,
+            retry_after_us: Some(0),
+            reset_after_us: ahead_us + u64::from(fraction != 0),
+            delay_us: 0,
+            more_after_us: Some(more_us),
+        };
         let (mark_us, mark_fraction) = (tat.us, tat.fraction);
-        Some((outcome, Some(Receipt { cost, at_us: now_us, mark_us, mark_fraction })))
+        Some((outcome, Receipt { cost, at_us: now_us, mark_us, mark_fraction }))
     }
 
     /// Spends `cost` at `now_us`, beyond the capacity if need be.

@@ -41,7 +41,7 @@ impl Addresses {
 
     /// The limits on one key lie in one shard, so that a request takes one lock for them. Limits without a key are busy and have nothing
     /// in common, so they do not.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(&self, limit: u64, key: &[u8]) -> Address {
         let mut hasher = self.keys.build_hasher();
         hasher.write(key);
@@ -63,7 +63,7 @@ impl Addresses {
         self.split(hash, hash)
     }
 
-    #[inline]
+    #[inline(always)]
     fn split(&self, shard: u64, hash: u64) -> Address {
         let shard = shard as usize & (self.shards - 1);
         // A tag is never zero, which marks an empty slot.

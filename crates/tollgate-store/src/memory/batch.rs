@@ -22,6 +22,7 @@ impl MemoryStore {
             [Request { charges: [charge], intent }] => {
                 self.decide_one(now_us, charge, *intent, answers);
             }
+            [request] => self.decide_many(now_us, request.charges, request.intent, answers),
             requests => self.decide_each(now_us, requests, answers),
         }
     }

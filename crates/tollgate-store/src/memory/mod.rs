@@ -86,6 +86,7 @@ impl MemoryStore {
     }
 
     /// Answers `requests` in order, as [`Store::decide`] does, without a future around it.
+    #[inline]
     pub fn decide_now(&self, now_us: u64, requests: &[Request<'_>], answers: &mut Answers) {
         answers.clear();
         self.decide_batch(now_us, requests, answers);

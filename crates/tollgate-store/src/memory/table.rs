@@ -117,12 +117,15 @@ impl<const W: usize> Table<W> {
     #[inline]
     pub(crate) fn find(&self, tag: u64) -> Option<usize> {
         let mut at = self.home(tag);
-        // A whole line at once: where in it a key is cannot be foreseen, so stopping there would cost more than going on.
+        // A few keys that come often are at home, which can be foreseen. Where in its line another one is cannot be, so the rest of the line
+        // is looked at as a whole: guessing wrong would cost more.
         if let Some([a, b, c, d]) = self.slots.get(at..at + TOGETHER) {
+            if same_key(a.tag, tag) {
+                return Some(at);
+            }
             let nth = if same_key(d.tag, tag) { 3 } else { TOGETHER };
             let nth = if same_key(c.tag, tag) { 2 } else { nth };
             let nth = if same_key(b.tag, tag) { 1 } else { nth };
-            let nth = if same_key(a.tag, tag) { 0 } else { nth };
             if nth < TOGETHER {
                 return Some(at + nth);
             }

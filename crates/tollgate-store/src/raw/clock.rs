@@ -61,12 +61,12 @@ fn elapsed_ns(start: Instant) -> u64 {
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod tsc {
     use super::elapsed_ns;
-    use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
+    use std::arch::x86_64::{__cpuid, __rdtscp};
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering, fence};
     use std::time::{Duration, Instant};
 
-    /// Fixed point of the line: nanoseconds per tick and nanoseconds since the start, times 2^32.
+    /// Fixed point of a slope: nanoseconds per tick, times 2^32.
     const POINT: u32 = 32;
     /// How long the counter is watched before it is believed.
     const WATCH: Duration = Duration::from_millis(2);
@@ -94,7 +94,7 @@ mod tsc {
     impl Counter {
         /// `None` unless the counter ticks evenly and the kernel keeps its own time by it.
         pub(super) fn start(start: Instant) -> Option<Self> {
-            if !(is_invariant() && is_trusted()) {
+            if !(has_rdtscp() && is_invariant() && is_trusted()) {
                 return None;
             }
             let (first_ns, first_ticks) = read_both(start);
@@ -199,14 +199,18 @@ mod tsc {
         closest.map_or((0, 0), |(_, ns, ticks)| (ns, ticks))
     }
 
-    /// The counter, not before what comes earlier in the program: so that whoever was told a time sees no earlier one.
+    /// The counter, not before what comes earlier in the program: so that whoever was told a time sees no earlier one. A fence before the
+    /// plain instruction would do the same, and hold up what comes later as well.
     #[inline(always)]
     fn read() -> u64 {
-        // SAFETY: both instructions exist on every x86_64 processor and touch no memory.
-        unsafe {
-            _mm_lfence();
-            _rdtsc()
-        }
+        let mut core = 0;
+        // SAFETY: whoever has a counter has made sure that the processor knows the instruction, and it writes to a local variable only.
+        unsafe { __rdtscp(&mut core) }
+    }
+
+    /// CPUID 8000_0001h, EDX bit 27: the counter can be read in order.
+    fn has_rdtscp() -> bool {
+        __cpuid(0x8000_0000).eax >= 0x8000_0001 && __cpuid(0x8000_0001).edx & 1 << 27 != 0
     }
 
     /// CPUID 8000_0007h, EDX bit 8: the counter ticks at one rate in every power state.

@@ -31,6 +31,8 @@ const YIELDS: u32 = 16;
 const NAP: Duration = Duration::from_micros(50);
 
 /// One value for one thread at a time. A panic while it is held leaves it as it is then.
+// The flag comes first, so that it shares a cache line with the beginning of the value.
+#[repr(C)]
 pub(crate) struct Lock<T> {
     held: AtomicBool,
     value: UnsafeCell<T>,
