@@ -30,6 +30,8 @@ pub struct Tat {
 pub(crate) struct Bucket {
     /// E in units of `1 / scale` microseconds; zero only when the count is.
     interval: u64,
+    /// What a division by the interval multiplies with instead: 2^64 / interval, rounded down.
+    inverse: u64,
     scale: u64,
     count: u32,
     period_us: u64,
@@ -47,8 +49,15 @@ impl Bucket {
         }
         let (count, period_us) = (u64::from(rate.count()), rate.period_us());
         if count == 0 {
-            let nothing =
-                Self { interval: 0, scale: 1, count: 0, period_us, capacity: 0, burst: 0 };
+            let nothing = Self {
+                interval: 0,
+                inverse: 0,
+                scale: 1,
+                count: 0,
+                period_us,
+                capacity: 0,
+                burst: 0,
+            };
             return Ok(nothing);
         }
         if burst == 0 {
@@ -60,7 +69,8 @@ impl Bucket {
         }
         let common = gcd(count, period_us);
         let (interval, scale) = (period_us / common, count / common);
-        Ok(Self { interval, scale, count: rate.count(), period_us, capacity, burst })
+        let inverse = u64::MAX / interval;
+        Ok(Self { interval, inverse, scale, count: rate.count(), period_us, capacity, burst })
     }
 
     pub(crate) const fn capacity(&self) -> u64 {
@@ -96,6 +106,15 @@ impl Bucket {
     #[inline]
     fn span<L: Level>(&self, units: u64) -> L {
         L::product(units, self.interval)
+    }
+
+    /// How many units fit into `room`, and what is left. The interval is not zero.
+    #[inline(always)]
+    fn units_in(&self, room: u64) -> (u64, u64) {
+        // The inverse is too small by less than one part in 2^64 of the interval, so the quotient is right or one too small.
+        let units = ((u128::from(room) * u128::from(self.inverse)) >> 64) as u64;
+        let rest = room - units * self.interval;
+        if rest < self.interval { (units, rest) } else { (units + 1, rest - self.interval) }
     }
 
     /// What the key has spent beyond `now_us`, scaled. A fraction written under another count is rounded up.
@@ -208,7 +227,7 @@ impl Bucket {
             return None;
         }
         // What `decide_at` says of an admission, without what can only be said of a refusal or a delay.
-        let (remaining, rest) = (full - after).div_rem(self.interval);
+        let (remaining, rest) = self.units_in(full - after);
         let short = self.interval - rest;
         let ((ahead_us, fraction), more_us) = match self.scale {
             1 => ((after, 0), short),

@@ -5,6 +5,7 @@ use super::evict::Want;
 use super::pack::{Inline, by_algorithm};
 use super::shard::{Found, Shard, Tables};
 use super::spilled::show_block;
+use super::views::Guess;
 use super::{MemoryStore, Shared};
 use crate::sync::{Guard, Ordering, lock};
 use crate::{Answer, Answers, Charge, Mode};
@@ -27,10 +28,7 @@ impl MemoryStore {
         by_algorithm!(
             charge.numbers,
             algorithm => self.decide_alone(algorithm, now_us, charge, intent, answers),
-            else {
-                let address = self.addresses.of(charge.limit, charge.key);
-                self.decide_spilling(address, now_us, charge, intent, answers);
-            }
+            else self.decide_spilled_alone(now_us, charge, intent, answers)
         )
     }
 
@@ -64,8 +62,8 @@ impl MemoryStore {
         Shard: Tables<W>,
     {
         let address = self.addresses.of(charge.limit, charge.key);
-        self.shared.views.prefetch(address, W == 2);
-        self.decide_locking(algorithm, address, now_us, charge, intent, answers);
+        let guess = self.shared.views.prefetch(address, W == 2);
+        self.decide_locking(algorithm, (address, guess), now_us, charge, intent, answers);
     }
 
     #[inline(never)]
@@ -80,14 +78,21 @@ impl MemoryStore {
     ) where
         Shard: Tables<W>,
     {
-        self.decide_locking(algorithm, address, now_us, charge, intent, answers);
+        self.decide_locking(
+            algorithm,
+            (address, Guess::default()),
+            now_us,
+            charge,
+            intent,
+            answers,
+        );
     }
 
     #[inline(always)]
     fn decide_locking<A: Inline<W>, const W: usize>(
         &self,
         algorithm: &A,
-        address: Address,
+        (address, guess): (Address, Guess),
         now_us: u64,
         charge: &Charge<'_>,
         intent: Intent,
@@ -96,10 +101,23 @@ impl MemoryStore {
         Shard: Tables<W>,
     {
         let mut shard = lock(&self.shards[address.shard].0);
-        let decided = shard.decide_usual(algorithm, address.tag, charge, now_us, intent, answers);
+        let decided =
+            shard.decide_usual(algorithm, (address.tag, guess), charge, now_us, intent, answers);
         if decided.is_none() {
             self.decide_unusual(shard, address, charge, now_us, intent, answers);
         }
+    }
+
+    #[inline(never)]
+    fn decide_spilled_alone(
+        &self,
+        now_us: u64,
+        charge: &Charge<'_>,
+        intent: Intent,
+        answers: &mut Answers,
+    ) {
+        let address = self.addresses.of(charge.limit, charge.key);
+        self.decide_spilling(address, now_us, charge, intent, answers);
     }
 
     /// Decides a request with one charge, whose state never is in words.

@@ -5,22 +5,21 @@
 
 use super::pack::{Inline, SPILLED, by_algorithm};
 use super::shard::{Shard, Tables, is_wide};
+use super::views::Guess;
 use crate::{Answer, Answers, Charge, Mode};
 use tollgate_core::{Intent, Numbers};
 
 /// What a request with several charges will write once all of its limits have spoken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
-    /// Whether the limit alone admits.
-    pub(super) admitted: bool,
     /// The slot, as long as no cell is added or taken away.
-    pub(super) at: usize,
+    at: usize,
     /// Its words afterwards; those that the cell does not have are zero.
     words: [u64; 2],
 }
 
 impl Pending {
-    pub(super) const NOTHING: Self = Self { admitted: false, at: usize::MAX, words: [0; 2] };
+    pub(super) const NOTHING: Self = Self { at: usize::MAX, words: [0; 2] };
 }
 
 /// What one charge would do to its cell.
@@ -38,7 +37,7 @@ impl Shard {
     pub(super) fn decide_usual<A: Inline<W>, const W: usize>(
         &mut self,
         algorithm: &A,
-        tag: u64,
+        (tag, guess): (u64, Guess),
         charge: &Charge<'_>,
         now_us: u64,
         intent: Intent,
@@ -48,25 +47,25 @@ impl Shard {
         Self: Tables<W>,
     {
         let Asked { at, words, admitted } =
-            self.ask(algorithm, tag, charge, now_us, intent, answers)?;
+            self.ask(algorithm, (tag, guess), charge, now_us, intent, answers)?;
         self.parts().0.slot_mut(at).words = words;
         answers.finish(admitted || charge.mode == Mode::Shadow);
         Some(())
     }
 
-    /// Adds the row of one charge among several, and says what an admission of all would write.
+    /// Adds the row of one charge among several, notes what an admission of all would write, and says whether the limit alone admits.
     #[inline(always)]
     pub(super) fn consider_usual(
         &self,
-        tag: u64,
+        (tag, guess): (u64, Guess),
         charge: &Charge<'_>,
         now_us: u64,
-        intent: Intent,
         answers: &mut Answers,
-    ) -> Option<Pending> {
+        pending: &mut Pending,
+    ) -> Option<bool> {
         by_algorithm!(
             charge.numbers,
-            algorithm => self.consider(algorithm, tag, charge, now_us, intent, answers),
+            algorithm => self.consider(algorithm, (tag, guess), charge, now_us, answers, pending),
             else None
         )
     }
@@ -74,7 +73,7 @@ impl Shard {
     /// Writes what was pending.
     #[inline]
     pub(super) fn write_usual(&mut self, numbers: &Numbers, pending: Pending) {
-        let Pending { at, words: [first, second], .. } = pending;
+        let Pending { at, words: [first, second] } = pending;
         match is_wide(numbers) {
             true => self.two.slot_mut(at).words = [first, second],
             false => self.one.slot_mut(at).words = [first],
@@ -85,19 +84,19 @@ impl Shard {
     fn consider<A: Inline<W>, const W: usize>(
         &self,
         algorithm: &A,
-        tag: u64,
+        (tag, guess): (u64, Guess),
         charge: &Charge<'_>,
         now_us: u64,
-        intent: Intent,
         answers: &mut Answers,
-    ) -> Option<Pending>
+        pending: &mut Pending,
+    ) -> Option<bool>
     where
         Self: Tables<W>,
     {
-        let asked = self.ask(algorithm, tag, charge, now_us, intent, answers)?;
-        let mut words = [0; 2];
-        words.iter_mut().zip(asked.words).for_each(|(word, after)| *word = after);
-        Some(Pending { admitted: asked.admitted, at: asked.at, words })
+        let asked = self.ask(algorithm, (tag, guess), charge, now_us, Intent::Take, answers)?;
+        pending.at = asked.at;
+        pending.words.iter_mut().zip(asked.words).for_each(|(word, after)| *word = after);
+        Some(asked.admitted)
     }
 
     /// Adds the row, and says what it would write. Changes nothing else.
@@ -105,7 +104,7 @@ impl Shard {
     fn ask<A: Inline<W>, const W: usize>(
         &self,
         algorithm: &A,
-        tag: u64,
+        (tag, guess): (u64, Guess),
         charge: &Charge<'_>,
         now_us: u64,
         intent: Intent,
@@ -118,7 +117,7 @@ impl Shard {
             return None;
         }
         let table = self.table();
-        let at = table.find(tag)?;
+        let at = table.find_by(guess, tag)?;
         let words = table.slot(at).words;
         if words[0] & SPILLED != 0 || table.slot(at).ticket() != charge.ticket {
             return None;

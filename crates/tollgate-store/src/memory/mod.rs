@@ -14,6 +14,7 @@ mod decide;
 mod evict;
 mod fast;
 mod locks;
+mod one_key;
 mod options;
 mod pack;
 mod registry;

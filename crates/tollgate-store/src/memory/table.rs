@@ -5,7 +5,7 @@
 //! (Robin Hood), and deletion shifts back: no key is unlucky for long, and there are no tombstones.
 
 use super::registry::TICKET_BITS;
-use super::views::View;
+use super::views::{Guess, View};
 use crate::Ticket;
 
 /// Slots in a chunk. Loom needs tables that grow within a few steps.
@@ -116,7 +116,21 @@ impl<const W: usize> Table<W> {
     /// Where the cell of `tag`'s key is. A tag has a bit set above its ticket, so it never equals an empty slot.
     #[inline]
     pub(crate) fn find(&self, tag: u64) -> Option<usize> {
-        let mut at = self.home(tag);
+        self.find_from(self.home(tag), tag)
+    }
+
+    /// As [`find`](Self::find), for whoever has made a guess where it is.
+    #[inline(always)]
+    pub(crate) fn find_by(&self, guess: Guess, tag: u64) -> Option<usize> {
+        match guess.len == self.slots.len() {
+            true => self.find_from(guess.home + self.aligned, tag),
+            false => self.find(tag),
+        }
+    }
+
+    #[inline(always)]
+    fn find_from(&self, home: usize, tag: u64) -> Option<usize> {
+        let mut at = home;
         // A few keys that come often are at home, which can be foreseen. Where in its line another one is cannot be, so the rest of the line
         // is looked at as a whole: guessing wrong would cost more.
         if let Some([a, b, c, d]) = self.slots.get(at..at + TOGETHER) {

@@ -23,12 +23,22 @@ impl View {
         Self(line << LEN_BITS | len)
     }
 
-    /// Where a search for `tag` begins, unless the table is longer than a view can say.
+    /// Starts fetching the slot where a search for `tag` begins, unless the table is longer than a view can say.
     #[inline(always)]
-    fn first<const W: usize>(self, tag: u64) -> usize {
+    fn prefetch<const W: usize>(self, tag: u64) -> Guess {
         let len = (self.0 & ((1 << LEN_BITS) - 1)) as usize;
-        (self.0 >> LEN_BITS) as usize * LINE + home::<W>(tag, len, 0) * size_of::<Slot<W>>()
+        let home = home::<W>(tag, len, 0);
+        prefetch((self.0 >> LEN_BITS) as usize * LINE + home * size_of::<Slot<W>>());
+        Guess { len, home }
     }
+}
+
+/// Where a search begins if the table has as many slots as it had when one last looked: worked out while the lock is waited for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Guess {
+    pub(crate) len: usize,
+    /// Not counting the slots before the first whole line.
+    pub(crate) home: usize,
 }
 
 /// The views of all shards. They may be out of date, so nothing is ever read through them.
@@ -55,11 +65,11 @@ impl Views {
 
     /// Starts fetching the cell at `address`.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, address: Address, wide: bool) {
-        let first = match wide {
-            false => View(self.one[address.shard].load(Ordering::Relaxed)).first::<1>(address.tag),
-            true => View(self.two[address.shard].load(Ordering::Relaxed)).first::<2>(address.tag),
-        };
-        prefetch(first);
+    pub(crate) fn prefetch(&self, address: Address, wide: bool) -> Guess {
+        let view = |views: &[AtomicU64]| View(views[address.shard].load(Ordering::Relaxed));
+        match wide {
+            false => view(&self.one).prefetch::<1>(address.tag),
+            true => view(&self.two).prefetch::<2>(address.tag),
+        }
     }
 }

@@ -6,25 +6,24 @@
 
 #[cfg(loom)]
 use loom::{
-    cell::UnsafeCell,
     hint::spin_loop,
     sync::atomic::{AtomicBool, Ordering},
     thread::yield_now,
 };
+use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 #[cfg(not(loom))]
 use std::{
-    cell::UnsafeCell,
     hint::spin_loop,
     sync::atomic::{AtomicBool, Ordering},
     thread::yield_now,
 };
 
 /// Looks between which the processor pauses, twice as long each time: microseconds in all.
-const PAUSES: u32 = 7;
+const PAUSES: u32 = if cfg!(loom) { 0 } else { 7 };
 /// Looks between which other threads may run.
 const YIELDS: u32 = 16;
 /// How long to sleep after that.
@@ -114,3 +113,6 @@ impl<T> fmt::Debug for Guard<'_, T> {
         f.debug_struct("Guard").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
