@@ -5,27 +5,21 @@
 //! letting go is an ordinary store. One that finds the lock held for long, because its holder was interrupted, sleeps in between.
 
 #[cfg(loom)]
-use loom::{
-    hint::spin_loop,
-    sync::atomic::{AtomicBool, Ordering},
-    thread::yield_now,
-};
+use loom::sync::atomic::{AtomicBool, Ordering};
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::hint::spin_loop;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::time::Duration;
 #[cfg(not(loom))]
-use std::{
-    hint::spin_loop,
-    sync::atomic::{AtomicBool, Ordering},
-    thread::yield_now,
-};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{sleep, yield_now};
+use std::time::Duration;
 
 /// Looks between which the processor pauses, twice as long each time: microseconds in all.
-const PAUSES: u32 = if cfg!(loom) { 0 } else { 7 };
-/// Looks between which other threads may run.
-const YIELDS: u32 = 16;
+const PAUSES: u32 = 7;
+/// Looks until then, those included between which other threads may run.
+const ALL: u32 = PAUSES + 16;
 /// How long to sleep after that.
 const NAP: Duration = Duration::from_micros(50);
 
@@ -53,25 +47,35 @@ impl<T> Lock<T> {
     }
 
     /// Waits until nobody else holds it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
-        if self.held.swap(true, Ordering::Acquire) {
-            self.wait();
+        match self.try_lock() {
+            Some(guard) => guard,
+            None => self.wait(),
         }
-        Guard { lock: self, not_sync: PhantomData }
+    }
+
+    #[inline(always)]
+    fn try_lock(&self) -> Option<Guard<'_, T>> {
+        let held = self.held.swap(true, Ordering::Acquire);
+        (!held).then(|| Guard { lock: self, not_sync: PhantomData })
     }
 
     #[cold]
-    fn wait(&self) {
-        for look in 0_u32.. {
+    fn wait(&self) -> Guard<'_, T> {
+        let mut look = 0_u32;
+        loop {
             match look {
                 0..PAUSES => (0..1 << look).for_each(|_| spin_loop()),
-                _ if look < PAUSES + YIELDS || cfg!(loom) => yield_now(),
-                _ => std::thread::sleep(NAP),
+                PAUSES..ALL => yield_now(),
+                _ => sleep(NAP),
             }
+            look = look.saturating_add(1);
             // Only looking leaves the line with the holder, who is about to write to it.
-            if !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire) {
-                return;
+            if !self.held.load(Ordering::Relaxed)
+                && let Some(guard) = self.try_lock()
+            {
+                return guard;
             }
         }
     }
@@ -98,7 +102,11 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
+        #[cfg(not(loom))]
         self.lock.held.store(false, Ordering::Release);
+        // Loom lets an exchange that read the value before a store take effect after it, which no exchange can.
+        #[cfg(loom)]
+        self.lock.held.swap(false, Ordering::Release);
     }
 }
 
