@@ -1,10 +1,10 @@
 //! Tollgate from facts to verdict: which limits apply, and what they say.
 
 use crate::{Arrivals, Contender, Limit, ours};
-use tollgate::{Gate, Work, limit};
+use tollgate::{Gate, Setup, Work, limit};
 use tollgate_policy::facts::FactsBuffer;
 use tollgate_policy::match_spec::{Condition, MatchSpec};
-use tollgate_policy::policy::{Policy, PolicyOptions, Selection};
+use tollgate_policy::policy::{PolicyOptions, Selection};
 use tollgate_store::memory::Options;
 use tollgate_store::{MemoryStore, ProcessClock};
 
@@ -29,12 +29,12 @@ impl Whole {
             let limit = limit::Limit::new(&format!("limit-{n}"), &["user"], Some(numbers));
             (limit, MatchSpec { conditions, not: vec![] })
         });
-        let policy = Policy::new(specs.collect(), PolicyOptions::default());
-        let policy = policy.expect("the patterns are valid");
+        let setup = Setup::new(specs.collect(), PolicyOptions::default());
         let store = MemoryStore::new(Options::default().max_bytes(4 << 30));
         // A stride that is prime to every number of limits here, so that the order of the paths is not that of the limits.
         let paths = (0..limits).map(|n| format!("/service-{:04}/items/42", n * 7 % limits));
-        Self { name, gate: Gate::new(policy, store), paths: paths.collect(), select_only: false }
+        let gate = Gate::new(setup, store).expect("the patterns are valid");
+        Self { name, gate, paths: paths.collect(), select_only: false }
     }
 
     /// The same without a store: facts in, charges out.
@@ -52,7 +52,8 @@ impl Contender for Whole {
         let (mut buffer, mut work) = (FactsBuffer::default(), Work::default());
         let mut selection = Selection::default();
         let mut paths = self.paths.iter().cycle();
-        let policy = self.gate.policy();
+        let rules = self.gate.rules();
+        let policy = rules.policy();
         let ids = policy.attribute("user").zip(policy.attribute("path"));
         let (user, path) = ids.expect("every limit uses both");
         arrivals.admit(|key| {
@@ -64,7 +65,7 @@ impl Contender for Whole {
                 policy.select(&facts, 1, &mut selection);
                 policy.selected(&selection).next().is_some()
             } else {
-                let verdict = self.gate.check(ProcessClock.now_us(), &facts, 1, &mut work);
+                let verdict = self.gate.check_now(&rules, ProcessClock.now_us(), &facts, 1, &mut work);
                 let allowed = verdict.allowed;
                 work.recycle(verdict);
                 allowed

@@ -32,6 +32,7 @@ mod numbers;
 mod outcome;
 pub mod penalty;
 mod rate;
+mod share;
 
 pub use algorithm::Algorithm;
 pub use invalid::InvalidNumbers;

@@ -29,6 +29,34 @@ pub struct Outcome {
     pub more_after_us: Option<u64>,
 }
 
+impl Outcome {
+    /// For a limit that could not be asked and lets requests pass meanwhile. Nothing is known but its capacity.
+    pub const fn unasked(limit: u64) -> Self {
+        Self {
+            admitted: true,
+            limit,
+            remaining: limit,
+            retry_after_us: Some(0),
+            reset_after_us: 0,
+            delay_us: 0,
+            more_after_us: None,
+        }
+    }
+
+    /// For a limit that could not be asked and refuses meanwhile; it may be asked again in `retry_after_us`.
+    pub const fn withheld(limit: u64, retry_after_us: u64) -> Self {
+        Self {
+            admitted: false,
+            limit,
+            remaining: 0,
+            retry_after_us: Some(retry_after_us),
+            reset_after_us: retry_after_us,
+            delay_us: 0,
+            more_after_us: Some(retry_after_us),
+        }
+    }
+}
+
 /// What a later give-back needs to know of a charge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {

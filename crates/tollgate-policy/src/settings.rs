@@ -34,6 +34,8 @@ pub struct Settings {
     pub tiers: Tiers,
     /// Who knows it may use the admin API.
     pub admin_token: Option<Secret>,
+    /// The file to record changes in; the log without it.
+    pub admin_audit: Option<Box<str>>,
     /// Codes of lints that are accepted.
     pub lint_allow: Vec<Box<str>>,
     /// Files of envoyproxy/ratelimit.

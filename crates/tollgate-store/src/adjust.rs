@@ -29,4 +29,11 @@ pub enum Change {
         /// How many.
         units: u64,
     },
+    /// Refuses the key until then, whatever the limit says; an operator's word, beside those of penalties. The later of two counts.
+    Block {
+        /// The end of it.
+        until_us: u64,
+    },
+    /// Ends every block of the key, a penalty's included, and forgets the refusals that led to it.
+    Unblock,
 }

@@ -43,6 +43,11 @@ pub trait Store: Send + Sync {
         key: &'a [u8],
     ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a;
 
+    /// Whether other processes share the state, and so whether a decision has to leave this one.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     /// A short name for numbers that will be used often. A store without use for it answers the default.
     fn enroll(&self, numbers: &Numbers) -> Ticket;
 }

@@ -1,144 +1,161 @@
 //! The engine: identify, select, decide, verdict.
 
-use crate::{Row, Verdict, Work, reservation::Book};
-use smallvec::SmallVec;
-use tollgate_core::{Algorithm, Intent, Numbers, Rate, algorithm::FixedWindow};
-use tollgate_policy::{
-    facts::Facts,
-    limit,
-    policy::{Policy, Selected},
-};
-use tollgate_store::{Answer, Charge, MemoryStore, Mode, Request, Store, Ticket};
+mod change;
+mod failure;
+mod manage;
+mod now;
 
-/// One policy over one store.
+pub use change::{ModeChange, UnknownLimit};
+pub use manage::Inspected;
+
+use crate::deny_cache::DenyCache;
+use crate::reservation::Book;
+use crate::{Rules, Setup, Verdict, Work};
+use arc_swap::{ArcSwap, Guard};
+use change::Wanted;
+use smallvec::SmallVec;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, OnceLock};
+use tollgate_core::Intent;
+use tollgate_policy::facts::Facts;
+use tollgate_policy::policy::{InvalidPolicy, Selected};
+use tollgate_store::{Answers, Charge, MemoryStore, Request, Store};
+
+/// A policy over a store. Shared by reference or `Arc`; the policy can be replaced while requests are decided.
 #[derive(Debug)]
-pub struct Gate {
-    pub(crate) policy: Policy,
-    pub(crate) store: MemoryStore,
+pub struct Gate<S = MemoryStore> {
+    rules: ArcSwap<Rules>,
+    pub(crate) store: S,
     pub(crate) book: Book,
-    /// The store's short names for the policy's numbers, by [`Selected::numbers_index`].
-    tickets: Box<[Ticket]>,
-    /// Whether rows name their bucket, which costs a hash for each.
-    buckets: bool,
-    /// What a limit with `on_missing: refuse` is decided by when the attribute is missing.
-    nothing: Numbers,
+    pub(crate) deny_cache: Option<DenyCache>,
+    /// Where limits that fall back on this node's share are counted while the store cannot be asked.
+    fallback: OnceLock<MemoryStore>,
+    wanted: Mutex<Wanted>,
 }
 
-impl Gate {
-    /// Puts `policy` in force over `store`.
-    pub fn new(policy: Policy, store: MemoryStore) -> Self {
-        let tickets =
-            policy.numbers().iter().map(|variant| store.enroll(&variant.numbers)).collect();
-        let nothing = Numbers::FixedWindow(FixedWindow::new(Rate::NOTHING));
-        Self { policy, store, book: Book::default(), tickets, buckets: false, nothing }
+/// The [`Rules`] in force when it was asked for. Whoever holds it is not disturbed by a reload.
+#[derive(Debug)]
+pub struct InForce(Guard<Arc<Rules>>);
+
+impl Deref for InForce {
+    type Target = Rules;
+
+    fn deref(&self) -> &Rules {
+        &self.0
+    }
+}
+
+impl<S: Store> Gate<S> {
+    /// Puts `setup` in force over `store`.
+    ///
+    /// # Errors
+    ///
+    /// When the limits do not make a policy.
+    pub fn new(setup: Setup, store: S) -> Result<Self, InvalidPolicy> {
+        let (wanted, rules) = Wanted::new(setup, &store)?;
+        Ok(Self {
+            rules: ArcSwap::from_pointee(rules),
+            store,
+            book: Book::default(),
+            deny_cache: None,
+            fallback: OnceLock::new(),
+            wanted: Mutex::new(wanted),
+        })
     }
 
-    /// Has every row name its [`bucket`](Row::bucket), for the header profiles that show it.
-    pub fn with_buckets(self) -> Self {
-        Self { buckets: true, ..self }
+    /// Remembers refusals for a while, so that a flood on a refused key does not reach a shared store.
+    pub fn with_deny_cache(mut self, deny_cache: DenyCache) -> Self {
+        self.deny_cache = Some(deny_cache);
+        self
     }
 
-    /// The policy in force.
-    pub fn policy(&self) -> &Policy {
-        &self.policy
+    /// The rules in force.
+    pub fn rules(&self) -> InForce {
+        InForce(self.rules.load())
     }
 
     /// The store in use.
-    pub fn store(&self) -> &MemoryStore {
+    pub fn store(&self) -> &S {
         &self.store
     }
 
     /// Decides one request and consumes what it admits.
-    pub fn check<'g>(
-        &'g self,
+    pub async fn check<'r>(
+        &self,
+        rules: &'r Rules,
         now_us: u64,
         facts: &Facts<'_>,
         cost: u64,
-        work: &mut Work<'g>,
-    ) -> Verdict<'g> {
-        self.decide(now_us, facts, cost, Intent::Take, work)
+        work: &mut Work,
+    ) -> Verdict<'r> {
+        let verdict = self.decide(rules, now_us, facts, cost, Intent::Take, work).await;
+        rules.count(&verdict);
+        verdict
     }
 
     /// Answers as [`check`](Self::check) would, and consumes nothing.
-    pub fn peek<'g>(
-        &'g self,
+    pub async fn peek<'r>(
+        &self,
+        rules: &'r Rules,
         now_us: u64,
         facts: &Facts<'_>,
         cost: u64,
-        work: &mut Work<'g>,
-    ) -> Verdict<'g> {
-        self.decide(now_us, facts, cost, Intent::Peek, work)
+        work: &mut Work,
+    ) -> Verdict<'r> {
+        self.decide(rules, now_us, facts, cost, Intent::Peek, work).await
     }
 
     /// Select, decide, verdict.
-    fn decide<'g>(
-        &'g self,
+    async fn decide<'r>(
+        &self,
+        rules: &'r Rules,
         now_us: u64,
         facts: &Facts<'_>,
         cost: u64,
         intent: Intent,
-        work: &mut Work<'g>,
-    ) -> Verdict<'g> {
+        work: &mut Work,
+    ) -> Verdict<'r> {
         let Work { selection, answers, rows } = work;
-        self.policy.select(facts, cost, selection);
-        let selected = self.policy.selected(selection);
-        let charges: SmallVec<[Charge<'_>; 4]> =
-            selected.clone().map(|selected| self.charge(&selected)).collect();
-        self.store.decide_now(now_us, &[Request { charges: &charges, intent }], answers);
-        let (allowed, decided) = answers.get(0).unwrap_or((true, &[]));
-        let mut rows = std::mem::take(rows);
-        rows.extend(selected.zip(decided).map(|(selected, answer)| self.row(&selected, answer)));
-        Verdict::new(allowed, rows)
+        rules.policy().select(facts, cost, selection);
+        let selected = rules.policy().selected(selection);
+        let charges: Charges<'_> = selected.clone().map(|one| rules.charge(&one)).collect();
+        let rows = std::mem::take(rows);
+        self.ask(rules, now_us, selected, &charges, intent, answers, rows).await
     }
 
-    pub(crate) fn charge<'a>(&'a self, selected: &Selected<'a>) -> Charge<'a> {
-        let limit = selected.limit;
-        let charge = Charge {
-            limit: selected.id,
-            key: selected.key,
-            numbers: selected.numbers,
-            ticket: self.ticket(selected.numbers_index),
-            cost: selected.cost,
-            mode: match limit.mode {
-                limit::Mode::Shadow => Mode::Shadow,
-                limit::Mode::Enforce | limit::Mode::Off => Mode::Enforce,
-            },
-            penalty: limit.penalty.as_ref(),
-        };
-        match selected.missing {
-            // A window of nothing refuses without keeping any state, and a penalty would have no key to fall on.
-            true => Charge {
-                numbers: &self.nothing,
-                ticket: Ticket::default(),
-                penalty: None,
-                ..charge
-            },
-            false => charge,
+    /// What the deny cache knows, else what the store says, else what the limits do without it.
+    #[expect(clippy::too_many_arguments, reason = "a request, an instant and two buffers")]
+    pub(crate) async fn ask<'a, 'r: 'a>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        selected: impl ExactSizeIterator<Item = Selected<'a>> + Clone,
+        charges: &[Charge<'_>],
+        intent: Intent,
+        answers: &mut Answers,
+        mut rows: Vec<crate::Row<'r>>,
+    ) -> Verdict<'r> {
+        if let Some(deny_cache) = &self.deny_cache
+            && deny_cache.refuses(rules, now_us, selected.clone(), charges, &mut rows)
+        {
+            return Verdict::new(false, rows);
         }
-    }
-
-    pub(crate) fn ticket(&self, numbers_index: usize) -> Ticket {
-        self.tickets.get(numbers_index).copied().unwrap_or_default()
-    }
-
-    pub(crate) fn row(&self, selected: &Selected<'_>, answer: &Answer) -> Row<'_> {
-        let limit = &self.policy.limits()[selected.index];
-        let bucket = match self.buckets {
-            true => stable_hash(selected.id, selected.key),
-            false => 0,
-        };
-        let mut row = Row::new(limit, selected.numbers, answer, bucket);
-        if selected.missing {
-            (row.outcome.limit, row.outcome.reset_after_us) = (selected.numbers.capacity(), 0);
+        match self.store.decide(now_us, &[Request { charges, intent }], answers).await {
+            Ok(()) => {
+                let (allowed, decided) = answers.get(0).unwrap_or((true, &[]));
+                rows.extend(
+                    selected.clone().zip(decided).map(|(one, answer)| rules.row(&one, answer)),
+                );
+                if let Some(deny_cache) = &self.deny_cache
+                    && !allowed
+                {
+                    deny_cache.learn(rules, now_us, selected, charges, decided);
+                }
+                Verdict::new(allowed, rows)
+            }
+            Err(_) => self.without_store(rules, now_us, selected, charges, intent, answers, rows),
         }
-        row
     }
 }
 
-/// FNV-1a over limit and key: the same on every node and after every restart.
-fn stable_hash(limit: u64, key: &[u8]) -> u64 {
-    let bytes = limit.to_le_bytes().into_iter().chain(key.iter().copied());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
+pub(crate) type Charges<'a> = SmallVec<[Charge<'a>; 4]>;

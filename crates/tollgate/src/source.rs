@@ -1,5 +1,8 @@
 //! Where a decision came from.
 
+use tollgate_policy::limit::{Limit, Mode};
+use tollgate_store::Answer;
+
 /// The provenance that every answer carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -40,6 +43,15 @@ impl Source {
             Self::Shadow => "shadow",
             Self::Blocked => "blocked",
             Self::None => "none",
+        }
+    }
+
+    /// Of one limit's answer by a store whose answers come from `usual`.
+    pub(crate) fn of(limit: &Limit, answer: &Answer, usual: Self) -> Self {
+        match (answer.blocked, limit.mode) {
+            (true, _) => Self::Blocked,
+            (false, Mode::Shadow) if !answer.outcome.admitted => Self::Shadow,
+            (false, _) => usual,
         }
     }
 

@@ -1,9 +1,8 @@
 //! What every front end renders.
 
-use crate::Source;
+use crate::{Rules, Source};
 use tollgate_core::{Algorithm, Numbers, Outcome};
 use tollgate_policy::limit::{Limit, Mode};
-use tollgate_store::Answer;
 
 /// The answer for one request. A refusal is an answer, never an error.
 #[derive(Clone, Debug)]
@@ -38,13 +37,14 @@ pub struct Row<'g> {
 }
 
 impl<'g> Row<'g> {
-    pub(crate) fn new(limit: &'g Limit, numbers: &Numbers, answer: &Answer, bucket: u64) -> Self {
-        let source = match (answer.blocked, limit.mode) {
-            (true, _) => Source::Blocked,
-            (false, Mode::Shadow) if !answer.outcome.admitted => Source::Shadow,
-            (false, _) => Source::Memory,
-        };
-        Self { limit, outcome: answer.outcome, window_us: numbers.window_us(), source, bucket }
+    pub(crate) fn new(
+        limit: &'g Limit,
+        numbers: &Numbers,
+        outcome: Outcome,
+        source: Source,
+        bucket: u64,
+    ) -> Self {
+        Self { limit, outcome, window_us: numbers.window_us(), source, bucket }
     }
 
     /// Whether a refusal by this limit refuses the request.
@@ -78,5 +78,16 @@ impl<'g> Verdict<'g> {
             false => None,
         };
         Self { allowed, delay_us: delay_us.unwrap_or(0), retry_after_us, source, rows }
+    }
+}
+
+impl Rules {
+    /// Counts what each limit said.
+    pub(crate) fn count(&self, verdict: &Verdict<'_>) {
+        for row in &verdict.rows {
+            if let Some(index) = self.policy().limits().element_offset(row.limit) {
+                self.counters(index).count(row);
+            }
+        }
     }
 }

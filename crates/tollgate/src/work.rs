@@ -6,16 +6,19 @@ use tollgate_store::Answers;
 
 /// One per thread, or per connection; made once, passed to every call.
 #[derive(Debug, Default)]
-pub struct Work<'g> {
+pub struct Work {
     pub(crate) selection: Selection,
     pub(crate) answers: Answers,
-    pub(crate) rows: Vec<Row<'g>>,
+    /// Always empty; it is here for its memory.
+    pub(crate) rows: Vec<Row<'static>>,
 }
 
-impl<'g> Work<'g> {
+impl Work {
     /// Takes the buffers of a verdict that has been rendered.
-    pub fn recycle(&mut self, verdict: Verdict<'g>) {
-        self.rows = verdict.rows;
-        self.rows.clear();
+    pub fn recycle(&mut self, verdict: Verdict<'_>) {
+        let mut rows = verdict.rows;
+        rows.clear();
+        // Collecting an empty vector into one of the same layout keeps its memory; only the lifetime changes.
+        self.rows = rows.into_iter().map(|_| unreachable!("it was emptied")).collect();
     }
 }

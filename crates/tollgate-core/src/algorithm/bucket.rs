@@ -77,6 +77,10 @@ impl Bucket {
         self.capacity
     }
 
+    pub(crate) const fn burst(&self) -> u64 {
+        self.burst
+    }
+
     pub(crate) const fn queues(&self) -> bool {
         self.capacity > self.burst
     }

@@ -1,6 +1,6 @@
-//! `listen`, `upstream`, `trusted_proxies`, `client_address`, `lint` and `envoy`.
+//! `listen`, `upstream`, `trusted_proxies`, `client_address`, `admin.audit`, `lint` and `envoy`.
 
-use super::fields::{each, exactly_one, not_empty, number, number32, some_items};
+use super::fields::{each, exactly_one, not_empty, number, number32, required, some_items};
 use crate::diagnostic::{Position, Report, codes};
 use crate::grammar::{self, Problem};
 use crate::raw::{EnvoyCompat, File, Text};
@@ -90,6 +90,11 @@ pub(super) fn client_address(file: &File, report: &mut Report) -> ClientAddress 
         (None, None) => default(),
     };
     ClientAddress { source, ipv6_prefix }
+}
+
+pub(super) fn admin_audit(file: &File, report: &mut Report) -> Option<Box<str>> {
+    let audit = file.admin.as_ref()?.audit.as_ref()?;
+    required(&audit.file, "file", (audit.at, &audit.unreadable), report)
 }
 
 /// Only the shape of the codes; an unknown lint that looks like one may belong to a newer version.

@@ -67,6 +67,7 @@ fn settings(file: &File, report: &mut Report) -> Settings {
         jwt,
         tiers,
         admin_token: file.admin.as_ref().and_then(|admin| fields::secret(&admin.token, report)),
+        admin_audit: front::admin_audit(file, report),
         lint_allow: front::lint_allow(file, report),
         envoy: front::envoy(file, report),
         drain: std::time::Duration::from_micros(drain_us),

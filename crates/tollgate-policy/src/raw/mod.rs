@@ -24,8 +24,8 @@ pub use limit::{
     CostResponse, Leased, Limit, LimitTier, Match, Mode, OnMissing, Penalty, TierForm,
 };
 pub use settings::{
-    Admin, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, TierMapFile, Tiers, TiersFile,
-    TiersRedis,
+    Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, TierMapFile, Tiers,
+    TiersFile, TiersRedis,
 };
 pub use store::{
     Breaker, DenyCache, FailureForm, FailureLocal, FailureWord, Memory, OnStoreFailure, Password,

@@ -108,6 +108,17 @@ raw! {
     Admin {
         /// Who knows it may use the admin API.
         token: Password,
+        /// Where changes are recorded; without it, in the log.
+        audit: Audit,
+    }
+}
+
+raw! {
+    /// Where changes through the admin API are recorded.
+    Audit {
+        /// A file that one line of JSON is appended to for each change.
+        #[schemars(required)]
+        file: Text,
     }
 }
 

@@ -27,7 +27,7 @@ pub use adjustments::{debts, give_backs, resets};
 pub use admission::{all_or_nothing, batches, costs, peeks, shadows, tier_changes};
 pub use desk::Desk;
 pub use model::Model;
-pub use penalties::{blocks, uncounted};
+pub use penalties::{blocks, operators_blocks, uncounted};
 pub use trace::{seven, traces};
 
 use crate::Store;
@@ -42,6 +42,7 @@ pub async fn run<S: Store>(fresh: impl AsyncFn() -> S) {
     tier_changes(&fresh().await).await;
     blocks(&fresh().await).await;
     uncounted(&fresh().await).await;
+    operators_blocks(&fresh().await).await;
     give_backs(&fresh().await).await;
     debts(&fresh().await).await;
     resets(&fresh().await).await;

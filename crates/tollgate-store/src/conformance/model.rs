@@ -43,6 +43,8 @@ impl Model {
                 under.give_back(state, now_us, units, &receipt);
                 None
             }
+            // Traces have none: blocks are a rule of their own.
+            Change::Block { .. } | Change::Unblock => None,
         };
         Answer { receipt, ..self.alone(now_us, line, Intent::Peek) }
     }

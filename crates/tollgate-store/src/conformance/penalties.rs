@@ -2,7 +2,7 @@
 
 use super::admission::one_a_second;
 use super::desk::{Desk, Line};
-use crate::Store;
+use crate::{Change, Store};
 use tollgate_core::Penalty;
 
 const SECOND_US: u64 = 1_000_000;
@@ -76,4 +76,35 @@ pub async fn uncounted<S: Store>(store: &S) {
     let (admitted, rows) = desk.take(&[line.shadow()]).await;
     assert!(admitted && !rows[0].blocked, "in shadow mode the block is not looked at");
     assert_eq!(rows[0].outcome.remaining, 0, "and the limit is charged as usual");
+}
+
+/// An operator's block refuses like a penalty's, on limits without one too, keeps what is counted, and ends when told or in time.
+pub async fn operators_blocks<S: Store>(store: &S) {
+    let mut desk = Desk::new(store);
+    let fresh = Line::new(23, "victor", one_a_second(3));
+    let known = Line::new(24, "victor", one_a_second(3)).penalty(strict());
+    assert!(desk.take(&[known]).await.0);
+    let until_us = desk.now_us + 40 * SECOND_US;
+    for line in [fresh, known] {
+        let sooner = Change::Block { until_us: until_us - SECOND_US };
+        desk.adjust(&[(line, Change::Block { until_us })]).await;
+        let rows = desk.adjust(&[(line, sooner)]).await;
+        assert!(rows[0].blocked, "the answer already shows it, and the later end counts");
+        let (admitted, rows) = desk.take(&[line.cost(0)]).await;
+        assert!(!admitted && rows[0].blocked);
+        assert_eq!(rows[0].outcome.retry_after_us, Some(40 * SECOND_US));
+        assert!(desk.take(&[line.shadow()]).await.0, "in shadow mode nothing is blocked");
+    }
+    let rows = desk.adjust(&[(known, Change::Unblock)]).await;
+    assert_eq!(rows[0].outcome.remaining, 1, "a block forgets nothing that was counted");
+    assert!(desk.take(&[known]).await.0);
+    desk.now_us = until_us;
+    assert!(desk.take(&[fresh]).await.0, "it ends by itself");
+    for _ in 0..6 {
+        desk.take(&[known]).await;
+    }
+    assert!(desk.peek(&[known]).await.1[0].blocked);
+    desk.adjust(&[(known, Change::Unblock)]).await;
+    let (_, rows) = desk.take(&[known]).await;
+    assert!(!rows[0].blocked, "unblocking ends a penalty's block too, with what led to it");
 }

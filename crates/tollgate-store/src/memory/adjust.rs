@@ -1,11 +1,13 @@
 //! Settlements, cancellations and refunds.
 
 use super::decide::Full;
+use super::evict::Want;
 use super::locks::Place;
 use super::room::make_room;
-use super::{MemoryStore, Shared, shard::Shard};
+use super::shard::{Found, Shard};
+use super::{MemoryStore, Shared};
 use crate::sync::Guard;
-use crate::{Adjustment, Answers, Change};
+use crate::{Adjustment, Answers, Change, Charge};
 use tollgate_core::Intent;
 
 impl MemoryStore {
@@ -29,6 +31,28 @@ impl MemoryStore {
                 Err(Full) => self.move_full(&mut places, &charges),
             }
         }
+    }
+}
+
+impl Shard {
+    /// An operator's word counts even in a store that is full.
+    fn block(
+        &mut self,
+        shared: &Shared,
+        found: Found,
+        tag: u64,
+        charge: &Charge<'_>,
+        now_us: u64,
+        until_us: u64,
+    ) {
+        let want = match found {
+            Found::Spilled(_) => Want::default(),
+            Found::Inline(_) => Want { cells: 0, spilled: 1 },
+            Found::Absent => Want { cells: 1, spilled: 1 },
+        };
+        self.reserve(shared, charge.numbers, now_us, want, &[tag], true);
+        let found = self.find(charge.numbers, tag);
+        self.set_block(shared, found, tag, charge, Some(until_us));
     }
 }
 
@@ -56,6 +80,14 @@ fn apply(
                 None
             }
             Change::Owe { units: 0 } => None,
+            Change::Block { until_us } => {
+                shard.block(shared, found, tag, charge, now_us, *until_us);
+                None
+            }
+            Change::Unblock => {
+                shard.set_block(shared, found, tag, charge, None);
+                None
+            }
             Change::Owe { units } => Some(shard.charge(shared, found, tag, charge, now_us, *units)),
         };
         let found = shard.find_dated(shared, tag, charge, now_us);

@@ -176,6 +176,10 @@ impl Store for MemoryStore {
         ready(Ok(()))
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn enroll(&self, numbers: &Numbers) -> Ticket {
         self.shared.registry.enroll(numbers)
     }

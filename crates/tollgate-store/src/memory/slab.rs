@@ -10,9 +10,24 @@ pub(crate) struct Spilled {
     pub(crate) numbers: Numbers,
     pub(crate) state: State,
     pub(crate) penalty: Option<(Penalty, penalty::State)>,
+    /// The end of an operator's block; zero for none.
+    pub(crate) blocked_until_us: u64,
 }
 
 impl Spilled {
+    pub(crate) const fn new(tag: u64, numbers: Numbers, state: State) -> Self {
+        Self { tag, numbers, state, penalty: None, blocked_until_us: 0 }
+    }
+
+    /// The end of the block that an enforced limit with this penalty sees, if there is one.
+    pub(crate) fn block_us(&self, penalty: Option<&Penalty>, now_us: u64) -> Option<u64> {
+        let by_penalty = penalty
+            .zip(self.penalty.as_ref())
+            .and_then(|(penalty, (_, state))| penalty.blocked_until_us(state, now_us));
+        let by_operator = (now_us < self.blocked_until_us).then_some(self.blocked_until_us);
+        by_penalty.max(by_operator)
+    }
+
     /// Bytes held beyond the entry itself.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.state {
@@ -27,9 +42,11 @@ impl Spilled {
         state_us.max(self.penalty_idle_at_us())
     }
 
-    /// The instant from which no refusal is remembered.
+    /// The instant from which neither a refusal nor a block is remembered.
     pub(crate) fn penalty_idle_at_us(&self) -> u64 {
-        self.penalty.as_ref().map_or(0, |(penalty, state)| penalty.idle_at_us(state))
+        let penalty_us =
+            self.penalty.as_ref().map_or(0, |(penalty, state)| penalty.idle_at_us(state));
+        penalty_us.max(self.blocked_until_us)
     }
 }
 

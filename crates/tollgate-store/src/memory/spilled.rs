@@ -19,7 +19,40 @@ impl Shard {
         penalty: &Penalty,
         now_us: u64,
     ) -> Option<u64> {
-        let at = match found {
+        let at = self.spill_found(shared, found, tag, charge);
+        let spilled = self.slab.get_mut(at)?;
+        let (_, mut state) = spilled.penalty.unwrap_or((*penalty, Default::default()));
+        let end_us = penalty.count(&mut state, now_us);
+        spilled.penalty = Some((*penalty, state));
+        end_us
+    }
+
+    /// Blocks the key until then, or ends its blocks. Room for the spilled cell must be there.
+    pub(crate) fn set_block(
+        &mut self,
+        shared: &Shared,
+        found: Found,
+        tag: u64,
+        charge: &Charge<'_>,
+        until_us: Option<u64>,
+    ) {
+        let at = match (found, until_us) {
+            (Found::Absent | Found::Inline(_), None) => return,
+            _ => self.spill_found(shared, found, tag, charge),
+        };
+        if let Some(spilled) = self.slab.get_mut(at) {
+            match until_us {
+                Some(until_us) => {
+                    spilled.blocked_until_us = spilled.blocked_until_us.max(until_us);
+                }
+                None => (spilled.blocked_until_us, spilled.penalty) = (0, None),
+            }
+        }
+    }
+
+    /// Where the key's cell is in the slab, once it is there.
+    fn spill_found(&mut self, shared: &Shared, found: Found, tag: u64, charge: &Charge<'_>) -> u32 {
+        match found {
             Found::Spilled(at) => at,
             Found::Absent => self.spill(shared, tag, charge, State::New),
             Found::Inline(_) => {
@@ -30,12 +63,7 @@ impl Shard {
                 );
                 self.spill(shared, tag, charge, state)
             }
-        };
-        let spilled = self.slab.get_mut(at)?;
-        let (_, mut state) = spilled.penalty.unwrap_or((*penalty, Default::default()));
-        let end_us = penalty.count(&mut state, now_us);
-        spilled.penalty = Some((*penalty, state));
-        end_us
+        }
     }
 
     /// Puts `state` into the slab and lets the key's slot point there. New keys have asked for room before. Known
@@ -60,7 +88,7 @@ impl Shard {
             let grown = self.slab.grow((self.slab.capacity() / 4).max(4));
             shared.budget.take(grown * Slab::ENTRY_BYTES);
         }
-        let spilled = Spilled { tag, numbers: *charge.numbers, state, penalty: None };
+        let spilled = Spilled::new(tag, *charge.numbers, state);
         shared.budget.take(spilled.heap_bytes());
         let at = self.slab.insert(spilled);
         match is_wide(charge.numbers) {
@@ -82,11 +110,9 @@ impl Shard {
             let outcome = numbers.decide(&State::New, now_us, cost, intent);
             return Answer { outcome, blocked: false, receipt: None };
         };
-        let block = match (mode, penalty, &spilled.penalty) {
-            (Mode::Enforce, Some(penalty), Some((_, state))) => {
-                penalty.blocked_until_us(state, now_us)
-            }
-            _ => None,
+        let block = match mode {
+            Mode::Enforce => spilled.block_us(penalty, now_us),
+            Mode::Shadow => None,
         };
         let intent = if block.is_some() { Intent::Peek } else { intent };
         let mut answer = Answer {

@@ -1,13 +1,15 @@
 //! The open reservations of one process, and for a while the ended ones: a repeated call gets the same answer.
 
 use super::{End, ReservationError};
+use crate::Source;
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap, hash_map},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use tollgate_core::{Numbers, Receipt};
-use tollgate_store::{Answer, Ticket};
+use tollgate_core::{Numbers, Outcome, Receipt};
+use tollgate_policy::limit::Limit;
+use tollgate_store::Ticket;
 
 /// What all reservations together may hold: a peer can open them, so there is a cap.
 const BYTES_MAX: usize = 64 << 20;
@@ -19,25 +21,28 @@ pub(crate) struct Book {
 
 #[derive(Debug, Default)]
 struct Shelf {
-    by_id: HashMap<Box<str>, Reservation>,
+    /// Each with the bytes it counts for.
+    by_id: HashMap<Box<str>, (Place, usize)>,
     by_end: BinaryHeap<Reverse<(u64, Box<str>)>>,
     bytes: usize,
 }
 
-/// What one request holds.
-#[derive(Clone, Debug)]
-pub(crate) struct Reservation {
-    pub(crate) expires_us: u64,
-    pub(crate) entries: Vec<Entry>,
-    pub(crate) ended: Option<(End, Vec<Kept>)>,
+/// What one request holds, or what ending it answered.
+#[derive(Debug)]
+pub(crate) enum Reservation {
+    Open(Vec<Entry>),
+    Ended(End, Vec<Kept>),
 }
+
+/// A place in the book. Whoever ends the reservation holds it meanwhile, so two calls cannot both settle.
+pub(crate) type Place = Arc<tokio::sync::Mutex<Reservation>>;
 
 /// What it took of one limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// Position in the policy, and the identity to find it by in a later one.
-    pub(crate) index: usize,
-    pub(crate) limit: u64,
+    pub(crate) limit: Arc<Limit>,
+    /// Whose state it is.
+    pub(crate) id: u64,
     pub(crate) key: Box<[u8]>,
     pub(crate) numbers: Numbers,
     /// The store's short name for these numbers.
@@ -48,34 +53,41 @@ pub(crate) struct Entry {
     pub(crate) taken: bool,
     /// Absent when nothing was taken, a cost of zero included.
     pub(crate) receipt: Option<Receipt>,
+    /// Where decisions of its store come from.
+    pub(crate) usual: Source,
 }
 
 /// A row of the answer that ended it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    pub(crate) index: usize,
+    pub(crate) limit: Arc<Limit>,
     pub(crate) numbers: Numbers,
-    pub(crate) answer: Answer,
+    pub(crate) outcome: Outcome,
+    pub(crate) source: Source,
 }
 
 impl Book {
+    /// Opens a reservation, or says why not and hands back what it would have held.
     pub(crate) fn open(
         &self,
         now_us: u64,
         id: &str,
-        reservation: Reservation,
-    ) -> Result<(), (ReservationError, Reservation)> {
+        expires_us: u64,
+        entries: Vec<Entry>,
+    ) -> Result<(), (ReservationError, Vec<Entry>)> {
         let mut shelf = self.lock();
         shelf.forget_expired(now_us);
-        let bytes = reservation.bytes(id);
+        let bytes = bytes(id, &entries);
         if shelf.bytes + bytes > BYTES_MAX {
-            return Err((ReservationError::Full, reservation));
+            return Err((ReservationError::Full, entries));
         }
-        let expires_us = reservation.expires_us;
         match shelf.by_id.entry(id.into()) {
-            hash_map::Entry::Occupied(_) => return Err((ReservationError::Taken, reservation)),
-            hash_map::Entry::Vacant(place) => place.insert(reservation),
-        };
+            hash_map::Entry::Occupied(_) => return Err((ReservationError::Taken, entries)),
+            hash_map::Entry::Vacant(vacant) => {
+                let place = Place::new(tokio::sync::Mutex::new(Reservation::Open(entries)));
+                vacant.insert((place, bytes));
+            }
+        }
         shelf.by_end.push(Reverse((expires_us, id.into())));
         shelf.bytes += bytes;
         Ok(())
@@ -92,27 +104,11 @@ impl Book {
         }
     }
 
-    /// Ends the reservation with `end`. The first call settles what it took with `settle`; a repeated one gets
-    /// the rows of the first. The book stays locked meanwhile, so two calls cannot both settle.
-    pub(crate) fn end(
-        &self,
-        now_us: u64,
-        id: &str,
-        end: End,
-        settle: impl FnOnce(&[Entry]) -> Vec<Kept>,
-    ) -> Result<Vec<Kept>, ReservationError> {
+    /// The reservation of this name, unless it has expired.
+    pub(crate) fn find(&self, now_us: u64, id: &str) -> Option<Place> {
         let mut shelf = self.lock();
         shelf.forget_expired(now_us);
-        let reservation = shelf.by_id.get_mut(id).ok_or(ReservationError::Unknown)?;
-        match &reservation.ended {
-            Some((earlier, rows)) if *earlier == end => Ok(rows.clone()),
-            Some(_) => Err(ReservationError::Ended),
-            None => {
-                let rows = settle(&reservation.entries);
-                reservation.ended = Some((end, rows.clone()));
-                Ok(rows)
-            }
-        }
+        shelf.by_id.get(id).map(|(place, _)| Arc::clone(place))
     }
 
     /// A panic elsewhere leaves the shelf whole: every change to it is a single insertion or removal.
@@ -121,15 +117,12 @@ impl Book {
     }
 }
 
-impl Reservation {
-    /// What it holds until it is forgotten, the rows of its end included.
-    fn bytes(&self, id: &str) -> usize {
-        let entries = self
-            .entries
-            .iter()
-            .map(|entry| size_of::<Entry>() + size_of::<Kept>() + entry.key.len());
-        2 * (id.len() + size_of::<Box<str>>()) + size_of::<Self>() + entries.sum::<usize>()
-    }
+/// What a reservation holds until it is forgotten, the rows of its end included.
+fn bytes(id: &str, entries: &[Entry]) -> usize {
+    let entries =
+        entries.iter().map(|entry| size_of::<Entry>() + size_of::<Kept>() + entry.key.len());
+    let place = size_of::<tokio::sync::Mutex<Reservation>>() + size_of::<(Place, usize)>();
+    2 * (id.len() + size_of::<Box<str>>()) + place + entries.sum::<usize>()
 }
 
 impl Shelf {
@@ -138,8 +131,8 @@ impl Shelf {
             && *expires_us <= now_us
             && let Some(Reverse((_, id))) = self.by_end.pop()
         {
-            if let Some(reservation) = self.by_id.remove(&id) {
-                self.bytes = self.bytes.saturating_sub(reservation.bytes(&id));
+            if let Some((_, bytes)) = self.by_id.remove(&id) {
+                self.bytes = self.bytes.saturating_sub(bytes);
             }
         }
     }

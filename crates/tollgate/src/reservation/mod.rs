@@ -7,6 +7,8 @@ pub use reserve::{Settled, TTL_US_MAX};
 
 pub(crate) use book::{Book, Entry, Kept, Reservation};
 
+use tollgate_store::StoreErrorKind;
+
 /// How a reservation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -42,6 +44,8 @@ pub enum ReservationError {
     Taken,
     /// No more reservations can be kept.
     Full,
+    /// The store could not be told; the reservation is as it was.
+    Undecided(StoreErrorKind),
 }
 
 impl std::fmt::Display for ReservationError {
@@ -53,6 +57,7 @@ impl std::fmt::Display for ReservationError {
             Self::TtlOutOfRange => "a ttl is between 1ms and 1h",
             Self::Taken => "a reservation with this name is open or has just ended",
             Self::Full => "too many reservations are open; let some end",
+            Self::Undecided(_) => "the store could not be told; try again",
         })
     }
 }

@@ -1,11 +1,16 @@
 //! Reserve, settle, cancel: one primitive for late costs and for slots with an end.
 
 use super::{End, Entry, Kept, Reservation, ReservationError};
-use crate::{Gate, Row, Verdict, Work};
+use crate::gate::Charges;
+use crate::{Gate, Row, Rules, Source, Verdict, Work};
 use smallvec::SmallVec;
+use std::sync::Arc;
 use tollgate_core::{Intent, Numbers};
+use tollgate_policy::policy::Selected;
 use tollgate_policy::{facts::Facts, limit::Cost};
-use tollgate_store::{Adjustment, Change, Charge, Mode, Request, Ticket};
+use tollgate_store::{
+    Adjustment, Answer, Answers, Change, Charge, Mode, Store, StoreError, Ticket,
+};
 
 const TTL_US_MIN: u64 = 1_000;
 const TTL_US_DEFAULT: u64 = 30_000_000;
@@ -15,42 +20,59 @@ pub const TTL_US_MAX: u64 = 3_600_000_000;
 /// A reservation's end, as answered.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Settled<'g> {
+pub struct Settled {
     /// The request's cost in the end.
     pub charged: u64,
-    /// What a request of cost one would meet now, limit by limit.
-    pub rows: Vec<Row<'g>>,
+    kept: Vec<Kept>,
 }
 
-impl Gate {
+impl Settled {
+    /// What a request of cost one would meet now, limit by limit.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
+        self.kept
+            .iter()
+            .map(|kept| Row::new(&kept.limit, &kept.numbers, kept.outcome, kept.source, 0))
+    }
+}
+
+impl<S: Store> Gate<S> {
     /// Decides as [`check`](Self::check) does and, when it admits, keeps what was taken under `id` until it is
     /// settled, cancelled or expires. The second value is the time to live, when there is a reservation.
     ///
     /// `ttl_us` defaults to that of the concurrency limits concerned, else 30 s. Expiry keeps the charge and frees slots.
-    pub fn reserve<'g>(
-        &'g self,
+    ///
+    /// # Errors
+    ///
+    /// When the time to live is out of range, the name taken, or no more reservations can be kept. Nothing is taken then.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a check, and what it is kept under and for how long"
+    )]
+    pub async fn reserve<'r>(
+        &self,
+        rules: &'r Rules,
         now_us: u64,
         id: &str,
         facts: &Facts<'_>,
         cost: u64,
         ttl_us: Option<u64>,
-        work: &mut Work<'g>,
-    ) -> Result<(Verdict<'g>, Option<u64>), ReservationError> {
+        work: &mut Work,
+    ) -> Result<(Verdict<'r>, Option<u64>), ReservationError> {
         if ttl_us.is_some_and(|ttl_us| !(TTL_US_MIN..=TTL_US_MAX).contains(&ttl_us)) {
             return Err(ReservationError::TtlOutOfRange);
         }
         self.book.admits(now_us, id)?;
         let Work { selection, answers, rows } = work;
         // Selected for one unit, so that each entry knows what a settled unit is worth.
-        self.policy.select(facts, 1, selection);
-        let selected = self.policy.selected(selection);
+        rules.policy().select(facts, 1, selection);
+        let selected = rules.policy().selected(selection);
         let held: SmallVec<[Numbers; 4]> =
             selected.clone().map(|selected| with_ttl(selected.numbers, ttl_us)).collect();
-        let charges: SmallVec<[Charge<'_>; 4]> = selected
+        let charges: Charges<'_> = selected
             .clone()
             .zip(&held)
             .map(|(selected, numbers)| {
-                let charge = self.charge(&selected);
+                let charge = rules.charge(&selected);
                 let cost = charge.cost.saturating_mul(cost);
                 match selected.missing || selected.numbers == numbers {
                     true => Charge { cost, ..charge },
@@ -58,86 +80,114 @@ impl Gate {
                 }
             })
             .collect();
-        let request = Request { charges: &charges, intent: Intent::Take };
-        self.store.decide_now(now_us, &[request], answers);
-        let (allowed, decided) = answers.get(0).unwrap_or((true, &[]));
-        let mut rows = std::mem::take(rows);
-        let answered = selected.zip(decided);
-        rows.extend(answered.clone().map(|(selected, answer)| self.row(&selected, answer)));
-        if !allowed {
-            return Ok((Verdict::new(false, rows), None));
+        let (one, rows) = (selected.clone(), std::mem::take(rows));
+        let verdict = self.ask(rules, now_us, one, &charges, Intent::Take, answers, rows).await;
+        rules.count(&verdict);
+        if !verdict.allowed {
+            return Ok((verdict, None));
         }
         let ttl_us = ttl_us.unwrap_or_else(|| default_ttl_us(&held));
-        // A shadow limit that misses an attribute has no key under which anything could be settled.
-        let keyed = answered.zip(&held).filter(|((selected, _), _)| !selected.missing);
-        let entries = keyed.map(|((selected, answer), numbers)| Entry {
-            ticket: match selected.numbers == numbers {
-                true => self.ticket(selected.numbers_index),
-                false => Ticket::default(),
-            },
-            index: selected.index,
-            limit: selected.id,
-            key: selected.key.into(),
-            numbers: *numbers,
-            unit: match selected.limit.cost {
-                Cost::Estimate { .. } => 1,
-                Cost::Fixed(_) | Cost::Attribute { .. } => selected.cost,
-            },
-            taken: answer.outcome.admitted,
-            receipt: answer.receipt,
-        });
+        let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
+        let entries = selected
+            .zip(&charges)
+            .zip(verdict.rows.iter().zip(decided))
+            // A shadow limit that misses an attribute has no key under which anything could be settled, and what the store did not
+            // take it cannot be told about.
+            .filter(|((selected, _), (row, _))| !selected.missing && from_store(row))
+            .map(|((selected, charge), (_, answer))| entry(rules, &selected, charge, answer))
+            .collect();
         let expires_us = now_us.saturating_add(ttl_us);
-        let reservation = Reservation { expires_us, entries: entries.collect(), ended: None };
         // Another request may have taken the name or the last place meanwhile: then nothing stays taken.
-        self.book.open(now_us, id, reservation).map_err(|(error, reservation)| {
-            self.settle(now_us, End::Cancel, &reservation.entries);
-            error
-        })?;
-        Ok((Verdict::new(true, rows), Some(ttl_us)))
+        if let Err((error, entries)) = self.book.open(now_us, id, expires_us, entries) {
+            let _ = self.settle(now_us, End::Cancel, &entries).await;
+            return Err(error);
+        }
+        Ok((verdict, Some(ttl_us)))
     }
 
-    /// Ends the reservation `id` with what the request really cost, or with nothing.
-    pub fn end(&self, now_us: u64, id: &str, end: End) -> Result<Settled<'_>, ReservationError> {
+    /// Ends the reservation `id` with what the request really cost, or with nothing. The same call again has the same answer.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such reservation, it ended in another way, the cost is too large, or the store could not be told.
+    pub async fn end(&self, now_us: u64, id: &str, end: End) -> Result<Settled, ReservationError> {
         if end.cost() > u64::from(u32::MAX) {
             return Err(ReservationError::CostTooLarge);
         }
-        let kept = self.book.end(now_us, id, end, |entries| self.settle(now_us, end, entries))?;
-        let rows = kept.iter().filter_map(|kept| {
-            let limit = self.policy.limits().get(kept.index)?;
-            Some(Row::new(limit, &kept.numbers, &kept.answer, 0))
-        });
-        Ok(Settled { charged: end.cost(), rows: rows.collect() })
+        let place = self.book.find(now_us, id).ok_or(ReservationError::Unknown)?;
+        let mut reservation = place.lock().await;
+        let kept = match &*reservation {
+            Reservation::Ended(earlier, kept) if *earlier == end => kept.clone(),
+            Reservation::Ended(..) => return Err(ReservationError::Ended),
+            Reservation::Open(entries) => {
+                let settled = self.settle(now_us, end, entries).await;
+                let kept = settled.map_err(|error| ReservationError::Undecided(error.kind))?;
+                *reservation = Reservation::Ended(end, kept.clone());
+                kept
+            }
+        };
+        Ok(Settled { charged: end.cost(), kept })
     }
 
-    fn settle(&self, now_us: u64, end: End, entries: &[Entry]) -> Vec<Kept> {
+    async fn settle(
+        &self,
+        now_us: u64,
+        end: End,
+        entries: &[Entry],
+    ) -> Result<Vec<Kept>, StoreError> {
         let adjustments: Vec<_> = entries
             .iter()
-            .map(|entry| Adjustment {
-                charge: Charge {
-                    limit: entry.limit,
-                    key: &entry.key,
-                    numbers: &entry.numbers,
-                    ticket: entry.ticket,
-                    cost: entry.unit,
-                    mode: Mode::Enforce,
-                    penalty: self.policy.limits()[entry.index].penalty.as_ref(),
-                },
-                change: entry.change(end),
-            })
+            .map(|entry| Adjustment { charge: entry.charge(), change: entry.change(end) })
             .collect();
-        let mut answers = tollgate_store::Answers::default();
-        self.store.adjust_now(now_us, &adjustments, &mut answers);
+        let mut answers = Answers::default();
+        self.store.adjust(now_us, &adjustments, &mut answers).await?;
+        entries.iter().for_each(|entry| self.forget_refusal(entry.id, &entry.key));
         let rows = answers.get(0).map_or(&[][..], |(_, rows)| rows);
-        let kept = |(entry, answer): (&Entry, &_)| Kept {
-            index: entry.index,
-            numbers: entry.numbers,
-            answer: *answer,
-        };
-        entries.iter().zip(rows).map(kept).collect()
+        Ok(entries.iter().zip(rows).map(|(entry, answer)| entry.kept(answer)).collect())
+    }
+}
+
+/// Whether the store decided it, and so has something to settle.
+fn from_store(row: &Row<'_>) -> bool {
+    row.source.is_usual() || row.source == Source::Shadow
+}
+
+fn entry(rules: &Rules, selected: &Selected<'_>, charge: &Charge<'_>, answer: &Answer) -> Entry {
+    Entry {
+        limit: Arc::clone(rules.limit(selected.index)),
+        id: selected.id,
+        key: selected.key.into(),
+        numbers: *charge.numbers,
+        ticket: charge.ticket,
+        unit: match selected.limit.cost {
+            Cost::Estimate { .. } => 1,
+            Cost::Fixed(_) | Cost::Attribute { .. } => selected.cost,
+        },
+        taken: answer.outcome.admitted,
+        receipt: answer.receipt,
+        usual: rules.usual(),
     }
 }
 
 impl Entry {
+    fn charge(&self) -> Charge<'_> {
+        Charge {
+            limit: self.id,
+            key: &self.key,
+            numbers: &self.numbers,
+            ticket: self.ticket,
+            cost: self.unit,
+            mode: Mode::Enforce,
+            penalty: self.limit.penalty.as_ref(),
+        }
+    }
+
+    fn kept(&self, answer: &Answer) -> Kept {
+        let source = Source::of(&self.limit, answer, self.usual);
+        let limit = Arc::clone(&self.limit);
+        Kept { limit, numbers: self.numbers, outcome: answer.outcome, source }
+    }
+
     /// What `end` changes for this limit.
     fn change(&self, end: End) -> Change {
         let (receipt, under) = (self.receipt.unwrap_or_default(), self.numbers);

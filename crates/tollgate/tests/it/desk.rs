@@ -1,29 +1,42 @@
-//! A gate made from a few lines of YAML.
+//! A gate made from a few lines of YAML, with the rules it was made with.
 
-use tollgate::{Gate, Verdict, Work, policy};
+use tollgate::{Gate, InForce, MemoryStore, Setup, Verdict, Work, policy};
 
 /// Any instant will do; this one starts no window.
 pub(crate) const NOW_US: u64 = 1_700_000_000_000_000;
 
-pub(crate) fn gate(limits: &str) -> Gate {
-    let text = format!("tiers: {{default: free, from: plan}}\nlimits:\n{limits}");
-    let compiled = policy::compile(text.as_bytes()).unwrap();
-    let mut options = policy::PolicyOptions::default();
-    options.tier_attribute = Some("plan".into());
-    options.default_tier = Some("free".into());
-    Gate::new(policy::Policy::new(compiled.limits, options).unwrap(), Default::default())
+/// A gate whose rules stay as they are.
+pub(crate) struct Desk {
+    pub(crate) gate: Gate,
+    pub(crate) rules: InForce,
 }
 
-pub(crate) fn facts<'g>(gate: &'g Gate, values: &[(&str, &'g str)]) -> policy::Facts<'g> {
-    let mut facts = gate.policy().facts(Default::default());
+pub(crate) fn setup(limits: &str) -> Setup {
+    let text = format!("tiers: {{default: free, from: plan}}\nlimits:\n{limits}");
+    Setup::of(&policy::compile(text.as_bytes()).unwrap())
+}
+
+pub(crate) fn gate(limits: &str) -> Desk {
+    desk(setup(limits))
+}
+
+pub(crate) fn desk(setup: Setup) -> Desk {
+    let gate = Gate::new(setup, MemoryStore::default()).unwrap();
+    let rules = gate.rules();
+    Desk { gate, rules }
+}
+
+pub(crate) fn facts<'g>(desk: &'g Desk, values: &[(&str, &'g str)]) -> policy::Facts<'g> {
+    let mut facts = desk.rules.facts(Default::default());
     for (name, value) in values {
         facts.set(name, value).unwrap();
     }
+    desk.rules.identify(&mut facts);
     facts
 }
 
-pub(crate) fn check<'g>(gate: &'g Gate, values: &[(&str, &'g str)], cost: u64) -> Verdict<'g> {
-    gate.check(NOW_US, &facts(gate, values), cost, &mut Work::default())
+pub(crate) fn check<'g>(desk: &'g Desk, values: &[(&str, &'g str)], cost: u64) -> Verdict<'g> {
+    desk.gate.check_now(&desk.rules, NOW_US, &facts(desk, values), cost, &mut Work::default())
 }
 
 /// Name, whether it admits, and what remains, for each row.

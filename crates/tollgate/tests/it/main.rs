@@ -1,5 +1,26 @@
-//! The engine from outside: a file's text in, verdicts out.
+//! The engine, as its users see it.
 
+mod change;
+mod deny_cache;
 mod desk;
+mod failure;
+mod faulty;
 mod gate;
+mod limiter;
+mod manage;
+mod quota;
 mod reservations;
+mod slow;
+mod wait;
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+/// The value of a future that never waits.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("nothing here waits"),
+    }
+}

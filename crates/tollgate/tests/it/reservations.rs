@@ -1,22 +1,23 @@
-use crate::desk::{NOW_US, check, facts, gate, rows};
-use tollgate::{End, Gate, ReservationError, Settled, Verdict, Work};
+use crate::desk::{Desk, NOW_US, check, facts, gate, rows};
+use tollgate::{End, ReservationError, Settled, Verdict, Work};
 
 const SECOND: u64 = 1_000_000;
 
 fn reserve<'g>(
-    gate: &'g Gate,
+    desk: &'g Desk,
     id: &str,
     cost: u64,
     ttl_us: Option<u64>,
 ) -> Result<(Verdict<'g>, Option<u64>), ReservationError> {
-    gate.reserve(NOW_US, id, &facts(gate, &[("user", "a")]), cost, ttl_us, &mut Work::default())
+    let facts = facts(desk, &[("user", "a")]);
+    desk.gate.reserve_now(&desk.rules, NOW_US, id, &facts, cost, ttl_us, &mut Work::default())
 }
 
-fn remaining(settled: &Settled<'_>) -> Vec<u64> {
-    settled.rows.iter().map(|row| row.outcome.remaining).collect()
+fn remaining(settled: &Settled) -> Vec<u64> {
+    settled.rows().map(|row| row.outcome.remaining).collect()
 }
 
-fn tokens() -> Gate {
+fn tokens() -> Desk {
     gate("  - {name: l, key: [user], rate: 10/min, algorithm: fixed-window}\n")
 }
 
@@ -24,13 +25,13 @@ fn tokens() -> Gate {
 fn settling_to_less_returns_the_rest_and_to_more_leaves_a_debt() {
     let gate = tokens();
     reserve(&gate, "less", 6, None).unwrap();
-    assert_eq!(remaining(&gate.end(NOW_US, "less", End::Settle(2)).unwrap()), [8]);
+    assert_eq!(remaining(&gate.gate.end_now(NOW_US, "less", End::Settle(2)).unwrap()), [8]);
     reserve(&gate, "more", 1, None).unwrap();
-    let settled = gate.end(NOW_US, "more", End::Settle(100)).unwrap();
+    let settled = gate.gate.end_now(NOW_US, "more", End::Settle(100)).unwrap();
     assert_eq!((settled.charged, remaining(&settled)), (100, vec![0]));
     assert!(!check(&gate, &[("user", "a")], 1).allowed);
     assert_eq!(
-        gate.end(NOW_US, "more", End::Settle(1 << 32)).unwrap_err(),
+        gate.gate.end_now(NOW_US, "more", End::Settle(1 << 32)).unwrap_err(),
         ReservationError::CostTooLarge
     );
 }
@@ -40,12 +41,15 @@ fn a_repeated_call_answers_alike_and_another_one_conflicts() {
     let gate = tokens();
     reserve(&gate, "r", 3, None).unwrap();
     assert_eq!(reserve(&gate, "r", 1, None).unwrap_err(), ReservationError::Taken);
-    let first = gate.end(NOW_US, "r", End::Cancel).unwrap();
+    let first = gate.gate.end_now(NOW_US, "r", End::Cancel).unwrap();
     check(&gate, &[("user", "a")], 4);
-    let again = gate.end(NOW_US + SECOND, "r", End::Cancel).unwrap();
+    let again = gate.gate.end_now(NOW_US + SECOND, "r", End::Cancel).unwrap();
     assert_eq!((first.charged, remaining(&first)), (0, vec![10]));
     assert_eq!(remaining(&again), [10], "the answer of the first call, not one of now");
-    assert_eq!(gate.end(NOW_US, "r", End::Settle(0)).unwrap_err(), ReservationError::Ended);
+    assert_eq!(
+        gate.gate.end_now(NOW_US, "r", End::Settle(0)).unwrap_err(),
+        ReservationError::Ended
+    );
 }
 
 #[test]
@@ -58,10 +62,10 @@ fn expiry_keeps_the_charge_and_frees_slots() {
     assert_eq!(rows(&verdict), [("l", true, 8), ("slots", true, 0)]);
     assert_eq!(ttl_us, Some(5 * SECOND), "the slots' own time to live");
     let facts = facts(&gate, &[("user", "a")]);
-    let late = |us| gate.peek(NOW_US + us, &facts, 1, &mut Work::default());
+    let late = |us| gate.gate.peek_now(&gate.rules, NOW_US + us, &facts, 1, &mut Work::default());
     assert_eq!(rows(&late(5 * SECOND - 1))[1], ("slots", false, 0));
     assert_eq!(rows(&late(5 * SECOND)), [("l", true, 8), ("slots", true, 2)]);
-    let end = gate.end(NOW_US + 5 * SECOND, "r", End::Cancel);
+    let end = gate.gate.end_now(NOW_US + 5 * SECOND, "r", End::Cancel);
     assert_eq!(end.unwrap_err(), ReservationError::Unknown);
 }
 
@@ -71,9 +75,10 @@ fn settling_frees_the_slots_and_a_given_ttl_holds_for_them() {
     let (_, ttl_us) = reserve(&gate, "r", 1, Some(60 * SECOND)).unwrap();
     assert_eq!(ttl_us, Some(60 * SECOND));
     let facts = facts(&gate, &[("user", "a")]);
-    let late = gate.peek(NOW_US + 59 * SECOND, &facts, 1, &mut Work::default());
+    let late =
+        gate.gate.peek_now(&gate.rules, NOW_US + 59 * SECOND, &facts, 1, &mut Work::default());
     assert!(!late.allowed, "held beyond the limit's own ttl");
-    assert_eq!(remaining(&gate.end(NOW_US + SECOND, "r", End::Settle(7)).unwrap()), [1]);
+    assert_eq!(remaining(&gate.gate.end_now(NOW_US + SECOND, "r", End::Settle(7)).unwrap()), [1]);
 }
 
 #[test]
@@ -81,7 +86,7 @@ fn a_refused_reserve_keeps_nothing() {
     let gate = tokens();
     let (verdict, ttl_us) = reserve(&gate, "r", 11, None).unwrap();
     assert_eq!((verdict.allowed, ttl_us), (false, None));
-    assert_eq!(gate.end(NOW_US, "r", End::Cancel).unwrap_err(), ReservationError::Unknown);
+    assert_eq!(gate.gate.end_now(NOW_US, "r", End::Cancel).unwrap_err(), ReservationError::Unknown);
 }
 
 #[test]
@@ -91,14 +96,14 @@ fn an_estimate_is_settled_with_the_figure_itself() {
         "    cost: {estimate: 500, response: {json: usage.total_tokens}}\n",
     ));
     assert_eq!(rows(&reserve(&gate, "r", 1, None).unwrap().0), [("tokens", true, 500)]);
-    assert_eq!(remaining(&gate.end(NOW_US, "r", End::Settle(320)).unwrap()), [680]);
+    assert_eq!(remaining(&gate.gate.end_now(NOW_US, "r", End::Settle(320)).unwrap()), [680]);
 }
 
 #[test]
 fn a_free_reservation_can_be_settled_with_a_cost() {
     let gate = tokens();
     reserve(&gate, "r", 0, None).unwrap();
-    assert_eq!(remaining(&gate.end(NOW_US, "r", End::Settle(4)).unwrap()), [6]);
+    assert_eq!(remaining(&gate.gate.end_now(NOW_US, "r", End::Settle(4)).unwrap()), [6]);
 }
 
 #[test]
@@ -107,7 +112,8 @@ fn slots_never_outlive_their_reservation() {
     let (_, ttl_us) = reserve(&gate, "r", 1, None).unwrap();
     assert_eq!(ttl_us, Some(3_600 * SECOND), "an hour at most");
     let facts = facts(&gate, &[("user", "a")]);
-    let late = gate.peek(NOW_US + 3_600 * SECOND, &facts, 1, &mut Work::default());
+    let late =
+        gate.gate.peek_now(&gate.rules, NOW_US + 3_600 * SECOND, &facts, 1, &mut Work::default());
     assert!(late.allowed, "expiry frees the slot");
 }
 
@@ -117,7 +123,7 @@ fn a_shadow_limit_without_its_key_settles_nothing() {
         gate("  - {name: trial, key: [org], rate: 5/min, mode: shadow, on_missing: refuse}\n");
     let (verdict, _) = reserve(&gate, "r", 0, None).unwrap();
     assert!(verdict.allowed);
-    assert!(gate.end(NOW_US, "r", End::Settle(9)).unwrap().rows.is_empty());
+    assert!(gate.gate.end_now(NOW_US, "r", End::Settle(9)).unwrap().rows().len() == 0);
 }
 
 #[test]
@@ -126,12 +132,23 @@ fn reservations_are_bounded_in_bytes_and_a_full_book_takes_nothing() {
     let long = "x".repeat(4_000);
     let facts = facts(&gate, &[("user", &long)]);
     let mut work = Work::default();
-    let mut reserve =
-        |n: usize| gate.reserve(NOW_US, &n.to_string(), &facts, 0, None, &mut work).map(|_| ());
+    let mut reserve = |n: usize| {
+        gate.gate
+            .reserve_now(&gate.rules, NOW_US, &n.to_string(), &facts, 0, None, &mut work)
+            .map(|_| ())
+    };
     let opened = (0..).take_while(|n| reserve(*n).is_ok()).count();
     assert!((10_000..17_000).contains(&opened), "{opened} of some 4 KB each");
     assert_eq!(reserve(opened).unwrap_err(), ReservationError::Full);
-    let late = gate.reserve(NOW_US + 30 * SECOND, "late", &facts, 0, None, &mut Work::default());
+    let late = gate.gate.reserve_now(
+        &gate.rules,
+        NOW_US + 30 * SECOND,
+        "late",
+        &facts,
+        0,
+        None,
+        &mut Work::default(),
+    );
     assert!(late.is_ok(), "expiry makes room");
 }
 

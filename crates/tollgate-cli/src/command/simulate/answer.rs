@@ -15,7 +15,7 @@ pub(super) enum Outcome<'g> {
     /// Of a check, a peek or a reserve; the last adds the reservation and its time to live when it was admitted.
     Decided(Verdict<'g>, Option<(Box<str>, u64)>),
     /// Of a settle or a cancel, and of which reservation.
-    Ended(Settled<'g>, Box<str>),
+    Ended(Settled, Box<str>),
     /// Of any of the three whose reservation is not to be had.
     Problem(ReservationError),
 }
@@ -25,7 +25,7 @@ impl Answer<'_> {
     pub(super) fn weight(&self) -> usize {
         1 + match &self.outcome {
             Outcome::Decided(verdict, _) => verdict.rows.len(),
-            Outcome::Ended(settled, _) => settled.rows.len(),
+            Outcome::Ended(settled, _) => settled.rows().len(),
             Outcome::Problem(_) => 0,
         }
     }
@@ -72,13 +72,13 @@ impl Writer {
         out.extend_from_slice(b"}\n");
     }
 
-    fn ended(&self, out: &mut Vec<u8>, id: &str, settled: &Settled<'_>) {
+    fn ended(&self, out: &mut Vec<u8>, id: &str, settled: &Settled) {
         out.extend_from_slice(b"{\"reservation\":");
         encode::string(out, id);
         out.extend_from_slice(b",\"charged\":");
         encode::integer(out, settled.charged);
         out.extend_from_slice(b",\"limits\":");
-        encode::rows(out, &settled.rows);
+        encode::rows(out, settled.rows());
     }
 
     fn fields(&mut self, out: &mut Vec<u8>, time_us: u64, verdict: &Verdict<'_>) {
@@ -109,7 +109,7 @@ impl Writer {
 fn problem(out: &mut Vec<u8>, error: ReservationError) {
     let (code, title) = match error {
         ReservationError::Unknown => (404, "Not Found"),
-        ReservationError::Full => (503, "Service Unavailable"),
+        ReservationError::Full | ReservationError::Undecided(_) => (503, "Service Unavailable"),
         _ => (409, "Conflict"),
     };
     out.extend_from_slice(b"{\"status\":");

@@ -3,9 +3,8 @@
 use super::plot::{Panel, Plot};
 use super::{Stop, unreadable};
 use std::path::Path;
-use tollgate::{Gate, limit::Mode};
+use tollgate::{Gate, InForce, Setup, limit::Mode};
 use tollgate_core::{Algorithm, header::Profile};
-use tollgate_policy::policy::{Policy, PolicyOptions};
 use tollgate_policy::settings::{Settings, Store, TierSource};
 use tollgate_policy::{Compiled, Diagnostic, TierMap, raw};
 use tollgate_store::{MemoryStore, memory::Options};
@@ -19,8 +18,7 @@ const SHARDS: usize = 256;
 /// A policy in force.
 pub(super) struct Loaded {
     pub(super) gate: Gate,
-    /// Who is in which tier, when a file says so.
-    pub(super) tiers: Option<TierMap>,
+    pub(super) rules: InForce,
     settings: Settings,
     /// What to write above each limit's panel.
     descriptions: Vec<String>,
@@ -28,42 +26,27 @@ pub(super) struct Loaded {
 
 pub(super) fn load(path: &Path) -> Result<Loaded, Stop> {
     let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
-    let Compiled { settings, limits, entries, file, .. } = tollgate_policy::compile(&bytes)
-        .map_err(|errors| {
-            let file = path.display().to_string();
-            let text: String = errors.iter().map(|error| error.render(&file).to_string()).collect();
-            Stop::Failed(text.trim_end().into())
-        })?;
-    let raw = |entry: &usize| file.limits.as_ref().and_then(|limits| limits.value.get(*entry));
-    let descriptions = entries
+    let compiled = tollgate_policy::compile(&bytes).map_err(|errors| failed(path, &errors))?;
+    let limits = compiled.file.limits.as_ref();
+    let raw = |entry: &usize| limits.and_then(|limits| limits.value.get(*entry));
+    let descriptions = compiled
+        .entries
         .iter()
         .map(|entry| raw(entry).map_or_else(String::new, |entry| describe(&entry.value)))
         .collect();
-    let mut options = PolicyOptions::default();
-    options.ipv6_prefix = settings.client_address.ipv6_prefix;
-    options.default_tier = settings.tiers.default.as_deref().map(String::from);
-    let mut tiers = None;
-    match &settings.tiers.source {
-        Some(TierSource::Attribute(name)) => options.tier_attribute = Some(name.to_string()),
-        Some(TierSource::File { path: name }) => {
-            let map = tier_map(&path.with_file_name(&**name))?;
-            options.attributes.push(map.by().to_owned());
-            tiers = Some(map);
-        }
-        // There is no Redis in a simulation, so everybody has the default tier.
-        _ => {}
+    let mut setup = Setup::of(&compiled);
+    let Compiled { settings, .. } = compiled;
+    // There is no Redis in a simulation, so everybody has the default tier when tiers are kept there.
+    if let Some(TierSource::File { path: name }) = &settings.tiers.source {
+        setup = setup.with_tiers(tier_map(&path.with_file_name(&**name))?);
     }
-    let policy = Policy::new(limits, options)
-        .map_err(|error| Stop::Failed(format!("{}: {error}", path.display())))?;
     let mut store = Options::default().seed(SEED).shards(SHARDS);
     if let Store::Memory { max_bytes } = settings.store {
         store = store.max_bytes(max_bytes);
     }
-    let mut gate = Gate::new(policy, MemoryStore::new(store));
-    if profiles(&settings).contains(&Profile::Discord) {
-        gate = gate.with_buckets();
-    }
-    Ok(Loaded { gate, tiers, settings, descriptions })
+    let gate = Gate::new(setup, MemoryStore::new(store))
+        .map_err(|error| Stop::Failed(format!("{}: {error}", path.display())))?;
+    Ok(Loaded { rules: gate.rules(), gate, settings, descriptions })
 }
 
 fn tier_map(path: &Path) -> Result<TierMap, Stop> {
@@ -85,7 +68,7 @@ impl Loaded {
 
     /// A plot with a panel for each limit.
     pub(super) fn plot(&self) -> Plot {
-        let limits = self.gate.policy().limits().iter().zip(&self.descriptions);
+        let limits = self.rules.policy().limits().iter().zip(&self.descriptions);
         let panels = limits.map(|(limit, description)| {
             // A limit that is named after its algorithm need not say it twice.
             let again = format!("{}, ", limit.name);

@@ -76,8 +76,8 @@ impl Simulate {
         let input = self.open()?;
         let plot = self.plot.is_some().then(|| loaded.plot());
         let writer = Writer::new(self.headers.then(|| loaded.profiles()));
-        let tally = Tally::new(loaded.gate.policy().limits(), plot);
-        let mut session = Session::new(&loaded.gate, loaded.tiers.as_ref(), tally);
+        let tally = Tally::new(loaded.rules.policy().limits(), plot);
+        let mut session = Session::new(&loaded.gate, &loaded.rules, tally);
         let mut progress = Progress::start();
         std::thread::scope(|scope| {
             let mut output = Output::start(scope, writer);

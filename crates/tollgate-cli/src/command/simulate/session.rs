@@ -2,16 +2,15 @@
 
 use super::answer::{Answer, Outcome};
 use super::tally::Tally;
-use tollgate::{End, Gate, ReservationError, Work};
-use tollgate_policy::TierMap;
+use tollgate::{End, Gate, ReservationError, Rules, Work};
 use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_server::front::http::decode::{self, Op, Row};
 
 /// A run over one gate.
 pub(super) struct Session<'g> {
     gate: &'g Gate,
-    tiers: Option<&'g TierMap>,
-    work: Work<'g>,
+    rules: &'g Rules,
+    work: Work,
     buffer: FactsBuffer,
     pub(super) tally: Tally<'g>,
 }
@@ -20,8 +19,8 @@ pub(super) struct Session<'g> {
 pub(super) type BadRow = String;
 
 impl<'g> Session<'g> {
-    pub(super) fn new(gate: &'g Gate, tiers: Option<&'g TierMap>, tally: Tally<'g>) -> Self {
-        Self { gate, tiers, work: Work::default(), buffer: FactsBuffer::default(), tally }
+    pub(super) fn new(gate: &'g Gate, rules: &'g Rules, tally: Tally<'g>) -> Self {
+        Self { gate, rules, work: Work::default(), buffer: FactsBuffer::default(), tally }
     }
 
     /// Answers the row on line `number`.
@@ -31,15 +30,11 @@ impl<'g> Session<'g> {
             Op::Settle => self.end(&row, End::Settle(row.body.cost.unwrap_or(1)))?,
             Op::Cancel => self.end(&row, End::Cancel)?,
             _ => {
-                let mut facts = self.gate.policy().facts(std::mem::take(&mut self.buffer));
+                let mut facts = self.rules.facts(std::mem::take(&mut self.buffer));
                 for (name, value) in &row.body.attributes {
                     facts.set(name, value).map_err(|bad| format!("`attributes.{name}`: {bad}"))?;
                 }
-                if let Some(tiers) = self.tiers
-                    && let Some(tier) = facts.get(tiers.by()).and_then(|who| tiers.tier(&who))
-                {
-                    facts.set_tier(tier);
-                }
+                self.rules.identify(&mut facts);
                 let outcome = self.decide(number, &row, &facts);
                 self.buffer = facts.into_buffer();
                 outcome
@@ -57,21 +52,24 @@ impl<'g> Session<'g> {
     }
 
     fn decide(&mut self, number: u64, row: &Row<'_>, facts: &Facts<'_>) -> Outcome<'g> {
-        let Self { gate, work, tally, .. } = self;
+        let Self { gate, rules, work, tally, .. } = self;
         let (time_us, cost) = (row.time_us, row.body.cost.unwrap_or(1));
         let (verdict, reserved) = match row.op {
-            Op::Peek => return Outcome::Decided(gate.peek(time_us, facts, cost, work), None),
+            Op::Peek => {
+                let verdict = gate.peek_now(rules, time_us, facts, cost, work);
+                return Outcome::Decided(verdict, None);
+            }
             Op::Reserve => {
                 let id: Box<str> = match &row.body.reservation {
                     Some(id) => Box::from(&**id),
                     None => format!("row-{number}").into(),
                 };
-                match gate.reserve(time_us, &id, facts, cost, row.body.ttl_us, work) {
+                match gate.reserve_now(rules, time_us, &id, facts, cost, row.body.ttl_us, work) {
                     Ok((verdict, ttl_us)) => (verdict, ttl_us.map(|ttl_us| (id, ttl_us))),
                     Err(error) => return Outcome::Problem(error),
                 }
             }
-            _ => (gate.check(time_us, facts, cost, work), None),
+            _ => (gate.check_now(rules, time_us, facts, cost, work), None),
         };
         tally.count(time_us, &verdict);
         Outcome::Decided(verdict, reserved)
@@ -79,7 +77,7 @@ impl<'g> Session<'g> {
 
     fn end(&mut self, row: &Row<'_>, end: End) -> Result<Outcome<'g>, BadRow> {
         let id = row.body.reservation.as_deref().unwrap_or_default();
-        match self.gate.end(row.time_us, id, end) {
+        match self.gate.end_now(row.time_us, id, end) {
             Ok(settled) => Ok(Outcome::Ended(settled, id.into())),
             // What the check API answers with 400 is a mistake in the row, not an answer to it.
             Err(error @ ReservationError::CostTooLarge) => Err(format!("`cost`: {error}")),

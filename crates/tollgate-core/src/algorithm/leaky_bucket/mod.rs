@@ -20,6 +20,11 @@ impl LeakyBucket {
         Bucket::try_new(rate, burst.unwrap_or(1), queue.unwrap_or(0)).map(Self)
     }
 
+    /// Units that pass without delay; the rest of the capacity queues.
+    pub const fn burst(&self) -> u64 {
+        self.0.burst()
+    }
+
     /// The rate's period.
     pub const fn period_us(&self) -> u64 {
         self.0.period_us()

@@ -40,7 +40,8 @@ fn everything_has_a_default() {
         assert_eq!(settings.headers, ["draft-11", "x-ratelimit-epoch"]);
         assert_eq!(settings.drain, Duration::from_secs(10));
         assert!(settings.jwt.is_none() && settings.envoy.is_none());
-        assert!(settings.admin_token.is_none() && settings.lint_allow.is_empty());
+        assert!(settings.admin_token.is_none() && settings.admin_audit.is_none());
+        assert!(settings.lint_allow.is_empty());
         assert!(settings.tiers.default.is_none() && settings.tiers.source.is_none());
     }
 }
@@ -83,6 +84,7 @@ fn front_ends() {
     assert_eq!(settings.headers, ["draft-7", "github"]);
     let token = settings.admin_token.unwrap();
     assert!(matches!(token.expose(), SecretSource::Env(name) if &**name == "TOLLGATE_ADMIN_TOKEN"));
+    assert_eq!(settings.admin_audit.as_deref(), Some("audit.jsonl"));
     assert_eq!(settings.lint_allow, ["TG101".into(), "TG110".into()]);
     let envoy = settings.envoy.unwrap();
     assert_eq!((envoy.configs, envoy.strict), (vec!["ratelimit/*.yaml".into()], true));

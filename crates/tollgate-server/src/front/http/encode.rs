@@ -16,17 +16,17 @@ pub fn verdict(out: &mut Vec<u8>, verdict: &Verdict<'_>) {
     out.extend_from_slice(b",\"source\":\"");
     out.extend_from_slice(verdict.source.as_str().as_bytes());
     out.extend_from_slice(b"\",\"limits\":");
-    rows(out, &verdict.rows);
+    rows(out, verdict.rows.iter().copied());
 }
 
 /// Appends the array of limits.
-pub fn rows(out: &mut Vec<u8>, rows: &[Row<'_>]) {
+pub fn rows<'r>(out: &mut Vec<u8>, rows: impl IntoIterator<Item = Row<'r>>) {
     out.push(b'[');
-    for (index, row) in rows.iter().enumerate() {
+    for (index, row) in rows.into_iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        self::row(out, row);
+        self::row(out, &row);
     }
     out.push(b']');
 }

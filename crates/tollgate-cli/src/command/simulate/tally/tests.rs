@@ -1,7 +1,5 @@
 use super::*;
-use tollgate::{Gate, Work};
-use tollgate_policy::policy::{Policy, PolicyOptions};
-use tollgate_store::MemoryStore;
+use tollgate::{Gate, MemoryStore, Setup, Work};
 
 const FILE: &[u8] = b"
 limits:
@@ -13,14 +11,14 @@ limits:
 #[test]
 fn the_summary_counts_requests_and_each_limits_own_answers() {
     let compiled = tollgate_policy::compile(FILE).unwrap();
-    let policy = Policy::new(compiled.limits, PolicyOptions::default()).unwrap();
-    let gate = Gate::new(policy, MemoryStore::default());
-    let mut tally = Tally::new(gate.policy().limits(), None);
+    let gate = Gate::new(Setup::of(&compiled), MemoryStore::default()).unwrap();
+    let rules = gate.rules();
+    let mut tally = Tally::new(rules.policy().limits(), None);
     let mut work = Work::default();
     for _ in 0..3 {
-        let mut facts = gate.policy().facts(Default::default());
+        let mut facts = rules.facts(Default::default());
         facts.set("user", "42").unwrap();
-        let verdict = gate.check(1_700_000_000_000_000, &facts, 1, &mut work);
+        let verdict = gate.check_now(&rules, 1_700_000_000_000_000, &facts, 1, &mut work);
         tally.count(1_700_000_000_000_000, &verdict);
     }
     assert_eq!(

@@ -1,0 +1,43 @@
+//! One node's part of a limit, for when it has to decide alone.
+
+use crate::algorithm::{
+    Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
+};
+use crate::{Algorithm, InvalidNumbers, Numbers, Rate};
+
+impl Numbers {
+    /// What each of `nodes` may admit so that together they stay within these numbers: every count divided and rounded down.
+    /// A share of nothing refuses everything.
+    pub fn share(&self, nodes: u32) -> Self {
+        let nodes = u64::from(nodes.max(1));
+        let nothing = Self::FixedWindow(FixedWindow::new(Rate::NOTHING));
+        self.divided(nodes).unwrap_or(nothing)
+    }
+
+    fn divided(&self, nodes: u64) -> Result<Self, InvalidNumbers> {
+        let capacity = self.capacity() / nodes;
+        let window = || Rate::try_new(capacity, self.period_us());
+        let rate = |count: u32| Rate::try_new(u64::from(count) / nodes, self.period_us());
+        Ok(match self {
+            Self::FixedWindow(_) => Self::FixedWindow(FixedWindow::new(window()?)),
+            Self::SlidingLog(_) => Self::SlidingLog(SlidingLog::new(window()?)),
+            Self::SlidingWindow(_) => Self::SlidingWindow(SlidingWindow::new(window()?)),
+            Self::TokenBucket(bucket) => {
+                Self::TokenBucket(TokenBucket::try_new(rate(bucket.count())?, Some(capacity))?)
+            }
+            Self::Gcra(bucket) => Self::Gcra(Gcra::try_new(rate(bucket.count())?, Some(capacity))?),
+            Self::LeakyBucket(bucket) => {
+                let burst = bucket.burst() / nodes;
+                let queue = (bucket.capacity() - bucket.burst()) / nodes;
+                let rate = rate(bucket.count())?;
+                Self::LeakyBucket(LeakyBucket::try_new(rate, Some(burst), Some(queue))?)
+            }
+            Self::Concurrency(slots) => {
+                Self::Concurrency(Concurrency::try_new(capacity, slots.ttl_us())?)
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,17 @@
+use super::*;
+
+#[test]
+fn a_node_is_ready_while_it_serves_and_nothing_fatal_is_wrong() {
+    let health = Health::default();
+    assert!(!health.is_ready(), "not before its listeners are open");
+    health.set_serving(true);
+    assert!(health.is_ready());
+    health.degrade("policy", "line 3 is wrong");
+    assert!(health.is_ready(), "the last good policy still serves");
+    assert_eq!(health.detail(), [("policy", "line 3 is wrong".into())]);
+    health.fail("drain", "going away");
+    assert!(!health.is_ready());
+    health.heal("drain");
+    health.heal("policy");
+    assert!(health.is_ready() && health.detail().is_empty());
+}

@@ -1,0 +1,250 @@
+//! The text that `/metrics` answers with.
+//!
+//! The names are a contract. `prometheus-client` writes OpenMetrics, where a family of counters is named without the
+//! `_total` that its samples carry; in the older text format, which is what a bare `curl` gets, the two are the same.
+
+use super::process::Process;
+use super::sheet::{Sheet, older};
+use super::{BOUNDS_NS, Cells, Denied, FRONTS, Metrics, Outcome, Reading, Reloaded, STORE_ERRORS};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, text};
+use prometheus_client::registry::Registry;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How the text is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// The Prometheus text format, version 0.0.4: read by everything.
+    #[default]
+    Prometheus,
+    /// OpenMetrics 1.0: what a Prometheus server asks for first.
+    OpenMetrics,
+}
+
+impl Format {
+    /// The format to answer a request's `Accept` with: OpenMetrics where it is named and not refused.
+    pub fn of_accept(accept: &str) -> Self {
+        let wanted = accept.split(',').any(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let named = parts
+                .next()
+                .is_some_and(|media| media.eq_ignore_ascii_case("application/openmetrics-text"));
+            let refused = |part: &str| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000");
+            named && !parts.any(refused)
+        });
+        if wanted { Self::OpenMetrics } else { Self::Prometheus }
+    }
+
+    /// The answer's `Content-Type`.
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+impl Metrics {
+    /// All figures as text.
+    pub fn exposition(&self, reading: Reading, format: Format) -> String {
+        let page =
+            Page { fronts: self.sums(), cold: self.cold(), reading, process: Process::read() };
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(page));
+        let mut out = String::with_capacity(16 * 1024);
+        // A `String` takes all that is written to it, and nothing else here fails.
+        let written = match format {
+            Format::Prometheus => text::encode_registry(&mut out, &registry),
+            Format::OpenMetrics => text::encode(&mut out, &registry),
+        };
+        debug_assert!(written.is_ok());
+        match format {
+            Format::Prometheus => older(&out),
+            Format::OpenMetrics => out,
+        }
+    }
+
+    fn sums(&self) -> Vec<(&'static str, FrontSums)> {
+        let sum = |at: usize| {
+            let mut sums = FrontSums::default();
+            self.stripes.iter().for_each(|stripe| sums.add(&stripe.fronts[at]));
+            sums
+        };
+        FRONTS.iter().enumerate().map(|(at, front)| (front.name(), sum(at))).collect()
+    }
+
+    fn cold(&self) -> Cold {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let fronts = || FRONTS.iter().map(|front| front.name()).zip(&self.connections);
+        let open = |opened: u64, closed: u64| opened.saturating_sub(closed);
+        Cold {
+            connections: fronts()
+                .map(|(front, of)| (front, open(load(&of.opened), load(&of.closed))))
+                .collect(),
+            accept_errors: fronts().map(|(front, of)| (front, load(&of.accept_errors))).collect(),
+            store_errors: STORE_ERRORS
+                .iter()
+                .zip(&self.store_errors)
+                .map(|(kind, count)| (kind.label(), load(count)))
+                .collect(),
+            reloads: Reloaded::ALL
+                .map(|result| (result.as_str(), load(&self.reloads[result as usize])))
+                .into(),
+            denied: Denied::ALL.map(|why| (why.as_str(), load(&self.denied[why as usize]))).into(),
+            audit_failures: load(&self.audit_failures),
+        }
+    }
+}
+
+/// The figures of one front end over all stripes.
+#[derive(Debug, Default)]
+pub(super) struct FrontSums {
+    outcomes: [u64; Outcome::ALL.len()],
+    pub(super) sum_ns: u64,
+    pub(super) buckets: [u64; BOUNDS_NS.len() + 1],
+}
+
+impl FrontSums {
+    fn add(&mut self, cells: &Cells) {
+        let add = |sum: &mut u64, cell: &AtomicU64| {
+            *sum = sum.wrapping_add(cell.load(Ordering::Relaxed));
+        };
+        self.outcomes.iter_mut().zip(&cells.outcomes).for_each(|(sum, cell)| add(sum, cell));
+        self.buckets.iter_mut().zip(&cells.buckets).for_each(|(sum, cell)| add(sum, cell));
+        add(&mut self.sum_ns, &cells.sum_ns);
+    }
+}
+
+/// Figures by the value of their one label.
+type Rows = Vec<(&'static str, u64)>;
+
+#[derive(Debug)]
+struct Cold {
+    connections: Rows,
+    accept_errors: Rows,
+    store_errors: Rows,
+    reloads: Rows,
+    denied: Rows,
+    audit_failures: u64,
+}
+
+/// Everything on the page, at one moment.
+#[derive(Debug)]
+struct Page {
+    fronts: Vec<(&'static str, FrontSums)>,
+    cold: Cold,
+    reading: Reading,
+    process: Process,
+}
+
+impl Collector for Page {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut sheet = Sheet(encoder);
+        self.limits(&mut sheet)?;
+        self.requests(&mut sheet)?;
+        self.store(&mut sheet)?;
+        self.admin(&mut sheet)?;
+        self.process(&mut sheet)
+    }
+}
+
+impl Page {
+    fn limits(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+        let limits = &self.reading.limits;
+        let decisions = limits.iter().flat_map(|of| {
+            [
+                ("admitted", of.admitted),
+                ("refused", of.refused),
+                ("shadow_refused", of.shadow_refused),
+                ("fail_open", of.fail_open),
+                ("fail_closed", of.fail_closed),
+            ]
+            .map(|(outcome, count)| ([("limit", &*of.name), ("outcome", outcome)], count))
+        });
+        sheet.counters("tollgate_decisions", "Decisions by limit and outcome.", decisions)?;
+        let hits = limits.iter().map(|of| ([("limit", &*of.name)], of.deny_cache_hits));
+        let help = "Refusals answered from memory of an earlier one.";
+        sheet.counters("tollgate_deny_cache_hits", help, hits)?;
+        let overflowed = limits.iter().map(|of| ([("limit", &*of.name)], of.overflowed));
+        let help = "Decisions for new keys that shared a cell, since the memory store was full.";
+        sheet.counters("tollgate_overflow", help, overflowed)
+    }
+
+    fn requests(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+        let requests = self.fronts.iter().flat_map(|(front, of)| {
+            Outcome::ALL.map(|outcome| {
+                let labels = [("front", *front), ("outcome", outcome.as_str())];
+                (labels, of.outcomes[outcome as usize])
+            })
+        });
+        sheet.counters("tollgate_requests", "Requests by front end and outcome.", requests)?;
+        let help = "Time from a request read to its answer ready to send.";
+        sheet.histograms("tollgate_decision_seconds", help, &self.fronts)?;
+        let open = self.cold.connections.iter().map(|&(front, count)| ([("front", front)], count));
+        sheet.gauges("tollgate_connections_open", "Connections that are open.", open)?;
+        let failed =
+            self.cold.accept_errors.iter().map(|&(front, count)| ([("front", front)], count));
+        let help = "Connections that could not be accepted.";
+        sheet.counters("tollgate_accept_errors", help, failed)
+    }
+
+    fn store(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+        let reading = &self.reading;
+        let errors = self.cold.store_errors.iter().map(|&(kind, count)| ([("kind", kind)], count));
+        sheet.counters("tollgate_store_errors", "Failures of the store by kind.", errors)?;
+        let help = "Keys in the memory store.";
+        sheet.gauge("tollgate_memory_keys", help, reading.memory_keys)?;
+        let help = "Bytes in use in the memory store, as counted against its cap.";
+        sheet.gauge("tollgate_memory_bytes", help, reading.memory_bytes)?;
+        let help = "Keys that the full memory store forgot although they were not idle.";
+        sheet.counter("tollgate_memory_evictions", help, reading.evicted)?;
+        let help = "Refusals that no penalty counted, for want of memory.";
+        sheet.counter("tollgate_uncounted_refusals", help, reading.uncounted)?;
+        let help = "Chunks of a lease that went back to the store.";
+        sheet.counter("tollgate_lease_rollbacks", help, reading.lease_rollbacks)?;
+        let help = "Whether the store's circuit breaker is open.";
+        sheet.gauge("tollgate_breaker_open", help, u64::from(reading.breaker_open))
+    }
+
+    fn admin(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+        let reloads =
+            self.cold.reloads.iter().map(|&(result, count)| ([("result", result)], count));
+        sheet.counters("tollgate_reload", "Reloads of the policy by result.", reloads)?;
+        let help = "Counts up with every change of the policy.";
+        sheet.gauge("tollgate_policy_generation", help, self.reading.generation)?;
+        let denied = self.cold.denied.iter().map(|&(why, count)| ([("reason", why)], count));
+        let help = "Calls of the admin API that were turned away, by reason.";
+        sheet.counters("tollgate_admin_denied", help, denied)?;
+        let help = "Changes refused since they could not be written to the audit log.";
+        sheet.counter("tollgate_audit_failures", help, self.cold.audit_failures)
+    }
+
+    fn process(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+        let labels = [("version", env!("CARGO_PKG_VERSION"))];
+        let help = "The version that runs; always 1.";
+        sheet.gauges("tollgate_build_info", help, [(labels, 1_u64)])?;
+        let process = &self.process;
+        if let Some(cpu) = process.cpu {
+            let help = "Processor time spent, user and system.";
+            sheet.counter("process_cpu_seconds", help, cpu.as_secs_f64())?;
+        }
+        if let Some(start) = process.start {
+            let help = "When the process started, in seconds since 1970.";
+            sheet.gauge("process_start_time_seconds", help, start.as_secs_f64())?;
+        }
+        let gauges = [
+            ("process_resident_memory_bytes", "Resident memory.", process.resident_bytes),
+            ("process_virtual_memory_bytes", "Virtual memory.", process.virtual_bytes),
+            ("process_threads", "Threads.", process.threads),
+            ("process_open_fds", "Open file descriptors.", process.open_fds),
+            ("process_max_fds", "The most file descriptors there may be.", process.max_fds),
+        ];
+        for (name, help, value) in gauges {
+            if let Some(value) = value {
+                sheet.gauge(name, help, value)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! What a node counts of itself, and how `/metrics` shows it.
+//!
+//! Counting costs a relaxed addition to a word that no other worker writes. What the engine and the store
+//! count themselves is handed over as a [`Reading`] when somebody asks.
+
+mod exposition;
+mod process;
+mod reading;
+mod sheet;
+mod stripe;
+
+pub use exposition::Format;
+pub use reading::{LimitReading, Reading};
+pub use tollgate_policy::settings::Front;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use stripe::STRIPES;
+use tollgate_store::StoreErrorKind;
+
+/// The counters of a node. Shared by all its threads.
+#[derive(Debug)]
+pub struct Metrics {
+    stripes: Box<[Stripe]>,
+    connections: [Connections; FRONTS.len()],
+    store_errors: [AtomicU64; STORE_ERRORS.len()],
+    reloads: [AtomicU64; Reloaded::ALL.len()],
+    denied: [AtomicU64; Denied::ALL.len()],
+    audit_failures: AtomicU64,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Decided: the client may go on.
+    Admitted,
+    /// Decided: a limit said no.
+    Refused,
+    /// Not decided: the store failed, and a limit is closed then.
+    FailClosed,
+    /// Done, and nothing was to be decided: a settlement, a cancellation, an admin call.
+    Ok,
+    /// Not decided: the request makes no sense, and is the client's to mend.
+    Invalid,
+    /// Not decided: something went wrong here.
+    Error,
+}
+
+/// What became of a reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reloaded {
+    /// The new file is in force.
+    Ok,
+    /// The new file is bad and the last good one stays.
+    Error,
+}
+
+/// Why the admin API turned somebody away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Denied {
+    /// No token is configured, so nobody can have it.
+    Disabled,
+    /// No token was sent.
+    Missing,
+    /// Another token was sent.
+    Wrong,
+    /// Too many wrong ones came from there before.
+    Limited,
+}
+
+/// The upper ends of the histogram's buckets but the last, which has none.
+const BOUNDS_NS: [u64; 17] = [
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    1_000_000_000,
+];
+
+const FRONTS: [Front; 5] = [Front::Gateway, Front::Http, Front::Grpc, Front::Resp, Front::Admin];
+
+const STORE_ERRORS: [StoreErrorKind; 5] = [
+    StoreErrorKind::Timeout,
+    StoreErrorKind::Unreachable,
+    StoreErrorKind::Busy,
+    StoreErrorKind::Protocol,
+    StoreErrorKind::Rejected,
+];
+
+/// What one thread counts. Processors fetch cache lines in pairs, so two stripes are two lines apart.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Stripe {
+    fronts: [Cells; FRONTS.len()],
+}
+
+/// What one thread counts for one front end: the first line for every request, then a word for how long it took.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Cells {
+    outcomes: [AtomicU64; Outcome::ALL.len()],
+    sum_ns: AtomicU64,
+    buckets: [AtomicU64; BOUNDS_NS.len() + 1],
+}
+
+/// Connections of one front end; they come too seldom to need stripes.
+#[derive(Debug, Default)]
+struct Connections {
+    opened: AtomicU64,
+    closed: AtomicU64,
+    accept_errors: AtomicU64,
+}
+
+impl Metrics {
+    /// Counters that stand at zero.
+    pub fn new() -> Self {
+        Self {
+            stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
+            connections: Default::default(),
+            store_errors: Default::default(),
+            reloads: Default::default(),
+            denied: Default::default(),
+            audit_failures: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a request to `front`.
+    #[inline]
+    pub fn requests(&self, front: Front, outcome: Outcome) {
+        if let Some(cells) = self.cells(front) {
+            cells.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts how long a decision took, from a request read to an answer ready to send.
+    #[inline]
+    pub fn observe(&self, front: Front, elapsed: Duration) {
+        let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let bucket = BOUNDS_NS.partition_point(|&bound_ns| bound_ns < elapsed_ns);
+        if let Some(cells) = self.cells(front) {
+            cells.sum_ns.fetch_add(elapsed_ns, Ordering::Relaxed);
+            cells.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a connection that was accepted. Each is followed by one [`connection_closed`](Self::connection_closed).
+    pub fn connection_opened(&self, front: Front) {
+        if let Some(at) = index(front) {
+            self.connections[at].opened.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a connection that ended.
+    pub fn connection_closed(&self, front: Front) {
+        if let Some(at) = index(front) {
+            self.connections[at].closed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a connection that could not be accepted.
+    pub fn accept_error(&self, front: Front) {
+        if let Some(at) = index(front) {
+            self.connections[at].accept_errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a failure of the store.
+    pub fn store_error(&self, kind: StoreErrorKind) {
+        if let Some(at) = STORE_ERRORS.iter().position(|&known| known == kind) {
+            self.store_errors[at].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a reload.
+    pub fn reload(&self, result: Reloaded) {
+        self.reloads[result as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a call of the admin API that was turned away.
+    pub fn admin_denied(&self, why: Denied) {
+        self.denied[why as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a change that was refused, since it could not be written to the audit log.
+    pub fn audit_failure(&self) {
+        self.audit_failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn cells(&self, front: Front) -> Option<&Cells> {
+        index(front).map(|at| &self.stripes[stripe::own()].fronts[at])
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Where a front end stands in `FRONTS`.
+#[inline]
+fn index(front: Front) -> Option<usize> {
+    FRONTS.iter().position(|&known| known == front)
+}
+
+impl Outcome {
+    /// Every outcome, in the order in which they are declared.
+    pub const ALL: [Self; 6] =
+        [Self::Admitted, Self::Refused, Self::FailClosed, Self::Ok, Self::Invalid, Self::Error];
+
+    /// The word of the label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Admitted => "admitted",
+            Self::Refused => "refused",
+            Self::FailClosed => "fail_closed",
+            Self::Ok => "ok",
+            Self::Invalid => "invalid",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl Reloaded {
+    /// Both, in the order in which they are declared.
+    pub const ALL: [Self; 2] = [Self::Ok, Self::Error];
+
+    /// The word of the label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl Denied {
+    /// Every reason, in the order in which they are declared.
+    pub const ALL: [Self; 4] = [Self::Disabled, Self::Missing, Self::Wrong, Self::Limited];
+
+    /// The word of the label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Missing => "missing",
+            Self::Wrong => "wrong",
+            Self::Limited => "limited",
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What the engine and the store count, at one moment.
+
+/// What the engine and the store count, at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// The limits of the policy in force, in file order: who may choose a label's value is whoever writes the policy.
+    pub limits: Vec<LimitReading>,
+    /// Keys in the memory store.
+    pub memory_keys: u64,
+    /// Bytes in use there, as counted against its cap.
+    pub memory_bytes: u64,
+    /// Keys that the full memory store forgot although they were not idle.
+    pub evicted: u64,
+    /// Refusals that no penalty counted, for want of memory.
+    pub uncounted: u64,
+    /// Chunks of a lease that went back to the store.
+    pub lease_rollbacks: u64,
+    /// Whether the store's circuit breaker is open.
+    pub breaker_open: bool,
+    /// Counts up with every change of the policy, overrides included.
+    pub generation: u64,
+}
+
+/// What is counted for one limit.
+#[derive(Clone, Debug, Default)]
+pub struct LimitReading {
+    /// The limit's name.
+    pub name: Box<str>,
+    /// Requests it admitted.
+    pub admitted: u64,
+    /// Requests it refused.
+    pub refused: u64,
+    /// Requests it would have refused, were it enforced.
+    pub shadow_refused: u64,
+    /// Requests let through since the store failed.
+    pub fail_open: u64,
+    /// Requests turned away since the store failed.
+    pub fail_closed: u64,
+    /// Refusals from memory of an earlier one.
+    pub deny_cache_hits: u64,
+    /// Decisions for new keys that shared a cell, since the memory store was full.
+    pub overflowed: u64,
+}

@@ -1,0 +1,33 @@
+//! Which stripe of the counters a thread adds to.
+//!
+//! Threads that count in one word pass its cache line around, and that costs more than a decision does. So each thread
+//! has a stripe, the workers of a node one of their own as long as there are no more threads than stripes, and only
+//! who reads the figures looks at all of them.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many stripes there are; a power of two.
+pub(super) const STRIPES: usize = 32;
+
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static OWN: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// The calling thread's stripe, the same on every call.
+#[inline]
+pub(super) fn own() -> usize {
+    OWN.with(|own| match own.get() {
+        usize::MAX => assign(own),
+        stripe => stripe,
+    })
+}
+
+#[cold]
+fn assign(own: &Cell<usize>) -> usize {
+    let stripe = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
+    own.set(stripe);
+    stripe
+}

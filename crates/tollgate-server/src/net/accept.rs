@@ -1,0 +1,169 @@
+//! Accepting: a loop that only ends when it is told to.
+
+use super::{Stats, worker::Workers};
+use crate::Node;
+use std::{
+    future::poll_fn,
+    io,
+    net::{SocketAddr, TcpStream},
+    pin::pin,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    task::Poll,
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::sleep,
+};
+use tollgate_policy::settings::Front;
+
+/// How long accepting pauses after it failed, at first and at most.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// Where connections come from: a socket, or a test.
+pub(super) trait Accept {
+    fn accept(&self) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>>;
+}
+
+impl Accept for tokio::net::TcpListener {
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, peer) = self.accept().await?;
+        // A worker waits for it with its own poller.
+        Ok((stream.into_std()?, peer))
+    }
+}
+
+/// One front end, as its accept loop sees it.
+pub(super) struct Door {
+    pub(super) front: Front,
+    pub(super) index: usize,
+    pub(super) connections_max: usize,
+    pub(super) stats: Arc<Stats>,
+    /// A connection has closed.
+    pub(super) room: Notify,
+    /// Whose metrics show it too.
+    pub(super) node: Option<Arc<Node>>,
+}
+
+impl Door {
+    pub(super) fn opened(&self) {
+        self.stats.open.fetch_add(1, Relaxed);
+        Stats::add(&self.stats.accepted);
+        if let Some(node) = &self.node {
+            node.metrics.connection_opened(self.front);
+        }
+    }
+
+    pub(super) fn closed(&self) {
+        self.stats.open.fetch_sub(1, Relaxed);
+        self.room.notify_one();
+        if let Some(node) = &self.node {
+            node.metrics.connection_closed(self.front);
+        }
+    }
+
+    fn failed(&self) {
+        Stats::add(&self.stats.accept_errors);
+        if let Some(node) = &self.node {
+            node.metrics.accept_error(self.front);
+        }
+    }
+}
+
+/// When to stop: how long what is under way may take from then on.
+pub(super) type Stop = watch::Receiver<Option<Duration>>;
+
+/// Hands connections to workers until `stop`, then those that the system has accepted already.
+pub(super) async fn accept_all(
+    source: impl Accept,
+    door: Arc<Door>,
+    workers: &Workers,
+    mut stop: Stop,
+) {
+    let mut trouble = Trouble::default();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = stop.wait_for(Option::is_some) => break,
+            accepted = source.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                trouble.is_over(&door);
+                tokio::select! {
+                    biased;
+                    () = room(&door, workers) => {}
+                    _ = stop.wait_for(Option::is_some) => {}
+                }
+                workers.hand(&door, stream, peer);
+            }
+            Err(error) => {
+                door.failed();
+                let Some(pause) = trouble.pause(&door, &error) else { continue };
+                workers.evict(None);
+                tokio::select! {
+                    biased;
+                    _ = stop.wait_for(Option::is_some) => break,
+                    () = sleep(pause) => {}
+                }
+            }
+        }
+    }
+    while let Some(Ok((stream, peer))) = now(source.accept()).await {
+        workers.hand(&door, stream, peer);
+    }
+}
+
+/// Waits until there is room for one more, and makes some where a connection is idle.
+async fn room(door: &Door, workers: &Workers) {
+    while door.stats.open() >= door.connections_max {
+        workers.evict(Some(door.index));
+        tokio::select! {
+            () = door.room.notified() => {}
+            () = sleep(PAUSE_MAX) => {}
+        }
+    }
+}
+
+/// What a future has to give without waiting.
+async fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+/// Whether accepting fails, and for how long it pauses. It says so when that begins and when it ends.
+#[derive(Debug, Default)]
+struct Trouble {
+    pause: Option<Duration>,
+}
+
+impl Trouble {
+    /// How long to pause; `None` when it was the connection that failed, and the next may not.
+    fn pause(&mut self, door: &Door, error: &io::Error) -> Option<Duration> {
+        use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+        if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
+            return None;
+        }
+        let pause = match self.pause {
+            Some(pause) => (pause * 2).min(PAUSE_MAX),
+            None => {
+                let (front, open) = (door.front.name(), door.stats.open());
+                tracing::warn!(front, open, %error, "cannot accept connections; closing idle ones and trying again");
+                PAUSE_MIN
+            }
+        };
+        self.pause = Some(pause);
+        self.pause
+    }
+
+    fn is_over(&mut self, door: &Door) {
+        if self.pause.take().is_some() {
+            tracing::info!(front = door.front.name(), "accepting connections again");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Bodies: a request's, read within bounds, and an answer's.
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
+use std::{fmt, future::poll_fn, pin::Pin, task::Poll, time::Duration};
+
+/// An answer's body: whole, in one piece.
+pub type Body = Full<Bytes>;
+
+/// Reads a body of at most `bytes_max` bytes. One that arrives in one piece is not copied, and the clock is looked at only
+/// once there is something to wait for.
+pub async fn collect(
+    mut body: Incoming,
+    bytes_max: usize,
+    within: Duration,
+) -> Result<Bytes, BodyError> {
+    let too_large = |bytes: u64| bytes > bytes_max as u64;
+    // An announced length needs no reading to be refused.
+    if too_large(body.size_hint().lower()) {
+        return Err(BodyError::TooLarge);
+    }
+    let mut pieces = Pieces::default();
+    let mut deadline = None;
+    poll_fn(|context| {
+        loop {
+            match Pin::new(&mut body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    let Ok(data) = frame.into_data() else { continue };
+                    pieces.push(data);
+                    if too_large(pieces.len() as u64) {
+                        return Poll::Ready(Err(BodyError::TooLarge));
+                    }
+                }
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(BodyError::Broken)),
+                Poll::Pending => {
+                    let deadline =
+                        deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
+                    return deadline.as_mut().poll(context).map(|()| Err(BodyError::TooSlow));
+                }
+            }
+        }
+    })
+    .await?;
+    Ok(pieces.join())
+}
+
+/// The first piece as it came, or all of them together once there are two.
+#[derive(Default)]
+struct Pieces {
+    first: Bytes,
+    all: BytesMut,
+}
+
+impl Pieces {
+    fn push(&mut self, data: Bytes) {
+        if self.len() == 0 {
+            self.first = data;
+            return;
+        }
+        if self.all.is_empty() {
+            self.all.reserve(self.first.len() + data.len());
+            self.all.extend_from_slice(&self.first);
+        }
+        self.all.extend_from_slice(&data);
+    }
+
+    fn len(&self) -> usize {
+        self.all.len().max(self.first.len())
+    }
+
+    fn join(self) -> Bytes {
+        match self.all.is_empty() {
+            true => self.first,
+            false => self.all.freeze(),
+        }
+    }
+}
+
+/// Why there is no body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BodyError {
+    /// More bytes than are taken.
+    TooLarge,
+    /// Not there by the deadline.
+    TooSlow,
+    /// The peer broke off, or broke the protocol.
+    Broken,
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLarge => "the body is too large",
+            Self::TooSlow => "the body took too long",
+            Self::Broken => "the body broke off",
+        })
+    }
+}
+
+impl std::error::Error for BodyError {}

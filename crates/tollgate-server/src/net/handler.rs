@@ -1,0 +1,19 @@
+//! What a front end implements.
+
+use super::Body;
+use std::net::SocketAddr;
+
+/// A request whose body has not been read yet.
+pub type Request = hyper::Request<hyper::body::Incoming>;
+/// An answer with its whole body.
+pub type Response = hyper::Response<Body>;
+
+/// Answers requests. There is one for each worker, so it need not be shared between threads and may keep buffers;
+/// several requests can be under way in it at once, each waiting somewhere, so it must not keep a buffer borrowed
+/// while it waits.
+///
+/// A panic ends the connection it happened on, or the stream where there are several, and is counted.
+pub trait Handler: 'static {
+    /// Answers a request of the peer at this address.
+    fn handle(&self, request: Request, peer: SocketAddr) -> impl Future<Output = Response>;
+}

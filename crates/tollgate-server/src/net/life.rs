@@ -1,0 +1,174 @@
+//! Where one connection stands: what it waits for, and since when.
+
+use super::{Limits, Stats};
+use std::{
+    cell::{Cell, RefCell},
+    future::poll_fn,
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+/// What a connection is waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The first byte of all.
+    New,
+    /// The rest of a head.
+    Head,
+    /// A handler, which has deadlines of its own.
+    Busy,
+    /// The next request.
+    Idle,
+    /// The peer's end, after ours.
+    Last,
+}
+
+/// What a connection has been told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Carry on.
+    Serve,
+    /// End when nothing is under way.
+    Finish,
+    /// End now: a deadline has passed, or another needs the place.
+    Close,
+}
+
+/// One connection, seen by its own task and by the worker that looks after it. Both are on one thread.
+#[derive(Debug)]
+pub(super) struct Life {
+    stage: Cell<Stage>,
+    /// The tick at which the stage began.
+    since: Cell<u64>,
+    /// The worker's count of ticks, which saves a look at the clock for every change.
+    now: Rc<Cell<u64>>,
+    in_flight: Cell<u32>,
+    order: Cell<Order>,
+    waker: RefCell<Option<Waker>>,
+    /// Whether requests share the connection, so that bytes say nothing about the stage.
+    shared: Cell<bool>,
+    pub(super) front: Rc<Terms>,
+}
+
+/// What holds for all connections of a front end, on one worker.
+#[derive(Debug)]
+pub(super) struct Terms {
+    pub(super) index: usize,
+    pub(super) limits: Limits,
+    pub(super) stats: Arc<Stats>,
+}
+
+impl Life {
+    pub(super) fn new(front: Rc<Terms>, now: Rc<Cell<u64>>) -> Self {
+        Self {
+            stage: Cell::new(Stage::New),
+            since: Cell::new(now.get()),
+            now,
+            in_flight: Cell::new(0),
+            order: Cell::new(Order::Serve),
+            waker: RefCell::new(None),
+            shared: Cell::new(false),
+            front,
+        }
+    }
+
+    pub(super) fn stage(&self) -> Stage {
+        self.stage.get()
+    }
+
+    pub(super) fn since(&self) -> u64 {
+        self.since.get()
+    }
+
+    pub(super) fn order(&self) -> Order {
+        self.order.get()
+    }
+
+    /// Bytes have come.
+    pub(super) fn received(&self) {
+        if matches!(self.stage.get(), Stage::New | Stage::Idle) && !self.shared.get() {
+            self.enter(Stage::Head);
+        }
+    }
+
+    /// From now on several requests can be under way. A slow head then has the time of an idle connection, which more
+    /// bytes do not extend.
+    pub(super) fn share(&self) {
+        self.shared.set(true);
+        self.enter(Stage::Idle);
+    }
+
+    /// A request's head is complete.
+    pub(super) fn begin(&self) {
+        self.in_flight.set(self.in_flight.get() + 1);
+        self.enter(Stage::Busy);
+    }
+
+    /// A request has its answer.
+    pub(super) fn finish(&self) {
+        let left = self.in_flight.get().saturating_sub(1);
+        self.in_flight.set(left);
+        if left == 0 {
+            self.enter(Stage::Idle);
+        }
+    }
+
+    /// Nothing more will be said.
+    pub(super) fn last(&self) {
+        self.enter(Stage::Last);
+    }
+
+    /// The last stage is never left, though streams may still end after their connection.
+    fn enter(&self, stage: Stage) {
+        if self.stage.get() != Stage::Last {
+            self.stage.set(stage);
+            self.since.set(self.now.get());
+        }
+    }
+
+    /// Whether nothing would be lost that the peer has asked for.
+    pub(super) fn is_idle(&self) -> bool {
+        matches!(self.stage.get(), Stage::New | Stage::Head | Stage::Idle | Stage::Last)
+    }
+
+    /// Has the connection's task run and see its order. To close cannot be outbid.
+    pub(super) fn tell(&self, order: Order) {
+        if self.order.get() != Order::Close {
+            self.order.set(order);
+        }
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Puts the end off for as long as saying why may take.
+    pub(super) fn last_words(&self) {
+        self.order.set(Order::Finish);
+        self.last();
+    }
+
+    /// Polls `step` until it is ready or the order is to close, and lets [`tell`](Self::tell) wake the task.
+    pub(super) async fn until_closed<T>(
+        &self,
+        mut step: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Option<T> {
+        poll_fn(|context| {
+            self.listen(context.waker());
+            match step(context) {
+                Poll::Ready(done) => Poll::Ready(Some(done)),
+                Poll::Pending if self.order.get() == Order::Close => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    fn listen(&self, waker: &Waker) {
+        let mut kept = self.waker.borrow_mut();
+        match &*kept {
+            Some(known) if known.will_wake(waker) => {}
+            _ => *kept = Some(waker.clone()),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! How long a connection may take for anything, and how much of anything it may have.
+
+use std::time::Duration;
+
+/// The deadlines and caps of one front end's connections.
+///
+/// A deadline is met to within two [`tick`](Self::tick)s, always late and never early.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// From the first byte of a request, or from the connection's start, to the end of its head: 10 s.
+    pub head: Duration,
+    /// From when a body is first waited for to its end: 10 s.
+    pub body: Duration,
+    /// From an answer to the first byte of the next request, the time it takes the peer to read the answer included: 60 s.
+    pub idle: Duration,
+    /// How long what a peer still sends is read and thrown away after the last answer, because closing at once can
+    /// destroy the answer on its way: 1 s.
+    pub linger: Duration,
+    /// During a drain: how long an idle connection may still ask, since its next request may be on its way: 500 ms.
+    pub last_call: Duration,
+    /// How often deadlines are looked at: 250 ms.
+    pub tick: Duration,
+    /// Connections at once: 10,000. One more takes the place of the one that has been idle for longest, or waits.
+    pub connections_max: usize,
+    /// A request's head, in bytes: 16 KiB.
+    pub head_bytes_max: usize,
+    /// A request's header fields: 100.
+    pub fields_max: usize,
+    /// Requests at once on an HTTP/2 connection: 100.
+    pub streams_max: u32,
+    /// HTTP/2 streams that the peer took back before they were looked at: 20, then the connection is closed.
+    pub resets_max: usize,
+    /// How often a quiet HTTP/2 peer is asked whether it is there: 20 s.
+    pub ping_every: Duration,
+    /// How long it may take to say so: 10 s.
+    pub ping_within: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(10),
+            body: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
+            linger: Duration::from_secs(1),
+            last_call: Duration::from_millis(500),
+            tick: Duration::from_millis(250),
+            connections_max: 10_000,
+            head_bytes_max: 16 * 1024,
+            fields_max: 100,
+            streams_max: 100,
+            resets_max: 20,
+            ping_every: Duration::from_secs(20),
+            ping_within: Duration::from_secs(10),
+        }
+    }
+}

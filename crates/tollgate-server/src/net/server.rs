@@ -1,0 +1,190 @@
+//! Threads that serve, and how they end.
+
+use super::{
+    Handler, Limits, Listener, Stats,
+    accept::{Door, accept_all},
+    worker::{Http, Service, Workers},
+};
+use crate::Node;
+use std::{
+    io, net::TcpListener, num::NonZero, rc::Rc, sync::Arc, thread::JoinHandle, time::Duration,
+};
+use tokio::{
+    runtime,
+    sync::{Notify, watch},
+    task::LocalSet,
+};
+use tollgate_policy::settings::Front;
+
+/// Collects front ends; [`start`](Self::start) serves them.
+#[derive(Default)]
+pub struct Builder {
+    workers: Option<NonZero<usize>>,
+    node: Option<Arc<Node>>,
+    sockets: Vec<TcpListener>,
+    fronts: Vec<Service>,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let fronts: Vec<_> = self.fronts.iter().map(|front| front.door.front.name()).collect();
+        f.debug_struct("Builder").field("workers", &self.workers).field("fronts", &fronts).finish()
+    }
+}
+
+impl Builder {
+    /// How many threads serve; one for each core unless this says otherwise.
+    pub fn workers(self, workers: NonZero<usize>) -> Self {
+        Self { workers: Some(workers), ..self }
+    }
+
+    /// Counts connections in the metrics of this node as well, for the front ends that are added from here on.
+    pub fn node(self, node: Arc<Node>) -> Self {
+        Self { node: Some(node), ..self }
+    }
+
+    /// Adds a front end. `handler` is called once on each worker.
+    pub fn front<H: Handler>(
+        mut self,
+        listener: Listener,
+        limits: Limits,
+        handler: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Self {
+        let door = Door {
+            front: listener.front,
+            index: self.fronts.len(),
+            connections_max: limits.connections_max.max(1),
+            stats: Arc::default(),
+            room: Notify::new(),
+            node: self.node.clone(),
+        };
+        let connect = Box::new(move || Box::new(Http(Rc::new(handler()))) as Box<_>);
+        self.fronts.push(Service { door: Arc::new(door), limits, connect });
+        self.sockets.push(listener.socket);
+        self
+    }
+
+    /// Starts to accept and to serve.
+    ///
+    /// # Errors
+    ///
+    /// When the system gives no threads or pollers.
+    pub fn start(self) -> io::Result<Server> {
+        let count = match self.workers {
+            Some(count) => count.get(),
+            None => std::thread::available_parallelism().map_or(1, NonZero::get),
+        };
+        let fronts: Arc<[Service]> = self.fronts.into();
+        let mut workers = Workers::default();
+        let mut threads = Vec::new();
+        for _ in 0..count {
+            threads.push(workers.start(fronts.clone())?);
+        }
+        let doors: Vec<_> = fronts.iter().map(|front| front.door.clone()).collect();
+        let stats = doors.iter().map(|door| (door.front, door.stats.clone())).collect();
+        let (stop, _) = watch::channel(None);
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let sockets: Vec<_> = self.sockets.into_iter().zip(doors).collect();
+        let stopping = stop.subscribe();
+        let accept = move || {
+            let accepting = accept_on(sockets, workers, stopping);
+            LocalSet::new().block_on(&runtime, accepting);
+        };
+        threads.push(std::thread::Builder::new().name("accept".into()).spawn(accept)?);
+        Ok(Server { threads, drain: Drain { stop: Arc::new(stop) }, stats })
+    }
+}
+
+async fn accept_on(
+    sockets: Vec<(TcpListener, Arc<Door>)>,
+    workers: Workers,
+    mut stop: watch::Receiver<Option<Duration>>,
+) {
+    let workers = Rc::new(workers);
+    let mut loops = Vec::new();
+    for (socket, door) in sockets {
+        let (workers, stop) = (workers.clone(), stop.clone());
+        loops.push(tokio::task::spawn_local(async move {
+            match tokio::net::TcpListener::from_std(socket) {
+                Ok(source) => accept_all(source, door, &workers, stop).await,
+                Err(error) => {
+                    tracing::error!(front = door.front.name(), %error, "cannot wait for connections")
+                }
+            }
+        }));
+    }
+    for accepting in loops {
+        accepting.await.ok();
+    }
+    let within = stop.wait_for(Option::is_some).await.ok().and_then(|within| *within);
+    workers.drain(within.unwrap_or_default());
+}
+
+/// Front ends being served. Dropping it closes every connection at once; [`drain`](Self::drain) lets them finish.
+#[derive(Debug)]
+pub struct Server {
+    threads: Vec<JoinHandle<()>>,
+    drain: Drain,
+    stats: Vec<(Front, Arc<Stats>)>,
+}
+
+impl Server {
+    /// Nothing to serve yet.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// What happened to the connections of a front end.
+    pub fn stats(&self, front: Front) -> Option<Arc<Stats>> {
+        self.stats.iter().find(|(known, _)| *known == front).map(|(_, stats)| stats.clone())
+    }
+
+    /// A way to begin a drain from elsewhere.
+    pub fn handle(&self) -> Drain {
+        self.drain.clone()
+    }
+
+    /// Stops to accept, lets what is under way finish, tells peers to go elsewhere, and closes what is left after
+    /// `within`. Returns when all threads have ended.
+    pub fn drain(self, within: Duration) {
+        self.drain.begin(within);
+        self.join();
+    }
+
+    /// Waits for a drain that something else begins.
+    pub fn join(mut self) {
+        self.wait();
+    }
+
+    fn wait(&mut self) {
+        for thread in self.threads.drain(..) {
+            thread.join().ok();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.drain.begin(Duration::ZERO);
+        self.wait();
+    }
+}
+
+/// Begins a server's end.
+#[derive(Clone, Debug)]
+pub struct Drain {
+    stop: Arc<watch::Sender<Option<Duration>>>,
+}
+
+impl Drain {
+    /// Stops to accept and gives requests under way this long. Only the first call counts.
+    pub fn begin(&self, within: Duration) {
+        self.stop.send_if_modified(|stop| match stop {
+            Some(_) => false,
+            None => {
+                *stop = Some(within);
+                true
+            }
+        });
+    }
+}

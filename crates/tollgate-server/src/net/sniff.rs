@@ -1,0 +1,31 @@
+//! Which protocol a connection speaks.
+
+use super::stream::Stream;
+use std::io;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// What an HTTP/2 client says first (RFC 9113, section 3.4).
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    Http1,
+    Http2,
+}
+
+/// Reads until the bytes differ from the preface or are all of it. They stay to be read again.
+pub(super) async fn sniff<T: AsyncRead + Unpin>(stream: &mut Stream<T>) -> io::Result<Version> {
+    let mut seen = [0; PREFACE.len()];
+    let mut len = 0;
+    let version = loop {
+        let read = stream.read(&mut seen[len..]).await?;
+        len += read;
+        match () {
+            () if seen[..len] != PREFACE[..len] || read == 0 => break Version::Http1,
+            () if len == PREFACE.len() => break Version::Http2,
+            () => {}
+        }
+    };
+    (stream.sniffed.bytes, stream.sniffed.len) = (seen, len);
+    Ok(version)
+}

@@ -1,0 +1,119 @@
+//! A connection's bytes on their way to and from the protocol.
+
+use super::life::Life;
+use std::{
+    io,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, ready},
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes are read and thrown away in pieces of this size after the last answer.
+const DISCARD_BYTES: usize = 4096;
+
+/// A stream that tells its connection's [`Life`] what comes, and ends gently.
+#[derive(Debug)]
+pub(super) struct Stream<T> {
+    inner: T,
+    life: Rc<Life>,
+    /// What was read to find out which protocol is spoken, still to be read.
+    pub(super) sniffed: Sniffed,
+    ended: bool,
+    /// Whether the last write found no room, so that something is still to be written.
+    stuck: bool,
+}
+
+/// The first bytes of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Sniffed {
+    pub(super) bytes: [u8; 24],
+    pub(super) len: usize,
+    pub(super) read: usize,
+}
+
+impl<T> Stream<T> {
+    pub(super) fn new(inner: T, life: Rc<Life>) -> Self {
+        Self { inner, life, sniffed: Sniffed::default(), ended: false, stuck: false }
+    }
+
+    /// Whether part of an answer is still to be written.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stuck
+    }
+
+    fn wrote<R>(&mut self, written: Poll<R>) -> Poll<R> {
+        self.stuck = written.is_pending();
+        written
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Stream<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self { inner, life, sniffed, ended, .. } = &mut *self;
+        let waiting = &sniffed.bytes[sniffed.read..sniffed.len];
+        if !waiting.is_empty() {
+            let taken = waiting.len().min(buffer.remaining());
+            buffer.put_slice(&waiting[..taken]);
+            sniffed.read += taken;
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(inner).poll_read(context, buffer))?;
+        match buffer.filled().len() > before {
+            true => life.received(),
+            false => *ended = true,
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write(context, bytes);
+        self.wrote(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write_vectored(context, pieces);
+        self.wrote(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    /// Says that nothing more will be written, and waits for the peer to say the same: closing while it still sends would make its
+    /// system throw away an answer that it has not read yet. Whoever does not end is closed after [`Limits::linger`].
+    ///
+    /// [`Limits::linger`]: super::Limits::linger
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.life.last();
+        ready!(Pin::new(&mut self.inner).poll_shutdown(context))?;
+        let mut discarded = [0; DISCARD_BYTES];
+        while !self.ended {
+            let mut buffer = ReadBuf::new(&mut discarded);
+            match ready!(Pin::new(&mut self.inner).poll_read(context, &mut buffer)) {
+                Ok(()) => self.ended = buffer.filled().is_empty(),
+                Err(_) => self.ended = true,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}

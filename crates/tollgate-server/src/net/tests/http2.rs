@@ -1,0 +1,125 @@
+//! HTTP/2 on the same sockets.
+
+use super::*;
+use http_body_util::{BodyExt, Empty};
+use hyper::{client::conn::http2, rt::Executor};
+use hyper_util::rt::TokioIo;
+
+#[derive(Clone)]
+struct Local;
+
+impl<F: Future + 'static> Executor<F> for Local {
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(async move {
+            future.await;
+        });
+    }
+}
+
+type Client = http2::SendRequest<Empty<bytes::Bytes>>;
+
+async fn client(rig: &Rig) -> Client {
+    let io = TokioIo::new(rig.connect());
+    let (client, connection) = http2::handshake(Local, io).await.unwrap();
+    tokio::task::spawn_local(connection);
+    client
+}
+
+async fn ask(client: &mut Client, path: &str) -> hyper::Result<String> {
+    let request = hyper::Request::get(format!("http://x{path}")).body(Empty::new()).unwrap();
+    let body = client.send_request(request).await?.into_body().collect().await?;
+    Ok(String::from_utf8(body.to_bytes().into()).unwrap())
+}
+
+#[test]
+fn requests_share_a_connection() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let client = client(&rig).await;
+        let (mut first, mut second) = (client.clone(), client);
+        let (waited, ()) = tokio::join!(ask(&mut first, "/wait"), async {
+            assert_eq!(ask(&mut second, "/a").await.unwrap(), "/a");
+            rig.desk.go.notify_one();
+        });
+        assert_eq!(waited.unwrap(), "waited");
+    });
+}
+
+#[test]
+fn a_panic_ends_its_own_stream() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let mut client = client(&rig).await;
+        ask(&mut client, "/panic").await.unwrap_err();
+        assert_eq!(ask(&mut client, "/a").await.unwrap(), "/a");
+        assert_eq!(rig.stats().panics(), 1);
+    });
+}
+
+#[test]
+fn an_idle_connection_ends_after_a_minute_though_the_peer_is_there() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let mut client = client(&rig).await;
+        ask(&mut client, "/a").await.unwrap();
+        tokio::time::sleep(seconds(30)).await;
+        ask(&mut client, "/a").await.unwrap();
+        rig.registry.emptied().await;
+        rig.passed(seconds(90));
+    });
+}
+
+#[test]
+fn a_peer_that_does_not_answer_pings_is_gone() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let mut client = rig.connect();
+        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+        rig.registry.emptied().await;
+        let passed = now() - rig.start;
+        assert!((seconds(20)..seconds(35)).contains(&passed), "{passed:?}");
+    });
+}
+
+#[test]
+fn a_drain_finishes_streams_and_takes_no_more() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let client = client(&rig).await;
+        let (mut first, mut second) = (client.clone(), client);
+        let (waited, ()) = tokio::join!(ask(&mut first, "/wait"), async {
+            tokio::time::sleep(seconds(1)).await;
+            rig.registry.drain();
+            tokio::time::sleep(seconds(1)).await;
+            ask(&mut second, "/a").await.unwrap_err();
+            rig.desk.go.notify_one();
+        });
+        assert_eq!(waited.unwrap(), "waited");
+        rig.registry.emptied().await;
+        rig.passed(seconds(2));
+    });
+}
+
+#[test]
+fn streams_that_are_opened_only_to_be_reset_end_the_connection() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let mut client = rig.connect();
+        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+        let mut flood = Vec::new();
+        for stream in (1_u32..400).step_by(2) {
+            // GET, http, /, and x as the authority; then RST_STREAM with CANCEL.
+            let head = [0x82, 0x86, 0x84, 0x41, 1, b'x'];
+            flood.extend([0, 0, head.len() as u8, 1, 5]);
+            flood.extend(stream.to_be_bytes());
+            flood.extend(head);
+            flood.extend([0, 0, 4, 3, 0]);
+            flood.extend(stream.to_be_bytes());
+            flood.extend([0, 0, 0, 8]);
+        }
+        client.write_all(&flood).await.unwrap();
+        rig.registry.emptied().await;
+        assert!(now() - rig.start < seconds(5), "closed at once, not for being idle");
+        assert!(rig.desk.handled.get() <= 100, "{}", rig.desk.handled.get());
+    });
+}

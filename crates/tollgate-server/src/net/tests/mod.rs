@@ -1,0 +1,234 @@
+//! Connections over pipes in virtual time: a minute's silence takes no time to test.
+
+mod accept;
+mod deadlines;
+mod drain;
+mod http2;
+
+use super::{
+    Body, Handler, Limits, Request, Response, Stats, collect, connection::serve, life::Terms,
+    registry::Registry, worker::look_after,
+};
+use std::{cell::Cell, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
+    sync::Notify,
+    task::LocalSet,
+    time::Instant,
+};
+
+/// Late by two ticks at most.
+const LATE: Duration = Duration::from_millis(500);
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Answers by path.
+#[derive(Default)]
+struct Desk {
+    /// Lets `/wait` answer.
+    go: Notify,
+    handled: Cell<usize>,
+}
+
+impl Handler for Desk {
+    async fn handle(&self, request: Request, _: SocketAddr) -> Response {
+        self.handled.set(self.handled.get() + 1);
+        let path = request.uri().path().to_owned();
+        let body = match path.as_str() {
+            "/wait" => {
+                self.go.notified().await;
+                "waited".into()
+            }
+            "/sleep" => {
+                tokio::time::sleep(seconds(300)).await;
+                "slept".into()
+            }
+            "/large" => "x".repeat(100_000),
+            "/panic" => panic!("as asked"),
+            "/body" => match collect(request.into_body(), 1000, seconds(10)).await {
+                Ok(bytes) => format!("{} bytes", bytes.len()),
+                Err(error) => format!("{error:?}"),
+            },
+            path => path.to_owned(),
+        };
+        Response::new(Body::from(body))
+    }
+}
+
+/// A worker without sockets.
+struct Rig {
+    registry: Rc<Registry>,
+    terms: Rc<Terms>,
+    desk: Rc<Desk>,
+    start: Instant,
+}
+
+impl Rig {
+    fn new(limits: Limits) -> Self {
+        let registry = Rc::new(Registry::new(limits.tick));
+        let looked_after = registry.clone();
+        tokio::task::spawn_local(async move { look_after(&looked_after).await });
+        let terms = Terms { index: 0, limits, stats: Arc::default() };
+        Self { registry, terms: Rc::new(terms), desk: Rc::default(), start: now() }
+    }
+
+    fn connect(&self) -> DuplexStream {
+        self.connect_with(64 * 1024)
+    }
+
+    fn connect_with(&self, room: usize) -> DuplexStream {
+        let (near, far) = tokio::io::duplex(room);
+        let peer = SocketAddr::from(([192, 0, 2, 1], 1));
+        let place = self.registry.enter(&self.terms);
+        tokio::task::spawn_local(serve(far, peer, self.desk.clone(), place));
+        near
+    }
+
+    fn stats(&self) -> &Stats {
+        &self.terms.stats
+    }
+
+    /// Fails unless this much time has passed since the start, and no more than a deadline may be late.
+    #[track_caller]
+    fn passed(&self, expected: Duration) {
+        let passed = now() - self.start;
+        assert!(passed >= expected, "early: {passed:?}");
+        assert!(passed <= expected + LATE, "late: {passed:?}");
+    }
+}
+
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    LocalSet::new().block_on(&runtime.unwrap(), test);
+}
+
+fn get(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").into_bytes()
+}
+
+/// Reads one answer with a length: its head, in lower case, and its body.
+async fn answer(stream: &mut DuplexStream) -> (String, String) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+    let length = head.split("content-length: ").nth(1).unwrap();
+    let mut body = vec![0; length[..length.find('\r').unwrap()].parse().unwrap()];
+    stream.read_exact(&mut body).await.unwrap();
+    (head, String::from_utf8(body).unwrap())
+}
+
+/// Reads until the other side ends; how many bytes there were.
+async fn rest(stream: &mut DuplexStream) -> usize {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await.unwrap()
+}
+
+#[test]
+fn a_connection_serves_one_request_after_another() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let mut client = rig.connect();
+        for path in ["/a", "/b"] {
+            client.write_all(&get(path)).await.unwrap();
+            let (head, body) = answer(&mut client).await;
+            assert!(head.starts_with("http/1.1 200 ok\r\n"), "{head}");
+            assert_eq!(body, path);
+        }
+    });
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let mut client = rig.connect();
+        let requests: Vec<u8> = (0..40).flat_map(|n| get(&format!("/{n}"))).collect();
+        client.write_all(&requests).await.unwrap();
+        for n in 0..40 {
+            assert_eq!(answer(&mut client).await.1, format!("/{n}"));
+        }
+    });
+}
+
+#[test]
+fn a_client_that_has_said_all_still_gets_its_answer() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let mut client = rig.connect();
+        client.write_all(&get("/wait")).await.unwrap();
+        client.shutdown().await.unwrap();
+        tokio::time::sleep(seconds(5)).await;
+        rig.desk.go.notify_one();
+        assert_eq!(answer(&mut client).await.1, "waited");
+        assert_eq!(rest(&mut client).await, 0);
+    });
+}
+
+#[test]
+fn a_head_has_a_largest_size() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        for (bytes, status) in [(15_000, "200"), (17_000, "431"), (60_000, "431")] {
+            let mut client = rig.connect();
+            let filler = "x".repeat(bytes);
+            let head = format!("GET / HTTP/1.1\r\nhost: x\r\nfiller: {filler}\r\n\r\n");
+            client.write_all(head.as_bytes()).await.unwrap();
+            assert!(
+                answer(&mut client).await.0.starts_with(&format!("http/1.1 {status}")),
+                "{bytes}"
+            );
+        }
+        let mut client = rig.connect();
+        let fields: String = (0..101).map(|n| format!("field-{n}: x\r\n")).collect();
+        client.write_all(format!("GET / HTTP/1.1\r\n{fields}\r\n").as_bytes()).await.unwrap();
+        assert!(answer(&mut client).await.0.starts_with("http/1.1 431"));
+    });
+}
+
+#[test]
+fn a_panic_ends_its_own_connection_and_is_counted() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let (mut bad, mut good) = (rig.connect(), rig.connect());
+        good.write_all(&get("/wait")).await.unwrap();
+        bad.write_all(&get("/panic")).await.unwrap();
+        assert_eq!(rest(&mut bad).await, 0);
+        rig.desk.go.notify_one();
+        assert_eq!(answer(&mut good).await.1, "waited");
+        assert_eq!(rig.stats().panics(), 1);
+    });
+}
+
+#[test]
+fn when_there_is_no_room_the_longest_idle_goes() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let (mut busy, mut older, mut newer) = (rig.connect(), rig.connect(), rig.connect());
+        busy.write_all(&get("/wait")).await.unwrap();
+        older.write_all(&get("/a")).await.unwrap();
+        answer(&mut older).await;
+        tokio::time::sleep(seconds(1)).await;
+        newer.write_all(&get("/a")).await.unwrap();
+        answer(&mut newer).await;
+        rig.registry.evict(Some(1));
+        rig.registry.evict(Some(0));
+        assert_eq!(rest(&mut older).await, 0);
+        newer.write_all(&get("/b")).await.unwrap();
+        assert_eq!(answer(&mut newer).await.1, "/b");
+        rig.registry.evict(None);
+        rig.registry.evict(None);
+        assert_eq!(rest(&mut newer).await, 0);
+        rig.desk.go.notify_one();
+        assert_eq!(answer(&mut busy).await.1, "waited", "what is under way is never in the way");
+        assert_eq!(rig.stats().evicted(), 2);
+    });
+}

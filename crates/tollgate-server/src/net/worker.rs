@@ -1,0 +1,177 @@
+//! A thread that serves connections.
+
+use super::{
+    Handler, Limits,
+    accept::Door,
+    connection,
+    life::Terms,
+    registry::{Place, Registry},
+};
+use std::{
+    io,
+    net::{SocketAddr, TcpStream},
+    pin::pin,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+use tokio::{
+    runtime,
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    task::LocalSet,
+    time::{MissedTickBehavior, interval, sleep},
+};
+
+/// One front end, as a worker sees it.
+pub(super) struct Service {
+    pub(super) door: Arc<Door>,
+    pub(super) limits: Limits,
+    pub(super) connect: Box<dyn Fn() -> Box<dyn Connect> + Send + Sync>,
+}
+
+/// Starts serving a connection, whatever it speaks.
+pub(super) trait Connect {
+    fn connect(&self, stream: tokio::net::TcpStream, peer: SocketAddr, place: Place, count: Count);
+}
+
+/// A handler of HTTP.
+pub(super) struct Http<H>(pub(super) Rc<H>);
+
+impl<H: Handler> Connect for Http<H> {
+    fn connect(&self, stream: tokio::net::TcpStream, peer: SocketAddr, place: Place, count: Count) {
+        let handler = self.0.clone();
+        tokio::task::spawn_local(async move {
+            let _count = count;
+            connection::serve(stream, peer, handler, place).await;
+        });
+    }
+}
+
+/// A connection that counts as open until this is dropped.
+pub(super) struct Count {
+    door: Arc<Door>,
+    load: Arc<AtomicUsize>,
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        self.load.fetch_sub(1, Relaxed);
+        self.door.closed();
+    }
+}
+
+enum Message {
+    Serve { stream: TcpStream, peer: SocketAddr, count: Count },
+    Evict(Option<usize>),
+    Drain(Duration),
+}
+
+/// The workers, as those see them who send them something.
+#[derive(Default)]
+pub(super) struct Workers {
+    all: Vec<Worker>,
+    evictions: AtomicUsize,
+}
+
+struct Worker {
+    inbox: UnboundedSender<Message>,
+    /// Its connections, those on their way included.
+    load: Arc<AtomicUsize>,
+}
+
+impl Workers {
+    /// Starts another one.
+    pub(super) fn start(&mut self, fronts: Arc<[Service]>) -> io::Result<JoinHandle<()>> {
+        let (inbox, messages) = unbounded_channel();
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{}", self.all.len()))
+            .spawn(move || LocalSet::new().block_on(&runtime, work(&fronts, messages)))?;
+        self.all.push(Worker { inbox, load: Arc::default() });
+        Ok(thread)
+    }
+
+    /// Gives a connection to the worker with the fewest.
+    pub(super) fn hand(&self, door: &Arc<Door>, stream: TcpStream, peer: SocketAddr) {
+        let Some(worker) = self.all.iter().min_by_key(|worker| worker.load.load(Relaxed)) else {
+            return;
+        };
+        worker.load.fetch_add(1, Relaxed);
+        door.opened();
+        let count = Count { door: door.clone(), load: worker.load.clone() };
+        // Only a worker that has ended takes nothing, and then the connection is closed here.
+        worker.inbox.send(Message::Serve { stream, peer, count }).ok();
+    }
+
+    /// Has a worker close an idle connection, another worker each time.
+    pub(super) fn evict(&self, front: Option<usize>) {
+        let turn = self.evictions.fetch_add(1, Relaxed);
+        if let Some(worker) = self.all.get(turn % self.all.len().max(1)) {
+            worker.inbox.send(Message::Evict(front)).ok();
+        }
+    }
+
+    /// Has every worker end, within this time.
+    pub(super) fn drain(&self, within: Duration) {
+        for worker in &self.all {
+            worker.inbox.send(Message::Drain(within)).ok();
+        }
+    }
+}
+
+/// A worker's life: connections in, deadlines, and an end.
+async fn work(fronts: &[Service], mut messages: UnboundedReceiver<Message>) {
+    let tick = fronts.iter().map(|front| front.limits.tick).min().unwrap_or(Limits::default().tick);
+    let registry = Rc::new(Registry::new(tick));
+    let doors: Vec<(Rc<Terms>, Box<dyn Connect>)> = fronts
+        .iter()
+        .map(|Service { door, limits, connect }| {
+            let stats = door.stats.clone();
+            (Rc::new(Terms { index: door.index, limits: limits.clone(), stats }), connect())
+        })
+        .collect();
+    let serve = |stream: TcpStream, peer, count: Count| {
+        let Some((terms, door)) = doors.get(count.door.index) else { return };
+        // Either fails only on a connection that is gone already.
+        stream.set_nodelay(true).ok();
+        if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
+            door.connect(stream, peer, registry.enter(terms), count);
+        }
+    };
+    let within = {
+        let mut ticks = pin!(look_after(&registry));
+        loop {
+            tokio::select! {
+                message = messages.recv() => match message {
+                    Some(Message::Serve { stream, peer, count }) => serve(stream, peer, count),
+                    Some(Message::Evict(front)) => registry.evict(front),
+                    Some(Message::Drain(within)) => break within,
+                    None => break Duration::ZERO,
+                },
+                () = &mut ticks => {}
+            }
+        }
+    };
+    registry.drain();
+    tokio::select! {
+        biased;
+        () = registry.emptied() => {}
+        () = look_after(&registry) => {}
+        () = sleep(within) => registry.cut(),
+    }
+}
+
+/// Lets time pass for the connections, for ever; while there are none, nothing has to wake up.
+pub(super) async fn look_after(registry: &Registry) {
+    let mut ticks = interval(registry.tick());
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        registry.occupied().await;
+        ticks.tick().await;
+        registry.pass();
+    }
+}

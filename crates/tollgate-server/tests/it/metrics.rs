@@ -1,0 +1,262 @@
+//! What is counted shows on the page, under the names that the contract gives.
+
+use crate::exposition::Page;
+use std::sync::Arc;
+use std::time::Duration;
+use tollgate_server::metrics::{
+    Denied, Format, Front, LimitReading, Metrics, Outcome, Reading, Reloaded,
+};
+use tollgate_store::StoreErrorKind;
+
+fn page(metrics: &Metrics, reading: &Reading) -> Page {
+    let text = metrics.exposition(reading.clone(), Format::Prometheus);
+    Page::prometheus(&text).unwrap_or_else(|why| panic!("{why}\n{text}"))
+}
+
+fn open_page(metrics: &Metrics, reading: &Reading) -> Page {
+    let text = metrics.exposition(reading.clone(), Format::OpenMetrics);
+    Page::open_metrics(&text).unwrap_or_else(|why| panic!("{why}\n{text}"))
+}
+
+fn limit(name: &str, first: u64) -> LimitReading {
+    LimitReading {
+        name: name.into(),
+        admitted: first,
+        refused: first + 1,
+        shadow_refused: first + 2,
+        fail_open: first + 3,
+        fail_closed: first + 4,
+        deny_cache_hits: first + 5,
+        overflowed: first + 6,
+    }
+}
+
+/// Every family: its name in the older format, its type, and the labels of its samples.
+const FAMILIES: &[(&str, &str, &[&str])] = &[
+    ("tollgate_decisions_total", "counter", &["limit", "outcome"]),
+    ("tollgate_requests_total", "counter", &["front", "outcome"]),
+    ("tollgate_store_errors_total", "counter", &["kind"]),
+    ("tollgate_deny_cache_hits_total", "counter", &["limit"]),
+    ("tollgate_overflow_total", "counter", &["limit"]),
+    ("tollgate_memory_keys", "gauge", &[]),
+    ("tollgate_lease_rollbacks_total", "counter", &[]),
+    ("tollgate_reload_total", "counter", &["result"]),
+    ("tollgate_breaker_open", "gauge", &[]),
+    ("tollgate_decision_seconds", "histogram", &["front"]),
+    ("tollgate_build_info", "gauge", &["version"]),
+    ("tollgate_connections_open", "gauge", &["front"]),
+    ("tollgate_accept_errors_total", "counter", &["front"]),
+    ("tollgate_memory_bytes", "gauge", &[]),
+    ("tollgate_memory_evictions_total", "counter", &[]),
+    ("tollgate_uncounted_refusals_total", "counter", &[]),
+    ("tollgate_policy_generation", "gauge", &[]),
+    ("tollgate_admin_denied_total", "counter", &["reason"]),
+    ("tollgate_audit_failures_total", "counter", &[]),
+];
+
+#[test]
+fn every_family_has_its_name_type_and_labels_in_both_formats() {
+    let reading = Reading { limits: vec![limit("a", 1)], ..Reading::default() };
+    let metrics = Metrics::new();
+    let (older, newer) = (page(&metrics, &reading), open_page(&metrics, &reading));
+    for &(name, kind, labels) in FAMILIES {
+        let in_newer = match kind {
+            "counter" => name.strip_suffix("_total").unwrap(),
+            _ => name,
+        };
+        for family in [&older.0[name], &newer.0[in_newer]] {
+            assert_eq!(family.kind, kind, "{name}");
+            assert!(!family.samples.is_empty(), "{name} shows nothing");
+            for sample in &family.samples {
+                let keys: Vec<&str> = sample
+                    .labels
+                    .iter()
+                    .map(|label| &*label.0)
+                    .filter(|key| *key != "le")
+                    .collect();
+                assert_eq!(keys, labels, "{name}");
+            }
+        }
+    }
+    let ours = older.0.keys().filter(|name| name.starts_with("tollgate_"));
+    let undocumented: Vec<_> =
+        ours.filter(|name| !FAMILIES.iter().any(|family| family.0 == **name)).collect();
+    assert!(undocumented.is_empty(), "{undocumented:?}");
+}
+
+#[test]
+fn what_the_engine_counts_shows_under_its_limit() {
+    let reading = Reading {
+        limits: vec![limit("a", 10), limit("login/ip+user", 100)],
+        memory_keys: 7,
+        lease_rollbacks: 8,
+        breaker_open: true,
+        ..Reading::default()
+    };
+    let page = page(&Metrics::new(), &reading);
+    for (name, first) in [("a", 10.0), ("login/ip+user", 100.0)] {
+        let outcomes = ["admitted", "refused", "shadow_refused", "fail_open", "fail_closed"];
+        for (outcome, more) in outcomes.into_iter().zip([0.0, 1.0, 2.0, 3.0, 4.0]) {
+            let labels = [("limit", name), ("outcome", outcome)];
+            assert_eq!(page.value("tollgate_decisions_total", &labels), Some(first + more));
+        }
+        let own = [("limit", name)];
+        assert_eq!(page.value("tollgate_deny_cache_hits_total", &own), Some(first + 5.0));
+        assert_eq!(page.value("tollgate_overflow_total", &own), Some(first + 6.0));
+    }
+    assert_eq!(page.value("tollgate_memory_keys", &[]), Some(7.0));
+    assert_eq!(page.value("tollgate_lease_rollbacks_total", &[]), Some(8.0));
+    assert_eq!(page.value("tollgate_breaker_open", &[]), Some(1.0));
+}
+
+#[test]
+fn a_name_cannot_break_out_of_its_label() {
+    for name in ["a\"} 1\nevil 2", "back\\slash", "quo\"te", "üñ", "{}=,"] {
+        let reading = Reading { limits: vec![limit(name, 1)], ..Reading::default() };
+        let labels = [("limit", name), ("outcome", "refused")];
+        let pages = [page(&Metrics::new(), &reading), open_page(&Metrics::new(), &reading)];
+        for page in pages {
+            assert_eq!(page.value("tollgate_decisions_total", &labels), Some(2.0), "{name:?}");
+        }
+    }
+}
+
+#[test]
+fn requests_of_all_threads_add_up() {
+    let metrics = Arc::new(Metrics::new());
+    // More threads than stripes, so that some share one.
+    let threads: Vec<_> = (0..40)
+        .map(|_| {
+            let metrics = Arc::clone(&metrics);
+            std::thread::spawn(move || {
+                for _ in 0..1_000 {
+                    metrics.requests(Front::Http, Outcome::Admitted);
+                    metrics.observe(Front::Http, Duration::from_micros(3));
+                }
+                metrics.requests(Front::Grpc, Outcome::FailClosed);
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let page = page(&metrics, &Reading::default());
+    let requests = |front, outcome| {
+        page.value("tollgate_requests_total", &[("front", front), ("outcome", outcome)])
+    };
+    assert_eq!(requests("http", "admitted"), Some(40_000.0));
+    assert_eq!(requests("http", "refused"), Some(0.0));
+    assert_eq!(requests("grpc", "fail_closed"), Some(40.0));
+    assert_eq!(requests("gateway", "fail_closed"), Some(0.0));
+    let count = |front| page.value("tollgate_decision_seconds_count", &[("front", front)]);
+    assert_eq!((count("http"), count("grpc")), (Some(40_000.0), Some(0.0)));
+}
+
+#[test]
+fn every_outcome_has_a_sample_of_its_own() {
+    let metrics = Metrics::new();
+    for (times, outcome) in (1..).zip(Outcome::ALL) {
+        (0..times).for_each(|_| metrics.requests(Front::Resp, outcome));
+    }
+    let page = page(&metrics, &Reading::default());
+    for (times, outcome) in [1.0, 2.0, 3.0, 4.0, 5.0, 6.0].into_iter().zip(Outcome::ALL) {
+        let labels = [("front", "resp"), ("outcome", outcome.as_str())];
+        assert_eq!(page.value("tollgate_requests_total", &labels), Some(times));
+    }
+}
+
+#[test]
+fn a_time_counts_in_the_first_bucket_that_is_not_below_it() {
+    let cases = [
+        (Duration::ZERO, "1e-6"),
+        (Duration::from_nanos(1_000), "1e-6"),
+        (Duration::from_nanos(1_001), "2.5e-6"),
+        (Duration::from_micros(100), "0.0001"),
+        (Duration::from_millis(1), "0.001"),
+        (Duration::from_millis(100), "0.1"),
+        (Duration::from_secs(1), "1.0"),
+        (Duration::from_secs(1) + Duration::from_nanos(1), "+Inf"),
+        (Duration::MAX, "+Inf"),
+    ];
+    for (elapsed, bound) in cases {
+        let metrics = Metrics::new();
+        metrics.observe(Front::Admin, elapsed);
+        let page = page(&metrics, &Reading::default());
+        let family = &page.0["tollgate_decision_seconds"];
+        let buckets = family.samples.iter().filter(|sample| {
+            sample.name.ends_with("_bucket")
+                && sample.labels.contains(&("front".into(), "admin".into()))
+        });
+        let first = buckets.into_iter().find(|sample| sample.value > 0.0).unwrap();
+        let le = &first.labels.iter().find(|label| label.0 == "le").unwrap().1;
+        let seconds = |text: &str| text.replace("+Inf", "inf").parse::<f64>().unwrap();
+        assert_eq!(seconds(le), seconds(bound), "{elapsed:?}");
+    }
+    let metrics = Metrics::new();
+    metrics.observe(Front::Admin, Duration::from_millis(250));
+    metrics.observe(Front::Admin, Duration::from_millis(500));
+    let page = page(&metrics, &Reading::default());
+    assert_eq!(page.value("tollgate_decision_seconds_sum", &[("front", "admin")]), Some(0.75));
+}
+
+#[test]
+fn events_of_the_node_count_one_each() {
+    let metrics = Metrics::new();
+    metrics.reload(Reloaded::Ok);
+    metrics.reload(Reloaded::Error);
+    metrics.reload(Reloaded::Error);
+    metrics.store_error(StoreErrorKind::Busy);
+    metrics.admin_denied(Denied::Wrong);
+    metrics.audit_failure();
+    metrics.accept_error(Front::Http);
+    (0..3).for_each(|_| metrics.connection_opened(Front::Http));
+    metrics.connection_closed(Front::Http);
+    let page = page(&metrics, &Reading::default());
+    for (name, labels, value) in [
+        ("tollgate_reload_total", Some(("result", "ok")), 1.0),
+        ("tollgate_reload_total", Some(("result", "error")), 2.0),
+        ("tollgate_store_errors_total", Some(("kind", "busy")), 1.0),
+        ("tollgate_store_errors_total", Some(("kind", "timeout")), 0.0),
+        ("tollgate_admin_denied_total", Some(("reason", "wrong")), 1.0),
+        ("tollgate_admin_denied_total", Some(("reason", "missing")), 0.0),
+        ("tollgate_audit_failures_total", None, 1.0),
+        ("tollgate_accept_errors_total", Some(("front", "http")), 1.0),
+        ("tollgate_connections_open", Some(("front", "http")), 2.0),
+        ("tollgate_connections_open", Some(("front", "admin")), 0.0),
+    ] {
+        let labels: Vec<_> = labels.into_iter().collect();
+        assert_eq!(page.value(name, &labels), Some(value), "{name} {labels:?}");
+    }
+}
+
+#[test]
+fn open_metrics_is_for_those_who_ask_for_it() {
+    let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3,*/*;q=0.1";
+    for (accept, format) in [
+        ("", Format::Prometheus),
+        ("*/*", Format::Prometheus),
+        ("text/plain;version=0.0.4", Format::Prometheus),
+        (prometheus, Format::OpenMetrics),
+        ("text/html, Application/OpenMetrics-Text", Format::OpenMetrics),
+        ("application/openmetrics-text; q=0, */*", Format::Prometheus),
+        ("application/openmetrics-textual", Format::Prometheus),
+    ] {
+        assert_eq!(Format::of_accept(accept), format, "{accept}");
+    }
+    assert!(Format::Prometheus.content_type().starts_with("text/plain; version=0.0.4"));
+    assert!(
+        Format::OpenMetrics
+            .content_type()
+            .starts_with("application/openmetrics-text; version=1.0.0")
+    );
+}
+
+#[test]
+fn the_reference_names_every_metric() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");
+    let reference = std::fs::read_to_string(path).unwrap();
+    for (name, kind, _) in FAMILIES {
+        let row = reference.lines().find(|line| line.contains(&format!("`{name}`")));
+        assert!(row.is_some_and(|row| row.contains(&format!("| {kind} |"))), "{name}: {row:?}");
+    }
+}

@@ -1,0 +1,76 @@
+//! What each limit said, counted without two cores writing to one cache line.
+
+use crate::{Row, Source};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use tollgate_policy::limit::Mode;
+
+/// More threads than this share.
+const STRIPES: usize = 8;
+
+/// How often a limit said what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// It let the request pass; another limit may have refused it.
+    pub admitted: u64,
+    /// It refused the request.
+    pub refused: u64,
+    /// It would have refused the request, in shadow mode.
+    pub shadow_refused: u64,
+    /// It could not be decided, and let the request pass.
+    pub fail_open: u64,
+    /// It could not be decided, and refused the request.
+    pub fail_closed: u64,
+    /// A recent refusal answered for it, which is among [`refused`](Self::refused) too.
+    pub deny_cache_hits: u64,
+}
+
+/// The counters of one limit. They belong to its name and outlive a reload.
+#[derive(Debug, Default)]
+pub(crate) struct Counters([Stripe; STRIPES]);
+
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Stripe([AtomicU64; 6]);
+
+impl Counters {
+    /// Counts one limit's answer to a request that would consume.
+    #[inline]
+    pub(crate) fn count(&self, row: &Row<'_>) {
+        let kind = match (row.source, row.outcome.admitted) {
+            (Source::FailOpen, _) => 3,
+            (Source::FailClosed, _) => 4,
+            (_, true) => 0,
+            (_, false) if row.limit.mode == Mode::Shadow => 2,
+            (_, false) => 1,
+        };
+        let stripe = &self.0[stripe()].0;
+        stripe[kind].fetch_add(1, Ordering::Relaxed);
+        if row.source == Source::DenyCache {
+            stripe[5].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn read(&self) -> Counts {
+        let sum =
+            |kind: usize| self.0.iter().map(move |stripe| stripe.0[kind].load(Ordering::Relaxed));
+        let [admitted, refused, shadow_refused, fail_open, fail_closed, deny_cache_hits] =
+            std::array::from_fn(|kind| sum(kind).sum());
+        Counts { admitted, refused, shadow_refused, fail_open, fail_closed, deny_cache_hits }
+    }
+}
+
+/// The calling thread's own stripe, as long as there are enough.
+fn stripe() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    MINE.with(|mine| {
+        if mine.get() == usize::MAX {
+            mine.set(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+        }
+        mine.get()
+    })
+}

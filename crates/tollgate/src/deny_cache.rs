@@ -1,0 +1,159 @@
+//! Refusals remembered for a moment, so that a flood on a refused key costs a shared store nothing.
+
+use crate::{Row, Rules, Source};
+use ahash::RandomState;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tollgate_core::{Algorithm, Numbers, Outcome};
+use tollgate_policy::limit::Mode;
+use tollgate_policy::policy::Selected;
+use tollgate_store::{Answer, Charge};
+
+/// Locks, each with its own part of the entries.
+const SHARDS: usize = 16;
+
+/// Remembers for a (limit, key) the cheapest cost that was refused, and until when it will be.
+///
+/// It answers only by the rules that the refusal was made under, for the same numbers, and for costs that are not below. It never
+/// holds slots, which come back at any moment, nor a limit with a penalty whose key is not blocked yet, since its refusals count.
+#[derive(Debug)]
+pub struct DenyCache {
+    shards: [Mutex<HashMap<u128, Entry, RandomState>>; SHARDS],
+    hashers: [RandomState; 2],
+    entries_per_shard: usize,
+    max_age_us: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    generation: u64,
+    numbers: usize,
+    cost: u64,
+    learnt_us: u64,
+    until_us: u64,
+    outcome: Outcome,
+}
+
+impl DenyCache {
+    /// At most `entries` refusals, none of them for longer than `max_age`.
+    pub fn new(entries: usize, max_age: Duration) -> Self {
+        Self {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            hashers: [RandomState::new(), RandomState::new()],
+            entries_per_shard: entries.div_ceil(SHARDS),
+            max_age_us: u64::try_from(max_age.as_micros()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Adds a row for every limit that is known to refuse, and says whether there is one.
+    pub(crate) fn refuses<'a, 'r: 'a>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        selected: impl Iterator<Item = Selected<'a>>,
+        charges: &[Charge<'_>],
+        rows: &mut Vec<Row<'r>>,
+    ) -> bool {
+        let known = selected.zip(charges).filter_map(|(one, charge)| {
+            let (shard, name) = self.place(charge.limit, charge.key);
+            let entry = *lock(&self.shards[shard]).get(&name)?;
+            let outcome = self.answer(&entry, rules, now_us, &one, charge.cost)?;
+            let answer = Answer { outcome, blocked: false, receipt: None };
+            Some(rules.row_from(&one, &answer, Source::DenyCache))
+        });
+        rows.extend(known);
+        !rows.is_empty()
+    }
+
+    /// What the entry says about this request, if it says anything.
+    fn answer(
+        &self,
+        entry: &Entry,
+        rules: &Rules,
+        now_us: u64,
+        one: &Selected<'_>,
+        cost: u64,
+    ) -> Option<Outcome> {
+        let age_us = now_us.checked_sub(entry.learnt_us)?;
+        let fits = entry.generation == rules.generation()
+            && entry.numbers == one.numbers_index
+            && one.limit.mode == Mode::Enforce
+            && cost >= entry.cost
+            && now_us < entry.until_us
+            && age_us < self.max_age_us;
+        let mut outcome = entry.outcome;
+        outcome.reset_after_us = outcome.reset_after_us.saturating_sub(age_us);
+        outcome.more_after_us = outcome.more_after_us.map(|us| us.saturating_sub(age_us));
+        outcome.retry_after_us = match cost <= one.numbers.capacity() {
+            true => outcome.retry_after_us.map(|us| us.saturating_sub(age_us)),
+            false => None,
+        };
+        fits.then_some(outcome)
+    }
+
+    /// Remembers the enforced limits that refused.
+    pub(crate) fn learn<'a>(
+        &self,
+        rules: &Rules,
+        now_us: u64,
+        selected: impl Iterator<Item = Selected<'a>>,
+        charges: &[Charge<'_>],
+        answers: &[Answer],
+    ) {
+        for ((one, charge), answer) in selected.zip(charges).zip(answers) {
+            let refused = one.limit.mode == Mode::Enforce && !answer.outcome.admitted;
+            let counts = charge.penalty.is_some() && !answer.blocked;
+            let slots = matches!(charge.numbers, Numbers::Concurrency(_));
+            if !refused || counts || slots || one.missing {
+                continue;
+            }
+            // What never fits is refused for as long as anything is remembered.
+            let wait_us = answer.outcome.retry_after_us.unwrap_or(self.max_age_us);
+            self.keep(
+                charge,
+                Entry {
+                    generation: rules.generation(),
+                    numbers: one.numbers_index,
+                    cost: charge.cost,
+                    learnt_us: now_us,
+                    until_us: now_us.saturating_add(wait_us),
+                    outcome: answer.outcome,
+                },
+            );
+        }
+    }
+
+    fn keep(&self, charge: &Charge<'_>, entry: Entry) {
+        let (shard, name) = self.place(charge.limit, charge.key);
+        let mut shard = lock(&self.shards[shard]);
+        if shard.len() >= self.entries_per_shard && !shard.contains_key(&name) {
+            let now_us = entry.learnt_us;
+            shard.retain(|_, old| {
+                now_us < old.until_us && now_us.saturating_sub(old.learnt_us) < self.max_age_us
+            });
+            // All of them still hold, so the flood is wide: what is left out is asked of the store, as without a cache.
+            if shard.len() >= self.entries_per_shard {
+                return;
+            }
+        }
+        shard.insert(name, entry);
+    }
+
+    /// Forgets the refusals of one key: something was given back to it.
+    pub(crate) fn forget(&self, limit: u64, key: &[u8]) {
+        let (shard, name) = self.place(limit, key);
+        lock(&self.shards[shard]).remove(&name);
+    }
+
+    /// 128 bits of two keyed hashes name a key: nobody can make two collide.
+    fn place(&self, limit: u64, key: &[u8]) -> (usize, u128) {
+        let [high, low] = self.hashers.each_ref().map(|hasher| hasher.hash_one((limit, key)));
+        (low as usize % SHARDS, u128::from(high) << 64 | u128::from(low))
+    }
+}
+
+/// A panic elsewhere leaves the entries whole: each change is a single insertion or removal.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,142 @@
+//! What operators do to one key: look at it, forget it, block it.
+
+use super::Gate;
+use crate::{Row, Rules, Work};
+use std::collections::BTreeSet;
+use tollgate_core::Intent;
+use tollgate_policy::facts::Facts;
+use tollgate_policy::policy::Selected;
+use tollgate_store::{
+    Adjustment, Answers, Change, Charge, Mode, Request, Store, StoreError, Ticket,
+};
+
+/// What one limit has for a key.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Inspected<'r> {
+    /// As a peek at cost 0 answers: refused only in a block.
+    pub row: Row<'r>,
+    /// The end of the block the key is in.
+    pub blocked_until_us: Option<u64>,
+}
+
+impl<S: Store> Gate<S> {
+    /// What every limit has for the key that the facts name, whatever it matches; limits whose attributes the facts lack have nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the store could not answer.
+    pub async fn inspect<'r>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        facts: &Facts<'_>,
+        limit: Option<&str>,
+    ) -> Result<Vec<Inspected<'r>>, StoreError> {
+        let mut inspected = Vec::new();
+        let mut work = Work::default();
+        for index in rules.named(limit) {
+            rules.policy().select_one(index, facts, 0, &mut work.selection);
+            for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
+                // A block shows to enforced limits only, and an operator wants to see it in any mode.
+                let charges = [Charge { mode: Mode::Enforce, ..rules.charge(&one) }];
+                let request = Request { charges: &charges, intent: Intent::Peek };
+                self.store.decide(now_us, &[request], &mut work.answers).await?;
+                let Some((_, [answer])) = work.answers.get(0) else { continue };
+                // At cost 0 nothing but a block makes anyone wait.
+                let left_us = answer.blocked.then_some(answer.outcome.retry_after_us).flatten();
+                let blocked_until_us = left_us.map(|left_us| now_us.saturating_add(left_us));
+                inspected.push(Inspected { row: rules.row(&one, answer), blocked_until_us });
+            }
+        }
+        Ok(inspected)
+    }
+
+    /// Forgets what the limits have for the key that the facts name, penalties and blocks included. Answers with the limits it was done for.
+    ///
+    /// # Errors
+    ///
+    /// When the store could not be told; some limits may have been reset then.
+    pub async fn reset<'r>(
+        &self,
+        rules: &'r Rules,
+        facts: &Facts<'_>,
+        limit: Option<&str>,
+    ) -> Result<Vec<&'r str>, StoreError> {
+        let mut done = Vec::new();
+        let mut work = Work::default();
+        for index in rules.named(limit) {
+            rules.policy().select_one(index, facts, 0, &mut work.selection);
+            for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
+                for (id, _) in rules.states(&one) {
+                    self.store.reset(id, one.key).await?;
+                    self.forget_refusal(id, one.key);
+                }
+                done.push(rules.name(index));
+            }
+        }
+        Ok(done)
+    }
+
+    /// Refuses the key that the facts name until then, or with `None` ends every block of it. Answers with the limits it was done for.
+    ///
+    /// # Errors
+    ///
+    /// When the store could not be told; some limits may have been changed then.
+    pub async fn block<'r>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        facts: &Facts<'_>,
+        limit: Option<&str>,
+        until_us: Option<u64>,
+    ) -> Result<Vec<&'r str>, StoreError> {
+        let change = until_us.map_or(Change::Unblock, |until_us| Change::Block { until_us });
+        let mut done = Vec::new();
+        let mut work = Work::default();
+        for index in rules.named(limit) {
+            rules.policy().select_one(index, facts, 0, &mut work.selection);
+            for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
+                for (id, numbers) in rules.states(&one) {
+                    let charge = Charge {
+                        limit: id,
+                        numbers,
+                        ticket: Ticket::default(),
+                        ..rules.charge(&one)
+                    };
+                    let adjustments = [Adjustment { charge, change }];
+                    self.store.adjust(now_us, &adjustments, &mut Answers::default()).await?;
+                    self.forget_refusal(id, one.key);
+                }
+                done.push(rules.name(index));
+            }
+        }
+        Ok(done)
+    }
+
+    pub(crate) fn forget_refusal(&self, limit: u64, key: &[u8]) {
+        if let Some(deny_cache) = &self.deny_cache {
+            deny_cache.forget(limit, key);
+        }
+    }
+}
+
+impl Rules {
+    /// The places of the limit with this name, or of all.
+    fn named<'a>(&'a self, limit: Option<&'a str>) -> impl Iterator<Item = usize> + 'a {
+        let limits = self.policy().limits().iter().enumerate();
+        limits.filter(move |(_, one)| limit.is_none_or(|name| *one.name == *name)).map(|(n, _)| n)
+    }
+
+    fn name(&self, index: usize) -> &str {
+        &self.policy().limits()[index].name
+    }
+
+    /// The limit's states for one key: one for each period that its tiers have.
+    fn states(&self, one: &Selected<'_>) -> impl Iterator<Item = (u64, &tollgate_core::Numbers)> {
+        let mut seen = BTreeSet::new();
+        let index = one.index;
+        let variants = self.policy().numbers().iter().filter(move |variant| variant.limit == index);
+        variants.filter(move |variant| seen.insert(variant.id)).map(|one| (one.id, &one.numbers))
+    }
+}

@@ -1,0 +1,184 @@
+//! The policy in force at one moment.
+
+use crate::counters::Counters;
+use crate::{Row, Setup, Source};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tollgate_core::{Algorithm, Numbers, Rate, algorithm::FixedWindow};
+use tollgate_policy::TierMap;
+use tollgate_policy::facts::{Facts, FactsBuffer};
+use tollgate_policy::limit::{self, Limit, Mode, OnStoreFailure};
+use tollgate_policy::policy::{InvalidPolicy, Policy, Selected};
+use tollgate_store::{Answer, Charge, Store, Ticket};
+
+/// A compiled policy with what the store calls its numbers. It never changes; a reload makes another one.
+#[derive(Debug)]
+pub struct Rules {
+    policy: Policy,
+    /// The limits again, for those who outlive these rules.
+    limits: Box<[Arc<Limit>]>,
+    counters: Box<[Arc<Counters>]>,
+    /// The store's short names for the policy's numbers, by [`Selected::numbers_index`].
+    tickets: Box<[Ticket]>,
+    /// This node's part of the same numbers, where a limit falls back on it.
+    shares: Box<[Option<Numbers>]>,
+    tiers: Option<Arc<TierMap>>,
+    /// Whether rows name their bucket.
+    buckets: bool,
+    /// What a limit with `on_missing: refuse` is decided by when the attribute is missing.
+    nothing: Numbers,
+    usual: Source,
+    generation: u64,
+}
+
+/// What the limits are called and counted by, whatever becomes of them.
+pub(crate) type ByName<T> = BTreeMap<Box<str>, T>;
+
+impl Rules {
+    pub(crate) fn new(
+        setup: &Setup,
+        modes: &ByName<Mode>,
+        counters: &mut ByName<Arc<Counters>>,
+        store: &impl Store,
+        generation: u64,
+    ) -> Result<Self, InvalidPolicy> {
+        let mut limits = setup.limits.clone();
+        for (limit, _) in &mut limits {
+            if let Some(mode) = modes.get(&limit.name) {
+                limit.mode = *mode;
+            }
+        }
+        let mut options = setup.options.clone();
+        options.attributes.extend(setup.tiers.iter().map(|tiers| tiers.by().to_owned()));
+        let policy = Policy::new(limits, options)?;
+        let variants = policy.numbers().iter();
+        let share = |limit: usize| match policy.limits()[limit].on_store_failure {
+            OnStoreFailure::Local { nodes } => Some(nodes),
+            OnStoreFailure::Open | OnStoreFailure::Closed => None,
+        };
+        Ok(Self {
+            tickets: variants.clone().map(|variant| store.enroll(&variant.numbers)).collect(),
+            shares: variants
+                .map(|variant| share(variant.limit).map(|nodes| variant.numbers.share(nodes)))
+                .collect(),
+            limits: policy.limits().iter().cloned().map(Arc::new).collect(),
+            counters: policy
+                .limits()
+                .iter()
+                .map(|limit| Arc::clone(counters.entry(limit.name.clone()).or_default()))
+                .collect(),
+            tiers: setup.tiers.clone(),
+            buckets: setup.buckets,
+            nothing: Numbers::FixedWindow(FixedWindow::new(Rate::NOTHING)),
+            usual: if store.is_shared() { Source::Store } else { Source::Memory },
+            generation,
+            policy,
+        })
+    }
+
+    /// The compiled policy, with the modes that are in effect.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Counts up with every change, so that two answers can be told to be by the same rules.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Empty facts for one request, in the memory of earlier ones.
+    pub fn facts(&self, buffer: FactsBuffer) -> Facts<'_> {
+        self.policy.facts(buffer)
+    }
+
+    /// Adds what these rules know about whoever the facts name: the tier, where a file maps it.
+    pub fn identify<'r>(&'r self, facts: &mut Facts<'r>) {
+        if let Some(tiers) = &self.tiers
+            && let Some(tier) = facts.get(tiers.by()).and_then(|who: Cow<'_, str>| tiers.tier(&who))
+        {
+            facts.set_tier(tier);
+        }
+    }
+
+    /// Where decisions of the store come from.
+    pub(crate) fn usual(&self) -> Source {
+        self.usual
+    }
+
+    pub(crate) fn limit(&self, index: usize) -> &Arc<Limit> {
+        &self.limits[index]
+    }
+
+    pub(crate) fn counters(&self, index: usize) -> &Counters {
+        &self.counters[index]
+    }
+
+    pub(crate) fn ticket(&self, numbers_index: usize) -> Ticket {
+        self.tickets.get(numbers_index).copied().unwrap_or_default()
+    }
+
+    /// This node's part of the numbers; all of them for a limit that has no use for it.
+    pub(crate) fn share<'a>(&'a self, selected: &Selected<'a>) -> &'a Numbers {
+        match self.shares.get(selected.numbers_index) {
+            Some(Some(share)) => share,
+            _ => selected.numbers,
+        }
+    }
+
+    pub(crate) fn charge<'a>(&'a self, selected: &Selected<'a>) -> Charge<'a> {
+        let limit = selected.limit;
+        let charge = Charge {
+            limit: selected.id,
+            key: selected.key,
+            numbers: selected.numbers,
+            ticket: self.ticket(selected.numbers_index),
+            cost: selected.cost,
+            mode: match limit.mode {
+                limit::Mode::Shadow => tollgate_store::Mode::Shadow,
+                limit::Mode::Enforce | limit::Mode::Off => tollgate_store::Mode::Enforce,
+            },
+            penalty: limit.penalty.as_ref(),
+        };
+        match selected.missing {
+            // A window of nothing refuses without keeping any state, and a penalty would have no key to fall on.
+            true => Charge {
+                numbers: &self.nothing,
+                ticket: Ticket::default(),
+                penalty: None,
+                ..charge
+            },
+            false => charge,
+        }
+    }
+
+    pub(crate) fn row(&self, selected: &Selected<'_>, answer: &Answer) -> Row<'_> {
+        self.row_from(selected, answer, Source::of(selected.limit, answer, self.usual))
+    }
+
+    pub(crate) fn row_from(
+        &self,
+        selected: &Selected<'_>,
+        answer: &Answer,
+        source: Source,
+    ) -> Row<'_> {
+        let limit = &self.policy.limits()[selected.index];
+        let bucket = match self.buckets {
+            true => stable_hash(selected.id, selected.key),
+            false => 0,
+        };
+        let mut row = Row::new(limit, selected.numbers, answer.outcome, source, bucket);
+        if selected.missing {
+            (row.outcome.limit, row.outcome.reset_after_us) = (selected.numbers.capacity(), 0);
+        }
+        row
+    }
+}
+
+/// FNV-1a over limit and key: the same on every node and after every restart.
+fn stable_hash(limit: u64, key: &[u8]) -> u64 {
+    let bytes = limit.to_le_bytes().into_iter().chain(key.iter().copied());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,51 @@
+//! What a gate is made of, and reloaded with.
+
+use std::sync::Arc;
+use tollgate_core::header::Profile;
+use tollgate_policy::limit::Limit;
+use tollgate_policy::match_spec::MatchSpec;
+use tollgate_policy::policy::PolicyOptions;
+use tollgate_policy::settings::TierSource;
+use tollgate_policy::{Compiled, TierMap};
+
+/// Limits and what holds for all of them, as configured.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    pub(crate) limits: Vec<(Limit, MatchSpec)>,
+    pub(crate) options: PolicyOptions,
+    pub(crate) tiers: Option<Arc<TierMap>>,
+    pub(crate) buckets: bool,
+}
+
+impl Setup {
+    /// These limits, in this order.
+    pub fn new(limits: Vec<(Limit, MatchSpec)>, options: PolicyOptions) -> Self {
+        Self { limits, options, ..Self::default() }
+    }
+
+    /// What a file says. Tiers that another file maps come [with it](Self::with_tiers).
+    pub fn of(compiled: &Compiled) -> Self {
+        let settings = &compiled.settings;
+        let mut options = PolicyOptions::default();
+        options.ipv6_prefix = settings.client_address.ipv6_prefix;
+        options.default_tier = settings.tiers.default.as_deref().map(String::from);
+        if let Some(TierSource::Attribute(name)) = &settings.tiers.source {
+            options.tier_attribute = Some(name.to_string());
+        }
+        let mut profiles = settings.headers.iter().filter_map(|name| Profile::parse(name));
+        let buckets = profiles.any(|profile| profile == Profile::Discord);
+        Self { limits: compiled.limits.clone(), options, tiers: None, buckets }
+    }
+
+    /// Looks tiers up in `tiers`.
+    pub fn with_tiers(mut self, tiers: TierMap) -> Self {
+        self.tiers = Some(Arc::new(tiers));
+        self
+    }
+
+    /// Has every row name its [`bucket`](crate::Row::bucket), for the header profiles that show it; it costs a hash for each.
+    pub fn with_buckets(mut self) -> Self {
+        self.buckets = true;
+        self
+    }
+}

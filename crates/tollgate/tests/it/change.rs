@@ -1,0 +1,113 @@
+use crate::desk::{NOW_US, desk, rows, setup};
+use tollgate::limit::Mode;
+use tollgate::{End, Gate, MemoryStore, Source, UnknownLimit, Verdict, Work};
+use tollgate_policy::TierMap;
+
+const TWO: &str = "  - {name: l, key: [user], rate: 2/h, algorithm: fixed-window}\n";
+
+fn check<T>(gate: &Gate, user: &str, look: impl FnOnce(&Verdict<'_>) -> T) -> T {
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", user).unwrap();
+    rules.identify(&mut facts);
+    look(&gate.check_now(&rules, NOW_US, &facts, 1, &mut Work::default()))
+}
+
+fn gate(limits: &str) -> Gate {
+    Gate::new(setup(limits), MemoryStore::default()).unwrap()
+}
+
+#[test]
+fn a_reload_keeps_counts_where_the_state_is_the_same() {
+    let gate = gate(TWO);
+    check(&gate, "a", |verdict| assert!(verdict.allowed));
+    gate.replace(setup(&TWO.replace("2/h", "5/h"))).unwrap();
+    check(&gate, "a", |verdict| assert_eq!(rows(verdict), [("l", true, 3)]));
+    gate.replace(setup(&TWO.replace("2/h", "5/min"))).unwrap();
+    check(&gate, "a", |verdict| assert_eq!(rows(verdict), [("l", true, 4)], "another period"));
+    assert_eq!(gate.counts()[0].1.admitted, 3, "the counters belong to the name");
+    assert_eq!(gate.rules().generation(), 3);
+}
+
+#[test]
+fn whoever_holds_the_old_rules_is_answered_by_them() {
+    let desk = desk(setup(TWO));
+    desk.gate.replace(setup("  - {name: other, rate: 0/s}\n")).unwrap();
+    let facts = crate::desk::facts(&desk, &[("user", "a")]);
+    let old = desk.gate.check_now(&desk.rules, NOW_US, &facts, 1, &mut Work::default());
+    assert_eq!(rows(&old), [("l", true, 1)]);
+    check(&desk.gate, "a", |verdict| assert!(!verdict.allowed));
+}
+
+#[test]
+fn a_mode_is_overridden_at_once_and_until_it_is_cleared() {
+    let gate = gate(TWO);
+    let change = gate.set_mode("l", Some(Mode::Off)).unwrap();
+    assert_eq!((change.before, change.after), (Mode::Enforce, Mode::Off));
+    check(&gate, "a", |verdict| assert_eq!(verdict.source, Source::None));
+    gate.replace(setup(TWO)).unwrap();
+    check(&gate, "a", |verdict| assert_eq!(verdict.source, Source::None, "kept across reloads"));
+    assert_eq!(gate.overrides(), [("l".into(), Mode::Off)]);
+    assert_eq!(gate.set_mode("l", Some(Mode::Shadow)).unwrap().before, Mode::Off);
+    for allowed in [true; 3] {
+        check(&gate, "a", |verdict| assert_eq!(verdict.allowed, allowed));
+    }
+    assert_eq!(gate.counts()[0].1.shadow_refused, 1);
+    let change = gate.set_mode("l", None).unwrap();
+    assert_eq!((change.before, change.after), (Mode::Shadow, Mode::Enforce));
+    check(&gate, "a", |verdict| assert!(!verdict.allowed));
+    assert!(gate.overrides().is_empty());
+}
+
+#[test]
+fn a_limit_that_is_off_can_be_switched_on() {
+    let gate = gate("  - {name: l, key: [user], rate: 0/h, mode: off}\n");
+    check(&gate, "a", |verdict| assert!(verdict.allowed));
+    gate.set_mode("l", Some(Mode::Enforce)).unwrap();
+    check(&gate, "a", |verdict| assert!(!verdict.allowed));
+}
+
+#[test]
+fn only_known_limits_are_overridden_and_lost_ones_can_be_cleared() {
+    let gate = gate(TWO);
+    assert_eq!(gate.set_mode("x", Some(Mode::Off)).unwrap_err(), UnknownLimit("x".into()));
+    gate.set_mode("l", Some(Mode::Off)).unwrap();
+    gate.replace(setup("  - {name: other, rate: 1/s}\n")).unwrap();
+    assert_eq!(gate.set_mode("l", Some(Mode::Off)).unwrap_err(), UnknownLimit("l".into()));
+    gate.set_mode("l", None).unwrap();
+    assert!(gate.overrides().is_empty());
+}
+
+#[test]
+fn tiers_come_from_a_map_that_can_change() {
+    let limits = "  - {name: l, key: [user], rate: 1/h, tiers: {pro: 5/h}}\n";
+    let tiers =
+        |tier| TierMap::read(format!("{{by: user, map: {{a: {tier}}}}}").as_bytes()).unwrap();
+    let text = format!("tiers: {{default: free, file: {{path: t.yaml}}}}\nlimits:\n{limits}");
+    let compiled = tollgate::policy::compile(text.as_bytes()).unwrap();
+    let setup = tollgate::Setup::of(&compiled).with_tiers(tiers("pro"));
+    let gate = Gate::new(setup, MemoryStore::default()).unwrap();
+    check(&gate, "a", |verdict| assert_eq!(rows(verdict), [("l", true, 4)]));
+    check(&gate, "b", |verdict| assert_eq!(rows(verdict), [("l", true, 0)]));
+    gate.set_tiers(Some(tiers("free"))).unwrap();
+    check(&gate, "a", |verdict| assert_eq!(rows(verdict), [("l", false, 0)]));
+    gate.set_tiers(None).unwrap();
+    check(&gate, "c", |verdict| assert_eq!(rows(verdict), [("l", true, 0)]));
+}
+
+#[test]
+fn reservations_settle_across_reloads() {
+    let gate = gate(TWO);
+    {
+        let rules = gate.rules();
+        let mut facts = rules.facts(Default::default());
+        facts.set("user", "a").unwrap();
+        gate.reserve_now(&rules, NOW_US, "r", &facts, 2, None, &mut Work::default()).unwrap();
+    }
+    gate.replace(setup(&format!("  - {{name: first, rate: 9/s}}\n{TWO}"))).unwrap();
+    let settled = gate.end_now(NOW_US, "r", End::Cancel).unwrap();
+    let names: Vec<_> = settled.rows().map(|row| row.limit.name.to_string()).collect();
+    assert_eq!(names, ["l"]);
+    gate.replace(setup("")).unwrap();
+    assert_eq!(gate.end_now(NOW_US, "r", End::Cancel).unwrap().rows().len(), 1, "the same answer");
+}

@@ -1,0 +1,150 @@
+use crate::desk::{NOW_US, rows, setup};
+use crate::faulty::Faulty;
+use crate::now;
+use std::time::Duration;
+use tollgate::{DenyCache, End, Gate, Source, Verdict, Work};
+
+const SECOND: u64 = 1_000_000;
+
+fn gate(limits: &str) -> Gate<Faulty> {
+    let gate = Gate::new(setup(limits), Faulty::default()).unwrap();
+    gate.with_deny_cache(DenyCache::new(1_000, Duration::from_secs(1)))
+}
+
+fn ask<T>(
+    gate: &Gate<Faulty>,
+    after_us: u64,
+    user: &str,
+    cost: u64,
+    look: impl FnOnce(&Verdict<'_>) -> T,
+) -> T {
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", user).unwrap();
+    look(&now(gate.check(&rules, NOW_US + after_us, &facts, cost, &mut Work::default())))
+}
+
+fn sources(gate: &Gate<Faulty>, asked: &[(u64, u64)]) -> Vec<(bool, Source)> {
+    asked.iter().map(|&(us, cost)| ask(gate, us, "a", cost, |v| (v.allowed, v.source))).collect()
+}
+
+const HOURLY: &str = "  - {name: l, key: [user], rate: 2/h, algorithm: gcra}\n";
+
+#[test]
+fn a_flood_on_a_refused_key_costs_one_store_call_a_second() {
+    let gate = gate(HOURLY);
+    sources(&gate, &[(0, 2)]);
+    let before = gate.store().calls();
+    for n in 0..100_000 {
+        ask(&gate, n * 9, "a", 1, |verdict| assert!(!verdict.allowed));
+    }
+    assert_eq!(gate.store().calls() - before, 1, "100,000 requests within 0.9 s");
+    assert_eq!(gate.counts()[0].1.deny_cache_hits, 99_999);
+    assert_eq!(gate.counts()[0].1.refused, 100_000);
+    assert!(
+        ask(&gate, 0, "b", 1, |verdict| verdict.allowed),
+        "another key is none of its business"
+    );
+}
+
+#[test]
+fn it_answers_what_the_store_would_have_answered() {
+    let gate = gate(HOURLY);
+    sources(&gate, &[(0, 2), (0, 1)]);
+    ask(&gate, SECOND / 2, "a", 1, |verdict| {
+        assert_eq!(verdict.source, Source::DenyCache);
+        assert_eq!(verdict.retry_after_us, Some(1_800 * SECOND - SECOND / 2));
+        assert_eq!(rows(verdict), [("l", false, 0)]);
+    });
+    ask(&gate, SECOND / 2, "a", 3, |verdict| {
+        assert_eq!(verdict.source, Source::DenyCache);
+        assert_eq!(verdict.retry_after_us, None, "three never fit");
+    });
+}
+
+#[test]
+fn it_never_refuses_what_the_store_would_admit() {
+    let gate = gate("  - {name: l, key: [user], rate: 4/s, algorithm: gcra}\n");
+    let refused = (false, Source::Store);
+    assert_eq!(
+        sources(&gate, &[(0, 3), (0, 2), (0, 1)]),
+        [(true, Source::Store), refused, (true, Source::Store),]
+    );
+    assert_eq!(
+        sources(&gate, &[(0, 1), (249_999, 1), (250_000, 1)]),
+        [refused, (false, Source::DenyCache), (true, Source::Store),]
+    );
+}
+
+#[test]
+fn an_entry_holds_for_its_age_its_rules_and_its_numbers() {
+    let limits = "  - {name: l, key: [user], rate: 1/h, algorithm: gcra, tiers: {more: 5/h}}\n";
+    let gate = gate(limits);
+    sources(&gate, &[(0, 1), (0, 1)]);
+    assert_eq!(
+        sources(&gate, &[(SECOND - 1, 1), (SECOND, 1)]),
+        [(false, Source::DenyCache), (false, Source::Store),]
+    );
+    gate.replace(setup(limits)).unwrap();
+    assert_eq!(
+        sources(&gate, &[(SECOND, 1), (SECOND, 1)]),
+        [(false, Source::Store), (false, Source::DenyCache),]
+    );
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", "a").unwrap();
+    facts.set("plan", "more").unwrap();
+    let tier = now(gate.check(&rules, NOW_US + SECOND, &facts, 1, &mut Work::default()));
+    assert_eq!(tier.source, Source::Store, "another tier has other numbers");
+}
+
+#[test]
+fn giving_back_and_resetting_forget() {
+    let gate = gate("  - {name: l, key: [user], rate: 2/h, algorithm: fixed-window}\n");
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", "a").unwrap();
+    now(gate.reserve(&rules, NOW_US, "r", &facts, 2, None, &mut Work::default())).unwrap();
+    assert_eq!(sources(&gate, &[(0, 1), (0, 1)])[1], (false, Source::DenyCache));
+    now(gate.end(NOW_US, "r", End::Settle(1))).unwrap();
+    assert_eq!(
+        sources(&gate, &[(0, 1), (0, 1), (0, 1)]),
+        [(true, Source::Store), (false, Source::Store), (false, Source::DenyCache),]
+    );
+    assert_eq!(now(gate.reset(&rules, &facts, None)).unwrap(), ["l"]);
+    assert_eq!(sources(&gate, &[(0, 1)]), [(true, Source::Store)]);
+}
+
+#[test]
+fn slots_and_penalties_are_not_remembered_until_they_block() {
+    let slots = gate("  - {name: l, key: [user], algorithm: concurrency, rate: 1}\n");
+    assert_eq!(sources(&slots, &[(0, 1), (0, 1), (0, 1)])[2], (false, Source::Store));
+    let strict =
+        gate("  - {name: l, key: [user], rate: 1/h, penalty: {after: 2, block: 2h, max: 2h}}\n");
+    assert_eq!(
+        sources(&strict, &[(0, 1), (0, 1), (0, 1), (0, 1)]),
+        [
+            (true, Source::Store),
+            (false, Source::Store),
+            (false, Source::Blocked),
+            (false, Source::DenyCache),
+        ]
+    );
+}
+
+#[test]
+fn a_full_cache_forgets_what_no_longer_holds_and_asks_the_store_for_the_rest() {
+    let gate = Gate::new(setup(HOURLY), Faulty::default()).unwrap();
+    let gate = gate.with_deny_cache(DenyCache::new(16, Duration::from_secs(1)));
+    let users: Vec<_> = (0..500).map(|n| format!("user-{n}")).collect();
+    for user in &users {
+        ask(&gate, 0, user, 9, |verdict| assert!(!verdict.allowed));
+    }
+    let remembered = |us| {
+        let hit = |user: &&String| ask(&gate, us, user, 9, |v| v.source == Source::DenyCache);
+        users.iter().filter(hit).count()
+    };
+    assert!((1..=16).contains(&remembered(0)), "as many as fit");
+    remembered(2 * SECOND);
+    assert!((1..=16).contains(&remembered(2 * SECOND)), "and others once those are too old");
+}

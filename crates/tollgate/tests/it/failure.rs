@@ -1,0 +1,119 @@
+use crate::desk::{NOW_US, rows, setup};
+use crate::faulty::Faulty;
+use crate::now;
+use tollgate::{End, Gate, ReservationError, Source, Verdict, Work};
+use tollgate_store::StoreErrorKind;
+
+/// A gate over a store that is down.
+fn down(limits: &str) -> Gate<Faulty> {
+    let gate = Gate::new(setup(limits), Faulty::default()).unwrap();
+    gate.store().set_down(true);
+    gate
+}
+
+/// Asks for user `a` and hands the verdict to `look`.
+fn check<T>(gate: &Gate<Faulty>, look: impl FnOnce(&Verdict<'_>) -> T) -> T {
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", "a").unwrap();
+    look(&now(gate.check(&rules, NOW_US, &facts, 1, &mut Work::default())))
+}
+
+#[test]
+fn open_admits_without_bound_and_says_so() {
+    let gate = down("  - {name: l, key: [user], rate: 1/min}\n");
+    for _ in 0..3 {
+        check(&gate, |verdict| {
+            assert_eq!((verdict.allowed, verdict.source), (true, Source::FailOpen));
+            assert_eq!(rows(verdict), [("l", true, 1)]);
+        });
+    }
+    assert_eq!((gate.counts()[0].1.fail_open, gate.counts()[0].1.admitted), (3, 0));
+    gate.store().set_down(false);
+    check(&gate, |verdict| assert_eq!((verdict.allowed, verdict.source), (true, Source::Store)));
+    check(&gate, |verdict| assert!(!verdict.allowed, "only the second was counted"));
+}
+
+#[test]
+fn closed_refuses_and_may_be_asked_again_in_a_second() {
+    let gate = down("  - {name: l, key: [user], rate: 1/min, on_store_failure: closed}\n");
+    check(&gate, |verdict| {
+        assert_eq!((verdict.allowed, verdict.source), (false, Source::FailClosed));
+        assert_eq!(verdict.retry_after_us, Some(1_000_000));
+    });
+    assert_eq!((gate.counts()[0].1.fail_closed, gate.counts()[0].1.refused), (1, 0));
+}
+
+#[test]
+fn local_enforces_this_nodes_share() {
+    let gate = down(
+        "  - {name: l, key: [user], rate: 7/min, algorithm: fixed-window, on_store_failure: {local: {nodes: 3}}}\n",
+    );
+    for remaining in [1, 0] {
+        check(&gate, |verdict| {
+            assert_eq!((verdict.allowed, verdict.source), (true, Source::LocalFallback));
+            assert_eq!(rows(verdict), [("l", true, remaining)]);
+        });
+    }
+    check(&gate, |verdict| {
+        assert_eq!((verdict.allowed, verdict.source), (false, Source::LocalFallback));
+    });
+}
+
+#[test]
+fn a_share_of_nothing_refuses() {
+    let gate =
+        down("  - {name: l, key: [user], rate: 2/min, on_store_failure: {local: {nodes: 3}}}\n");
+    check(&gate, |verdict| assert!(!verdict.allowed));
+}
+
+#[test]
+fn a_share_is_not_consumed_when_another_limit_refuses() {
+    let gate = down(concat!(
+        "  - {name: share, key: [user], rate: 1/min, on_store_failure: local}\n",
+        "  - {name: shut, key: [user], rate: 9/min, on_store_failure: closed}\n",
+    ));
+    for _ in 0..2 {
+        check(&gate, |verdict| {
+            assert_eq!(rows(verdict), [("share", true, 1), ("shut", false, 0)]);
+            assert_eq!(verdict.source, Source::FailClosed);
+        });
+    }
+}
+
+#[test]
+fn a_shadow_limit_never_refuses_whatever_it_says_about_failures() {
+    let gate =
+        down("  - {name: l, key: [user], rate: 1/min, mode: shadow, on_store_failure: closed}\n");
+    check(&gate, |verdict| assert!(verdict.allowed));
+}
+
+#[test]
+fn a_missing_attribute_still_refuses() {
+    let gate = down(
+        "  - {name: l, key: [org], rate: 1/min, on_missing: refuse, on_store_failure: local}\n",
+    );
+    check(&gate, |verdict| assert_eq!((verdict.allowed, verdict.retry_after_us), (false, None)));
+}
+
+#[test]
+fn a_reservation_outlives_a_failure_and_can_be_settled_afterwards() {
+    let gate = down("  - {name: l, key: [user], rate: 5/min, algorithm: fixed-window}\n");
+    gate.store().set_down(false);
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", "a").unwrap();
+    let reserve =
+        |id| now(gate.reserve(&rules, NOW_US, id, &facts, 4, None, &mut Work::default())).unwrap();
+    assert!(reserve("before").1.is_some());
+    gate.store().set_down(true);
+    let refused = now(gate.end(NOW_US, "before", End::Cancel)).unwrap_err();
+    assert_eq!(refused, ReservationError::Undecided(StoreErrorKind::Unreachable));
+    let (verdict, ttl_us) = reserve("meanwhile");
+    assert_eq!((verdict.source, ttl_us.is_some()), (Source::FailOpen, true));
+    gate.store().set_down(false);
+    let settled = now(gate.end(NOW_US, "meanwhile", End::Settle(9))).unwrap();
+    assert_eq!(settled.rows().len(), 0, "the store took nothing, so it has nothing to settle");
+    now(gate.end(NOW_US, "before", End::Cancel)).unwrap();
+    check(&gate, |verdict| assert_eq!(rows(verdict), [("l", true, 4)]));
+}

@@ -1,0 +1,62 @@
+//! A store that fails on demand and counts what it is asked, with the memory store behind it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tollgate::{MemoryStore, Store, StoreError};
+use tollgate_core::Numbers;
+use tollgate_store::{Adjustment, Answers, Request, StoreErrorKind, Ticket};
+
+#[derive(Debug, Default)]
+pub(crate) struct Faulty {
+    behind: MemoryStore,
+    down: AtomicBool,
+    calls: AtomicU64,
+}
+
+impl Faulty {
+    pub(crate) fn set_down(&self, down: bool) {
+        self.down.store(down, Ordering::Relaxed);
+    }
+
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    fn ask(&self) -> Result<(), StoreError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        match self.down.load(Ordering::Relaxed) {
+            true => Err(StoreError::new(StoreErrorKind::Unreachable, "told to fail")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Store for Faulty {
+    async fn decide<'a>(
+        &'a self,
+        now_us: u64,
+        requests: &'a [Request<'a>],
+        answers: &'a mut Answers,
+    ) -> Result<(), StoreError> {
+        self.ask()?;
+        self.behind.decide(now_us, requests, answers).await
+    }
+
+    async fn adjust<'a>(
+        &'a self,
+        now_us: u64,
+        adjustments: &'a [Adjustment<'a>],
+        answers: &'a mut Answers,
+    ) -> Result<(), StoreError> {
+        self.ask()?;
+        self.behind.adjust(now_us, adjustments, answers).await
+    }
+
+    async fn reset<'a>(&'a self, limit: u64, key: &'a [u8]) -> Result<(), StoreError> {
+        self.ask()?;
+        self.behind.reset(limit, key).await
+    }
+
+    fn enroll(&self, numbers: &Numbers) -> Ticket {
+        self.behind.enroll(numbers)
+    }
+}
