@@ -90,7 +90,9 @@ impl Reloader {
         loaded: Loaded,
     ) -> Self {
         let bound = Bound::of(&loaded.compiled.settings);
-        let policy = config.path().map(|path| Watched::new(path, loaded.bytes));
+        // What came through a pipe does not change.
+        let policy = config.path().filter(|path| path.is_file());
+        let policy = policy.map(|path| Watched::new(path, loaded.bytes));
         let tiers = loaded.tiers.map(|tiers| Watched::new(&tiers.path, tiers.bytes));
         Self { node, admin, told, config, bound, policy, tiers, awaited: None }
     }
@@ -102,7 +104,7 @@ impl Reloader {
 
     /// Reads the file and puts it in force, changed or not.
     pub(crate) fn reload(&mut self) -> Result<InForce, ConfigError> {
-        let result = self.config.load().and_then(|loaded| self.put_in_force(loaded));
+        let result = self.config.load_again().and_then(|loaded| self.put_in_force(loaded));
         self.report(POLICY, result)
     }
 
