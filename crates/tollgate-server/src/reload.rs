@@ -97,7 +97,7 @@ impl Reloader {
 
     /// Says what is in force.
     pub(crate) fn announce(&self) {
-        self.in_force(Vec::new());
+        self.log(&self.in_force(Vec::new()));
     }
 
     /// Reads the file and puts it in force, changed or not.
@@ -175,12 +175,15 @@ impl Reloader {
     fn in_force(&self, restart_for: Vec<&'static str>) -> InForce {
         let rules = self.node.gate.rules();
         let (generation, limits) = (rules.generation(), rules.policy().limits().len());
+        InForce { generation, limits, restart_for }
+    }
+
+    fn log(&self, InForce { generation, limits, .. }: &InForce) {
         let file = self.config.name();
         tracing::info!(file = %file.display(), generation, limits, "policy in force");
-        if limits == 0 {
+        if *limits == 0 {
             tracing::warn!("no limits are configured: every request is admitted");
         }
-        InForce { generation, limits, restart_for }
     }
 
     /// Counts a result and shows it in the node's health; a failure is logged, once.
@@ -202,9 +205,11 @@ impl Reloader {
         let last = LastReload { time_us: self.node.clock.now_us(), error };
         self.told.lock().unwrap_or_else(PoisonError::into_inner).last_reload = Some(last);
         match &result {
-            Ok(_) => {
+            Ok(in_force) => {
                 self.node.health.heal(subject);
                 self.node.metrics.reload(Reloaded::Ok);
+                // Last, so that whoever sees the line finds the rest done.
+                self.log(in_force);
             }
             Err(error) => {
                 let error = error.to_string();
