@@ -42,6 +42,14 @@ impl Config {
         }
     }
 
+    /// What the policy says now, once more. A pipe has been read to its end, and would say that there are no limits.
+    pub(crate) fn load_again(&self) -> Result<Loaded, ConfigError> {
+        if let Some(file) = &self.file {
+            regular(file).map_err(|error| ConfigError::Unreadable { file: file.clone(), error })?;
+        }
+        self.load()
+    }
+
     /// What the policy says now, with the tier file that it names.
     pub(crate) fn load(&self) -> Result<Loaded, ConfigError> {
         self.understand(self.read()?)
@@ -63,7 +71,12 @@ impl Config {
             return Err(ConfigError::Unavailable { file, field });
         }
         let tiers = self.tier_path(&compiled.settings);
-        let tiers = tiers.map(|path| TierFile::new(&path, read(&path)?)).transpose()?;
+        let tiers = tiers.map(|path| {
+            regular(&path)
+                .map_err(|error| ConfigError::Unreadable { file: path.clone(), error })?;
+            TierFile::new(&path, read(&path)?)
+        });
+        let tiers = tiers.transpose()?;
         Ok(Loaded { bytes, compiled, tiers })
     }
 
@@ -118,6 +131,14 @@ fn unavailable(settings: &Settings) -> Option<&'static str> {
         _ => Some("store.redis"),
     };
     listener.or(store).or(settings.envoy.as_ref().map(|_| "envoy"))
+}
+
+/// Whether there is a file that can be read more than once, and without waiting for whoever writes it.
+fn regular(path: &Path) -> io::Result<()> {
+    match path.metadata()?.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::other("it is not a regular file, and cannot be read again")),
+    }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {

@@ -74,3 +74,10 @@ fn a_level_is_one_of_five_words() {
         assert!(wrong.parse::<Severity>().is_err(), "{wrong:?}");
     }
 }
+
+#[test]
+fn libraries_are_heard_when_something_is_looked_for() {
+    let event = || tracing::warn!(target: "h2::proto", "a stream was reset");
+    assert_eq!(logged(Format::Json, "info", event), "");
+    assert!(logged(Format::Json, "debug", event).contains("a stream was reset"));
+}

@@ -3,6 +3,7 @@
 use super::{
     Handler, Limits, Response, Stats, Unread,
     life::{Life, Order, Stage},
+    plain,
     registry::Place,
     sniff::{Version, sniff},
     stream::Stream,
@@ -38,6 +39,13 @@ where
         let mut sniffing = std::pin::pin!(sniff(&mut stream));
         life.until_closed(|context| sniffing.as_mut().poll(context)).await
     };
+    if let Some(Ok(Version::Http1)) = version {
+        match plain::serve(&mut stream, &*handler, &life).await {
+            plain::End::Unusual => {}
+            plain::End::Closed => return too_slow(stream, &life).await,
+            plain::End::Done => return,
+        }
+    }
     let service = {
         let life = life.clone();
         service_fn(move |request| answer(handler.clone(), life.clone(), request, peer))
@@ -68,10 +76,10 @@ async fn answer<H: Handler>(
 }
 
 /// A request that has no answer yet.
-struct UnderWay<'a>(&'a Life);
+pub(super) struct UnderWay<'a>(&'a Life);
 
 impl<'a> UnderWay<'a> {
-    fn new(life: &'a Life) -> Self {
+    pub(super) fn new(life: &'a Life) -> Self {
         life.begin();
         Self(life)
     }

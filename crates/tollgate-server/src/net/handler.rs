@@ -1,6 +1,6 @@
 //! What a front end implements.
 
-use super::{Body, Unread};
+use super::{Body, Plain, PlainAnswer, Unread};
 use std::net::SocketAddr;
 
 /// A request whose body has not been read yet.
@@ -16,4 +16,10 @@ pub type Response = hyper::Response<Body>;
 pub trait Handler: 'static {
     /// Answers a request of the peer at this address.
     fn handle(&self, request: Request, peer: SocketAddr) -> impl Future<Output = Response>;
+
+    /// Answers a request that came whole, at less cost; or answers `false`, and then nothing has happened and the request
+    /// comes to [`handle`](Self::handle). Nobody has to implement it, and it makes no difference but in time.
+    fn plain(&self, _: Plain<'_>, _: &mut PlainAnswer) -> impl Future<Output = bool> {
+        std::future::ready(false)
+    }
 }

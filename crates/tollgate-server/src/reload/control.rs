@@ -190,6 +190,7 @@ async fn run(
             Event::Stop => return,
             Event::Look => {
                 care.look();
+                node.gate.sweep(node.clock.now_us());
                 let store = node.gate.store();
                 store.sweep(node.clock.now_us(), store.shard_count().div_ceil(LOOKS_PER_SWEEP));
                 supervisor.begun();

@@ -29,7 +29,9 @@ impl WatchedFile {
 
     /// Looks once; the content, when it is new and settled.
     pub fn look(&mut self) -> Option<io::Result<Vec<u8>>> {
-        let found = std::fs::metadata(&self.path).ok().map(|metadata| Stamp::of(&metadata));
+        // Opening a pipe would wait for whoever writes to it.
+        let found = std::fs::metadata(&self.path).ok().filter(Metadata::is_file);
+        let found = found.map(|metadata| Stamp::of(&metadata));
         match self.watcher.look(found)? {
             Changed::Gone => Some(Err(io::ErrorKind::NotFound.into())),
             Changed::Content(stamp) => match read(&self.path, stamp) {

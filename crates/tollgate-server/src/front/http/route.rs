@@ -1,7 +1,7 @@
 //! Which request is which.
 
 use super::{decode::Op, problem::Problem};
-use hyper::{Method, header, http::request::Parts};
+use hyper::{Method, Version, header, http::request::Parts};
 
 /// What can be asked of the front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,11 @@ impl Route {
 
     /// The route of a request, or what is wrong with its head.
     pub(super) fn of(head: &Parts) -> Result<Self, Problem> {
+        if head.version == Version::HTTP_11
+            && head.headers.get_all(header::HOST).into_iter().count() != 1
+        {
+            return Err(Problem::Host);
+        }
         let route = Self::at(head.uri.path()).ok_or(Problem::NoSuchPath)?;
         let (method, allow) = route.method();
         if head.method != method {
@@ -43,6 +48,9 @@ impl Route {
         }
         match route {
             Self::Op(_) if !is_json(head) => Err(Problem::NotJson),
+            Self::Op(_) if head.headers.contains_key(header::CONTENT_ENCODING) => {
+                Err(Problem::Encoded)
+            }
             _ => Ok(route),
         }
     }

@@ -65,3 +65,28 @@ fn a_panic_is_told_to_who_asked_and_the_next_reload_works() {
     let error = runtime.block_on(reload.now()).unwrap_err();
     assert!(matches!(error, ReloadError::Stopping), "{error}");
 }
+
+/// Never comes back from its first look.
+struct Stuck(std::sync::mpsc::Sender<()>);
+
+impl Care for Stuck {
+    fn reload(&mut self) -> Result<InForce, ConfigError> {
+        unreachable!("it looks for ever")
+    }
+
+    fn look(&mut self) {
+        self.0.send(()).unwrap();
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+#[test]
+fn an_end_does_not_wait_for_a_look_that_does_not_end() {
+    let config = Config::built_in();
+    let (looking, looks) = std::sync::mpsc::channel();
+    let control = Control::start(node(&config), Stuck(looking), orders(&config)).unwrap();
+    looks.recv().unwrap();
+    drop(control);
+}
