@@ -4,7 +4,7 @@
 //! metric or a trace. A secret is never part of a line; the types that hold one do not print it.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 use std::io::{self, IsTerminal};

@@ -47,6 +47,8 @@ pub enum ReloadError {
     Config(ConfigError),
     /// The process is about to end.
     Stopping,
+    /// Something went wrong here; the log says where.
+    BrokeOff,
 }
 
 /// Knows what is in force, and what the files said then.
@@ -263,6 +265,7 @@ impl fmt::Display for ReloadError {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Stopping => f.write_str("the process is about to end"),
+            Self::BrokeOff => f.write_str("the reload broke off; see the log"),
         }
     }
 }

@@ -17,7 +17,7 @@ impl Write for Lines {
 }
 
 /// The log of `events`.
-fn logged(format: Format, severity: &str, events: impl FnOnce()) -> String {
+pub(crate) fn logged(format: Format, severity: &str, events: impl FnOnce()) -> String {
     let lines = Lines::default();
     let writer = lines.clone();
     let log = subscriber(format, severity.parse().unwrap(), move || writer.clone());

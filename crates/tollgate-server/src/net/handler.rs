@@ -1,10 +1,10 @@
 //! What a front end implements.
 
-use super::{Body, Plain, PlainAnswer};
+use super::{Body, Plain, PlainAnswer, Unread};
 use std::net::SocketAddr;
 
 /// A request whose body has not been read yet.
-pub type Request = hyper::Request<hyper::body::Incoming>;
+pub type Request = hyper::Request<Unread>;
 /// An answer with its whole body.
 pub type Response = hyper::Response<Body>;
 

@@ -43,7 +43,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use body::{Body, BodyError, collect};
+pub use body::{Body, BodyError, Unread, collect};
 pub use handler::{Handler, Request, Response};
 pub use limits::Limits;
 pub use listener::{BindError, Listener};

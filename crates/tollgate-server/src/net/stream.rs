@@ -21,18 +21,16 @@ pub(super) struct Stream<T> {
     waiting: Vec<u8>,
     again: usize,
     ended: bool,
-    /// Whether the last write found no room, so that something is still to be written.
-    stuck: bool,
 }
 
 impl<T> Stream<T> {
     pub(super) fn new(inner: T, life: Rc<Life>) -> Self {
-        Self { inner, life, waiting: Vec::new(), again: 0, ended: false, stuck: false }
+        Self { inner, life, waiting: Vec::new(), again: 0, ended: false }
     }
 
     /// Whether part of an answer is still to be written.
     pub(super) fn is_stuck(&self) -> bool {
-        self.stuck
+        self.life.is_stuck()
     }
 
     /// Has these bytes come again, before any others.
@@ -42,8 +40,8 @@ impl<T> Stream<T> {
         self.waiting.splice(0..0, bytes.iter().copied());
     }
 
-    fn wrote<R>(&mut self, written: Poll<R>) -> Poll<R> {
-        self.stuck = written.is_pending();
+    fn wrote<R>(&self, written: Poll<R>) -> Poll<R> {
+        self.life.set_stuck(written.is_pending());
         written
     }
 }

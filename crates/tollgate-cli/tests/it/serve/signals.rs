@@ -132,3 +132,17 @@ fn a_pipe_in_place_of_the_policy_holds_nothing_up() {
     process.signal("TERM");
     assert!(process.end().success());
 }
+
+#[test]
+fn a_file_system_that_does_not_answer_does_not_keep_it() {
+    let file = format!("{}\nadmin: {{audit: {{file: audit.jsonl}}}}", policy("5/min"));
+    let folder = Folder::with("stuck", &file);
+    let mut process = Process::start(&folder.0, &["serve"], &[]);
+    let http = process.address("http");
+    // A reload opens the log, and a pipe that nobody reads does not open.
+    std::fs::rename(pipe(&folder, "next"), folder.0.join("audit.jsonl")).unwrap();
+    process.signal("HUP");
+    assert_eq!(check(&http, "{\"user\": \"42\"}").0, 200);
+    process.signal("TERM");
+    assert_eq!(process.end().code(), Some(0));
+}

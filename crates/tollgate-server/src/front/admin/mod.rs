@@ -51,7 +51,7 @@ pub struct Admin {
     control: Arc<dyn Control>,
     access: ArcSwap<Access>,
     guard: Guard,
-    /// Held while a change is recorded and made.
+    /// Held while a change is recorded and made. A reload is not made here, so the kill switch never waits for one.
     changes: tokio::sync::Mutex<()>,
 }
 
@@ -85,7 +85,7 @@ impl Admin {
     }
 
     /// Answers a call whose body is read by `body` once it is known to be wanted.
-    pub async fn answer<F>(&self, head: &Parts, peer: SocketAddr, body: F) -> Response
+    pub async fn answer<F>(self: &Arc<Self>, head: &Parts, peer: SocketAddr, body: F) -> Response
     where
         F: AsyncFnOnce() -> Result<Bytes, crate::net::BodyError>,
     {
@@ -113,7 +113,7 @@ impl Admin {
     }
 
     async fn try_answer<F>(
-        &self,
+        self: &Arc<Self>,
         head: &Parts,
         peer: SocketAddr,
         body: F,
@@ -143,16 +143,33 @@ impl Admin {
         };
         match route {
             Route::Inspect => self.inspect(&body).await,
-            Route::Reset => self.change_key(&caller, &body, KeyChange::Reset).await,
-            Route::Unblock => self.change_key(&caller, &body, KeyChange::Unblock).await,
+            Route::Policy => Ok(self.policy()),
+            route => {
+                let admin = Arc::clone(self);
+                let change = async move { admin.change(route, &caller, &body).await };
+                // In a task of its own: were it dropped with the call, there could be a line for a change that was not made.
+                let changed = tokio::spawn(change).await;
+                changed.unwrap_or_else(|_| Err(Problem::broke_off("the change")))
+            }
+        }
+    }
+
+    async fn change(
+        &self,
+        route: Route,
+        caller: &Caller,
+        body: &decode::Body,
+    ) -> Result<Response, Problem> {
+        match route {
             Route::Block => {
                 let for_us = body.for_us.unwrap_or_default();
-                self.change_key(&caller, &body, KeyChange::Block { for_us }).await
+                self.change_key(caller, body, KeyChange::Block { for_us }).await
             }
-            Route::SetMode(name) => self.change_mode(&caller, &name, body.mode).await,
-            Route::ClearMode(name) => self.change_mode(&caller, &name, None).await,
-            Route::Reload => self.reload(&caller).await,
-            _ => Ok(self.policy()),
+            Route::Unblock => self.change_key(caller, body, KeyChange::Unblock).await,
+            Route::Reset => self.change_key(caller, body, KeyChange::Reset).await,
+            Route::SetMode(name) => self.change_mode(caller, &name, body.mode).await,
+            Route::ClearMode(name) => self.change_mode(caller, &name, None).await,
+            _ => self.reload(caller).await,
         }
     }
 
@@ -189,7 +206,7 @@ impl Admin {
         let detail: serde_json::Map<String, serde_json::Value> = health
             .detail()
             .into_iter()
-            .map(|(subject, text)| (subject.to_owned(), String::from(text).into()))
+            .map(|(subject, text)| (subject.into_owned(), String::from(text).into()))
             .collect();
         let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         answer(status, &json!({"ready": ready, "detail": detail}))

@@ -5,6 +5,8 @@ mod deadlines;
 mod drain;
 mod http2;
 mod plain;
+mod room;
+mod supervised;
 
 use super::{
     Body, Handler, Limits, Plain, PlainAnswer, Request, Response, Stats, collect,
