@@ -12,9 +12,8 @@ use crate::Node;
 use crate::config::{Config, ConfigError, Loaded, TierFile};
 use crate::front::admin::{Admin, LastReload, Origin};
 use crate::metrics::Reloaded;
-use crate::watch::WatchedFile;
+use crate::watch::{WatchedFile, read_capped};
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -203,7 +202,8 @@ impl Reloader {
         if subject == POLICY {
             let other = result.as_ref().err().map(ConfigError::file);
             let other = other.filter(|file| Some(*file) != self.config.path());
-            self.awaited = other.map(|file| Watched::new(file, fs::read(file).unwrap_or_default()));
+            self.awaited =
+                other.map(|file| Watched::new(file, read_capped(file).unwrap_or_default()));
         }
         let error = result.as_ref().err().map(ToString::to_string);
         let last = LastReload { time_us: self.node.clock.now_us(), error };

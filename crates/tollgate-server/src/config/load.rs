@@ -2,9 +2,8 @@
 
 use super::{Config, ConfigError, DEFAULT};
 use crate::front::admin::Access;
-use crate::watch::BYTES_MAX;
-use std::fs::File;
-use std::io::{self, Read};
+use crate::watch::read_capped;
+use std::io;
 use std::path::{Path, PathBuf};
 use tollgate::Setup;
 use tollgate_policy::settings::{Front, Settings, Store, TierSource};
@@ -142,10 +141,5 @@ fn regular(path: &Path) -> io::Result<()> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    read().map_err(|error| ConfigError::Unreadable { file: path.into(), error })
+    read_capped(path).map_err(|error| ConfigError::Unreadable { file: path.into(), error })
 }

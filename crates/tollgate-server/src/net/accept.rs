@@ -1,6 +1,6 @@
 //! Accepting: a loop that only ends when it is told to.
 
-use super::{Stats, worker::Workers};
+use super::{Stats, listener::BACKLOG, worker::Workers};
 use crate::Node;
 use std::{
     future::poll_fn,
@@ -13,6 +13,7 @@ use std::{
 };
 use tokio::{
     sync::{Notify, watch},
+    task::coop::unconstrained,
     time::{Sleep, sleep},
 };
 use tollgate_policy::settings::Front;
@@ -116,9 +117,21 @@ pub(super) async fn accept_all(
             }
         }
     }
-    while let Some(Ok((stream, peer))) = now(source.accept()).await {
-        workers.hand(&door, stream, peer);
+    // What has come until now is to be known: the last look at the socket may have been before it came.
+    tokio::task::yield_now().await;
+    for _ in 0..BACKLOG {
+        match now(unconstrained(source.accept())).await {
+            Some(Ok((stream, peer))) => workers.hand(&door, stream, peer),
+            Some(Err(error)) if is_of_one(&error) => {}
+            Some(Err(_)) | None => return,
+        }
     }
+}
+
+/// Whether it was one connection that failed, and the next may not.
+fn is_of_one(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
 
 /// Waits until there is room for one more, and makes some where a connection is idle.
@@ -154,8 +167,7 @@ struct Trouble {
 impl Trouble {
     /// How long to pause; `None` when it was the connection that failed, and the next may not.
     fn pause(&mut self, door: &Door, error: &io::Error) -> Option<Duration> {
-        use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
-        if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
+        if is_of_one(error) {
             return None;
         }
         let pause = match self.pause {

@@ -9,6 +9,7 @@ use super::{
     stream::Stream,
 };
 use hyper::{
+    StatusCode,
     body::Incoming,
     header::{CONNECTION, HeaderValue},
     rt::Executor,
@@ -66,6 +67,12 @@ async fn answer<H: Handler>(
     peer: SocketAddr,
 ) -> Result<Response, Infallible> {
     let under_way = UnderWay::new(&life);
+    if request.headers().len() > life.front.limits.fields_max {
+        // As HTTP/1 says it before a request gets here.
+        let mut response = Response::new(super::Body::default());
+        *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Ok(response);
+    }
     let request = request.map(|incoming| Unread { incoming, life: life.clone() });
     let mut response = handler.handle(request, peer).await;
     if under_way.0.order() != Order::Serve {

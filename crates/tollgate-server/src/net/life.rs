@@ -64,6 +64,8 @@ pub(super) struct Life {
     /// Whether requests share the connection, so that bytes say nothing about the stage.
     shared: Cell<bool>,
     pub(super) front: Rc<Terms>,
+    /// Which connection of its worker it is: the order of those that became idle in one tick.
+    pub(super) serial: u64,
 }
 
 /// What holds for all connections of a front end, on one worker.
@@ -75,7 +77,7 @@ pub(super) struct Terms {
 }
 
 impl Life {
-    pub(super) fn new(front: Rc<Terms>, now: Rc<Cell<u64>>) -> Self {
+    pub(super) fn new(front: Rc<Terms>, now: Rc<Cell<u64>>, serial: u64) -> Self {
         Self {
             stage: Cell::new(Stage::New),
             since: Cell::new(now.get()),
@@ -87,6 +89,7 @@ impl Life {
             waker: RefCell::new(None),
             shared: Cell::new(false),
             front,
+            serial,
         }
     }
 

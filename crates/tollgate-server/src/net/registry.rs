@@ -21,6 +21,8 @@ pub(super) struct Registry {
     lives: RefCell<Slab<Rc<Life>>>,
     tick: Duration,
     now: Rc<Cell<u64>>,
+    /// How many connections there were.
+    entered: Cell<u64>,
     /// The tick at which a drain began.
     drained_at: Cell<Option<u64>>,
     /// The first came, or the last went.
@@ -41,6 +43,7 @@ impl Registry {
             lives: RefCell::default(),
             tick: tick.max(Duration::from_millis(1)),
             now: Rc::default(),
+            entered: Cell::new(0),
             drained_at: Cell::new(None),
             changed: Notify::new(),
         }
@@ -51,7 +54,8 @@ impl Registry {
     }
 
     pub(super) fn enter(self: &Rc<Self>, front: &Rc<Terms>) -> Place {
-        let life = Rc::new(Life::new(front.clone(), self.now.clone()));
+        self.entered.set(self.entered.get() + 1);
+        let life = Rc::new(Life::new(front.clone(), self.now.clone(), self.entered.get()));
         if self.drained_at.get().is_some() {
             life.tell(Order::Finish);
         }
@@ -118,7 +122,8 @@ impl Registry {
             let is_of = front.is_none_or(|front| life.front.index == front);
             (may_go && is_of && life.order() != Order::Close).then_some((worth, life))
         });
-        if let Some((_, life)) = candidates.min_by_key(|(worth, life)| (*worth, life.since())) {
+        let first = |(worth, life): &(Worth, &Rc<Life>)| (*worth, life.since(), life.serial);
+        if let Some((_, life)) = candidates.min_by_key(first) {
             Stats::add(&life.front.stats.evicted);
             life.tell(Order::Close);
         }

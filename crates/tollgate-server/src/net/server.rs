@@ -54,11 +54,15 @@ impl Builder {
         limits: Limits,
         handler: impl Fn() -> H + Send + Sync + 'static,
     ) -> Self {
+        let stats: Arc<Stats> = Arc::default();
+        if let Some(node) = &self.node {
+            node.metrics.show(listener.front, stats.clone());
+        }
         let door = Door {
             front: listener.front,
             index: self.fronts.len(),
             connections_max: limits.connections_max.max(1),
-            stats: Arc::default(),
+            stats,
             room: Notify::new(),
             node: self.node.clone(),
         };

@@ -20,9 +20,11 @@ mod route;
 
 pub use access::{Token, TokenError};
 pub use control::{Access, AccessError, Control, LastReload, Origin, ReloadFailure};
+#[cfg(test)]
+pub(crate) use reading::of as reading;
 
 use crate::audit::Who;
-use crate::front::http::decode::BODY_BYTES_MAX;
+use crate::front::{http::decode::BODY_BYTES_MAX, media::is_json};
 use crate::metrics::{Denied, Format, Front, Outcome};
 use crate::net::{Body, Handler, Request, Response, collect};
 use crate::node::Node;
@@ -232,13 +234,6 @@ impl Handler for Arc<Admin> {
         let (head, body) = request.into_parts();
         self.answer(&head, peer, async || collect(body, BODY_BYTES_MAX, BODY_WITHIN).await).await
     }
-}
-
-/// Whether the body is said to be JSON.
-fn is_json(headers: &HeaderMap) -> bool {
-    let field = headers.get(CONTENT_TYPE).and_then(|field| field.to_str().ok()).unwrap_or("");
-    let media = field.split(';').next().unwrap_or("").trim();
-    media.eq_ignore_ascii_case("application/json")
 }
 
 fn answer(status: StatusCode, value: &impl Serialize) -> Response {

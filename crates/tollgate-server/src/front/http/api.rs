@@ -121,7 +121,7 @@ impl CheckApi {
             self.trace(&headers, &facts, &verdict, now_us);
         }
         let reserved = ttl_us.map(|ttl_us| (&*id, ttl_us));
-        let profiles = &self.node.conduct().profiles;
+        let profiles = rules.profiles();
         let response = kit.writer.decided(&verdict, reserved, profiles, now_us, headers);
         let outcome = outcome(fields::status(&verdict));
         kit.work.recycle(verdict);

@@ -43,7 +43,7 @@ impl CheckApi {
             Op::Peek => gate.peek(&rules, now_us, &facts, cost, work).await,
             _ => gate.check(&rules, now_us, &facts, cost, work).await,
         };
-        kit.writer.plain(&verdict, &self.node.conduct().profiles, now_us, answer);
+        kit.writer.plain(&verdict, rules.profiles(), now_us, answer);
         metrics.requests(Front::Http, outcome(answer.status));
         kit.work.recycle(verdict);
         kit.facts = facts.into_buffer();

@@ -122,3 +122,46 @@ fn trouble_that_lasts_is_told_when_it_begins_and_when_it_ends() {
     assert_eq!(lines.len(), 2, "{text}");
     assert!(lines[0].contains("cannot accept") && lines[1].contains("accepting connections again"));
 }
+
+/// Has 200 connections after an error, and as with a socket each try costs part of what a task may do in one go.
+struct Waiting {
+    listener: TcpListener,
+    clients: RefCell<Vec<TcpStream>>,
+    is_aborted: Cell<bool>,
+}
+
+impl Accept for Waiting {
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        tokio::task::coop::consume_budget().await;
+        if !self.is_aborted.replace(true) {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        if self.clients.borrow().len() == 200 {
+            return std::future::pending().await;
+        }
+        self.clients.borrow_mut().push(TcpStream::connect(self.listener.local_addr()?)?);
+        let (stream, peer) = self.listener.accept()?;
+        stream.set_nonblocking(true).map(|()| (stream, peer))
+    }
+}
+
+#[test]
+fn a_drain_serves_everybody_who_had_come_by_then() {
+    let door = Arc::new(door());
+    let connect = Box::new(|| Box::new(Http(Rc::<Desk>::default())) as Box<_>);
+    let front = Service { door: door.clone(), limits: Limits::default(), connect };
+    let mut workers = Workers::default();
+    let thread = workers.start([front].into(), None).unwrap();
+    let source = Waiting {
+        listener: TcpListener::bind("127.0.0.1:0").unwrap(),
+        clients: RefCell::default(),
+        is_aborted: Cell::new(false),
+    };
+    run(async {
+        let (_stop, stopping) = watch::channel(Some(Duration::ZERO));
+        accept_all(&source, door.clone(), &workers, stopping).await;
+    });
+    assert_eq!(door.stats.accepted(), 200);
+    workers.drain(Duration::ZERO);
+    thread.join().unwrap();
+}

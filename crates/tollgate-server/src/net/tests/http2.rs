@@ -151,3 +151,20 @@ fn a_peer_is_told_to_send_little_ahead() {
         assert!(stream <= 64 * 1024 && connection <= 64 * 1024, "{stream} {connection}");
     });
 }
+
+#[test]
+fn a_head_has_the_same_number_of_fields_at_most() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let mut client = client(&rig).await;
+        for (fields, status) in [(100, 200), (101, 431)] {
+            let mut request = hyper::Request::get("http://x/a").body(Empty::new()).unwrap();
+            for n in 0..fields {
+                let name: hyper::header::HeaderName = format!("field-{n}").parse().unwrap();
+                request.headers_mut().insert(name, "x".parse().unwrap());
+            }
+            assert_eq!(client.send_request(request).await.unwrap().status(), status, "{fields}");
+        }
+        assert_eq!(rig.desk.handled.get(), 1);
+    });
+}

@@ -59,3 +59,20 @@ fn an_answer_that_is_being_read_is_not_cut() {
         assert!(rest(&mut client).await < 100_000, "nobody read it");
     });
 }
+
+#[test]
+fn of_those_who_came_together_the_first_goes() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let mut clients: Vec<_> = (0..3).map(|_| rig.connect()).collect();
+        for n in 0..3 {
+            rig.registry.evict(None);
+            assert_eq!(rest(&mut clients[n]).await, 0);
+            // It takes the place of the one that went.
+            clients.push(rig.connect());
+        }
+        let newest = clients.last_mut().unwrap();
+        newest.write_all(&get("/a")).await.unwrap();
+        assert_eq!(answer(newest).await.1, "/a");
+    });
+}
