@@ -3,7 +3,6 @@
 use super::address::Address;
 use super::evict::Want;
 use super::shard::{Found, Shard};
-use super::spilled::show_block;
 use super::{MemoryStore, Shared};
 use crate::sync::{Ordering, lock};
 use crate::{Answer, Answers, Charge, Mode};
@@ -147,6 +146,6 @@ pub(super) fn punish(
     }
     let found = shard.find(charge.numbers, tag);
     if let Some(end_us) = shard.count_refusal(shared, found, tag, charge, penalty, now_us) {
-        show_block(answer, charge.numbers, end_us.saturating_sub(now_us));
+        answer.show_block(charge.numbers, end_us.saturating_sub(now_us));
     }
 }
