@@ -1,9 +1,19 @@
 //! `cargo xtask fuzz`: every fuzz target for a while.
+//!
+//! The compiler of the rest will do: coverage counters are an ordinary pass of its back end, and the code is free of the
+//! mistakes that a sanitizer, which needs a nightly one, would look for.
 
-use crate::process::{self, Echo};
+mod options;
+
+use crate::process::{self, Echo, Finished};
 use crate::{Failure, Verb};
+use options::Options;
+use std::collections::VecDeque;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 pub(crate) const VERB: Verb = Verb {
     name: "fuzz",
@@ -11,88 +21,142 @@ pub(crate) const VERB: Verb = Verb {
     help: "
 Options:
   --seconds N   how long each target runs (60)
-  --only NAME   one target alone
+  --only NAME   one target alone; may be repeated
 
-Targets are the files of `fuzz/fuzz_targets/`. Needs cargo-fuzz (`cargo install --locked cargo-fuzz`) and a
-nightly toolchain.",
+Targets are the files of `fuzz/fuzz_targets/`, and as many run at a time as there are cores. Each starts from
+its seeds in `fuzz/seeds/` with the words in `fuzz/dictionaries/`; what it finds on the way is kept in
+`fuzz/corpus/`, and an input that breaks it in `fuzz/artifacts/`. Needs a C++ compiler.",
     run,
 };
 
-#[derive(Debug, PartialEq, Eq)]
-struct Options {
-    seconds: u64,
-    only: Option<String>,
-}
+/// The counters and comparisons that libFuzzer is guided by. One unit of code for each crate, or the tables of counters and of
+/// places would not match.
+const FLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
+
+/// What one input may take before it counts as a hang, in seconds.
+const INPUT_SECONDS_MAX: u32 = 10;
+/// What a target may take in all, its corpus included.
+const MEMORY_MIB_MAX: u32 = 1024;
+/// The longest input tried, in bytes: long enough for every cap but that of the whole body.
+const INPUT_BYTES_MAX: u32 = 8192;
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
-    let options = parse(arguments)?;
-    let targets = targets(options.only.as_deref())?;
-    if !process::is_installed("cargo-fuzz") {
-        return Err(Failure::Failed(
-            "cargo-fuzz is not installed; `cargo install --locked cargo-fuzz` brings it".into(),
-        ));
-    }
-    let mut broken = Vec::new();
-    for target in targets {
-        let corpus = process::root().join("fuzz/corpus").join(&target);
-        fs::create_dir_all(&corpus)
-            .map_err(|why| Failure::Failed(format!("{}: {why}", corpus.display())))?;
-        if !process::run(&mut command(&target, options.seconds), Echo::On)?.status.success() {
-            broken.push(target);
+    let options = Options::parse(arguments)?;
+    let targets = targets(&options.only)?;
+    let programs = build(&targets)?;
+    let jobs = thread::available_parallelism().map_or(1, usize::from);
+    let left: Mutex<VecDeque<&String>> = Mutex::new(targets.iter().collect());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let broken: Mutex<Vec<&str>> = Mutex::default();
+    thread::scope(|scope| {
+        for _ in 0..jobs.min(targets.len()) {
+            scope.spawn(|| {
+                while let Some(target) = next() {
+                    if !is_sound(target, &programs.join(target), options.seconds) {
+                        broken.lock().unwrap_or_else(PoisonError::into_inner).push(target);
+                    }
+                }
+            });
         }
-    }
+    });
+    let broken = broken.into_inner().unwrap_or_else(PoisonError::into_inner);
     match broken.is_empty() {
         true => Ok(()),
         false => Err(Failure::Failed(format!("found a failure in {}", broken.join(", ")))),
     }
 }
 
-/// Starts from the committed seeds where a target has some; what it finds goes to the corpus beside them.
-fn command(target: &str, seconds: u64) -> Command {
-    let root = process::root();
-    // `cargo` itself, not the one that runs this: only the rustup proxy understands `+nightly`.
-    let mut command = Command::new("cargo");
-    command.current_dir(&root).args(["+nightly", "fuzz", "run", target]);
-    let seeds = format!("fuzz/seeds/{target}");
-    if root.join(&seeds).is_dir() {
-        command.args([format!("fuzz/corpus/{target}"), seeds]);
-    }
-    command.args(["--", &format!("-max_total_time={seconds}")]);
+/// Builds the targets, and says where they are.
+fn build(targets: &[String]) -> Result<PathBuf, Failure> {
+    let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
+    let triple = host()?;
+    let folder = process::target_dir().join("fuzz");
+    let mut command = process::cargo();
     command
+        .args(["build", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml"])
+        // With a target named, build scripts and macros are spared the counters.
+        .args(["--target", &triple])
+        .arg("--target-dir")
+        .arg(&folder)
+        .env("RUSTFLAGS", format!("{flags} {FLAGS}").trim());
+    for target in targets {
+        command.args(["--bin", target]);
+    }
+    match process::run(&mut command, Echo::On)?.status.success() {
+        true => Ok(folder.join(triple).join("release")),
+        false => Err(Failure::Failed("the fuzz targets do not build".into())),
+    }
 }
 
-fn targets(only: Option<&str>) -> Result<Vec<String>, Failure> {
+/// The machine that this toolchain builds for.
+fn host() -> Result<String, Failure> {
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    let finished = process::run(rustc.arg("-vV"), Echo::Off)?;
+    let host = finished.lines.iter().find_map(|line| line.strip_prefix("host: "));
+    host.map(String::from).ok_or_else(|| Failure::Failed("rustc does not name its host".into()))
+}
+
+/// Runs one target and shows its last words, or all of them when it failed. One that tried nothing found nothing out.
+fn is_sound(target: &str, program: &PathBuf, seconds: u64) -> bool {
+    let finished = match fuzz(target, program, seconds) {
+        Ok(finished) => finished,
+        Err(why) => {
+            eprintln!("{target}: {why:?}");
+            return false;
+        }
+    };
+    let done = finished.lines.iter().rev().find(|line| line.starts_with("Done "));
+    match (finished.status.success(), done) {
+        (true, Some(done)) => {
+            println!("{target}: {done}");
+            true
+        }
+        _ => {
+            eprintln!("{target}: {}\n{}", finished.status, finished.lines.join("\n"));
+            false
+        }
+    }
+}
+
+fn fuzz(target: &str, program: &PathBuf, seconds: u64) -> Result<Finished, Failure> {
+    let folder = process::root().join("fuzz");
+    let corpus = folder.join("corpus").join(target);
+    let artifacts = folder.join("artifacts").join(target);
+    for folder in [&corpus, &artifacts] {
+        fs::create_dir_all(folder)
+            .map_err(|why| Failure::Failed(format!("{}: {why}", folder.display())))?;
+    }
+    let mut command = Command::new(program);
+    command
+        .current_dir(&folder)
+        .args([&corpus, &folder.join("seeds").join(target)])
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        .arg(format!("-dict=dictionaries/{target}.dict"))
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-timeout={INPUT_SECONDS_MAX}"))
+        .arg(format!("-rss_limit_mb={MEMORY_MIB_MAX}"))
+        .arg(format!("-max_len={INPUT_BYTES_MAX}"));
+    process::run(&mut command, Echo::Off)
+}
+
+fn targets(only: &[String]) -> Result<Vec<String>, Failure> {
     let folder = process::root().join("fuzz/fuzz_targets");
     let entries = fs::read_dir(&folder)
         .map_err(|_| Failure::Failed("there is no folder fuzz/fuzz_targets".into()))?;
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.strip_suffix(".rs").map(String::from))
-        .filter(|name| only.is_none_or(|only| only == name))
         .collect();
     names.sort();
-    match (names.is_empty(), only) {
-        (false, _) => Ok(names),
-        (true, Some(only)) => Err(Failure::Usage(format!("there is no fuzz target `{only}`"))),
-        (true, None) => Err(Failure::Failed("there are no fuzz targets".into())),
+    if let Some(unknown) = only.iter().find(|name| !names.contains(name)) {
+        return Err(Failure::Usage(format!("there is no fuzz target `{unknown}`")));
     }
-}
-
-fn parse(arguments: &[String]) -> Result<Options, Failure> {
-    let mut options = Options { seconds: 60, only: None };
-    let mut rest = arguments.iter();
-    while let Some(name) = rest.next() {
-        let value = rest.next().ok_or_else(|| Failure::Usage(format!("`{name}` lacks a value")))?;
-        match name.as_str() {
-            "--only" => options.only = Some(value.clone()),
-            "--seconds" => {
-                options.seconds = value
-                    .parse()
-                    .map_err(|_| Failure::Usage(format!("`{value}` is not a number of seconds")))?;
-            }
-            _ => return Err(Failure::Usage(format!("unexpected argument `{name}`"))),
-        }
+    names.retain(|name| only.is_empty() || only.contains(name));
+    match names.is_empty() {
+        false => Ok(names),
+        true => Err(Failure::Failed("there are no fuzz targets".into())),
     }
-    Ok(options)
 }
 
 #[cfg(test)]
@@ -100,14 +164,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options() {
-        let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
-        assert_eq!(parse(&words("")), Ok(Options { seconds: 60, only: None }));
-        assert_eq!(
-            parse(&words("--only headers --seconds 5")),
-            Ok(Options { seconds: 5, only: Some("headers".into()) })
-        );
-        assert!(parse(&words("--seconds")).is_err());
-        assert!(parse(&words("--forever yes")).is_err());
+    fn every_target_has_seeds_and_a_dictionary() {
+        let folder = process::root().join("fuzz");
+        let targets = targets(&[]).unwrap();
+        assert!(targets.iter().any(|target| target == "request_body"), "{targets:?}");
+        for target in targets {
+            let seeds = fs::read_dir(folder.join("seeds").join(&target));
+            assert!(seeds.is_ok_and(|seeds| seeds.count() > 2), "{target} has no seeds");
+            let words = fs::read_to_string(folder.join(format!("dictionaries/{target}.dict")));
+            assert!(words.is_ok_and(|words| words.lines().count() > 10), "{target} has no words");
+        }
+    }
+
+    #[test]
+    fn a_target_that_does_not_exist_is_a_usage_error() {
+        assert!(matches!(targets(&["headers".into()]), Err(Failure::Usage(_))));
+        assert_eq!(targets(&["request_body".into()]), Ok(vec!["request_body".into()]));
+    }
+
+    #[test]
+    fn a_target_that_cannot_run_or_tries_nothing_is_not_sound() {
+        assert!(!is_sound("request_body", &"no-such-program-anywhere".into(), 1));
+        assert!(!is_sound("request_body", &"true".into(), 1));
+        assert!(!is_sound("request_body", &"false".into(), 1));
     }
 }

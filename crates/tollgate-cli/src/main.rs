@@ -6,28 +6,50 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Rate limits, decided wherever traffic passes.
+///
+/// Without a command: `tollgate serve`.
 #[derive(Parser)]
-#[command(name = "tollgate", version, disable_help_subcommand = true)]
+#[command(name = "tollgate", version, disable_help_subcommand = true, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  tollgate                                     serve ./tollgate.yaml, or a built-in policy
+  tollgate check tollgate.yaml                 find mistakes before they are in force
+  tollgate simulate --config tollgate.yaml --requests requests.jsonl
+                                               try a policy on traffic, real or imagined
+  tollgate admin status                        look after a running tollgate
+  tollgate schema                              the file's JSON Schema, for your editor
+
+Exit status: 0 done, 1 the file or the input has errors, 2 it could not be done.";
+
 #[derive(Subcommand)]
 enum Command {
+    Serve(command::serve::Serve),
+    Admin(command::admin::Admin),
     Check(command::check::Check),
     Schema(command::schema::Schema),
     Simulate(command::simulate::Simulate),
+    Completions(command::completions::Completions),
+    Man(command::man::Man),
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    run(Arguments::parse())
+}
+
+fn run(arguments: Arguments) -> ExitCode {
+    match arguments.command {
+        Some(Command::Serve(serve)) => serve.run(),
+        Some(Command::Admin(admin)) => admin.run(),
         Some(Command::Check(check)) => check.run(),
         Some(Command::Schema(schema)) => schema.run(),
         Some(Command::Simulate(simulate)) => simulate.run(),
-        None => {
-            eprint!("{}", command::TRY);
-            ExitCode::from(command::UNUSABLE)
-        }
+        Some(Command::Completions(completions)) => completions.run::<Arguments>(),
+        Some(Command::Man(man)) => man.run::<Arguments>(),
+        None => run(Arguments::parse_from(["tollgate", "serve"])),
     }
 }

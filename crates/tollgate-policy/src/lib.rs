@@ -30,7 +30,7 @@ mod yaml;
 
 pub use compile::{Compiled, compile};
 pub use diagnostic::{Diagnostic, Severity};
-pub use grammar::parse_duration_us;
+pub use grammar::{WrittenRate, parse_duration_us, parse_rate};
 pub use lint::{LINTS, lint};
 pub use schema::schema;
 pub use state_id::state_id;

@@ -1,10 +1,18 @@
 //! Tollgate's front ends: each turns its wire into facts and a verdict into its wire, and nothing else.
-//! [`net`] is what they all stand on: sockets, workers, deadlines and an orderly end; [`node`] is what they share.
+//! [`net`] is what they all stand on: sockets, workers, deadlines and an orderly end; [`node`] is what they share;
+//! [`serve`] starts all of it.
 
+pub mod audit;
+pub mod config;
 pub mod front;
 pub mod health;
+pub mod log;
 pub mod metrics;
 pub mod net;
 pub mod node;
+pub mod reload;
+pub mod serve;
+pub mod trace;
+pub mod watch;
 
 pub use node::{Conduct, Engine, Node};

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 pub use crate::raw::clock::ProcessClock;
+#[cfg(feature = "tokio")]
+pub use crate::raw::clock::TokioClock;
 
 /// Microseconds since the Unix epoch, never backwards.
 pub trait Clock: Send + Sync {
@@ -32,6 +35,13 @@ impl ManualClock {
     }
 }
 
+impl ManualClock {
+    /// Lets `duration` pass, rounded down to whole microseconds.
+    pub fn elapse(&self, duration: Duration) {
+        self.advance(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
+    }
+}
+
 impl Clock for ManualClock {
     fn now_us(&self) -> u64 {
         self.0.load(Ordering::Acquire)
@@ -41,6 +51,13 @@ impl Clock for ManualClock {
 impl Clock for ProcessClock {
     fn now_us(&self) -> u64 {
         Self::now_us(*self)
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl Clock for TokioClock {
+    fn now_us(&self) -> u64 {
+        Self::now_us(self)
     }
 }
 

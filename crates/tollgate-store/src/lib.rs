@@ -41,6 +41,8 @@ mod sync;
 pub use adjust::{Adjustment, Change};
 pub use answer::{Answer, Answers};
 pub use charge::{Charge, Mode, Request, Ticket};
+#[cfg(feature = "tokio")]
+pub use clock::TokioClock;
 pub use clock::{Clock, ManualClock, ProcessClock};
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;

@@ -1,7 +1,20 @@
 //! One rate-limit engine for every place where traffic passes.
 //!
-//! A [`Gate`] puts a policy in force over a store. Facts go in, a [`Verdict`] comes out; a refusal is an answer,
-//! never an error. Time is an argument, so what you test is what runs.
+//! A [`Limiter`] puts quotas in force, with a count for every key. The [`guide`] shows the rest of it:
+//!
+//! ```
+//! use tollgate::{Decision, Limiter, Quota};
+//!
+//! let limiter = Limiter::new(Quota::per_minute(100)?);
+//! match limiter.check("alice") {
+//!     Decision::Admitted(permit) => println!("go ahead, {} left", permit.remaining),
+//!     Decision::Refused(refusal) => println!("not now: {refusal}"),
+//! }
+//! # Ok::<(), tollgate::quota::InvalidQuota>(())
+//! ```
+//!
+//! A [`Gate`] puts a policy in force: many limits, and a file that says which of them concern a request. Facts go in, a
+//! [`Verdict`] comes out; a refusal is an answer, never an error. Time is an argument, so what you test is what runs.
 //!
 //! ```
 //! use tollgate::{Gate, MemoryStore, Setup, Work, policy};
@@ -24,22 +37,36 @@
 mod counters;
 mod deny_cache;
 mod gate;
+pub mod guide;
+pub mod limiter;
 pub mod policy;
+pub mod quota;
+#[cfg(doctest)]
+mod readme;
 mod reservation;
 mod rules;
 mod setup;
 mod source;
 mod verdict;
+#[cfg(feature = "tokio")]
+mod wait;
 mod work;
 
 pub use counters::Counts;
 pub use deny_cache::DenyCache;
 pub use gate::{Gate, InForce, Inspected, ModeChange, UnknownLimit};
+pub use limiter::{Decision, Limiter, Permit, Refusal, Reservation};
+pub use quota::Quota;
 pub use reservation::{End, ReservationError, Settled, TTL_US_MAX};
 pub use rules::Rules;
 pub use setup::Setup;
 pub use source::Source;
 pub use tollgate_policy::limit;
+pub use tollgate_store as store;
+#[cfg(feature = "tokio")]
+pub use tollgate_store::TokioClock;
 pub use tollgate_store::{Clock, ManualClock, MemoryStore, ProcessClock, Store, StoreError};
 pub use verdict::{Row, Verdict};
+#[cfg(feature = "tokio")]
+pub use wait::WaitError;
 pub use work::Work;

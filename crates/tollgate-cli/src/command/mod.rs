@@ -1,7 +1,11 @@
 //! One file per command, each a set of arguments with `run`.
 
+pub(crate) mod admin;
 pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod man;
 pub(crate) mod schema;
+pub(crate) mod serve;
 pub(crate) mod simulate;
 
 use std::io;
@@ -22,14 +26,3 @@ pub(crate) fn written(result: io::Result<()>, status: ExitCode) -> ExitCode {
         _ => status,
     }
 }
-
-/// What a bare `tollgate` says as long as there is no service to start.
-pub(crate) const TRY: &str = "\
-tollgate: serving is not part of this version yet. What to try meanwhile, in a checkout:
-
-  tollgate simulate --config docs/pictures/algorithms.yaml --requests docs/pictures/bursty.jsonl
-                                 what each algorithm answers to the same bursty traffic, a row a request
-  tollgate check tollgate.yaml   whether a file says what you mean, with lints
-  tollgate schema                the file's JSON Schema, for your editor
-  tollgate --help                everything else
-";

@@ -114,10 +114,20 @@ fn the_schema_is_json() {
 }
 
 #[test]
-fn no_command_points_at_the_commands() {
-    let (status, out, err) = run(&[], "");
-    assert_eq!((status, out.as_str()), (2, ""));
-    assert!(err.contains("tollgate check") && err.contains("tollgate simulate"), "{err}");
+fn the_openapi_description_is_the_committed_one() {
+    let (status, out, _) = run(&["schema", "--openapi"], "");
+    assert_eq!(status, 0);
+    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    assert_eq!(out, std::fs::read_to_string(committed).unwrap());
+}
+
+#[test]
+fn what_is_no_command_is_refused_and_help_names_those_there_are() {
     assert_eq!(run(&["chek"], "").0, 2);
     assert_eq!(run(&["check"], "").0, 2, "a file is needed");
+    let (status, help, _) = run(&["--help"], "");
+    assert!(
+        status == 0 && help.contains("tollgate check") && help.contains("Exit status"),
+        "{help}"
+    );
 }

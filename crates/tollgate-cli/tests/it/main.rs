@@ -1,6 +1,8 @@
 //! The command as its users see it.
 
+mod admin;
 mod check;
+mod serve;
 mod simulate;
 
 use std::io::Write;

@@ -17,7 +17,8 @@ pub(crate) use duration::{duration_us, shown};
 pub(crate) use name::name;
 pub(crate) use network::{listen, network};
 pub(crate) use pattern::pattern;
-pub(crate) use rate::{WrittenRate, factor_milli, rate};
+pub use rate::{WrittenRate, parse_rate};
+pub(crate) use rate::{factor_milli, rate};
 pub(crate) use size::size;
 pub(crate) use url::{node, redis_url, upstream};
 

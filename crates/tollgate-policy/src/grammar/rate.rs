@@ -7,14 +7,27 @@ use crate::suggest::quoted;
 
 /// A rate as written; its numbers are not checked yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WrittenRate {
+pub enum WrittenRate {
+    /// No limit at all.
     Unlimited,
     /// A bare number, for slots.
     Slots(u64),
+    /// So many in so long.
     Per {
+        /// How many units.
         count: u64,
+        /// In how many microseconds.
         period_us: u64,
     },
+}
+
+/// Reads a rate as the file writes it, such as `100/min`.
+///
+/// # Errors
+///
+/// When it is none: what is wrong with it, and what to write instead.
+pub fn parse_rate(text: &str) -> Result<WrittenRate, String> {
+    rate(text).map_err(|problem| format!("{}; {}", problem.message, problem.help))
 }
 
 /// N `/` [k]unit with one optional space on either side of the slash.

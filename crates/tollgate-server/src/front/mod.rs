@@ -1,3 +1,4 @@
 //! One folder per protocol, each with the same files: `decode` reads the wire, `encode` writes it.
 
+pub mod admin;
 pub mod http;

@@ -201,8 +201,6 @@ impl Page {
         sheet.counter("tollgate_memory_evictions", help, reading.evicted)?;
         let help = "Refusals that no penalty counted, for want of memory.";
         sheet.counter("tollgate_uncounted_refusals", help, reading.uncounted)?;
-        let help = "Reservations that are open.";
-        sheet.gauge("tollgate_reservations_open", help, reading.reservations)?;
         let help = "Chunks of a lease that went back to the store.";
         sheet.counter("tollgate_lease_rollbacks", help, reading.lease_rollbacks)?;
         let help = "Whether the store's circuit breaker is open.";
@@ -213,7 +211,7 @@ impl Page {
         let reloads =
             self.cold.reloads.iter().map(|&(result, count)| ([("result", result)], count));
         sheet.counters("tollgate_reload", "Reloads of the policy by result.", reloads)?;
-        let help = "How often the policy was replaced since the start.";
+        let help = "Counts up with every change of the policy.";
         sheet.gauge("tollgate_policy_generation", help, self.reading.generation)?;
         let denied = self.cold.denied.iter().map(|&(why, count)| ([("reason", why)], count));
         let help = "Calls of the admin API that were turned away, by reason.";

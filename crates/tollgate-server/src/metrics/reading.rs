@@ -13,13 +13,11 @@ pub struct Reading {
     pub evicted: u64,
     /// Refusals that no penalty counted, for want of memory.
     pub uncounted: u64,
-    /// Reservations that are open.
-    pub reservations: u64,
     /// Chunks of a lease that went back to the store.
     pub lease_rollbacks: u64,
     /// Whether the store's circuit breaker is open.
     pub breaker_open: bool,
-    /// How often the policy was replaced since the start.
+    /// Counts up with every change of the policy, overrides included.
     pub generation: u64,
 }
 

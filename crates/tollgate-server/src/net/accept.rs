@@ -1,12 +1,13 @@
 //! Accepting: a loop that only ends when it is told to.
 
 use super::{Stats, worker::Workers};
+use crate::Node;
 use std::{
     future::poll_fn,
     io,
     net::{SocketAddr, TcpStream},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering::Relaxed},
     task::Poll,
     time::Duration,
 };
@@ -14,6 +15,7 @@ use tokio::{
     sync::{Notify, watch},
     time::sleep,
 };
+use tollgate_policy::settings::Front;
 
 /// How long accepting pauses after it failed, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -33,14 +35,40 @@ impl Accept for tokio::net::TcpListener {
 }
 
 /// One front end, as its accept loop sees it.
-#[derive(Debug)]
 pub(super) struct Door {
-    pub(super) name: &'static str,
+    pub(super) front: Front,
     pub(super) index: usize,
     pub(super) connections_max: usize,
     pub(super) stats: Arc<Stats>,
     /// A connection has closed.
     pub(super) room: Notify,
+    /// Whose metrics show it too.
+    pub(super) node: Option<Arc<Node>>,
+}
+
+impl Door {
+    pub(super) fn opened(&self) {
+        self.stats.open.fetch_add(1, Relaxed);
+        Stats::add(&self.stats.accepted);
+        if let Some(node) = &self.node {
+            node.metrics.connection_opened(self.front);
+        }
+    }
+
+    pub(super) fn closed(&self) {
+        self.stats.open.fetch_sub(1, Relaxed);
+        self.room.notify_one();
+        if let Some(node) = &self.node {
+            node.metrics.connection_closed(self.front);
+        }
+    }
+
+    fn failed(&self) {
+        Stats::add(&self.stats.accept_errors);
+        if let Some(node) = &self.node {
+            node.metrics.accept_error(self.front);
+        }
+    }
 }
 
 /// When to stop: how long what is under way may take from then on.
@@ -71,7 +99,7 @@ pub(super) async fn accept_all(
                 workers.hand(&door, stream, peer);
             }
             Err(error) => {
-                Stats::add(&door.stats.accept_errors);
+                door.failed();
                 let Some(pause) = trouble.pause(&door, &error) else { continue };
                 workers.evict(None);
                 tokio::select! {
@@ -124,7 +152,7 @@ impl Trouble {
         let pause = match self.pause {
             Some(pause) => (pause * 2).min(PAUSE_MAX),
             None => {
-                let (front, open) = (door.name, door.stats.open());
+                let (front, open) = (door.front.name(), door.stats.open());
                 tracing::warn!(front, open, %error, "cannot accept connections; closing idle ones and trying again");
                 PAUSE_MIN
             }
@@ -135,7 +163,7 @@ impl Trouble {
 
     fn is_over(&mut self, door: &Door) {
         if self.pause.take().is_some() {
-            tracing::info!(front = door.name, "accepting connections again");
+            tracing::info!(front = door.front.name(), "accepting connections again");
         }
     }
 }

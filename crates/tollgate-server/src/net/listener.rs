@@ -5,6 +5,7 @@ use std::{
     fmt, io,
     net::{SocketAddr, TcpListener},
 };
+use tollgate_policy::settings::Front;
 
 /// Connections the kernel holds while nobody accepts them; it cuts the figure to its own maximum.
 const BACKLOG: i32 = 4096;
@@ -13,13 +14,17 @@ const BACKLOG: i32 = 4096;
 #[derive(Debug)]
 pub struct Listener {
     pub(super) socket: TcpListener,
-    pub(super) front: &'static str,
+    pub(super) front: Front,
     address: SocketAddr,
 }
 
 impl Listener {
-    /// Listens on `address` for the front end that the file calls `listen.<front>`. Port 0 picks a free one.
-    pub fn bind(front: &'static str, address: SocketAddr) -> Result<Self, BindError> {
+    /// Listens on `address` for a front end. Port 0 picks a free one.
+    ///
+    /// # Errors
+    ///
+    /// When the address is taken, is not of this machine, or may not be used.
+    pub fn bind(front: Front, address: SocketAddr) -> Result<Self, BindError> {
         let bound = || {
             let socket =
                 Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -36,8 +41,8 @@ impl Listener {
         bound().map_err(|cause| BindError { front, address, cause })
     }
 
-    /// The front end's name, which is also its field below `listen`.
-    pub fn front(&self) -> &'static str {
+    /// The front end.
+    pub fn front(&self) -> Front {
         self.front
     }
 
@@ -51,8 +56,8 @@ impl Listener {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BindError {
-    /// The front end: `listen.<front>` is the field to change.
-    pub front: &'static str,
+    /// The front end: the field of its name below `listen` is the one to change.
+    pub front: Front,
     /// The address it names.
     pub address: SocketAddr,
     /// What the system said.
@@ -62,7 +67,7 @@ pub struct BindError {
 impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { front, address, cause } = self;
-        let field = format_args!("`listen.{front}`");
+        let field = format!("`listen.{}`", front.name());
         match cause.kind() {
             io::ErrorKind::AddrInUse => write!(
                 f,

@@ -8,6 +8,7 @@
 //!
 //! ```no_run
 //! use std::{net::SocketAddr, time::Duration};
+//! use tollgate_server::metrics::Front;
 //! use tollgate_server::net::{self, Body, Handler, Limits, Listener, Server};
 //!
 //! struct Hello;
@@ -18,7 +19,7 @@
 //!     }
 //! }
 //!
-//! let listener = Listener::bind("http", "127.0.0.1:8081".parse()?)?;
+//! let listener = Listener::bind(Front::Http, "127.0.0.1:8081".parse()?)?;
 //! let server = Server::builder().front(listener, Limits::default(), || Hello).start()?;
 //! server.drain(Duration::from_secs(10));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -3,8 +3,9 @@
 use super::{
     Handler, Limits, Listener, Stats,
     accept::{Door, accept_all},
-    worker::{Front, Http, Workers},
+    worker::{Http, Service, Workers},
 };
+use crate::Node;
 use std::{
     io, net::TcpListener, num::NonZero, rc::Rc, sync::Arc, thread::JoinHandle, time::Duration,
 };
@@ -13,18 +14,20 @@ use tokio::{
     sync::{Notify, watch},
     task::LocalSet,
 };
+use tollgate_policy::settings::Front;
 
 /// Collects front ends; [`start`](Self::start) serves them.
 #[derive(Default)]
 pub struct Builder {
     workers: Option<NonZero<usize>>,
+    node: Option<Arc<Node>>,
     sockets: Vec<TcpListener>,
-    fronts: Vec<Front>,
+    fronts: Vec<Service>,
 }
 
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let fronts: Vec<_> = self.fronts.iter().map(|front| front.door.name).collect();
+        let fronts: Vec<_> = self.fronts.iter().map(|front| front.door.front.name()).collect();
         f.debug_struct("Builder").field("workers", &self.workers).field("fronts", &fronts).finish()
     }
 }
@@ -35,6 +38,11 @@ impl Builder {
         Self { workers: Some(workers), ..self }
     }
 
+    /// Counts connections in the metrics of this node as well, for the front ends that are added from here on.
+    pub fn node(self, node: Arc<Node>) -> Self {
+        Self { node: Some(node), ..self }
+    }
+
     /// Adds a front end. `handler` is called once on each worker.
     pub fn front<H: Handler>(
         mut self,
@@ -43,32 +51,37 @@ impl Builder {
         handler: impl Fn() -> H + Send + Sync + 'static,
     ) -> Self {
         let door = Door {
-            name: listener.front,
+            front: listener.front,
             index: self.fronts.len(),
             connections_max: limits.connections_max.max(1),
             stats: Arc::default(),
             room: Notify::new(),
+            node: self.node.clone(),
         };
         let connect = Box::new(move || Box::new(Http(Rc::new(handler()))) as Box<_>);
-        self.fronts.push(Front { door: Arc::new(door), limits, connect });
+        self.fronts.push(Service { door: Arc::new(door), limits, connect });
         self.sockets.push(listener.socket);
         self
     }
 
     /// Starts to accept and to serve.
+    ///
+    /// # Errors
+    ///
+    /// When the system gives no threads or pollers.
     pub fn start(self) -> io::Result<Server> {
         let count = match self.workers {
             Some(count) => count.get(),
             None => std::thread::available_parallelism().map_or(1, NonZero::get),
         };
-        let fronts: Arc<[Front]> = self.fronts.into();
+        let fronts: Arc<[Service]> = self.fronts.into();
         let mut workers = Workers::default();
         let mut threads = Vec::new();
         for _ in 0..count {
             threads.push(workers.start(fronts.clone())?);
         }
         let doors: Vec<_> = fronts.iter().map(|front| front.door.clone()).collect();
-        let stats = doors.iter().map(|door| (door.name, door.stats.clone())).collect();
+        let stats = doors.iter().map(|door| (door.front, door.stats.clone())).collect();
         let (stop, _) = watch::channel(None);
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let sockets: Vec<_> = self.sockets.into_iter().zip(doors).collect();
@@ -95,7 +108,7 @@ async fn accept_on(
             match tokio::net::TcpListener::from_std(socket) {
                 Ok(source) => accept_all(source, door, &workers, stop).await,
                 Err(error) => {
-                    tracing::error!(front = door.name, %error, "cannot wait for connections")
+                    tracing::error!(front = door.front.name(), %error, "cannot wait for connections")
                 }
             }
         }));
@@ -112,7 +125,7 @@ async fn accept_on(
 pub struct Server {
     threads: Vec<JoinHandle<()>>,
     drain: Drain,
-    stats: Vec<(&'static str, Arc<Stats>)>,
+    stats: Vec<(Front, Arc<Stats>)>,
 }
 
 impl Server {
@@ -122,8 +135,8 @@ impl Server {
     }
 
     /// What happened to the connections of a front end.
-    pub fn stats(&self, front: &str) -> Option<Arc<Stats>> {
-        self.stats.iter().find(|(name, _)| *name == front).map(|(_, stats)| stats.clone())
+    pub fn stats(&self, front: Front) -> Option<Arc<Stats>> {
+        self.stats.iter().find(|(known, _)| *known == front).map(|(_, stats)| stats.clone())
     }
 
     /// A way to begin a drain from elsewhere.

@@ -27,7 +27,7 @@ use tokio::{
 };
 
 /// One front end, as a worker sees it.
-pub(super) struct Front {
+pub(super) struct Service {
     pub(super) door: Arc<Door>,
     pub(super) limits: Limits,
     pub(super) connect: Box<dyn Fn() -> Box<dyn Connect> + Send + Sync>,
@@ -60,8 +60,7 @@ pub(super) struct Count {
 impl Drop for Count {
     fn drop(&mut self) {
         self.load.fetch_sub(1, Relaxed);
-        self.door.stats.open.fetch_sub(1, Relaxed);
-        self.door.room.notify_one();
+        self.door.closed();
     }
 }
 
@@ -86,7 +85,7 @@ struct Worker {
 
 impl Workers {
     /// Starts another one.
-    pub(super) fn start(&mut self, fronts: Arc<[Front]>) -> io::Result<JoinHandle<()>> {
+    pub(super) fn start(&mut self, fronts: Arc<[Service]>) -> io::Result<JoinHandle<()>> {
         let (inbox, messages) = unbounded_channel();
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new()
@@ -102,8 +101,7 @@ impl Workers {
             return;
         };
         worker.load.fetch_add(1, Relaxed);
-        door.stats.open.fetch_add(1, Relaxed);
-        door.stats.accepted.fetch_add(1, Relaxed);
+        door.opened();
         let count = Count { door: door.clone(), load: worker.load.clone() };
         // Only a worker that has ended takes nothing, and then the connection is closed here.
         worker.inbox.send(Message::Serve { stream, peer, count }).ok();
@@ -126,12 +124,12 @@ impl Workers {
 }
 
 /// A worker's life: connections in, deadlines, and an end.
-async fn work(fronts: &[Front], mut messages: UnboundedReceiver<Message>) {
+async fn work(fronts: &[Service], mut messages: UnboundedReceiver<Message>) {
     let tick = fronts.iter().map(|front| front.limits.tick).min().unwrap_or(Limits::default().tick);
     let registry = Rc::new(Registry::new(tick));
     let doors: Vec<(Rc<Terms>, Box<dyn Connect>)> = fronts
         .iter()
-        .map(|Front { door, limits, connect }| {
+        .map(|Service { door, limits, connect }| {
             let stats = door.stats.clone();
             (Rc::new(Terms { index: door.index, limits: limits.clone(), stats }), connect())
         })

@@ -1,4 +1,10 @@
 //! The server's integration tests, one binary.
 
+mod admin;
 mod exposition;
+mod http;
 mod metrics;
+mod net;
+mod openapi;
+mod recipes;
+mod serve;

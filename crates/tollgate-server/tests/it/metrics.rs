@@ -49,7 +49,6 @@ const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("tollgate_memory_bytes", "gauge", &[]),
     ("tollgate_memory_evictions_total", "counter", &[]),
     ("tollgate_uncounted_refusals_total", "counter", &[]),
-    ("tollgate_reservations_open", "gauge", &[]),
     ("tollgate_policy_generation", "gauge", &[]),
     ("tollgate_admin_denied_total", "counter", &["reason"]),
     ("tollgate_audit_failures_total", "counter", &[]),
@@ -250,4 +249,15 @@ fn open_metrics_is_for_those_who_ask_for_it() {
             .content_type()
             .starts_with("application/openmetrics-text; version=1.0.0")
     );
+}
+
+#[test]
+fn the_reference_names_every_metric() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");
+    let reference = std::fs::read_to_string(path).unwrap();
+    for (name, kind, _) in FAMILIES {
+        let mut rows = reference.lines().filter(|line| line.starts_with("| `tollgate_"));
+        let row = rows.find(|line| line.contains(&format!("`{name}`")));
+        assert!(row.is_some_and(|row| row.contains(&format!("| {kind} |"))), "{name}: {row:?}");
+    }
 }

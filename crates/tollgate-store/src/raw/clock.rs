@@ -20,6 +20,36 @@ impl ProcessClock {
     }
 }
 
+/// Wall time at its start plus the time of the tokio runtime since, which stands still or leaps while that is paused: so whatever
+/// sleeps on the runtime and whatever reads this clock agree, in tests too.
+#[cfg(feature = "tokio")]
+#[derive(Clone, Copy, Debug)]
+pub struct TokioClock {
+    start_us: u64,
+    start: tokio::time::Instant,
+}
+
+#[cfg(feature = "tokio")]
+impl TokioClock {
+    /// A clock that shows `now_us` now.
+    pub fn starting_at(now_us: u64) -> Self {
+        Self { start_us: now_us, start: tokio::time::Instant::now() }
+    }
+
+    /// The present instant, in microseconds since the Unix epoch.
+    pub fn now_us(&self) -> u64 {
+        let elapsed_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.start_us.saturating_add(elapsed_us)
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl Default for TokioClock {
+    fn default() -> Self {
+        Self::starting_at(ProcessClock.now_us())
+    }
+}
+
 static START: OnceLock<Start> = OnceLock::new();
 
 #[derive(Debug)]

@@ -109,6 +109,11 @@ impl<S: Store> Gate<S> {
         Ok(change)
     }
 
+    /// The modes that the policy itself gives its limits, in file order, whatever overrides them.
+    pub fn configured_modes(&self) -> Vec<Mode> {
+        self.wanted().setup.limits.iter().map(|(limit, _)| limit.mode).collect()
+    }
+
     /// The modes that are overridden, by the limits' names.
     pub fn overrides(&self) -> Vec<(Box<str>, Mode)> {
         self.wanted().modes.iter().map(|(name, mode)| (name.clone(), *mode)).collect()

@@ -6,8 +6,12 @@ mod desk;
 mod failure;
 mod faulty;
 mod gate;
+mod limiter;
 mod manage;
+mod quota;
 mod reservations;
+mod slow;
+mod wait;
 
 use std::future::Future;
 use std::pin::pin;

@@ -1,4 +1,16 @@
 //! The check API: JSON in, JSON and header fields out.
 
+mod api;
 pub mod decode;
 pub mod encode;
+mod name;
+pub mod openapi;
+mod problem;
+mod reply;
+mod reservation;
+mod route;
+
+#[cfg(test)]
+mod tests;
+
+pub use api::CheckApi;

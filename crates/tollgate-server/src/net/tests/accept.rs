@@ -2,7 +2,7 @@
 
 use super::super::{
     accept::{Accept, Door, accept_all},
-    worker::{Front, Http, Workers},
+    worker::{Http, Service, Workers},
 };
 use super::*;
 use std::{
@@ -12,6 +12,7 @@ use std::{
     net::{TcpListener, TcpStream},
 };
 use tokio::sync::watch;
+use tollgate_policy::settings::Front;
 
 /// Fails as told, then accepts.
 struct Script {
@@ -44,14 +45,15 @@ fn no_error_ends_the_loop() {
     listener.set_nonblocking(true).unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let door = Arc::new(Door {
-        name: "test",
+        front: Front::Http,
         index: 0,
         connections_max: 10,
         stats: Arc::default(),
         room: Notify::new(),
+        node: None,
     });
     let connect = Box::new(|| Box::new(Http(Rc::<Desk>::default())) as Box<_>);
-    let front = Front { door: door.clone(), limits: Limits::default(), connect };
+    let front = Service { door: door.clone(), limits: Limits::default(), connect };
     let mut workers = Workers::default();
     let thread = workers.start([front].into()).unwrap();
     run(async {

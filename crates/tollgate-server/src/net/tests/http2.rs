@@ -119,12 +119,7 @@ fn streams_that_are_opened_only_to_be_reset_end_the_connection() {
         }
         client.write_all(&flood).await.unwrap();
         rig.registry.emptied().await;
-        assert!(
-            now() - rig.start < seconds(5),
-            "{:?} {}",
-            now() - rig.start,
-            rig.desk.handled.get()
-        );
+        assert!(now() - rig.start < seconds(5), "closed at once, not for being idle");
         assert!(rig.desk.handled.get() <= 100, "{}", rig.desk.handled.get());
     });
 }

@@ -99,7 +99,6 @@ impl Rig {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "virtual time")]
 fn now() -> Instant {
     Instant::now()
 }

@@ -4,7 +4,11 @@ use super::{
     ATTRIBUTES_MAX, BODY_BYTES_MAX, Member, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
     VALUE_BYTES_MAX,
 };
+use std::borrow::Cow;
 use std::fmt;
+
+/// How much of what was sent a message quotes, in bytes.
+const QUOTED_BYTES_MAX: usize = 256;
 
 /// A body or a row that cannot be read, and the member to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +44,7 @@ pub enum Fault {
     NoSuchOp,
     /// A cost below zero.
     Negative,
-    /// A cost with a fraction or an exponent, or above the largest integer.
+    /// A cost with a fraction, or above the largest integer.
     NotAnInteger,
     /// An instant of another type.
     TimeNotANumber,
@@ -78,10 +82,24 @@ impl Fault {
         let (line, column) = (error.line(), error.column());
         let what = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
         match (error.is_data(), line) {
-            (true, _) => Self::Type(what.into()),
+            (true, _) => Self::Type(shortened(what).into()),
             (false, 0 | 1) => Self::NotJson(format!("{what} at column {column}").into()),
             (false, _) => Self::NotJson(text.into()),
         }
+    }
+}
+
+/// The reader's own words quote the whole value it met, and an answer need not be as long as what was sent: what was
+/// met is cut, what was expected stays.
+fn shortened(what: &str) -> Cow<'_, str> {
+    if what.len() <= QUOTED_BYTES_MAX {
+        return Cow::Borrowed(what);
+    }
+    let met = &what[..what.floor_char_boundary(QUOTED_BYTES_MAX / 2)];
+    let expected = what.rfind(", expected ").map_or("", |at| &what[at..]);
+    match expected.len() <= QUOTED_BYTES_MAX / 2 {
+        true => Cow::Owned(format!("{met}...{expected}")),
+        false => Cow::Owned(format!("{met}...")),
     }
 }
 
@@ -156,3 +174,6 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for BadRequest {}
+
+#[cfg(test)]
+mod tests;

@@ -79,28 +79,6 @@ fn unknown_and_repeated_members_are_named() {
 }
 
 #[test]
-fn a_cost_is_a_whole_number() {
-    let cost = |text: &str| {
-        body(format!("{{\"cost\": {text}}}").as_bytes(), Op::Check)
-            .map(|body| body.cost.unwrap())
-            .map_err(|error| {
-                assert_eq!(error.field.as_deref(), Some("cost"));
-                error.fault
-            })
-    };
-    assert_eq!(cost("0"), Ok(0));
-    assert_eq!(cost("18446744073709551615"), Ok(u64::MAX));
-    assert_eq!(cost("-1"), Err(Fault::Negative));
-    assert_eq!(cost("-1.5"), Err(Fault::Negative));
-    for text in ["1.5", "1.0", "1e3", "18446744073709551616"] {
-        assert_eq!(cost(text), Err(Fault::NotAnInteger), "{text}");
-    }
-    for text in ["\"1\"", "null", "true", "[1]", "{}"] {
-        assert!(matches!(cost(text), Err(Fault::Type(_))), "{text}");
-    }
-}
-
-#[test]
 fn a_time_to_live_is_a_duration_of_an_hour_at_most() {
     let ttl = |text: &str| {
         body(format!("{{\"ttl\": \"{text}\"}}").as_bytes(), Op::Reserve)

@@ -2,7 +2,7 @@
 
 use super::{
     ATTRIBUTES_MAX, Body, Fault, Member, Members, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
-    VALUE_BYTES_MAX, time,
+    VALUE_BYTES_MAX, cost, time,
 };
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -85,7 +85,13 @@ fn read_member<'de, A: MapAccess<'de>>(
         Member::Attributes => {
             map.next_value_seed(Attributes { attributes: &mut body.attributes, found })?;
         }
-        Member::Cost => body.cost = Some(map.next_value_seed(Cost { found })?),
+        Member::Cost => {
+            let raw: &RawValue = map.next_value()?;
+            match cost::parse(raw.get()) {
+                Ok(cost) => body.cost = Some(cost),
+                Err(fault) => return Err(found.refuse(fault)),
+            }
+        }
         Member::Ttl => {
             let text = map.next_value_seed(Text)?;
             body.ttl_us = match tollgate_policy::parse_duration_us(&text) {
@@ -200,41 +206,5 @@ impl<'de> Visitor<'de> for Text {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Cow<'de, str>, E> {
         Ok(Cow::Owned(text.to_owned()))
-    }
-}
-
-/// Reads a cost.
-struct Cost<'s> {
-    found: &'s mut Found,
-}
-
-impl<'de> DeserializeSeed<'de> for Cost<'_> {
-    type Value = u64;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
-        deserializer.deserialize_u64(self)
-    }
-}
-
-impl Visitor<'_> for Cost<'_> {
-    type Value = u64;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a whole number")
-    }
-
-    fn visit_u64<E: Error>(self, cost: u64) -> Result<u64, E> {
-        Ok(cost)
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<u64, E> {
-        Err(self.found.refuse(Fault::Negative))
-    }
-
-    fn visit_f64<E: Error>(self, cost: f64) -> Result<u64, E> {
-        Err(self.found.refuse(match cost < 0.0 {
-            true => Fault::Negative,
-            false => Fault::NotAnInteger,
-        }))
     }
 }

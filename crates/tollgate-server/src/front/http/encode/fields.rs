@@ -1,5 +1,6 @@
 //! A verdict's status and header fields.
 
+use smallvec::SmallVec;
 use tollgate::{Row, Source, Verdict};
 use tollgate_core::Numbers;
 use tollgate_core::header::{self, Fields, Profile, Scope, Unit};
@@ -22,10 +23,10 @@ pub fn each(
     profiles: &[Profile],
     now_us: u64,
     fields: &mut Fields,
-    mut write: impl FnMut(&str, &str),
+    mut write: impl FnMut(&'static str, &str),
 ) {
     fields.clear();
-    let rows: Vec<header::Row<'_>> =
+    let rows: SmallVec<[header::Row<'_>; 4]> =
         verdict.rows.iter().filter(|row| is_shown(row)).map(shown).collect();
     for &profile in profiles {
         header::render(profile, &rows, now_us, fields);

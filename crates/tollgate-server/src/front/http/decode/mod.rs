@@ -4,6 +4,8 @@
 //! One pass, nothing copied that can be borrowed, and nothing kept of what is refused. The shape is two levels deep
 //! and no value of another shape is ever entered, so no input can nest the reader.
 
+mod cost;
+mod decimal;
 mod fault;
 mod member;
 mod plain;

@@ -1,0 +1,56 @@
+//! How a key is named on the command line.
+
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+/// The attributes of a key, and which limits are meant.
+#[derive(clap::Args)]
+pub(crate) struct Key {
+    /// Attributes of the key, such as user=42
+    #[arg(value_name = "NAME=VALUE", value_parser = attribute)]
+    attributes: Vec<(String, String)>,
+
+    /// Only this limit
+    #[arg(long, value_name = "NAME")]
+    limit: Option<String>,
+}
+
+impl Key {
+    /// As the API takes it.
+    pub(super) fn body(&self) -> Value {
+        let attributes: Map<String, Value> = self
+            .attributes
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone().into()))
+            .collect();
+        let mut body = json!({"attributes": attributes});
+        if let Some(limit) = &self.limit {
+            body["limit"] = limit.as_str().into();
+        }
+        body
+    }
+}
+
+fn attribute(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write NAME=VALUE, such as user=42".to_owned()),
+    }
+}
+
+/// A segment of a path.
+pub(super) fn percent_encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(byte.into());
+            }
+            _ => {
+                // A `String` takes all that is written to it.
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,200 @@
+//! `tollgate admin`: what operators do to a running tollgate, over its admin API.
+
+mod client;
+mod key;
+mod table;
+mod text;
+
+use super::{FAILED, UNUSABLE, written};
+use clap::{Subcommand, ValueEnum};
+use client::{Answer, Client};
+use key::Key;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Look after a running tollgate
+///
+/// Talks to the admin API. The token is taken from the environment variable TOLLGATE_ADMIN_TOKEN, or from a file; it is
+/// never an argument, since everybody on the machine can read those.
+///
+/// The status is 0 when it was done, 1 when tollgate answered that it was not, and 2 when tollgate could not be asked or
+/// did not take the token.
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct Admin {
+    /// Where the admin API listens
+    #[arg(
+        long,
+        global = true,
+        env = "TOLLGATE_ADMIN_URL",
+        default_value = "http://127.0.0.1:8090"
+    )]
+    url: String,
+
+    /// A file with the token, instead of TOLLGATE_ADMIN_TOKEN
+    #[arg(long, global = true, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// How answers are written
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    #[command(subcommand)]
+    call: Call,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate admin status
+  tollgate admin inspect user=42 ip=192.0.2.7
+  tollgate admin block user=42 --for 10m
+  tollgate admin mode per-user off
+  tollgate admin mode per-user clear";
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Tables, for people
+    Text,
+    /// What the API answers, for scripts
+    Json,
+}
+
+#[derive(Subcommand)]
+enum Call {
+    /// Say whether it is ready, and if not, why; needs no token
+    Status,
+    /// Show the policy in force
+    Policy,
+    /// Show what every limit has for a key
+    Inspect(Key),
+    /// Forget what limits have for a key: counts, penalties, blocks
+    Reset(Key),
+    /// Refuse a key for a while
+    Block {
+        #[command(flatten)]
+        key: Key,
+        /// How long, such as 10m
+        #[arg(long = "for", value_name = "DURATION")]
+        duration: String,
+    },
+    /// End every block of a key
+    Unblock(Key),
+    /// Override a limit's mode at once, until it is cleared
+    Mode {
+        /// The limit
+        limit: String,
+        /// What it does from now on
+        mode: Mode,
+    },
+    /// Read the policy file again
+    Reload,
+    /// Print the metrics as they are; needs no token
+    Metrics,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Mode {
+    /// A refusal refuses the request
+    Enforce,
+    /// A refusal is only reported
+    Shadow,
+    /// The limit is not evaluated
+    Off,
+    /// What the file says
+    Clear,
+}
+
+impl Admin {
+    pub(crate) fn run(&self) -> ExitCode {
+        let answer = Client::new(&self.url, self.token_file.as_deref()).and_then(|client| {
+            let (method, path, body) = self.call.request();
+            client.call(method, &path, body.as_ref())
+        });
+        match answer {
+            Ok(answer) => self.show(&answer),
+            Err(error) => {
+                eprintln!("tollgate: {error}");
+                ExitCode::from(UNUSABLE)
+            }
+        }
+    }
+
+    fn show(&self, answer: &Answer) -> ExitCode {
+        let result = match self.format {
+            Format::Json => io::stdout().lock().write_all(answer.body.as_bytes()),
+            Format::Text if self.call.is_answered_by(answer) => {
+                io::stdout().lock().write_all(self.call.text(answer).as_bytes())
+            }
+            Format::Text => {
+                eprint!("{}", text::problem(answer));
+                Ok(())
+            }
+        };
+        let status = match answer.status {
+            200..300 => 0,
+            401 | 403 | 429 => UNUSABLE,
+            _ => FAILED,
+        };
+        written(result, ExitCode::from(status))
+    }
+}
+
+impl Call {
+    fn request(&self) -> (&'static str, String, Option<Value>) {
+        let post = |path: &str, body: Value| ("POST", path.to_owned(), Some(body));
+        match self {
+            Self::Status => ("GET", "/readyz".to_owned(), None),
+            Self::Policy => ("GET", "/v1/policy".to_owned(), None),
+            Self::Metrics => ("GET", "/metrics".to_owned(), None),
+            Self::Inspect(key) => post("/v1/inspect", key.body()),
+            Self::Reset(key) => post("/v1/reset", key.body()),
+            Self::Unblock(key) => post("/v1/unblock", key.body()),
+            Self::Block { key, duration } => {
+                let mut body = key.body();
+                body["for"] = duration.as_str().into();
+                post("/v1/block", body)
+            }
+            Self::Reload => post("/v1/reload", json!({})),
+            Self::Mode { limit, mode } => {
+                let path = format!("/v1/limits/{}/mode", key::percent_encoded(limit));
+                match mode.word() {
+                    Some(word) => ("PUT", path, Some(json!({"mode": word}))),
+                    None => ("DELETE", path, None),
+                }
+            }
+        }
+    }
+
+    /// Whether this is what was asked for. A node that is not ready answers 503 with all that there is to say.
+    fn is_answered_by(&self, answer: &Answer) -> bool {
+        let is_status = matches!(self, Self::Status) && answer.json()["ready"].is_boolean();
+        is_status || (200..300).contains(&answer.status)
+    }
+
+    fn text(&self, answer: &Answer) -> String {
+        match self {
+            Self::Metrics => answer.body.clone(),
+            Self::Status => text::status(&answer.json()),
+            Self::Policy => text::policy(&answer.json()),
+            Self::Inspect(_) => text::inspected(&answer.json()),
+            Self::Reset(_) => text::changed("reset", &answer.json()),
+            Self::Block { .. } => text::changed("blocked", &answer.json()),
+            Self::Unblock(_) => text::changed("unblocked", &answer.json()),
+            Self::Mode { .. } => text::mode(&answer.json()),
+            Self::Reload => text::reloaded(&answer.json()),
+        }
+    }
+}
+
+impl Mode {
+    const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Enforce => Some("enforce"),
+            Self::Shadow => Some("shadow"),
+            Self::Off => Some("off"),
+            Self::Clear => None,
+        }
+    }
+}

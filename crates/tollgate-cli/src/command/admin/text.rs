@@ -1,0 +1,139 @@
+//! Answers for people.
+
+use super::client::Answer;
+use super::table::{plain, table};
+use serde_json::Value;
+
+/// A member as text; empty where there is none.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], |items| items)
+}
+
+fn row(cells: &[&str]) -> Vec<String> {
+    cells.iter().map(|cell| (*cell).to_owned()).collect()
+}
+
+pub(super) fn status(answer: &Value) -> String {
+    let ready = if answer["ready"] == true { "yes" } else { "no" };
+    let mut rows = vec![row(&["ready", ready])];
+    if let Some(detail) = answer["detail"].as_object() {
+        rows.extend(detail.iter().map(|(subject, why)| vec![subject.clone(), text(why)]));
+    }
+    table(&rows)
+}
+
+pub(super) fn policy(answer: &Value) -> String {
+    let mut about = vec![row(&["generation", &text(&answer["generation"])])];
+    let file = answer["file"].as_str().unwrap_or("built-in");
+    about.push(row(&["file", file]));
+    if let Some(last) = answer["last_reload"].as_object() {
+        let error = last.get("error").map(|why| format!(": {}", text(why))).unwrap_or_default();
+        let (time, result) = (text(&answer["last_reload"]["time"]), text(&last["result"]));
+        about.push(row(&["last reload", &format!("{time} {result}{error}")]));
+    }
+    let mut rows = vec![row(&["LIMIT", "MODE", "KEY", "ALGORITHM", "RATE", "CAPACITY", "TIERS"])];
+    for limit in list(&answer["limits"]) {
+        let mode = match limit["overridden"] == true {
+            true => format!("{} (file: {})", text(&limit["mode"]), text(&limit["configured"])),
+            false => text(&limit["mode"]),
+        };
+        let key: Vec<String> = list(&limit["key"]).iter().map(text).collect();
+        let tiers: Vec<String> = limit["tiers"].as_object().map_or_else(Vec::new, |tiers| {
+            tiers.iter().map(|(tier, of)| format!("{tier} {}", text(&of["rate"]))).collect()
+        });
+        rows.push(vec![
+            text(&limit["name"]),
+            mode,
+            key.join(" "),
+            text(&limit["algorithm"]),
+            text(&limit["rate"]),
+            text(&limit["limit"]),
+            tiers.join(", "),
+        ]);
+    }
+    let waiting = list(&answer["waiting"]).iter();
+    let waiting = waiting.map(|of| format!("{} {}", text(&of["name"]), text(&of["mode"])));
+    let waiting: Vec<String> = waiting.collect();
+    if !waiting.is_empty() {
+        about.push(row(&["overridden, not in the file", &waiting.join(", ")]));
+    }
+    format!("{}\n{}", table(&about), table(&rows))
+}
+
+pub(super) fn inspected(answer: &Value) -> String {
+    let limits = list(&answer["limits"]);
+    if limits.is_empty() {
+        return "no limit has a key of these attributes\n".to_owned();
+    }
+    let heading = ["LIMIT", "MODE", "KEY", "CAPACITY", "REMAINING", "RESET IN", "BLOCKED UNTIL"];
+    let mut rows = vec![row(&heading)];
+    for limit in limits {
+        let key: Vec<String> = limit["key"].as_object().map_or_else(Vec::new, |key| {
+            key.iter().map(|(name, value)| format!("{name}={}", text(value))).collect()
+        });
+        rows.push(vec![
+            text(&limit["name"]),
+            text(&limit["mode"]),
+            key.join(" "),
+            text(&limit["limit"]),
+            text(&limit["remaining"]),
+            format!("{} s", text(&limit["reset_after"])),
+            text(&limit["blocked_until"]),
+        ]);
+    }
+    table(&rows)
+}
+
+pub(super) fn changed(what: &str, answer: &Value) -> String {
+    let names: Vec<String> = list(&answer["limits"]).iter().map(text).collect();
+    let until = match &answer["blocked_until"] {
+        Value::Null => String::new(),
+        until => format!(" until {}", text(until)),
+    };
+    format!("{what} on {}{until}\n", plain(&names.join(", ")))
+}
+
+pub(super) fn mode(answer: &Value) -> String {
+    let name = plain(&text(&answer["name"]));
+    let (before, after) = (text(&answer["before"]), text(&answer["after"]));
+    match answer["overridden"] == true {
+        true => format!("{name}: {before} -> {after}, until it is cleared\n"),
+        false => format!("{name}: {before} -> {after}, as the file says\n"),
+    }
+}
+
+pub(super) fn reloaded(answer: &Value) -> String {
+    format!("reloaded; generation {} is in force\n", text(&answer["generation"]))
+}
+
+/// What went wrong, and what to do about it.
+pub(super) fn problem(answer: &Answer) -> String {
+    let problem = answer.json();
+    let field = problem["field"].as_str().filter(|field| !field.is_empty());
+    let detail = match problem["detail"].as_str() {
+        Some(detail) => detail.to_owned(),
+        None => {
+            format!("answered {} without a reason; is this a tollgate's admin API?", answer.status)
+        }
+    };
+    let detail: Vec<String> = detail.lines().map(plain).collect();
+    let mut out = match (answer.status, field) {
+        (400 | 404, Some(field)) => format!("tollgate: {}: {}\n", plain(field), detail.join("\n")),
+        _ => format!("tollgate: {}\n", detail.join("\n")),
+    };
+    if answer.status == 401 {
+        out.push_str("help: put the token of `admin.token` into TOLLGATE_ADMIN_TOKEN, or name a file with --token-file\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+use super::*;
+use serde_json::json;
+
+#[test]
+fn an_override_shows_what_the_file_says() {
+    let limit = |overridden: bool| {
+        json!({"generation": 2, "file": null, "last_reload": {"time": "T", "result": "error", "error": "no"},
+            "limits": [{"name": "a", "mode": "off", "configured": "enforce", "overridden": overridden,
+                "key": ["ip", "user"], "algorithm": "gcra", "rate": "2/s", "limit": 2,
+                "tiers": {"pro": {"rate": "9/s"}}}]})
+    };
+    let shown = policy(&limit(true));
+    assert!(
+        shown.contains("a      off (file: enforce)  ip user  gcra       2/s   2         pro 9/s\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("file         built-in\n") && shown.contains("T error: no\n"),
+        "{shown}"
+    );
+    assert!(!policy(&limit(false)).contains("(file:"));
+}
+
+#[test]
+fn a_problem_says_what_to_do() {
+    let answer = |status, body: &str| Answer { status, body: body.to_owned() };
+    let shown = problem(&answer(401, r#"{"detail": "no", "field": "authorization"}"#));
+    assert!(shown.starts_with("tollgate: no\nhelp: ") && shown.contains("TOLLGATE_ADMIN_TOKEN"));
+    let shown = problem(&answer(400, r#"{"detail": "not a\u001b string", "field": "for"}"#));
+    assert_eq!(shown, "tollgate: for: not a\\u{1b} string\n");
+    assert!(problem(&answer(502, "<html>")).contains("502"));
+}

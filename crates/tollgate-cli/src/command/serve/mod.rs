@@ -1,0 +1,163 @@
+//! `tollgate serve`.
+
+mod hint;
+mod signal;
+
+use super::{FAILED, UNUSABLE, written};
+use clap::ValueEnum;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use tollgate_server::config::{Config, DEFAULT, Listen};
+use tollgate_server::log::{self, Severity};
+use tollgate_server::serve::{Running, Server, StartError};
+use tollgate_server::trace;
+
+/// Answer rate-limit questions over the network
+///
+/// Serves what the file says until it is told to stop. When everything listens, standard error has a line for each front
+/// end, such as `listening http 127.0.0.1:8081`; the rest there is the log.
+///
+/// The file is watched: a change takes effect at once and loses no request and no count. A bad file changes nothing and
+/// is named in the log, on /readyz and in `tollgate_reload_total`. SIGHUP reads it again. SIGTERM and SIGINT let
+/// requests under way finish, for as long as `drain` in the file says; a second one ends at once.
+///
+/// Traces go to an OpenTelemetry collector when OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
+/// names one (http/protobuf); OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG count too.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Serve {
+    /// The policy; without it ./tollgate.yaml, and without that a built-in one
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Have a front end listen there, whatever the file says; port 0 picks a free one
+    #[arg(long, value_name = "FRONT=ADDRESS")]
+    listen: Vec<Listen>,
+
+    /// The least that is logged: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", env = "TOLLGATE_LOG", default_value = "info")]
+    log: Severity,
+
+    /// How the log is written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Auto)]
+    log_format: LogFormat,
+
+    /// Print the built-in policy and end
+    #[arg(long)]
+    print_default_config: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate serve                                     ./tollgate.yaml, or a built-in policy
+  tollgate serve --config /etc/tollgate/tollgate.yaml
+  tollgate serve --listen http=0.0.0.0:8081
+  tollgate serve --print-default-config > tollgate.yaml
+
+Exit status: 0 stopped by a signal, 1 the file has errors, 2 it cannot start: the file
+cannot be read, an address is taken, or the arguments are wrong.";
+
+/// How the log is written.
+#[derive(Clone, Copy, ValueEnum)]
+enum LogFormat {
+    /// Text on a terminal, else JSON
+    Auto,
+    /// A line for people
+    Text,
+    /// A JSON object per line
+    Json,
+}
+
+/// The file that is served when nobody names one.
+const FILE: &str = "tollgate.yaml";
+/// How long the last spans may take to leave.
+const TRACES_WITHIN: Duration = Duration::from_secs(2);
+
+impl Serve {
+    pub(crate) fn run(self) -> ExitCode {
+        if self.print_default_config {
+            let result = io::stdout().lock().write_all(DEFAULT.as_bytes());
+            return written(result, ExitCode::SUCCESS);
+        }
+        log::start(self.log_format.into(), self.log);
+        if let Err(error) = start_traces() {
+            eprintln!("tollgate: {error}");
+            return ExitCode::from(UNUSABLE);
+        }
+        // Before anything listens: a signal that comes early ends the process as it should.
+        let signals = match signal::Signals::new() {
+            Ok(signals) => signals,
+            Err(error) => return cannot_start(&StartError::System(error)),
+        };
+        let config = self.config();
+        let built_in = config.path().is_none();
+        let running = match Server::start(config) {
+            Ok(running) => running,
+            Err(error) => return cannot_start(&error),
+        };
+        announce(&running, built_in);
+        signals.serve(running);
+        trace::stop(TRACES_WITHIN);
+        ExitCode::SUCCESS
+    }
+
+    fn config(&self) -> Config {
+        let config = match &self.config {
+            Some(path) => Config::file(path),
+            None if is_there(Path::new(FILE)) => Config::file(FILE),
+            None => Config::built_in(),
+        };
+        self.listen.iter().fold(config, |config, listen| config.listen(*listen))
+    }
+}
+
+/// Whether anything has this name. A link that leads nowhere and a file that cannot be read were meant to be served, and
+/// are an error rather than a reason to serve something else.
+fn is_there(path: &Path) -> bool {
+    let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    !path.symlink_metadata().is_err_and(|error| missing(&error))
+}
+
+fn start_traces() -> Result<(), Box<dyn std::error::Error>> {
+    match trace::Options::read(|name| std::env::var(name).ok())? {
+        Some(options) => Ok(trace::start(&options)?),
+        None => Ok(()),
+    }
+}
+
+fn cannot_start(error: &StartError) -> ExitCode {
+    match error {
+        StartError::Config(error) if error.is_invalid() => {
+            eprintln!("{error}");
+            ExitCode::from(FAILED)
+        }
+        _ => {
+            eprintln!("tollgate: {error}");
+            ExitCode::from(UNUSABLE)
+        }
+    }
+}
+
+/// Says where everything is. A reader that went away is no reason not to serve.
+fn announce(running: &Running, built_in: bool) {
+    let mut text = String::new();
+    for (front, address) in running.addresses() {
+        text.push_str(&format!("listening {} {address}\n", front.name()));
+    }
+    if built_in {
+        text.push_str(&hint::text(running.addresses()));
+    }
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+impl From<LogFormat> for log::Format {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Auto => Self::Auto,
+            LogFormat::Text => Self::Text,
+            LogFormat::Json => Self::Json,
+        }
+    }
+}

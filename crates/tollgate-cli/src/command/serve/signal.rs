@@ -1,0 +1,70 @@
+//! What the process is told from outside.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tollgate_server::serve::Running;
+
+/// The signals that mean something here, caught from when this is made.
+pub(super) struct Signals {
+    runtime: Runtime,
+    reload: Signal,
+    stop: [(Signal, i32); 2],
+}
+
+enum Told {
+    Reload,
+    /// By which signal.
+    Stop(i32),
+}
+
+impl Signals {
+    pub(super) fn new() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let guard = runtime.enter();
+        let reload = signal(SignalKind::hangup())?;
+        let stop = |kind: SignalKind| Ok::<_, io::Error>((signal(kind)?, kind.as_raw_value()));
+        let stop = [stop(SignalKind::terminate())?, stop(SignalKind::interrupt())?];
+        drop(guard);
+        Ok(Self { runtime, reload, stop })
+    }
+
+    /// Reloads and stops when told so. Returns when requests under way are finished.
+    pub(super) fn serve(mut self, running: Running) {
+        let Self { runtime, reload, stop } = &mut self;
+        runtime.block_on(async {
+            while let Told::Reload = poll_fn(|context| told(reload, stop, context)).await {
+                // What comes of it is in the log, the metrics and the health.
+                let _ = running.reload().now().await;
+            }
+            let (done, mut drained) = oneshot::channel::<()>();
+            std::thread::spawn(move || {
+                running.drain();
+                drop(done);
+            });
+            poll_fn(|context| match told(reload, stop, context) {
+                // As a shell reports a process that a signal ended.
+                Poll::Ready(Told::Stop(number)) => std::process::exit(128 + number),
+                _ => Pin::new(&mut drained).poll(context).map(drop),
+            })
+            .await;
+        });
+    }
+}
+
+fn told(
+    reload: &mut Signal,
+    stop: &mut [(Signal, i32); 2],
+    context: &mut Context<'_>,
+) -> Poll<Told> {
+    for (signal, number) in stop {
+        if signal.poll_recv(context).is_ready() {
+            return Poll::Ready(Told::Stop(*number));
+        }
+    }
+    reload.poll_recv(context).map(|_| Told::Reload)
+}

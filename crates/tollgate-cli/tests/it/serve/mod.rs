@@ -1,0 +1,6 @@
+//! `tollgate serve` as its users see it: standard error, signals, exit status, sockets.
+
+pub(crate) mod process;
+mod signals;
+mod start;
+mod traces;

@@ -1,0 +1,138 @@
+//! A `tollgate serve` that runs.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+
+/// A folder of its own, gone when the test ends.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let process = std::process::id();
+        let path = std::env::temp_dir().join(format!("tollgate-serve-{process}-{name}"));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// One in which `tollgate.yaml` says this.
+    pub(crate) fn with(name: &str, policy: &str) -> Self {
+        let folder = Self::new(name);
+        folder.put(policy);
+        folder
+    }
+
+    /// Renames another `tollgate.yaml` into place.
+    pub(crate) fn put(&self, policy: &str) {
+        let next = self.0.join("next");
+        std::fs::write(&next, policy).unwrap();
+        std::fs::rename(next, self.0.join("tollgate.yaml")).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A process, ended with the test at the latest.
+pub(crate) struct Process {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    /// All lines so far.
+    pub(crate) lines: Vec<String>,
+}
+
+impl Process {
+    pub(crate) fn start(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .args(arguments)
+            .envs(variables.iter().copied())
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Self { child, stderr, lines: Vec::new() }
+    }
+
+    /// Reads standard error up to the line that `is` it.
+    pub(crate) fn until(&mut self, is: impl Fn(&str) -> bool) -> String {
+        loop {
+            let mut line = String::new();
+            let count = self.stderr.read_line(&mut line).unwrap();
+            assert!(count > 0, "it ended first: {:#?}", self.lines);
+            let line = line.trim_end().to_owned();
+            self.lines.push(line.clone());
+            if is(&line) {
+                return line;
+            }
+        }
+    }
+
+    /// Waits for the front end and returns its address.
+    pub(crate) fn address(&mut self, front: &str) -> String {
+        let start = format!("listening {front} ");
+        let line = match self.lines.iter().find(|line| line.starts_with(&start)) {
+            Some(line) => line.clone(),
+            None => self.until(|line| line.starts_with(&start)),
+        };
+        line[start.len()..].to_owned()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    /// Waits for the end; the rest of standard error is in `lines` then.
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        let mut rest = String::new();
+        self.stderr.read_to_string(&mut rest).unwrap();
+        self.lines.extend(rest.lines().map(str::to_owned));
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Status and all of the answer to a check.
+pub(crate) fn check(address: &str, attributes: &str) -> (u16, String) {
+    let body = format!("{{\"attributes\": {attributes}}}");
+    post(address, "/v1/check", &body)
+}
+
+pub(crate) fn post(address: &str, path: &str, body: &str) -> (u16, String) {
+    let length = body.len();
+    request(
+        address,
+        &format!(
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        ),
+    )
+}
+
+pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
+    request(
+        address,
+        &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"),
+    )
+}
+
+fn request(address: &str, text: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
+}

@@ -1,0 +1,166 @@
+//! From a file to what a node runs on, and what to say when that does not work.
+
+mod load;
+#[cfg(test)]
+mod tests;
+
+use crate::front::admin::AccessError;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use tollgate_policy::Diagnostic;
+use tollgate_policy::policy::InvalidPolicy;
+use tollgate_policy::settings::{Front, Listener};
+
+pub(crate) use load::{Loaded, TierFile};
+
+/// The policy of a server that was given none, as a file.
+pub const DEFAULT: &str = include_str!("config/default.yaml");
+
+/// Where a server's policy comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    file: Option<PathBuf>,
+    listen: Vec<Listen>,
+}
+
+/// A front end and where it listens, as `front=address`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listen(Listener);
+
+/// A configuration that nothing can run on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file is not to be had.
+    Unreadable {
+        /// Which one.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The file says what cannot be.
+    Invalid {
+        /// Which one.
+        file: PathBuf,
+        /// All that is wrong with it.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// The limits do not make a policy.
+    Policy {
+        /// In which file.
+        file: PathBuf,
+        /// Why.
+        error: InvalidPolicy,
+    },
+    /// The admin API cannot be used as the file says.
+    Access {
+        /// Which one.
+        file: PathBuf,
+        /// Why.
+        error: AccessError,
+    },
+    /// The file asks for what this version does not have.
+    Unavailable {
+        /// Which one.
+        file: PathBuf,
+        /// What asks for it.
+        field: &'static str,
+    },
+}
+
+/// The text is not `front=address`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidListen(Box<str>);
+
+impl Config {
+    /// [`DEFAULT`].
+    pub fn built_in() -> Self {
+        Self::default()
+    }
+
+    /// What the file says, now and whenever it changes. Files that it names are looked for beside it.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self { file: Some(path.into()), listen: Vec::new() }
+    }
+
+    /// Has a front end listen there, whatever the file says.
+    pub fn listen(mut self, listen: Listen) -> Self {
+        self.listen.retain(|other| other.0.front != listen.0.front);
+        self.listen.push(listen);
+        self
+    }
+
+    /// The file, unless it is [`DEFAULT`].
+    pub fn path(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+}
+
+impl ConfigError {
+    /// Which file is to be mended.
+    pub fn file(&self) -> &Path {
+        match self {
+            Self::Unreadable { file, .. }
+            | Self::Invalid { file, .. }
+            | Self::Policy { file, .. }
+            | Self::Access { file, .. }
+            | Self::Unavailable { file, .. } => file,
+        }
+    }
+
+    /// Whether the file was read and something in it is to be changed.
+    pub const fn is_invalid(&self) -> bool {
+        !matches!(self, Self::Unreadable { .. } | Self::Access { .. })
+    }
+}
+
+impl fmt::Display for ConfigError {
+    /// As `tollgate check` shows it: a line for each finding, and its help.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { file, error } => {
+                write!(f, "cannot read {}: {error}", file.display())
+            }
+            Self::Invalid { file, diagnostics } => {
+                let file = file.display().to_string();
+                let text: String =
+                    diagnostics.iter().map(|one| one.render(&file).to_string()).collect();
+                f.write_str(text.trim_end())
+            }
+            Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::Unavailable { file, field } => write!(
+                f,
+                "{}: `{field}` is not available in this build yet; remove it to use the rest",
+                file.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl FromStr for Listen {
+    type Err = InvalidListen;
+
+    fn from_str(text: &str) -> Result<Self, InvalidListen> {
+        const FRONTS: [Front; 5] =
+            [Front::Gateway, Front::Http, Front::Grpc, Front::Resp, Front::Admin];
+        let invalid = || InvalidListen(text.into());
+        let (name, address) = text.split_once('=').ok_or_else(invalid)?;
+        let front = FRONTS.into_iter().find(|front| front.name() == name).ok_or_else(invalid)?;
+        let address: SocketAddr = address.parse().map_err(|_| invalid())?;
+        Ok(Self(Listener { front, address }))
+    }
+}
+
+impl fmt::Display for InvalidListen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not a front end and an address, such as http=127.0.0.1:8081", self.0)
+    }
+}
+
+impl std::error::Error for InvalidListen {}

@@ -1,0 +1,130 @@
+//! Reading what a [`Config`] names.
+
+use super::{Config, ConfigError, DEFAULT};
+use crate::front::admin::Access;
+use crate::watch::BYTES_MAX;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use tollgate::Setup;
+use tollgate_policy::settings::{Front, Settings, Store, TierSource};
+use tollgate_policy::{Compiled, TierMap};
+
+/// A configuration that can be put in force.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    /// What was read.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) compiled: Compiled,
+    /// The file that maps tiers, where there is one.
+    pub(crate) tiers: Option<TierFile>,
+}
+
+/// A tier file, as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct TierFile {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) map: TierMap,
+}
+
+impl Config {
+    /// What to call the file in messages.
+    pub(crate) fn name(&self) -> PathBuf {
+        self.file.clone().unwrap_or_else(|| "built-in".into())
+    }
+
+    /// The bytes of the policy as they are now.
+    pub(crate) fn read(&self) -> Result<Vec<u8>, ConfigError> {
+        match &self.file {
+            None => Ok(DEFAULT.into()),
+            Some(file) => read(file),
+        }
+    }
+
+    /// What the policy says now, with the tier file that it names.
+    pub(crate) fn load(&self) -> Result<Loaded, ConfigError> {
+        self.understand(self.read()?)
+    }
+
+    /// What the bytes mean, with the tier file that they name.
+    pub(crate) fn understand(&self, bytes: Vec<u8>) -> Result<Loaded, ConfigError> {
+        let file = self.name();
+        let mut compiled = tollgate_policy::compile(&bytes)
+            .map_err(|diagnostics| ConfigError::Invalid { file: file.clone(), diagnostics })?;
+        let listeners = &mut compiled.settings.listeners;
+        for listen in &self.listen {
+            match listeners.iter_mut().find(|listener| listener.front == listen.0.front) {
+                Some(listener) => *listener = listen.0,
+                None => listeners.push(listen.0),
+            }
+        }
+        if let Some(field) = unavailable(&compiled.settings) {
+            return Err(ConfigError::Unavailable { file, field });
+        }
+        let tiers = self.tier_path(&compiled.settings);
+        let tiers = tiers.map(|path| TierFile::new(&path, read(&path)?)).transpose()?;
+        Ok(Loaded { bytes, compiled, tiers })
+    }
+
+    /// Who may use the admin API by these settings.
+    pub(crate) fn access(&self, settings: &Settings) -> Result<Access, ConfigError> {
+        let beside = self.path().and_then(Path::parent).unwrap_or(Path::new(""));
+        let access = Access::new(settings, beside, |name| std::env::var_os(name));
+        access.map_err(|error| ConfigError::Access { file: self.name(), error })
+    }
+
+    /// Where the tier file is: beside the policy that names it.
+    fn tier_path(&self, settings: &Settings) -> Option<PathBuf> {
+        match &settings.tiers.source {
+            Some(TierSource::File { path }) => Some(match self.path() {
+                Some(file) => file.with_file_name(&**path),
+                None => PathBuf::from(&**path),
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Loaded {
+    pub(crate) fn setup(&self) -> Setup {
+        let setup = Setup::of(&self.compiled);
+        match &self.tiers {
+            Some(tiers) => setup.with_tiers(tiers.map.clone()),
+            None => setup,
+        }
+    }
+}
+
+impl TierFile {
+    pub(crate) fn new(path: &Path, bytes: Vec<u8>) -> Result<Self, ConfigError> {
+        let map = TierMap::read(&bytes)
+            .map_err(|diagnostics| ConfigError::Invalid { file: path.into(), diagnostics })?;
+        Ok(Self { path: path.into(), bytes, map })
+    }
+}
+
+/// The first field that asks for what is not there yet.
+fn unavailable(settings: &Settings) -> Option<&'static str> {
+    let listener = settings.listeners.iter().find_map(|listener| match listener.front {
+        Front::Http | Front::Admin => None,
+        Front::Gateway => Some("listen.gateway"),
+        Front::Grpc => Some("listen.grpc"),
+        Front::Resp => Some("listen.resp"),
+        _ => Some("listen"),
+    });
+    let store = match settings.store {
+        Store::Memory { .. } => None,
+        _ => Some("store.redis"),
+    };
+    listener.or(store).or(settings.envoy.as_ref().map(|_| "envoy"))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(|error| ConfigError::Unreadable { file: path.into(), error })
+}

@@ -1,0 +1,261 @@
+//! What operators change. Each change is recorded first, and one is made at a time, so that what was recorded as there
+//! before it is what was there.
+
+use super::control::Access;
+use super::decode::{Body, mode_word};
+use super::encode::KeyView;
+use super::problem::Problem;
+use super::{Admin, Caller, answer};
+use crate::audit::{Entry, rfc3339};
+use crate::net::Response;
+use hyper::StatusCode;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tollgate::{Rules, StoreError};
+use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::Mode;
+
+/// What is done to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyChange {
+    Reset,
+    Block { for_us: u64 },
+    Unblock,
+}
+
+impl KeyChange {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Reset => "reset",
+            Self::Block { .. } => "block",
+            Self::Unblock => "unblock",
+        }
+    }
+}
+
+impl Admin {
+    /// Shows what every limit has for a key.
+    pub(super) async fn inspect(&self, body: &Body) -> Result<Response, Problem> {
+        let rules = self.node.gate.rules();
+        let limit = known(&rules, body.limit.as_deref())?;
+        let facts = facts(&rules, &body.attributes)?;
+        let now_us = self.node.clock.now_us();
+        let views = self.views(&rules, &facts, now_us, limit).await?;
+        Ok(answer(StatusCode::OK, &json!({"limits": views})))
+    }
+
+    /// Changes what limits have for a key. Without `limit`, those whose key is of the attributes given, and not those that
+    /// all requests share: to block one user must not block everybody.
+    pub(super) async fn change_key(
+        &self,
+        caller: &Caller,
+        body: &Body,
+        change: KeyChange,
+    ) -> Result<Response, Problem> {
+        let _one_at_a_time = self.changes.lock().await;
+        let rules = self.node.gate.rules();
+        let named = known(&rules, body.limit.as_deref())?;
+        let facts = facts(&rules, &body.attributes)?;
+        let now_us = self.node.clock.now_us();
+        let mut before = self.views(&rules, &facts, now_us, named).await?;
+        let is_whole = |key: &BTreeMap<&str, String>| {
+            !key.is_empty() && key.values().all(|value| !value.is_empty())
+        };
+        before.retain(|view| named.is_some() || is_whole(view.key()));
+        if before.is_empty() {
+            return Err(Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "no limit has a key of these attributes, so nothing was changed; give all attributes of a limit's key, or name a `limit` that is not off",
+            )
+            .at("attributes"));
+        }
+        let until_us = match change {
+            KeyChange::Block { for_us } => Some(now_us.saturating_add(for_us)),
+            KeyChange::Reset | KeyChange::Unblock => None,
+        };
+        let names: Vec<&str> = before.iter().map(KeyView::name).collect();
+        let after = match change {
+            KeyChange::Reset => Value::Null,
+            _ => json!({"blocked_until": until_us.map(rfc3339)}),
+        };
+        // The attributes in the form that keys have: an API key is hashed.
+        let shown: BTreeMap<&str, String> =
+            before.iter().flat_map(|view| view.key().clone()).collect();
+        let target = json!({"limits": names, "attributes": shown});
+        let record = Record { what: change.name(), target, before: json!(before), after };
+        self.record(caller, &record, None).await?;
+        for name in &names {
+            let done = match change {
+                KeyChange::Reset => self.node.gate.reset(&rules, &facts, Some(name)).await,
+                _ => self.node.gate.block(&rules, now_us, &facts, Some(name), until_us).await,
+            };
+            if let Err(error) = done {
+                let problem = store_failed(&error);
+                // The first line told of more than happened.
+                let _ = self.record(caller, &record, Some(error.to_string())).await;
+                return Err(problem);
+            }
+        }
+        let mut told = json!({"limits": names});
+        if let Some(until_us) = until_us {
+            told["blocked_until"] = rfc3339(until_us).into();
+        }
+        Ok(answer(StatusCode::OK, &told))
+    }
+
+    /// Overrides a limit's mode, or with `None` lets the file's have its way again.
+    pub(super) async fn change_mode(
+        &self,
+        caller: &Caller,
+        name: &str,
+        mode: Option<Mode>,
+    ) -> Result<Response, Problem> {
+        let _one_at_a_time = self.changes.lock().await;
+        let gate = &self.node.gate;
+        let rules = gate.rules();
+        let limits = rules.policy().limits();
+        let effective = limits.iter().find(|limit| *limit.name == *name).map(|limit| limit.mode);
+        let overridden = gate.overrides().into_iter().find(|(other, _)| **other == *name);
+        // An override can outlive its limit; then it can only be cleared.
+        let before = match (effective, &overridden) {
+            (Some(mode), _) => mode,
+            (None, Some((_, waiting))) if mode.is_none() => *waiting,
+            (None, _) => return Err(no_such_limit(&rules, name)),
+        };
+        let place = limits.iter().position(|limit| *limit.name == *name);
+        let configured = place.and_then(|place| gate.configured_modes().get(place).copied());
+        let after = mode.or(configured).map(mode_word);
+        let record = Record {
+            what: if mode.is_some() { "mode.set" } else { "mode.clear" },
+            target: json!({"limit": name}),
+            before: json!({"mode": mode_word(before), "overridden": overridden.is_some()}),
+            after: json!({"mode": after, "overridden": mode.is_some()}),
+        };
+        self.record(caller, &record, None).await?;
+        let change = gate.set_mode(name, mode).map_err(|_| no_such_limit(&rules, name))?;
+        let told = json!({
+            "name": name,
+            "before": mode_word(change.before),
+            "after": mode_word(change.after),
+            "overridden": mode.is_some(),
+        });
+        Ok(answer(StatusCode::OK, &told))
+    }
+
+    /// Reads the policy file again. What came of it is a second line in the audit log.
+    pub(super) async fn reload(&self, caller: &Caller) -> Result<Response, Problem> {
+        let _one_at_a_time = self.changes.lock().await;
+        let generation = || self.node.gate.rules().generation();
+        let before = json!({"generation": generation()});
+        let mut record = Record { what: "reload", target: Value::Null, before, after: Value::Null };
+        self.record(caller, &record, None).await?;
+        let control = Arc::clone(&self.control);
+        let reloaded = tokio::task::spawn_blocking(move || control.reload()).await;
+        let reloaded = reloaded.map_err(|_| {
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the reload broke off; see the log")
+        })?;
+        record.what = "reload.done";
+        record.after = json!({"generation": generation()});
+        let error = reloaded.as_ref().err().map(ToString::to_string);
+        let recorded = self.record(caller, &record, error).await;
+        match reloaded {
+            Ok(()) => {
+                recorded?;
+                Ok(answer(StatusCode::OK, &record.after))
+            }
+            Err(failure) => {
+                let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, failure.message);
+                let found = serde_json::to_value(&failure.diagnostics).unwrap_or_default();
+                Err(problem.with_diagnostics(found))
+            }
+        }
+    }
+
+    async fn views<'r>(
+        &self,
+        rules: &'r Rules,
+        facts: &Facts<'_>,
+        now_us: u64,
+        limit: Option<&str>,
+    ) -> Result<Vec<KeyView<'r>>, Problem> {
+        let inspected = self.node.gate.inspect(rules, now_us, facts, limit).await;
+        let inspected = inspected.map_err(|error| store_failed(&error))?;
+        let value = |name: &str| facts.get(name).map(Into::into);
+        Ok(inspected.iter().map(|one| KeyView::new(one, now_us, value)).collect())
+    }
+
+    /// Writes a line, away from the thread that serves.
+    async fn record(
+        &self,
+        caller: &Caller,
+        record: &Record,
+        error: Option<String>,
+    ) -> Result<(), Problem> {
+        let entry = Entry {
+            time: rfc3339(self.node.clock.now_us()),
+            who: caller.who(),
+            what: record.what,
+            target: record.target.clone(),
+            before: record.before.clone(),
+            after: record.after.clone(),
+            error,
+        };
+        let access: Arc<Access> = self.access.load_full();
+        let written = tokio::task::spawn_blocking(move || access.audit.write(&entry)).await;
+        let why = match written {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        self.node.metrics.audit_failure();
+        tracing::error!(error = why, what = record.what, "a change could not be recorded");
+        Err(Problem::unavailable(format!("nothing was changed, since {why}")))
+    }
+}
+
+/// A change, as the audit log has it.
+struct Record {
+    what: &'static str,
+    target: Value,
+    before: Value,
+    after: Value,
+}
+
+/// The limit's name, once some limit has it.
+fn known<'a>(rules: &Rules, limit: Option<&'a str>) -> Result<Option<&'a str>, Problem> {
+    match limit {
+        Some(name) if !rules.policy().limits().iter().any(|limit| *limit.name == *name) => {
+            Err(no_such_limit(rules, name).at("limit"))
+        }
+        other => Ok(other),
+    }
+}
+
+fn no_such_limit(rules: &Rules, name: &str) -> Problem {
+    const SHOWN: usize = 10;
+    let limits = rules.policy().limits();
+    let known: Vec<String> =
+        limits.iter().take(SHOWN).map(|limit| format!("`{}`", limit.name)).collect();
+    let more = if limits.len() > SHOWN { ", ..." } else { "" };
+    let name = name.escape_debug();
+    let detail = match &*known {
+        [] => format!("no limit is called `{name}`; the policy has none"),
+        _ => format!("no limit is called `{name}`; there are {}{more}", known.join(", ")),
+    };
+    Problem::new(StatusCode::NOT_FOUND, detail).at("name")
+}
+
+fn facts<'r>(rules: &'r Rules, attributes: &'r [(String, String)]) -> Result<Facts<'r>, Problem> {
+    let mut facts = rules.facts(Default::default());
+    for (name, value) in attributes {
+        let set = facts.set(name, value);
+        set.map_err(|error| Problem::bad(&format!("attributes.{name}"), error.to_string()))?;
+    }
+    rules.identify(&mut facts);
+    Ok(facts)
+}
+
+fn store_failed(error: &StoreError) -> Problem {
+    Problem::unavailable(error.to_string())
+}

@@ -1,0 +1,147 @@
+//! Bodies of calls: the members of each, within the caps of the check API, whose reader reads the attributes.
+
+use super::problem::Problem;
+use super::route::Route;
+use crate::front::http::decode::{self, BODY_BYTES_MAX, Fault, Op};
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+use tollgate_policy::limit::Mode;
+use tollgate_policy::parse_duration_us;
+
+/// The longest block: as long as the longest period.
+const BLOCK_US_MAX: u64 = 366 * 86_400_000_000;
+/// Longer than any limit's name.
+const NAME_BYTES_MAX: usize = 4 * 1024;
+
+/// What a body says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Body {
+    pub(super) attributes: Vec<(String, String)>,
+    pub(super) limit: Option<String>,
+    pub(super) for_us: Option<u64>,
+    pub(super) mode: Option<Mode>,
+}
+
+/// Reads the body of a call.
+pub(super) fn body(input: &[u8], route: &Route) -> Result<Body, Problem> {
+    if input.len() > BODY_BYTES_MAX {
+        return Err(Fault::TooLarge.into());
+    }
+    if input.is_empty() && route.may_be_empty() {
+        return Ok(Body::default());
+    }
+    let input = str::from_utf8(input).map_err(|error| Fault::NotUtf8(error.valid_up_to()))?;
+    let (allowed, required): (&[&str], &[&str]) = match route {
+        Route::Inspect | Route::Reset | Route::Unblock => (&["attributes", "limit"], &[]),
+        Route::Block => (&["attributes", "limit", "for"], &["for"]),
+        Route::SetMode(_) => (&["mode"], &["mode"]),
+        _ => (&[], &[]),
+    };
+    let members = members(input)?;
+    let mut body = Body::default();
+    for (at, (name, value)) in members.iter().enumerate() {
+        if !allowed.contains(&&**name) {
+            return Err(Problem::bad(name, unknown(allowed)));
+        }
+        if members[..at].iter().any(|(other, _)| other == name) {
+            return Err(Fault::Repeated.at(&**name).into());
+        }
+        read(name, value.get(), &mut body)?;
+    }
+    let given = |name: &str| members.iter().any(|(other, _)| other == name);
+    match required.iter().find(|name| !given(name)) {
+        Some(missing) => Err(Fault::Missing.at(*missing).into()),
+        None => Ok(body),
+    }
+}
+
+fn unknown(allowed: &[&str]) -> String {
+    match allowed {
+        [] => "unknown member; this call takes none".to_owned(),
+        _ => {
+            let known: Vec<String> = allowed.iter().map(|name| format!("`{name}`")).collect();
+            format!("unknown member; there are {}", known.join(", "))
+        }
+    }
+}
+
+fn read(name: &str, value: &str, body: &mut Body) -> Result<(), Problem> {
+    match name {
+        "attributes" => {
+            let wrapped = format!("{{\"attributes\":{value}}}");
+            let read = decode::body(wrapped.as_bytes(), Op::Peek)?;
+            let owned = |(name, value): (Cow<'_, str>, Cow<'_, str>)| {
+                (name.into_owned(), value.into_owned())
+            };
+            body.attributes = read.attributes.into_iter().map(owned).collect();
+        }
+        "limit" => {
+            let limit = text(name, value)?;
+            if limit.is_empty() || limit.len() > NAME_BYTES_MAX {
+                return Err(Problem::bad(name, "not the name of a limit"));
+            }
+            body.limit = Some(limit);
+        }
+        "for" => {
+            let duration_us = parse_duration_us(&text(name, value)?)
+                .map_err(|why| Problem::bad(name, why.to_string()))?;
+            if !(1_000..=BLOCK_US_MAX).contains(&duration_us) {
+                let detail = "out of range; a block lasts from 1ms to 366d";
+                return Err(Problem::bad(name, detail));
+            }
+            body.for_us = Some(duration_us);
+        }
+        _ => {
+            let word = text(name, value)?;
+            let mode = MODES.into_iter().find(|(_, known)| *known == word);
+            let detail = "no such mode; there are `enforce`, `shadow` and `off`";
+            body.mode = Some(mode.ok_or_else(|| Problem::bad(name, detail))?.0);
+        }
+    }
+    Ok(())
+}
+
+const MODES: [(Mode, &str); 3] =
+    [(Mode::Enforce, "enforce"), (Mode::Shadow, "shadow"), (Mode::Off, "off")];
+
+/// The word for a mode.
+pub(super) fn mode_word(mode: Mode) -> &'static str {
+    MODES.into_iter().find(|(known, _)| *known == mode).map_or("enforce", |(_, word)| word)
+}
+
+fn text(name: &str, value: &str) -> Result<String, Problem> {
+    serde_json::from_str(value).map_err(|_| Problem::bad(name, "not a string"))
+}
+
+/// The members of an object as they stand, without a look into them.
+fn members(input: &str) -> Result<Vec<(String, &RawValue)>, Problem> {
+    let mut reader = serde_json::Deserializer::from_str(input);
+    let read = reader.deserialize_map(Members).and_then(|members| reader.end().map(|()| members));
+    read.map_err(|error| {
+        let what = if error.is_data() { "not an object of known members" } else { "not JSON" };
+        Problem::bad("body", format!("{what}: {error}"))
+    })
+}
+
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<(String, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            members.push(entry);
+        }
+        Ok(members)
+    }
+}
+
+#[cfg(test)]
+mod tests;

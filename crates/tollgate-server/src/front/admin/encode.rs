@@ -1,0 +1,214 @@
+//! Answers: what the policy in force says, and what it has for a key.
+
+use super::control::Origin;
+use super::decode::mode_word;
+use crate::audit::rfc3339;
+use crate::front::http::encode;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use tollgate::{Inspected, Rules};
+use tollgate_core::{Algorithm, Numbers};
+use tollgate_policy::limit::{Limit, Mode};
+
+/// The answer of `GET /v1/policy`.
+#[derive(Serialize)]
+pub(super) struct PolicyView<'a> {
+    generation: u64,
+    file: Option<String>,
+    last_reload: Option<ReloadView>,
+    limits: Vec<LimitView<'a>>,
+    /// Overrides of limits that the policy no longer has; they wait for the limits to come back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waiting: Vec<OverrideView<'a>>,
+}
+
+#[derive(Serialize)]
+struct ReloadView {
+    time: String,
+    result: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct OverrideView<'a> {
+    name: &'a str,
+    mode: &'static str,
+}
+
+#[derive(Serialize)]
+struct LimitView<'a> {
+    name: &'a str,
+    /// In effect.
+    mode: &'static str,
+    /// In the file.
+    configured: &'static str,
+    overridden: bool,
+    key: &'a [Box<str>],
+    #[serde(flatten)]
+    numbers: NumbersView,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    tiers: BTreeMap<&'a str, NumbersView>,
+    disclose: bool,
+    penalty: bool,
+}
+
+#[derive(Serialize)]
+struct NumbersView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    algorithm: Option<&'static str>,
+    rate: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u64>,
+}
+
+impl<'a> PolicyView<'a> {
+    pub(super) fn new(
+        rules: &'a Rules,
+        configured: &[Mode],
+        overrides: &'a [(Box<str>, Mode)],
+        origin: Origin,
+    ) -> Self {
+        let limits = rules.policy().limits();
+        let is_overridden = |limit: &Limit| overrides.iter().any(|(name, _)| *name == limit.name);
+        let is_gone = |name: &str| !limits.iter().any(|limit| *limit.name == *name);
+        Self {
+            generation: rules.generation(),
+            file: origin.file.map(|file| file.display().to_string()),
+            last_reload: origin.last_reload.map(|last| ReloadView {
+                time: rfc3339(last.time_us),
+                result: if last.error.is_none() { "ok" } else { "error" },
+                error: last.error,
+            }),
+            limits: limits
+                .iter()
+                .enumerate()
+                .map(|(place, limit)| {
+                    // A reload may have come in between; then the mode in effect is as good an answer.
+                    let configured = configured.get(place).copied().unwrap_or(limit.mode);
+                    LimitView::new(limit, configured, is_overridden(limit))
+                })
+                .collect(),
+            waiting: overrides
+                .iter()
+                .filter(|(name, _)| is_gone(name))
+                .map(|(name, mode)| OverrideView { name, mode: mode_word(*mode) })
+                .collect(),
+        }
+    }
+}
+
+impl<'a> LimitView<'a> {
+    fn new(limit: &'a Limit, configured: Mode, overridden: bool) -> Self {
+        let tiers = limit.tiers.iter();
+        Self {
+            name: &limit.name,
+            mode: mode_word(limit.mode),
+            configured: mode_word(configured),
+            overridden,
+            key: &limit.key,
+            numbers: NumbersView::new(limit.numbers.as_ref()),
+            tiers: tiers
+                .map(|(tier, numbers)| (&**tier, NumbersView::new(numbers.as_ref())))
+                .collect(),
+            disclose: limit.disclose,
+            penalty: limit.penalty.is_some(),
+        }
+    }
+}
+
+impl NumbersView {
+    fn new(numbers: Option<&Numbers>) -> Self {
+        Self {
+            algorithm: numbers.map(Numbers::algorithm),
+            rate: numbers.map_or_else(|| "unlimited".to_owned(), rate),
+            limit: numbers.map(Algorithm::capacity),
+        }
+    }
+}
+
+/// A rate as the file may spell it.
+fn rate(numbers: &Numbers) -> String {
+    let count = match numbers {
+        Numbers::TokenBucket(bucket) => bucket.count().into(),
+        Numbers::LeakyBucket(bucket) => bucket.count().into(),
+        Numbers::Gcra(bucket) => bucket.count().into(),
+        windows_and_slots => windows_and_slots.capacity(),
+    };
+    const UNITS: [(&str, u64); 6] = [
+        ("w", 604_800_000_000),
+        ("d", 86_400_000_000),
+        ("h", 3_600_000_000),
+        ("min", 60_000_000),
+        ("s", 1_000_000),
+        ("ms", 1_000),
+    ];
+    let period_us = numbers.period_us();
+    if period_us == 0 {
+        return count.to_string();
+    }
+    let unit = UNITS.iter().find(|(_, unit_us)| period_us.is_multiple_of(*unit_us));
+    match unit.map(|(unit, unit_us)| (unit, period_us / unit_us)) {
+        Some((unit, 1)) => format!("{count}/{unit}"),
+        Some((unit, units)) => format!("{count}/{units}{unit}"),
+        None => format!("{count}/{period_us}us"),
+    }
+}
+
+/// What one limit has for a key. Figures are shown whatever the limit discloses to clients.
+#[derive(Serialize)]
+pub(super) struct KeyView<'a> {
+    name: &'a str,
+    mode: &'static str,
+    key: BTreeMap<&'a str, String>,
+    limit: u64,
+    remaining: u64,
+    reset_after: Box<RawValue>,
+    blocked_until: Option<String>,
+    blocked_for: Option<Box<RawValue>>,
+}
+
+impl<'a> KeyView<'a> {
+    pub(super) fn new(
+        inspected: &Inspected<'a>,
+        now_us: u64,
+        value: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        let (limit, outcome) = (inspected.row.limit, inspected.row.outcome);
+        let until_us = inspected.blocked_until_us;
+        let key = limit.key.iter().map(|name| (&**name, value(name).unwrap_or_default()));
+        Self {
+            name: &limit.name,
+            mode: mode_word(limit.mode),
+            key: key.collect(),
+            limit: outcome.limit,
+            remaining: outcome.remaining,
+            reset_after: seconds(outcome.reset_after_us),
+            blocked_until: until_us.map(rfc3339),
+            blocked_for: until_us.map(|until_us| seconds(until_us.saturating_sub(now_us))),
+        }
+    }
+}
+
+impl<'a> KeyView<'a> {
+    pub(super) fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// The values of the limit's key, in the form that keys have; a missing one is empty.
+    pub(super) fn key(&self) -> &BTreeMap<&'a str, String> {
+        &self.key
+    }
+}
+
+/// Exact decimal seconds.
+fn seconds(us: u64) -> Box<RawValue> {
+    let mut text = Vec::new();
+    encode::seconds(&mut text, us);
+    let text = String::from_utf8(text).unwrap_or_default();
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! How fast one address may try tokens.
+
+use std::net::{IpAddr, Ipv6Addr};
+use tollgate_core::algorithm::{FixedWindow, Gcra};
+use tollgate_core::{Intent, Numbers, Rate};
+use tollgate_store::memory::Options;
+use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Ticket};
+
+/// Wrong tokens from one address, at once and per minute.
+const TRIES: u64 = 10;
+const MINUTE_US: u64 = 60_000_000;
+/// Enough for thousands of addresses; then those that tried least are forgotten.
+const BYTES_MAX: u64 = 512 << 10;
+
+/// Counts tries by address, and makes those wait that tried too often. An IPv6 address stands for its network, which one
+/// machine has all of.
+///
+/// A try is counted before the token is looked at, so that many at once are counted too; the right token then clears
+/// the count. Whoever is made to wait is not told whether the token was right, or waiting would cost nothing. So
+/// somebody who tries tokens from the operators' own address can keep them out for as long as it lasts.
+#[derive(Debug)]
+pub(super) struct Guard {
+    store: MemoryStore,
+    numbers: Numbers,
+}
+
+impl Guard {
+    pub(super) fn new() -> Self {
+        let gcra = Rate::try_new(TRIES, MINUTE_US).and_then(|rate| Gcra::try_new(rate, None));
+        // These numbers are in range. Were they not, nobody should be let in.
+        let nothing = FixedWindow::new(Rate::NOTHING);
+        Self {
+            store: MemoryStore::new(Options::default().max_bytes(BYTES_MAX)),
+            numbers: gcra.map_or(Numbers::FixedWindow(nothing), Numbers::Gcra),
+        }
+    }
+
+    /// Counts a try; the time to wait instead, when there were too many.
+    pub(super) fn wait_us(&self, now_us: u64, peer: IpAddr) -> Option<u64> {
+        let key = key(peer);
+        let charge = Charge {
+            limit: 0,
+            key: &key,
+            numbers: &self.numbers,
+            ticket: Ticket::default(),
+            cost: 1,
+            mode: Mode::Enforce,
+            penalty: None,
+        };
+        let charges = [charge];
+        let request = Request { charges: &charges, intent: Intent::Take };
+        let mut answers = Answers::default();
+        self.store.decide_now(now_us, &[request], &mut answers);
+        match answers.get(0) {
+            Some((false, [answer, ..])) => Some(answer.outcome.retry_after_us.unwrap_or(MINUTE_US)),
+            _ => None,
+        }
+    }
+
+    /// Forgets the tries of somebody who knows the token.
+    pub(super) fn clear(&self, peer: IpAddr) {
+        self.store.reset_now(0, &key(peer));
+    }
+}
+
+fn key(peer: IpAddr) -> [u8; 16] {
+    let address: Ipv6Addr = match peer.to_canonical() {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => (v6.to_bits() >> 64 << 64).into(),
+    };
+    address.octets()
+}
+
+#[cfg(test)]
+mod tests;

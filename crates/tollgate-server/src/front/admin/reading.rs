@@ -1,0 +1,38 @@
+//! What the engine and the store of a node count, for its metrics.
+
+use crate::metrics::{LimitReading, Reading};
+use crate::node::Node;
+use std::collections::BTreeMap;
+
+/// The figures of now.
+pub(super) fn of(node: &Node) -> Reading {
+    let rules = node.gate.rules();
+    let policy = rules.policy();
+    let mut overflowed: BTreeMap<&str, u64> = BTreeMap::new();
+    for (id, count) in node.gate.store().overflowed() {
+        // A limit has several states where its tiers have several periods.
+        if let Some(variant) = policy.numbers().iter().find(|variant| variant.id == id) {
+            *overflowed.entry(&policy.limits()[variant.limit].name).or_default() += count;
+        }
+    }
+    let limits = node.gate.counts().into_iter().map(|(name, counts)| LimitReading {
+        overflowed: overflowed.get(&*name).copied().unwrap_or_default(),
+        name,
+        admitted: counts.admitted,
+        refused: counts.refused,
+        shadow_refused: counts.shadow_refused,
+        fail_open: counts.fail_open,
+        fail_closed: counts.fail_closed,
+        deny_cache_hits: counts.deny_cache_hits,
+    });
+    let stats = node.gate.store().stats();
+    Reading {
+        limits: limits.collect(),
+        memory_keys: stats.keys,
+        memory_bytes: stats.bytes,
+        evicted: stats.evicted,
+        uncounted: stats.uncounted,
+        generation: rules.generation(),
+        ..Reading::default()
+    }
+}

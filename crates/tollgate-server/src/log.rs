@@ -1,0 +1,80 @@
+//! The log: text where a person reads it, a JSON object per line elsewhere, always to standard error.
+//!
+//! A line is for a change of state: started, reloaded, a store lost and found. What happens once per request belongs in a
+//! metric or a trace. A secret is never part of a line; the types that hold one do not print it.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::str::FromStr;
+use tracing::{Level, Subscriber};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// How lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Text when standard error is a terminal, else JSON.
+    #[default]
+    Auto,
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// What is written: this and everything worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Severity(Level);
+
+/// The text is not a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidSeverity;
+
+/// Writes the process's log to standard error from now on. A second call changes nothing.
+pub fn start(format: Format, severity: Severity) {
+    let format = match format {
+        Format::Auto if io::stderr().is_terminal() => Format::Text,
+        Format::Auto => Format::Json,
+        chosen => chosen,
+    };
+    // It fails when there is a log already, which then stays.
+    let _ = tracing::subscriber::set_global_default(subscriber(format, severity, io::stderr));
+}
+
+/// A log that goes to `writer`.
+fn subscriber<W>(format: Format, severity: Severity, writer: W) -> Box<dyn Subscriber + Send + Sync>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let log = tracing_subscriber::fmt().with_max_level(severity.0).with_writer(writer);
+    match format {
+        Format::Json => Box::new(log.json().flatten_event(true).with_target(false).finish()),
+        Format::Text | Format::Auto => Box::new(log.with_ansi(false).with_target(false).finish()),
+    }
+}
+
+impl Default for Severity {
+    fn default() -> Self {
+        Self(Level::INFO)
+    }
+}
+
+impl FromStr for Severity {
+    type Err = InvalidSeverity;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSeverity> {
+        let known = ["error", "warn", "info", "debug", "trace"].contains(&text);
+        let level = text.parse().ok().filter(|_| known);
+        level.map(Self).ok_or(InvalidSeverity)
+    }
+}
+
+impl fmt::Display for InvalidSeverity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a level; write `error`, `warn`, `info`, `debug` or `trace`")
+    }
+}
+
+impl std::error::Error for InvalidSeverity {}

@@ -1,0 +1,76 @@
+use super::{Format, Severity, subscriber};
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+/// What was written, by everyone who has a clone.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The log of `events`.
+fn logged(format: Format, severity: &str, events: impl FnOnce()) -> String {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = subscriber(format, severity.parse().unwrap(), move || writer.clone());
+    tracing::subscriber::with_default(log, events);
+    String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
+}
+
+fn reload() {
+    tracing::info!(generation = 2, file = "tollgate.yaml", "policy replaced");
+}
+
+#[test]
+fn json_is_one_object_per_line_with_the_fields_beside_the_message() {
+    let text = logged(Format::Json, "info", || {
+        reload();
+        tracing::warn!("two\nlines");
+    });
+    let rows: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0]["level"], "INFO");
+    assert_eq!(rows[0]["message"], "policy replaced");
+    assert_eq!(rows[0]["generation"], 2);
+    assert_eq!(rows[0]["file"], "tollgate.yaml");
+    assert!(rows[0]["timestamp"].as_str().unwrap().ends_with('Z'));
+    assert_eq!(rows[1]["message"], "two\nlines");
+}
+
+#[test]
+fn text_is_a_line_without_colours() {
+    let text = logged(Format::Text, "info", reload);
+    assert!(text.contains("INFO policy replaced generation=2 file=\"tollgate.yaml\"\n"), "{text}");
+    assert_eq!((text.lines().count(), text.contains('\x1b')), (1, false));
+}
+
+#[test]
+fn the_level_decides_what_is_written() {
+    let all = || {
+        tracing::error!("e");
+        tracing::warn!("w");
+        tracing::info!("i");
+        tracing::debug!("d");
+        tracing::trace!("t");
+    };
+    for (at, level) in ["error", "warn", "info", "debug", "trace"].into_iter().enumerate() {
+        assert_eq!(logged(Format::Text, level, all).lines().count(), at + 1, "{level}");
+    }
+}
+
+#[test]
+fn a_level_is_one_of_five_words() {
+    assert_eq!("info".parse(), Ok(Severity::default()));
+    for wrong in ["", "INFO", "5", "verbose", "tollgate=debug"] {
+        assert!(wrong.parse::<Severity>().is_err(), "{wrong:?}");
+    }
+}

@@ -1,0 +1,263 @@
+//! Puts a changed file in force while requests are decided, or keeps the last good one and says so.
+//!
+//! The limits are swapped as one; a request sees the old or the new, never some of each, and nothing waits. Counts,
+//! open reservations and modes that an operator set stay. What cannot change while the process runs, where it
+//! listens and where it counts, is named in the log and takes effect at the next start.
+
+mod control;
+#[cfg(test)]
+mod tests;
+
+use crate::Node;
+use crate::config::{Config, ConfigError, Loaded, TierFile};
+use crate::front::admin::{Admin, LastReload, Origin};
+use crate::metrics::Reloaded;
+use crate::watch::WatchedFile;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use tollgate_policy::settings::{Listener, Settings, Store};
+
+pub use control::Reload;
+pub(crate) use control::{Control, orders};
+
+/// Under these names `/readyz` tells what is wrong.
+const POLICY: &str = "policy";
+const TIERS: &str = "tiers";
+
+/// What a reload did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InForce {
+    /// Counts the policies of this process.
+    pub generation: u64,
+    /// How many limits there are.
+    pub limits: usize,
+    /// Fields whose change takes effect at the next start.
+    pub restart_for: Vec<&'static str>,
+}
+
+/// Why a reload changed nothing.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReloadError {
+    /// The file cannot be used; the last good one stays in force.
+    Config(ConfigError),
+    /// The process is about to end.
+    Stopping,
+}
+
+/// Knows what is in force, and what the files said then.
+pub(crate) struct Reloader {
+    node: Arc<Node>,
+    /// Where it has the admin API.
+    admin: Option<Arc<Admin>>,
+    told: Told,
+    config: Config,
+    /// What the process was started with and cannot change.
+    bound: Bound,
+    policy: Option<Watched>,
+    tiers: Option<Watched>,
+    /// The file that a refused policy names and that is why it was refused.
+    awaited: Option<Watched>,
+}
+
+/// What whoever asks is told about the policy in force.
+pub(crate) type Told = Arc<Mutex<Origin>>;
+
+/// A file, the content of it that is in force, and whether it was refused since.
+struct Watched {
+    file: WatchedFile,
+    in_force: Vec<u8>,
+    is_bad: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Bound {
+    listeners: Vec<Listener>,
+    max_bytes: Option<u64>,
+}
+
+impl Reloader {
+    /// For a node that runs on `loaded`.
+    pub(crate) fn new(
+        node: Arc<Node>,
+        admin: Option<Arc<Admin>>,
+        told: Told,
+        config: Config,
+        loaded: Loaded,
+    ) -> Self {
+        let bound = Bound::of(&loaded.compiled.settings);
+        let policy = config.path().map(|path| Watched::new(path, loaded.bytes));
+        let tiers = loaded.tiers.map(|tiers| Watched::new(&tiers.path, tiers.bytes));
+        Self { node, admin, told, config, bound, policy, tiers, awaited: None }
+    }
+
+    /// Says what is in force.
+    pub(crate) fn announce(&self) {
+        self.in_force(Vec::new());
+    }
+
+    /// Reads the file and puts it in force, changed or not.
+    pub(crate) fn reload(&mut self) -> Result<InForce, ConfigError> {
+        let result = self.config.load().and_then(|loaded| self.put_in_force(loaded));
+        self.report(POLICY, result)
+    }
+
+    /// Looks once at each file and puts in force what is new and settled.
+    pub(crate) fn look(&mut self) {
+        if let Some(Ok(_)) = self.awaited.as_mut().and_then(Watched::look) {
+            let _ = self.reload();
+        }
+        match self.policy.as_mut().and_then(Watched::look) {
+            None => {}
+            Some(Ok(bytes)) => {
+                let loaded = self.config.understand(bytes);
+                let result = loaded.and_then(|loaded| self.put_in_force(loaded));
+                let _ = self.report(POLICY, result);
+            }
+            Some(Err(error)) => {
+                let file = self.config.name();
+                let _ = self.report(POLICY, Err(ConfigError::Unreadable { file, error }));
+            }
+        }
+        let Some(watched) = &mut self.tiers else { return };
+        let path = watched.file.path().to_owned();
+        let result = match watched.look() {
+            None => return,
+            Some(Ok(bytes)) => TierFile::new(&path, bytes).and_then(|tiers| self.put_tiers(tiers)),
+            Some(Err(error)) => Err(ConfigError::Unreadable { file: path, error }),
+        };
+        let _ = self.report(TIERS, result);
+    }
+
+    fn put_in_force(&mut self, loaded: Loaded) -> Result<InForce, ConfigError> {
+        let setup = loaded.setup();
+        let Loaded { bytes, compiled, tiers } = loaded;
+        let restart_for = self.bound.differences(&Bound::of(&compiled.settings));
+        let access =
+            self.admin.as_ref().map(|_| self.config.access(&compiled.settings)).transpose()?;
+        let invalid = |error| ConfigError::Policy { file: self.config.name(), error };
+        self.node.replace(compiled, setup).map_err(invalid)?;
+        if let (Some(admin), Some(access)) = (&self.admin, access) {
+            admin.set_access(access);
+        }
+        // The tiers came with it, so what was wrong with them is past too.
+        self.node.health.heal(TIERS);
+        if let Some(policy) = &mut self.policy {
+            policy.accept(bytes);
+        }
+        match (&mut self.tiers, tiers) {
+            (Some(watched), Some(tiers)) if watched.file.path() == tiers.path => {
+                watched.accept(tiers.bytes);
+            }
+            (watched, tiers) => {
+                *watched = tiers.map(|tiers| Watched::new(&tiers.path, tiers.bytes));
+            }
+        }
+        for field in &restart_for {
+            tracing::warn!(field, "this change takes effect after a restart");
+        }
+        Ok(self.in_force(restart_for))
+    }
+
+    fn put_tiers(&mut self, tiers: TierFile) -> Result<InForce, ConfigError> {
+        let invalid = |error| ConfigError::Policy { file: tiers.path.clone(), error };
+        self.node.gate.set_tiers(Some(tiers.map)).map_err(invalid)?;
+        if let Some(watched) = &mut self.tiers {
+            watched.accept(tiers.bytes);
+        }
+        Ok(self.in_force(Vec::new()))
+    }
+
+    fn in_force(&self, restart_for: Vec<&'static str>) -> InForce {
+        let rules = self.node.gate.rules();
+        let (generation, limits) = (rules.generation(), rules.policy().limits().len());
+        let file = self.config.name();
+        tracing::info!(file = %file.display(), generation, limits, "policy in force");
+        if limits == 0 {
+            tracing::warn!("no limits are configured: every request is admitted");
+        }
+        InForce { generation, limits, restart_for }
+    }
+
+    /// Counts a result and shows it in the node's health; a failure is logged, once.
+    fn report(
+        &mut self,
+        subject: &'static str,
+        result: Result<InForce, ConfigError>,
+    ) -> Result<InForce, ConfigError> {
+        let watched = if subject == POLICY { &mut self.policy } else { &mut self.tiers };
+        if let Some(watched) = watched {
+            watched.is_bad = result.is_err();
+        }
+        if subject == POLICY {
+            let other = result.as_ref().err().map(ConfigError::file);
+            let other = other.filter(|file| Some(*file) != self.config.path());
+            self.awaited = other.map(|file| Watched::new(file, fs::read(file).unwrap_or_default()));
+        }
+        let error = result.as_ref().err().map(ToString::to_string);
+        let last = LastReload { time_us: self.node.clock.now_us(), error };
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).last_reload = Some(last);
+        match &result {
+            Ok(_) => {
+                self.node.health.heal(subject);
+                self.node.metrics.reload(Reloaded::Ok);
+            }
+            Err(error) => {
+                let error = error.to_string();
+                let line = error.replace('\n', "; ");
+                self.node.health.degrade(subject, error);
+                self.node.metrics.reload(Reloaded::Error);
+                tracing::error!(error = %line, "not reloaded: the last good {subject} stays in force");
+            }
+        }
+        result
+    }
+}
+
+impl Watched {
+    fn new(path: &Path, in_force: Vec<u8>) -> Self {
+        Self { file: WatchedFile::new(path), in_force, is_bad: false }
+    }
+
+    fn accept(&mut self, bytes: Vec<u8>) {
+        (self.in_force, self.is_bad) = (bytes, false);
+    }
+
+    /// What is new in it. A file that was touched, or taken back before anyone objected, has nothing new.
+    fn look(&mut self) -> Option<io::Result<Vec<u8>>> {
+        let found = self.file.look()?;
+        let is_same = found.as_ref().is_ok_and(|bytes| *bytes == self.in_force);
+        (!is_same || self.is_bad).then_some(found)
+    }
+}
+
+impl Bound {
+    fn of(settings: &Settings) -> Self {
+        let max_bytes = match settings.store {
+            Store::Memory { max_bytes } => Some(max_bytes),
+            _ => None,
+        };
+        Self { listeners: settings.listeners.clone(), max_bytes }
+    }
+
+    fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let listen = (self.listeners != other.listeners).then_some("listen");
+        let store = (self.max_bytes != other.max_bytes).then_some("store");
+        listen.into_iter().chain(store).collect()
+    }
+}
+
+impl fmt::Display for ReloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Stopping => f.write_str("the process is about to end"),
+        }
+    }
+}
+
+impl std::error::Error for ReloadError {}

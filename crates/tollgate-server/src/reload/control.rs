@@ -1,0 +1,163 @@
+//! The thread that reloads and tidies up. It serves no requests, so a slow file system or a large file delays none.
+
+use super::{InForce, ReloadError, Reloader, Told};
+use crate::Node;
+use crate::config::{Config, ConfigError};
+use crate::front::admin::{self, Origin, ReloadFailure};
+use crate::watch::LOOK_EVERY;
+use std::future::poll_fn;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::thread::JoinHandle;
+use tokio::runtime;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Looks that a full turn of the store's shards takes: ten seconds.
+const LOOKS_PER_SWEEP: usize = 200;
+/// More reloads than this are not waited for at once.
+const ORDERS_MAX: usize = 16;
+
+/// Asks for reloads. Clones ask the same process.
+#[derive(Clone, Debug)]
+pub struct Reload {
+    orders: mpsc::Sender<Answer>,
+    told: Told,
+}
+
+/// Where the answer to a reload goes.
+pub(crate) type Answer = oneshot::Sender<Result<InForce, ReloadError>>;
+
+/// The thread. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Control {
+    reload: Reload,
+    /// Dropping it wakes the thread.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Reload {
+    /// Reads the file and puts it in force, changed or not.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be used; the last good one then stays in force.
+    pub async fn now(&self) -> Result<InForce, ReloadError> {
+        let (answer, answered) = oneshot::channel();
+        self.orders.send(answer).await.map_err(|_| ReloadError::Stopping)?;
+        answered.await.map_err(|_| ReloadError::Stopping)?
+    }
+}
+
+/// For whoever waits elsewhere than in a future.
+impl admin::Control for Reload {
+    fn reload(&self) -> Result<(), ReloadFailure> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.orders.blocking_send(answer).is_ok();
+        let answer = if sent { answered.blocking_recv().ok() } else { None };
+        match answer.unwrap_or(Err(ReloadError::Stopping)) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(ReloadFailure {
+                message: error.to_string(),
+                diagnostics: match error {
+                    ReloadError::Config(ConfigError::Invalid { diagnostics, .. }) => diagnostics,
+                    _ => Vec::new(),
+                },
+            }),
+        }
+    }
+
+    fn origin(&self) -> Origin {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A way to ask for reloads of `config`, and where they are asked for.
+pub(crate) fn orders(config: &Config) -> (Reload, mpsc::Receiver<Answer>) {
+    let (orders, receiver) = mpsc::channel(ORDERS_MAX);
+    let origin = Origin { file: config.path().map(Path::to_owned), last_reload: None };
+    (Reload { orders, told: Arc::new(Mutex::new(origin)) }, receiver)
+}
+
+impl Reload {
+    /// Where to tell what is in force.
+    pub(crate) fn told(&self) -> Told {
+        self.told.clone()
+    }
+}
+
+impl Control {
+    /// Starts to look after `node`.
+    pub(crate) fn start(
+        node: Arc<Node>,
+        reloader: Reloader,
+        (reload, orders): (Reload, mpsc::Receiver<Answer>),
+    ) -> io::Result<Self> {
+        let (stop, stopped) = oneshot::channel();
+        let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
+        let run = move || runtime.block_on(run(&node, reloader, orders, stopped));
+        let thread = std::thread::Builder::new().name("control".into()).spawn(run)?;
+        Ok(Self { reload, stop: Some(stop), thread: Some(thread) })
+    }
+
+    pub(crate) fn reload(&self) -> &Reload {
+        &self.reload
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            // It has said why it panicked, if it did.
+            let _ = thread.join();
+        }
+    }
+}
+
+enum Event {
+    Stop,
+    Reload(Answer),
+    Look,
+}
+
+async fn run(
+    node: &Node,
+    mut reloader: Reloader,
+    mut orders: mpsc::Receiver<Answer>,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let event = poll_fn(|context| {
+            if Pin::new(&mut stopped).poll(context).is_ready() {
+                return Poll::Ready(Event::Stop);
+            }
+            // Before the orders, so that a stream of them does not keep anyone from looking.
+            if looks.poll_tick(context).is_ready() {
+                return Poll::Ready(Event::Look);
+            }
+            match orders.poll_recv(context) {
+                Poll::Ready(Some(answer)) => Poll::Ready(Event::Reload(answer)),
+                Poll::Ready(None) | Poll::Pending => Poll::Pending,
+            }
+        });
+        match event.await {
+            Event::Stop => return,
+            Event::Look => {
+                reloader.look();
+                let store = node.gate.store();
+                store.sweep(node.clock.now_us(), store.shard_count().div_ceil(LOOKS_PER_SWEEP));
+            }
+            Event::Reload(answer) => {
+                // Whoever asked may have gone; the reload counts all the same.
+                let _ = answer.send(reloader.reload().map_err(ReloadError::Config));
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+use super::Reloader;
+use crate::Node;
+use crate::config::Config;
+use crate::metrics::{Format, Reading};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tollgate::Work;
+use tollgate::limit::Mode;
+
+const NOW_US: u64 = 1_700_000_000_000_000;
+
+/// A folder of files, and a node that runs on the one called `tollgate.yaml`.
+struct World {
+    folder: PathBuf,
+    node: Arc<Node>,
+    reloader: Reloader,
+}
+
+impl World {
+    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let process = std::process::id();
+        let folder = std::env::temp_dir().join(format!("tollgate-reload-{process}-{name}"));
+        fs::create_dir_all(&folder).unwrap();
+        for (name, text) in files {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        let config = Config::file(folder.join("tollgate.yaml"));
+        let loaded = config.load().unwrap();
+        let node = Arc::new(Node::new(loaded.compiled.clone(), loaded.setup()).unwrap());
+        let reloader =
+            Reloader::new(node.clone(), None, super::orders(&config).0.told(), config, loaded);
+        Self { folder, node, reloader }
+    }
+
+    /// Renames a file into place.
+    fn put(&self, name: &str, text: &str) {
+        let next = self.folder.join("next");
+        fs::write(&next, text).unwrap();
+        fs::rename(&next, self.folder.join(name)).unwrap();
+    }
+
+    /// Looks until everything that is there has been seen.
+    fn look(&mut self) {
+        (0..10).for_each(|_| self.reloader.look());
+    }
+
+    /// How many of `count` requests of a user are admitted.
+    fn admitted(&self, user: &str, count: usize) -> usize {
+        let rules = self.node.gate.rules();
+        let mut work = Work::default();
+        let mut allowed = || {
+            let mut facts = rules.facts(Default::default());
+            facts.set("user", user).unwrap();
+            rules.identify(&mut facts);
+            self.node.gate.check_now(&rules, NOW_US, &facts, 1, &mut work).allowed
+        };
+        (0..count).filter(|_| allowed()).count()
+    }
+
+    /// Reloads that did and did not work.
+    fn reloads(&self) -> (u64, u64) {
+        let text = self.node.metrics.exposition(Reading::default(), Format::Prometheus);
+        let count = |result: &str| {
+            let name = format!("tollgate_reload_total{{result=\"{result}\"}} ");
+            let line = text.lines().find_map(|line| line.strip_prefix(&name));
+            line.unwrap_or_else(|| panic!("{text}")).parse().unwrap()
+        };
+        (count("ok"), count("error"))
+    }
+
+    fn detail(&self) -> String {
+        let detail = self.node.health.detail();
+        detail.iter().map(|(subject, text)| format!("{subject}: {text}\n")).collect()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn policy(rate: &str) -> String {
+    format!("limits: [{{name: per-user, key: [user], algorithm: fixed-window, rate: {rate}}}]")
+}
+
+#[test]
+fn a_changed_file_is_put_in_force_and_counts_stay() {
+    let mut world = World::new("changed", &[("tollgate.yaml", &policy("5/h"))]);
+    assert_eq!(world.admitted("42", 9), 5);
+    world.put("tollgate.yaml", &policy("8/h"));
+    world.look();
+    assert_eq!(world.admitted("42", 9), 3, "five of the eight were used before");
+    assert_eq!((world.reloads(), world.detail().as_str()), ((1, 0), ""));
+}
+
+#[test]
+fn a_file_that_says_the_same_is_not_reloaded_unless_someone_asks() {
+    let mut world = World::new("same", &[("tollgate.yaml", &policy("5/h"))]);
+    world.look();
+    world.put("tollgate.yaml", &policy("5/h"));
+    world.look();
+    assert_eq!(world.reloads(), (0, 0));
+    let in_force = world.reloader.reload().unwrap();
+    assert_eq!((in_force.generation, in_force.limits), (2, 1));
+    assert_eq!(world.reloads(), (1, 0));
+}
+
+#[test]
+fn a_bad_file_leaves_the_last_good_one_and_says_so_once() {
+    let mut world = World::new("bad", &[("tollgate.yaml", &policy("5/h"))]);
+    world.put("tollgate.yaml", "limits: [{name: per-user, rat: 1/h}]");
+    world.look();
+    world.look();
+    assert_eq!(world.reloads(), (0, 1));
+    let detail = world.detail();
+    assert!(detail.contains("tollgate.yaml:1:27: error[TG002]: unknown field `rat`"), "{detail}");
+    assert_eq!(world.admitted("42", 9), 5);
+    assert!(world.reloader.reload().is_err());
+    assert_eq!(world.reloads(), (0, 2));
+
+    world.put("tollgate.yaml", &policy("5/h"));
+    world.look();
+    assert_eq!(world.detail(), "", "the same as is in force, but what was wrong is mended");
+    assert_eq!(world.reloads(), (1, 2));
+}
+
+#[test]
+fn a_file_that_is_gone_leaves_the_last_good_one() {
+    let mut world = World::new("gone", &[("tollgate.yaml", &policy("5/h"))]);
+    world.look();
+    fs::remove_file(world.folder.join("tollgate.yaml")).unwrap();
+    world.look();
+    assert!(world.detail().contains("policy: cannot read "), "{}", world.detail());
+    assert_eq!((world.reloads(), world.admitted("42", 9)), ((0, 1), 5));
+}
+
+#[test]
+fn a_bad_file_does_not_make_the_node_unready() {
+    let mut world = World::new("ready", &[("tollgate.yaml", &policy("5/h"))]);
+    world.node.health.set_serving(true);
+    world.put("tollgate.yaml", "limits: 7");
+    world.look();
+    assert!(world.node.health.is_ready() && !world.detail().is_empty());
+}
+
+#[test]
+fn what_needs_a_restart_is_named_and_the_rest_applies() {
+    let mut world = World::new("restart", &[("tollgate.yaml", &policy("5/h"))]);
+    let changed = format!(
+        "{}\nlisten: {{http: '127.0.0.1:1'}}\nstore: {{memory: {{max_bytes: 1MiB}}}}\nheaders: none",
+        policy("7/h")
+    );
+    world.put("tollgate.yaml", &changed);
+    let in_force = world.reloader.reload().unwrap();
+    assert_eq!(in_force.restart_for, ["listen", "store"]);
+    assert_eq!(world.admitted("42", 9), 7);
+    assert_eq!(world.node.conduct().settings.headers, ["none"]);
+    let again = world.reloader.reload().unwrap();
+    assert_eq!(again.restart_for, ["listen", "store"], "it is still what it was started with");
+}
+
+#[test]
+fn a_mode_that_an_operator_set_stays() {
+    let mut world = World::new("mode", &[("tollgate.yaml", &policy("5/h"))]);
+    world.node.gate.set_mode("per-user", Some(Mode::Off)).unwrap();
+    world.put("tollgate.yaml", &policy("6/h"));
+    world.look();
+    assert_eq!(world.admitted("42", 9), 9);
+    world.node.gate.set_mode("per-user", None).unwrap();
+    assert_eq!(world.admitted("42", 9), 6);
+}
+
+const TIERED: &str = "tiers: {file: {path: tiers.yaml}}
+limits: [{name: per-user, key: [user], algorithm: fixed-window, rate: 2/h, tiers: {pro: 6/h}}]";
+
+#[test]
+fn the_tier_file_is_watched_too() {
+    let files = [("tollgate.yaml", TIERED), ("tiers.yaml", "{by: user, map: {'42': pro}}")];
+    let mut world = World::new("tiers", &files);
+    assert_eq!((world.admitted("42", 9), world.admitted("43", 9)), (6, 2));
+    world.put("tiers.yaml", "{by: user, map: {'43': pro}}");
+    world.look();
+    assert_eq!(world.admitted("43", 9), 4, "two of its six were used before");
+    assert_eq!(world.reloads(), (1, 0));
+
+    world.put("tiers.yaml", "{map: {'43': free}}");
+    world.look();
+    assert!(world.detail().contains("tiers: ") && world.detail().contains("`by` is missing"));
+    assert_eq!(world.admitted("44", 9), 2);
+    assert_eq!(world.reloads(), (1, 1));
+    world.put("tiers.yaml", "{by: user, map: {'45': pro}}");
+    world.look();
+    assert_eq!((world.detail().as_str(), world.admitted("45", 9)), ("", 6));
+}
+
+#[test]
+fn tiers_change_while_the_policy_is_bad() {
+    let files = [("tollgate.yaml", TIERED), ("tiers.yaml", "{by: user, map: {}}")];
+    let mut world = World::new("apart", &files);
+    world.put("tollgate.yaml", "limits: 7");
+    world.look();
+    world.put("tiers.yaml", "{by: user, map: {'42': pro}}");
+    world.look();
+    assert_eq!(world.admitted("42", 9), 6);
+    assert!(world.detail().starts_with("policy: "), "{}", world.detail());
+}
+
+#[test]
+fn another_tier_file_is_watched_from_when_it_is_named() {
+    let files =
+        [("tollgate.yaml", policy("2/h")), ("tiers.yaml", "{by: user, map: {'42': pro}}".into())];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let mut world = World::new("named", &files);
+    world.put("tollgate.yaml", TIERED);
+    world.look();
+    assert_eq!(world.admitted("42", 9), 6);
+    world.put("tiers.yaml", "{by: user, map: {'43': pro}}");
+    world.look();
+    assert_eq!(world.admitted("43", 9), 6);
+    world.put("tollgate.yaml", &policy("2/h"));
+    world.look();
+    fs::remove_file(world.folder.join("tiers.yaml")).unwrap();
+    world.look();
+    assert_eq!(world.detail(), "", "nobody asks for it any more");
+}
+
+#[test]
+fn a_policy_whose_tier_file_is_bad_is_bad() {
+    let mut world = World::new("both", &[("tollgate.yaml", &policy("2/h"))]);
+    world.put("tollgate.yaml", TIERED);
+    world.look();
+    assert!(world.detail().contains("policy: cannot read "), "{}", world.detail());
+    assert!(world.detail().contains("tiers.yaml"));
+    assert_eq!(world.reloads(), (0, 1));
+    world.look();
+    assert_eq!(world.reloads(), (0, 1), "it is said once");
+    world.put("tiers.yaml", "{by: 7");
+    world.look();
+    assert_eq!(world.reloads(), (0, 2));
+    world.put("tiers.yaml", "{by: user, map: {'42': pro}}");
+    world.look();
+    assert_eq!((world.detail().as_str(), world.admitted("42", 9)), ("", 6));
+    assert_eq!(world.reloads(), (1, 2));
+}

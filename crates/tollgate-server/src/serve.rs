@@ -1,0 +1,152 @@
+//! One process: its node, its listeners, and the thread that looks after both.
+
+use crate::Node;
+use crate::config::{Config, ConfigError};
+use crate::front::{admin::Admin, http::CheckApi};
+use crate::net::{self, BindError, Limits, Listener};
+use crate::reload::{self, Control, Reload, Reloader};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::sync::Arc;
+use tollgate_policy::settings::{Front, Settings};
+
+/// Starts a node.
+#[derive(Debug)]
+pub struct Server;
+
+/// A node that answers requests. Dropping it ends it at once; [`drain`](Self::drain) lets requests finish.
+#[derive(Debug)]
+pub struct Running {
+    addresses: Vec<(Front, SocketAddr)>,
+    /// Apart from `admin`, so that neither keeps the other waiting and health can be asked for during a drain.
+    traffic: net::Server,
+    admin: net::Server,
+    control: Control,
+    node: Arc<Node>,
+}
+
+/// Why a node does not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The configuration cannot be used.
+    Config(ConfigError),
+    /// A front end cannot listen.
+    Bind(BindError),
+    /// The system has no thread or descriptor left.
+    System(io::Error),
+}
+
+impl Server {
+    /// Serves what `config` says. All listeners are open when this returns.
+    ///
+    /// # Errors
+    ///
+    /// When the configuration cannot be used, an address is taken, or the system is out of something.
+    pub fn start(config: Config) -> Result<Running, StartError> {
+        let loaded = config.load().map_err(StartError::Config)?;
+        let invalid = |error| ConfigError::Policy { file: config.name(), error };
+        let node = Node::new(loaded.compiled.clone(), loaded.setup())
+            .map_err(|error| StartError::Config(invalid(error)))?;
+        let node = Arc::new(node);
+        let listeners = bind(&loaded.compiled.settings).map_err(StartError::Bind)?;
+        let addresses =
+            listeners.iter().map(|(front, listener)| (*front, listener.address())).collect();
+        let orders = reload::orders(&config);
+        let has_admin =
+            loaded.compiled.settings.listeners.iter().any(|one| one.front == Front::Admin);
+        let admin = match has_admin {
+            true => {
+                let access =
+                    config.access(&loaded.compiled.settings).map_err(StartError::Config)?;
+                Some(Arc::new(Admin::new(node.clone(), access, Arc::new(orders.0.clone()))))
+            }
+            false => None,
+        };
+        let told = orders.0.told();
+        let reloader = Reloader::new(node.clone(), admin.clone(), told, config, loaded);
+        reloader.announce();
+        let control = Control::start(node.clone(), reloader, orders).map_err(StartError::System)?;
+        let (traffic, admin) = start(&node, admin, listeners).map_err(StartError::System)?;
+        node.health.set_serving(true);
+        Ok(Running { addresses, traffic, admin, control, node })
+    }
+}
+
+/// Every socket, before anything is served: a node that cannot have all of them has none.
+fn bind(settings: &Settings) -> Result<Vec<(Front, Listener)>, BindError> {
+    let bind = |front: Front, address| Ok((front, Listener::bind(front, address)?));
+    settings.listeners.iter().map(|listener| bind(listener.front, listener.address)).collect()
+}
+
+/// The servers of traffic and of the admin API.
+fn start(
+    node: &Arc<Node>,
+    admin: Option<Arc<Admin>>,
+    listeners: Vec<(Front, Listener)>,
+) -> io::Result<(net::Server, net::Server)> {
+    let limits = Limits::default();
+    let mut traffic = net::Server::builder().node(node.clone());
+    let mut apart = net::Server::builder().node(node.clone()).workers(NonZero::<usize>::MIN);
+    for (front, listener) in listeners {
+        match (front, admin.clone()) {
+            (Front::Admin, Some(admin)) => {
+                apart = apart.front(listener, limits.clone(), move || admin.clone());
+            }
+            _ => {
+                let (node, terms) = (node.clone(), limits.clone());
+                let api = move || CheckApi::new(node.clone(), &terms);
+                traffic = traffic.front(listener, limits.clone(), api);
+            }
+        }
+    }
+    Ok((traffic.start()?, apart.start()?))
+}
+
+impl Running {
+    /// Which front ends listen where, with the ports that were picked.
+    pub fn addresses(&self) -> &[(Front, SocketAddr)] {
+        &self.addresses
+    }
+
+    /// Where a front end listens.
+    pub fn address(&self, front: Front) -> Option<SocketAddr> {
+        self.addresses.iter().find(|one| one.0 == front).map(|one| one.1)
+    }
+
+    /// What the front ends share.
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// A way to ask for reloads.
+    pub fn reload(&self) -> Reload {
+        self.control.reload().clone()
+    }
+
+    /// Takes no more connections, lets requests finish for as long as `drain` in the file says, and ends.
+    pub fn drain(self) {
+        let Self { traffic, admin, control, node, .. } = self;
+        let within = node.conduct().settings.drain;
+        node.health.fail("draining", "the process is about to end");
+        tracing::info!(within_ms = within.as_millis(), "draining");
+        traffic.drain(within);
+        drop(control);
+        admin.drain(std::time::Duration::ZERO);
+        tracing::info!("stopped");
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Bind(error) => error.fmt(f),
+            Self::System(error) => write!(f, "cannot start: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}

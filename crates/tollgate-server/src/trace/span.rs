@@ -1,0 +1,102 @@
+//! One decision as a span.
+
+use opentelemetry::propagation::{Extractor, TextMapPropagator};
+use opentelemetry::trace::{Span, SpanKind, Tracer};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::SdkTracer;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tollgate::{Row, Verdict};
+use tollgate_policy::facts::Facts;
+
+/// What a front end knows about a decision besides the verdict.
+#[derive(Clone, Copy, Debug)]
+pub struct Decided<'a> {
+    /// Which front end, as `listen` spells it.
+    pub front: &'static str,
+    /// The request's `traceparent`, as it came.
+    pub parent: Option<&'a str>,
+    /// From [`key_hash`].
+    pub key_hash: u64,
+    /// When the request came, in microseconds since the epoch.
+    pub start_us: u64,
+    /// When it was decided.
+    pub end_us: u64,
+}
+
+/// Tells spans of one key from those of another, without telling the key: a hash with a secret of this process.
+pub fn key_hash(facts: &Facts<'_>, verdict: &Verdict<'_>) -> u64 {
+    static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    let Some(row) = tightest(verdict) else { return 0 };
+    let mut hasher = SECRET.build_hasher();
+    for name in &row.limit.key {
+        // What is absent differs from every value: lengths are hashed with one added.
+        let value = facts.get(name);
+        hasher.write_usize(value.as_ref().map_or(0, |value| value.len() + 1));
+        hasher.write(value.as_deref().unwrap_or_default().as_bytes());
+    }
+    hasher.finish()
+}
+
+pub(super) fn record(tracer: &SdkTracer, decided: &Decided<'_>, verdict: &Verdict<'_>) {
+    let mut attributes = vec![
+        KeyValue::new("ratelimit.allowed", verdict.allowed),
+        KeyValue::new("ratelimit.source", verdict.source.as_str()),
+        KeyValue::new("tollgate.front", decided.front),
+    ];
+    if let Some(row) = tightest(verdict) {
+        attributes.extend([
+            KeyValue::new("ratelimit.name", row.limit.name.to_string()),
+            KeyValue::new("ratelimit.key", format!("{:016x}", decided.key_hash)),
+            KeyValue::new("ratelimit.limit", number(row.outcome.limit)),
+            KeyValue::new("ratelimit.remaining", number(row.outcome.remaining)),
+        ]);
+    }
+    let builder = tracer
+        .span_builder("ratelimit.decision")
+        .with_kind(SpanKind::Server)
+        .with_start_time(instant(decided.start_us))
+        .with_attributes(attributes);
+    let mut span = tracer.build_with_context(builder, &parent(decided.parent));
+    span.end_with_timestamp(instant(decided.end_us.max(decided.start_us)));
+}
+
+/// The row whose figures a single value shows: of the refusing the one that refuses longest, else the one with least.
+fn tightest<'v, 'g>(verdict: &'v Verdict<'g>) -> Option<&'v Row<'g>> {
+    let refusing = verdict.rows.iter().filter(|row| row.refuses());
+    let longest = refusing.reduce(|longest, row| {
+        let wait_us = |row: &Row<'_>| row.outcome.retry_after_us.unwrap_or(u64::MAX);
+        if wait_us(row) > wait_us(longest) { row } else { longest }
+    });
+    let enforced = || verdict.rows.iter().filter(|row| row.enforced());
+    longest.or_else(|| enforced().min_by_key(|row| row.outcome.remaining))
+}
+
+/// Where the request's own trace is, if it says so in a form that W3C Trace Context allows.
+fn parent(traceparent: Option<&str>) -> Context {
+    struct Field<'a>(&'a str);
+    impl Extractor for Field<'_> {
+        fn get(&self, key: &str) -> Option<&str> {
+            (key == "traceparent").then_some(self.0)
+        }
+
+        fn keys(&self) -> Vec<&str> {
+            vec!["traceparent"]
+        }
+    }
+    let root = Context::new();
+    match traceparent {
+        Some(text) => TraceContextPropagator::new().extract_with_context(&root, &Field(text)),
+        None => root,
+    }
+}
+
+fn instant(us: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_micros(us)
+}
+
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

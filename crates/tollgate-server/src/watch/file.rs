@@ -1,0 +1,66 @@
+//! A file that is looked at.
+
+use super::{Changed, Stamp, Watcher};
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The largest file that is read; the policy refuses one that has a byte less, so a longer one is never cut unnoticed.
+pub const BYTES_MAX: u64 = (16 << 20) + 1;
+
+/// A path and what was found there.
+#[derive(Debug)]
+pub struct WatchedFile {
+    path: PathBuf,
+    watcher: Watcher,
+}
+
+impl WatchedFile {
+    /// Watches whatever is at `path`, now or later. The first two looks hand over what is there.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), watcher: Watcher::default() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Looks once; the content, when it is new and settled.
+    pub fn look(&mut self) -> Option<io::Result<Vec<u8>>> {
+        let found = std::fs::metadata(&self.path).ok().map(|metadata| Stamp::of(&metadata));
+        match self.watcher.look(found)? {
+            Changed::Gone => Some(Err(io::ErrorKind::NotFound.into())),
+            Changed::Content(stamp) => match read(&self.path, stamp) {
+                Ok(Some(bytes)) => Some(Ok(bytes)),
+                // It changed while it was read: the looks to come will say so.
+                Ok(None) => {
+                    self.watcher.again();
+                    None
+                }
+                Err(error) => Some(Err(error)),
+            },
+        }
+    }
+}
+
+/// The content that `stamp` stands for, or `None` when that is no longer what is there.
+fn read(path: &Path, stamp: Stamp) -> io::Result<Option<Vec<u8>>> {
+    let file = File::open(path)?;
+    let mut bytes = Vec::new();
+    (&file).take(BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok((Stamp::of(&file.metadata()?) == stamp).then_some(bytes))
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}

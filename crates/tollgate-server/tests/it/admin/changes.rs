@@ -1,0 +1,168 @@
+//! What can be changed, and that the engine follows.
+
+use super::{Desk, POLICY};
+use serde_json::json;
+
+const USER: &str = r#"{"attributes": {"user": "42"}}"#;
+
+#[test]
+fn a_reset_key_starts_anew() {
+    let desk = Desk::new();
+    let user = [("user", "42")];
+    assert!(desk.check(&user) && desk.check(&user) && !desk.check(&user));
+    let answer = desk.call("POST", "/v1/reset", USER);
+    assert_eq!((answer.status, answer.json()), (200, json!({"limits": ["per-user"]})));
+    assert!(desk.check(&user) && desk.check(&user) && !desk.check(&user));
+}
+
+#[test]
+fn a_block_holds_for_its_key_until_it_is_lifted() {
+    let desk = Desk::new();
+    let blocked = desk.call("POST", "/v1/block", r#"{"attributes": {"user": "42"}, "for": "10m"}"#);
+    assert_eq!((blocked.status, &blocked.json()["limits"]), (200, &json!(["per-user"])));
+    assert!(blocked.json()["blocked_until"].as_str().is_some());
+    assert!(!desk.check(&[("user", "42")]));
+    assert!(desk.check(&[("user", "43")]), "nobody else is blocked");
+    let seen = desk.call("POST", "/v1/inspect", USER).json();
+    let per_user = &seen["limits"][0];
+    assert_eq!(per_user["blocked_until"], blocked.json()["blocked_until"]);
+    let lifted = desk.call("POST", "/v1/unblock", USER);
+    assert_eq!((lifted.status, lifted.json()), (200, json!({"limits": ["per-user"]})));
+    assert!(desk.check(&[("user", "42")]));
+    // A reset lifts a block too.
+    desk.call("POST", "/v1/block", r#"{"attributes": {"user": "42"}, "for": "10m"}"#);
+    desk.call("POST", "/v1/reset", USER);
+    assert!(desk.check(&[("user", "42")]));
+}
+
+#[test]
+fn what_everybody_shares_is_changed_only_by_name() {
+    let desk = Desk::with(
+        "admin: {token: s3cret-token, audit: {file: /dev/null}}\nlimits: [{name: per-user, key: [user], rate: 9/s}, \
+         {name: everyone, rate: 9/s}, {name: org, key: [org], on_missing: share, rate: 9/s}]",
+    );
+    let block = |body: &str| desk.call("POST", "/v1/block", body);
+    let answer = block(r#"{"attributes": {"user": "42"}, "for": "10m"}"#);
+    assert_eq!(answer.json()["limits"], json!(["per-user"]));
+    assert!(
+        desk.check(&[("user", "43")]),
+        "those without an organisation share, and were not meant"
+    );
+    let answer = block(r#"{"limit": "everyone", "for": "10m"}"#);
+    assert_eq!(answer.json()["limits"], json!(["everyone"]));
+    assert!(!desk.check(&[("user", "43")]));
+    desk.call("POST", "/v1/unblock", r#"{"limit": "everyone"}"#);
+    assert!(desk.check(&[("user", "43")]));
+}
+
+#[test]
+fn only_the_limit_that_is_named_changes() {
+    let desk = Desk::new();
+    let body =
+        r#"{"attributes": {"user": "42", "ip": "192.0.2.9"}, "limit": "login/ip", "for": "1h"}"#;
+    assert_eq!(desk.call("POST", "/v1/block", body).json()["limits"], json!(["login/ip"]));
+    let body = r#"{"attributes": {"user": "42", "ip": "192.0.2.9"}}"#;
+    let seen = desk.call("POST", "/v1/inspect", body).json();
+    let blocked: Vec<bool> = seen["limits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|of| !of["blocked_until"].is_null())
+        .collect();
+    assert_eq!(blocked, [false, false, true, false]);
+}
+
+#[test]
+fn a_key_that_no_limit_has_is_not_changed_in_silence() {
+    let desk = Desk::new();
+    for (path, more) in [("/v1/reset", ""), ("/v1/unblock", ""), ("/v1/block", r#", "for": "1m""#)]
+    {
+        for attributes in ["{}", r#"{"nobody": "1"}"#, r#"{"user": ""}"#] {
+            let body = format!("{{\"attributes\": {attributes}{more}}}");
+            let answer = desk.call("POST", path, &body);
+            assert_eq!(
+                (answer.status, &answer.json()["field"]),
+                (422, &json!("attributes")),
+                "{body}"
+            );
+        }
+        let body = format!("{{\"attributes\": {{\"user\": \"1\"}}, \"limit\": \"nothing\"{more}}}");
+        let answer = desk.call("POST", path, &body);
+        assert_eq!((answer.status, &answer.json()["field"]), (404, &json!("limit")));
+        assert!(answer.text.contains("`per-user`"), "it says which there are: {answer:?}");
+    }
+}
+
+#[test]
+fn the_kill_switch_works_at_once_and_outlives_a_reload() {
+    let desk = Desk::new();
+    let user = [("user", "42")];
+    while desk.check(&user) {}
+    let mode = |body: &str| desk.call("PUT", "/v1/limits/per-user/mode", body);
+    let set = mode(r#"{"mode": "off"}"#);
+    assert_eq!(
+        (set.status, set.json()),
+        (200, json!({"name": "per-user", "before": "enforce", "after": "off", "overridden": true}))
+    );
+    assert!(desk.check(&user));
+    assert_eq!(mode(r#"{"mode": "shadow"}"#).json()["before"], "off");
+    assert!(desk.check(&user));
+    assert_eq!(desk.call("POST", "/v1/reload", "").status, 200);
+    assert!(desk.check(&user), "a reload brings the file's mode, and the override stays");
+    let policy = desk.call("GET", "/v1/policy", "").json();
+    let shown = &policy["limits"][0];
+    assert_eq!((&shown["mode"], &shown["overridden"]), (&json!("shadow"), &json!(true)));
+    assert_eq!(shown["configured"], "enforce");
+    let cleared = desk.call("DELETE", "/v1/limits/per-user/mode", "");
+    assert_eq!(
+        cleared.json(),
+        json!({"name": "per-user", "before": "shadow", "after": "enforce", "overridden": false})
+    );
+    assert!(!desk.check(&user), "the counts are still there");
+}
+
+#[test]
+fn limits_are_found_by_any_name_they_can_have() {
+    let desk = Desk::new();
+    for (path, name) in [
+        ("login%2Fip%2Buser", "login/ip+user"),
+        ("login/ip", "login/ip"),
+        ("odd%20%25name", "odd %name"),
+    ] {
+        let answer = desk.call("PUT", &format!("/v1/limits/{path}/mode"), r#"{"mode": "off"}"#);
+        assert_eq!((answer.status, &answer.json()["name"]), (200, &json!(name)), "{path}");
+    }
+    assert_eq!(desk.call("PUT", "/v1/limits/nothing/mode", r#"{"mode": "off"}"#).status, 404);
+    assert_eq!(desk.call("DELETE", "/v1/limits/nothing/mode", "").status, 404);
+}
+
+#[test]
+fn an_override_can_be_cleared_after_its_limit_is_gone() {
+    let desk = Desk::new();
+    desk.call("PUT", "/v1/limits/per-user/mode", r#"{"mode": "off"}"#);
+    *desk.control.file.lock().unwrap() = "limits: [{name: other, rate: 1/s}]".into();
+    assert_eq!(desk.call("POST", "/v1/reload", "").status, 200);
+    let policy = desk.call("GET", "/v1/policy", "").json();
+    assert_eq!(policy["waiting"], json!([{"name": "per-user", "mode": "off"}]));
+    assert_eq!(desk.call("PUT", "/v1/limits/per-user/mode", r#"{"mode": "off"}"#).status, 404);
+    assert_eq!(desk.call("DELETE", "/v1/limits/per-user/mode", "").status, 200);
+    assert_eq!(desk.call("DELETE", "/v1/limits/per-user/mode", "").status, 404);
+}
+
+#[test]
+fn a_reload_answers_with_what_is_wrong() {
+    let desk = Desk::new();
+    *desk.control.file.lock().unwrap() = POLICY.replace("2/d", "5/d");
+    let answer = desk.call("POST", "/v1/reload", "{}");
+    assert_eq!((answer.status, answer.json()), (200, json!({"generation": 2})));
+    *desk.control.file.lock().unwrap() = "limits:\n  - {name: a, rate: 5/fortnight}\n".into();
+    let answer = desk.call("POST", "/v1/reload", "");
+    assert_eq!(answer.status, 422);
+    let found = &answer.json()["diagnostics"][0];
+    assert_eq!((&found["code"], &found["line"]), (&json!("TG010"), &json!(2)), "{answer:?}");
+    assert_eq!(
+        desk.call("GET", "/v1/policy", "").json()["generation"],
+        2,
+        "the last good one stays"
+    );
+}

@@ -1,0 +1,208 @@
+//! The admin API, called as its handler and over a socket.
+
+mod access;
+mod audited;
+mod changes;
+mod errors;
+mod reads;
+mod socket;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::Request;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use tollgate::{Setup, Work};
+use tollgate_server::front::admin::{Access, Admin, Control, LastReload, Origin, ReloadFailure};
+use tollgate_server::net::Response;
+use tollgate_server::node::Node;
+
+pub(crate) const TOKEN: &str = "s3cret-token";
+
+/// What the tests' policy is unless they have their own.
+pub(crate) const POLICY: &str = r#"
+admin: {token: s3cret-token, audit: {file: /dev/null}}
+limits:
+  - {name: per-user, key: [user], rate: 2/d, algorithm: gcra, tiers: {pro: 10/d}}
+  - {name: login, keys: [[ip, user], [ip]], rate: 5/min, disclose: false, mode: shadow}
+  - {name: everyone, rate: 1000/s, algorithm: token-bucket, burst: 2000}
+  - {name: "odd %name", key: [api_key], rate: 5/d, penalty: {after: 2, block: 1h}}
+tiers: {from: tier}
+"#;
+
+/// A node with its admin API, without sockets.
+pub(crate) struct Desk {
+    pub(crate) node: Arc<Node>,
+    pub(crate) admin: Arc<Admin>,
+    pub(crate) control: Arc<FakeControl>,
+    folder: Option<PathBuf>,
+}
+
+/// A process that reloads what it is told.
+#[derive(Default)]
+pub(crate) struct FakeControl {
+    pub(crate) node: Mutex<Option<Arc<Node>>>,
+    pub(crate) file: Mutex<String>,
+    pub(crate) last: Mutex<Option<LastReload>>,
+}
+
+impl Control for FakeControl {
+    fn reload(&self) -> Result<(), ReloadFailure> {
+        let file = self.file.lock().unwrap().clone();
+        let compiled = tollgate_policy::compile(file.as_bytes());
+        let mut last = LastReload { time_us: 1_700_000_000_000_000, error: None };
+        let done = match compiled {
+            Ok(compiled) => {
+                let setup = Setup::of(&compiled);
+                self.node.lock().unwrap().as_ref().unwrap().replace(compiled, setup).unwrap();
+                Ok(())
+            }
+            Err(diagnostics) => {
+                let message = diagnostics[0].message.clone();
+                last.error = Some(message.clone());
+                Err(ReloadFailure { message, diagnostics })
+            }
+        };
+        *self.last.lock().unwrap() = Some(last);
+        done
+    }
+
+    fn origin(&self) -> Origin {
+        Origin {
+            file: Some("tollgate.yaml".into()),
+            last_reload: self.last.lock().unwrap().clone(),
+        }
+    }
+}
+
+/// An answer, taken apart.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: hyper::HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|why| panic!("{why}: {}", self.text))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        Self::with(POLICY)
+    }
+
+    pub(crate) fn with(policy: &str) -> Self {
+        Self::build(policy, None)
+    }
+
+    /// With an audit log in a folder of its own.
+    pub(crate) fn audited(name: &str) -> Self {
+        let folder =
+            std::env::temp_dir().join(format!("tollgate-admin-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let policy = POLICY.replace("/dev/null", "audit.jsonl");
+        Self::build(&policy, Some(folder))
+    }
+
+    fn build(policy: &str, folder: Option<PathBuf>) -> Self {
+        let compiled = tollgate_policy::compile(policy.as_bytes()).unwrap();
+        let beside = folder.as_deref().unwrap_or(Path::new("."));
+        let access = Access::new(&compiled.settings, beside, |_| None).unwrap();
+        let setup = Setup::of(&compiled);
+        let node = Arc::new(Node::new(compiled, setup).unwrap());
+        let control = Arc::new(FakeControl::default());
+        *control.node.lock().unwrap() = Some(Arc::clone(&node));
+        *control.file.lock().unwrap() = policy.to_owned();
+        let held: Arc<dyn Control> = control.clone();
+        let admin = Arc::new(Admin::new(Arc::clone(&node), access, held));
+        Self { node, admin, control, folder }
+    }
+
+    /// Calls with the token.
+    pub(crate) fn call(&self, method: &str, path: &str, body: &str) -> Answer {
+        let bearer = format!("Bearer {TOKEN}");
+        let mut fields = vec![("authorization", &*bearer)];
+        if !body.is_empty() {
+            fields.push(("content-type", "application/json"));
+        }
+        self.call_with(method, path, &fields, body)
+    }
+
+    pub(crate) fn call_with(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        self.call_from("192.0.2.1:5000", method, path, fields, body)
+    }
+
+    pub(crate) fn call_from(
+        &self,
+        peer: &str,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        let peer = peer.parse().unwrap();
+        block_on(async {
+            take_apart(self.admin.answer(&head, peer, async || Ok(body)).await).await
+        })
+    }
+
+    /// Asks the engine, as a front end would: whether the request passes.
+    pub(crate) fn check(&self, attributes: &[(&str, &str)]) -> bool {
+        let rules = self.node.gate.rules();
+        let mut facts = rules.facts(Default::default());
+        for (name, value) in attributes {
+            facts.set(name, value).unwrap();
+        }
+        let now_us = self.node.clock.now_us();
+        self.node.gate.check_now(&rules, now_us, &facts, 1, &mut Work::default()).allowed
+    }
+
+    /// The lines of the audit log.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        let path = self.folder.as_ref().unwrap().join("audit.jsonl");
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(!text.contains(TOKEN), "{text}");
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        // The node and the process that reloads it hold one another.
+        *self.control.node.lock().unwrap() = None;
+        if let Some(folder) = &self.folder {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+async fn take_apart(response: Response) -> Answer {
+    let (head, body) = response.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let text = String::from_utf8(body.to_vec()).unwrap();
+    Answer { status: head.status.as_u16(), headers: head.headers, text }
+}

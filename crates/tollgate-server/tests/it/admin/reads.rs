@@ -1,0 +1,124 @@
+//! What can be looked at.
+
+use super::Desk;
+use crate::exposition::Page;
+use serde_json::json;
+
+#[test]
+fn readiness_says_what_is_wrong() {
+    let desk = Desk::new();
+    let ready = || {
+        let answer = desk.call_with("GET", "/readyz", &[], "");
+        (answer.status, answer.json())
+    };
+    assert_eq!(ready(), (503, json!({"ready": false, "detail": {}})));
+    desk.node.health.set_serving(true);
+    assert_eq!(ready(), (200, json!({"ready": true, "detail": {}})));
+    desk.node.health.degrade("reload", "line 3 is wrong");
+    assert_eq!(ready(), (200, json!({"ready": true, "detail": {"reload": "line 3 is wrong"}})));
+    desk.node.health.fail("drain", "shutting down");
+    assert_eq!(ready().0, 503);
+}
+
+#[test]
+fn the_metrics_of_the_engine_are_on_the_page() {
+    let desk = Desk::new();
+    for _ in 0..3 {
+        desk.check(&[("user", "42"), ("ip", "192.0.2.9")]);
+    }
+    let answer = desk.call_with("GET", "/metrics", &[], "");
+    assert_eq!(answer.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    let page = Page::prometheus(&answer.text).unwrap();
+    let decisions = |limit, outcome| {
+        page.value("tollgate_decisions_total", &[("limit", limit), ("outcome", outcome)])
+    };
+    assert_eq!(decisions("per-user", "admitted"), Some(2.0));
+    assert_eq!(decisions("per-user", "refused"), Some(1.0));
+    assert_eq!(decisions("everyone", "admitted"), Some(3.0));
+    assert_eq!(decisions("odd %name", "admitted"), Some(0.0));
+    assert_eq!(page.value("tollgate_memory_keys", &[]), Some(4.0));
+    assert_eq!(page.value("tollgate_policy_generation", &[]), Some(1.0));
+    let open = desk.call_with("GET", "/metrics", &[("accept", "application/openmetrics-text")], "");
+    assert!(open.header("content-type").starts_with("application/openmetrics-text"));
+    let page = Page::open_metrics(&open.text).unwrap();
+    let own = [("front", "admin"), ("outcome", "ok")];
+    assert_eq!(page.value("tollgate_requests_total", &own), Some(1.0), "the call before this one");
+}
+
+#[test]
+fn the_policy_in_force_has_its_limits() {
+    let desk = Desk::new();
+    let policy = desk.call("GET", "/v1/policy", "").json();
+    assert_eq!(policy["generation"], 1);
+    assert_eq!((&policy["file"], &policy["last_reload"]), (&json!("tollgate.yaml"), &json!(null)));
+    assert_eq!(
+        policy["limits"][0],
+        json!({"name": "per-user", "mode": "enforce", "configured": "enforce", "overridden": false, "key": ["user"],
+            "algorithm": "gcra", "rate": "2/d", "limit": 2,
+            "tiers": {"pro": {"algorithm": "gcra", "rate": "10/d", "limit": 10}},
+            "disclose": true, "penalty": false})
+    );
+    let names: Vec<&str> = policy["limits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|of| of["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["per-user", "login/ip+user", "login/ip", "everyone", "odd %name"]);
+    let everyone = &policy["limits"][3];
+    assert_eq!((&everyone["rate"], &everyone["limit"]), (&json!("1000/s"), &json!(2000)));
+    assert_eq!(policy["limits"][1]["mode"], "shadow");
+
+    *desk.control.file.lock().unwrap() = "limits: [{name: a, rate: 5}]".into();
+    desk.call("POST", "/v1/reload", "");
+    let last = &desk.call("GET", "/v1/policy", "").json()["last_reload"];
+    assert_eq!(
+        (&last["time"], &last["result"]),
+        (&json!("2023-11-14T22:13:20.000000Z"), &json!("error"))
+    );
+    assert!(last["error"].as_str().is_some_and(|text| !text.is_empty()));
+}
+
+#[test]
+fn inspecting_shows_every_limit_of_a_key_and_changes_none() {
+    let desk = Desk::new();
+    desk.check(&[("user", "42"), ("ip", "192.0.2.9")]);
+    let body = r#"{"attributes": {"user": "42", "ip": "::ffff:192.0.2.9"}}"#;
+    for _ in 0..3 {
+        let limits = desk.call("POST", "/v1/inspect", body).json()["limits"].clone();
+        let figures: Vec<_> = limits
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|of| {
+                (of["name"].as_str().unwrap(), of["limit"].as_u64(), of["remaining"].as_u64())
+            })
+            .collect();
+        // Operators see the figures of a limit that tells clients nothing, and of one in shadow mode.
+        assert_eq!(figures[0], ("per-user", Some(2), Some(1)));
+        assert_eq!(figures[1], ("login/ip+user", Some(5), Some(4)));
+        assert_eq!(figures[2], ("login/ip", Some(5), Some(4)));
+        assert_eq!((figures[3].0, figures[3].1), ("everyone", Some(2000)));
+        assert_eq!(figures.len(), 4, "a limit whose attributes are missing has nothing");
+        assert_eq!(limits[1]["key"], json!({"ip": "192.0.2.9", "user": "42"}));
+        assert_eq!(limits[0]["blocked_until"], json!(null));
+        assert!(limits[0]["reset_after"].as_f64().is_some_and(|s| s > 0.0 && s <= 86_400.0));
+    }
+    let one = r#"{"attributes": {"user": "42"}, "limit": "per-user"}"#;
+    assert_eq!(desk.call("POST", "/v1/inspect", one).json()["limits"].as_array().unwrap().len(), 1);
+    let pro = r#"{"attributes": {"user": "42", "tier": "pro"}, "limit": "per-user"}"#;
+    assert_eq!(desk.call("POST", "/v1/inspect", pro).json()["limits"][0]["limit"], 10);
+}
+
+#[test]
+fn a_key_that_a_penalty_blocks_shows_until_when() {
+    let desk = Desk::new();
+    while desk.check(&[("api_key", "k-123")]) {}
+    desk.check(&[("api_key", "k-123")]);
+    let body = r#"{"attributes": {"api_key": "k-123"}, "limit": "odd %name"}"#;
+    let answer = desk.call("POST", "/v1/inspect", body);
+    let limit = &answer.json()["limits"][0];
+    assert!(limit["blocked_until"].as_str().is_some_and(|until| until.ends_with('Z')), "{limit}");
+    assert!(limit["blocked_for"].as_f64().is_some_and(|s| s > 3_590.0 && s <= 3_600.0), "{limit}");
+    assert!(!answer.text.contains("k-123"), "an API key is shown as its hash");
+}

@@ -1,0 +1,85 @@
+//! The same answers over HTTP/2, on the same port.
+
+use super::*;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{Request, Response, body::Incoming, client::conn::http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+
+type Client = http2::SendRequest<Full<Bytes>>;
+
+async fn connect(served: &Served) -> Client {
+    let stream = tokio::net::TcpStream::connect(served.address).await.unwrap();
+    let (client, connection) =
+        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+async fn ask(client: &mut Client, path: &str, body: impl Into<Bytes>) -> (Response<Incoming>, ()) {
+    let request = Request::post(format!("http://x{path}"))
+        .header("content-type", "application/json")
+        .body(Full::new(body.into()))
+        .unwrap();
+    (client.send_request(request).await.unwrap(), ())
+}
+
+fn run(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
+}
+
+#[test]
+fn answers_are_the_same() {
+    let served = serve("limits: [{name: a, rate: 1/h, algorithm: gcra}]");
+    run(async {
+        let mut client = connect(&served).await;
+        let (response, ()) = ask(&mut client, "/v1/check", "{}").await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["ratelimit-policy"], r#""a";q=1;w=3600"#);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let json: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(json["limits"][0]["remaining"], 0);
+        let (response, ()) = ask(&mut client, "/v1/check", "{}").await;
+        assert_eq!(response.status(), 429);
+        assert_eq!(response.headers()["retry-after"], "3600");
+    });
+}
+
+#[test]
+fn problems_end_a_stream_and_not_the_connection() {
+    let served = serve("limits: []");
+    run(async {
+        let mut client = connect(&served).await;
+        for (path, body, status) in [
+            ("/v1/check", "{".to_owned(), 400),
+            ("/v1/nothing", "{}".to_owned(), 404),
+            ("/v1/check", " ".repeat(65_537), 413),
+            ("/v1/check", "{}".to_owned(), 200),
+        ] {
+            let (response, ()) = ask(&mut client, path, body).await;
+            assert_eq!(response.status(), status);
+            if status != 200 {
+                assert_eq!(response.headers()["content-type"], "application/problem+json");
+            }
+        }
+    });
+}
+
+#[test]
+fn streams_are_decided_exactly() {
+    let served = serve("limits: [{name: a, rate: 100/h, algorithm: fixed-window}]");
+    run(async {
+        let client = connect(&served).await;
+        let asked: Vec<_> = (0..300)
+            .map(|_| {
+                let mut client = client.clone();
+                tokio::spawn(async move { ask(&mut client, "/v1/check", "{}").await.0.status() })
+            })
+            .collect();
+        let mut admitted = 0;
+        for asked in asked {
+            admitted += usize::from(asked.await.unwrap() == 200);
+        }
+        assert_eq!(admitted, 100);
+    });
+}

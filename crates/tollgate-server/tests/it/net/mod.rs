@@ -1,0 +1,5 @@
+//! Sockets: binding, room, silence and an orderly end.
+
+mod bind;
+mod drain;
+mod room;

@@ -1,0 +1,60 @@
+//! Futures without a runtime.
+
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use tollgate_store::StoreError;
+
+/// The answer of a future that asks the memory store, whose futures are always ready and never fail. So
+/// the verbs without a future share every line with those that have one.
+pub(crate) fn at_once<T>(future: impl Future<Output = Result<T, StoreError>>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Ok(answer)) => answer,
+        Poll::Ready(Err(_)) | Poll::Pending => {
+            unreachable!("the memory store answers at once, and never fails")
+        }
+    }
+}
+
+/// Runs a future whose owner cannot wait: here if it is ready, else as a task if there is a runtime to run it.
+pub(crate) fn detach(future: impl Future<Output = ()> + Send + 'static) {
+    let mut future = Box::pin(future);
+    if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+        return;
+    }
+    #[cfg(feature = "tokio")]
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(future);
+    }
+}
+
+/// A future that is finished even when it is dropped: what it asked of a store cannot be unasked.
+pub(crate) fn to_the_end<T: 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> impl Future<Output = T> + Send {
+    ToTheEnd(Some(Box::pin(future)))
+}
+
+struct ToTheEnd<T: 'static>(Option<Boxed<T>>);
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+impl<T> Future for ToTheEnd<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let Some(future) = &mut self.0 else { return Poll::Pending };
+        let polled = future.as_mut().poll(context);
+        if polled.is_ready() {
+            self.0 = None;
+        }
+        polled
+    }
+}
+
+impl<T> Drop for ToTheEnd<T> {
+    fn drop(&mut self) {
+        if let Some(future) = self.0.take() {
+            detach(async move { drop(future.await) });
+        }
+    }
+}

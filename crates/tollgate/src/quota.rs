@@ -1,0 +1,294 @@
+//! How much, how often, and by which algorithm.
+
+mod algorithm;
+mod bound;
+mod invalid;
+mod text;
+
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+use tollgate_core::algorithm as core;
+use tollgate_core::{Algorithm as _, Numbers, Rate};
+
+pub use algorithm::Algorithm;
+pub use invalid::InvalidQuota;
+
+/// How long a slot is held at most, unless [`Quota::with_ttl`] says otherwise.
+const TTL: Duration = Duration::from_secs(30);
+
+/// How much may be admitted, how often, and by which algorithm.
+///
+/// A quota reads as it is spoken, and one that exists is valid:
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::quota::{Algorithm, Quota};
+///
+/// let browsing = Quota::per_minute(100)?;
+/// let api = Quota::per_second(20)?.with_burst(50)?;
+/// let exports = Quota::of(3).every(Duration::from_secs(90))?.with_algorithm(Algorithm::SlidingLog)?;
+/// let uploads = Quota::concurrency(4)?.with_ttl(Duration::from_secs(120))?;
+/// let from_a_file: Quota = "100/min".parse()?;
+///
+/// assert_eq!(from_a_file, browsing);
+/// assert_eq!(api.to_string(), "20 per second, up to 50 at once (gcra)");
+/// assert!(Quota::per_minute(u64::MAX).is_err());
+/// # Ok::<(), tollgate::quota::InvalidQuota>(())
+/// ```
+///
+/// Zero means nothing: a quota of zero refuses everything, and no number means "unlimited".
+///
+/// # What a quota promises
+///
+/// "100 per minute" is not yet a promise about every minute; what holds for any minute, wherever it starts, depends on
+/// the algorithm. [`bound`](Self::bound) says it:
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::quota::{Algorithm, Quota};
+///
+/// let minute = Duration::from_secs(60);
+/// let quota = Quota::per_minute(100)?;
+/// assert_eq!(quota.bound(minute), Some(199)); // a burst at the end of one minute, a ramp in the next
+/// assert_eq!(quota.with_algorithm(Algorithm::FixedWindow)?.bound(minute), Some(200));
+/// assert_eq!(quota.with_algorithm(Algorithm::SlidingLog)?.bound(minute), Some(100));
+/// assert_eq!(quota.with_burst(10)?.bound(minute), Some(109));
+/// # Ok::<(), tollgate::quota::InvalidQuota>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Quota {
+    amount: Amount,
+    /// As chosen; until then `burst` may still choose.
+    algorithm: Option<Algorithm>,
+    burst: Option<u64>,
+    queue: Option<u64>,
+    /// What all of it comes to.
+    numbers: Numbers,
+}
+
+#[derive(Clone, Copy)]
+enum Amount {
+    Rate(Rate),
+    Slots { count: u64, ttl_us: u64 },
+}
+
+/// The first half of a sentence that begins with [`Quota::of`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "say how often, with `every`"]
+pub struct Units(u64);
+
+impl Units {
+    /// Completes the quota: so many units in every `period`, a whole number of microseconds between 1 ms and 366 days.
+    pub fn every(self, period: Duration) -> Result<Quota, InvalidQuota> {
+        let period_us = whole_us(period).ok_or(InvalidQuota::FractionOfMicrosecond)?;
+        Quota::try_new(Amount::Rate(Rate::try_new(self.0, period_us)?), None, None, None)
+    }
+}
+
+impl Quota {
+    /// `units` in every second.
+    pub fn per_second(units: u64) -> Result<Self, InvalidQuota> {
+        Self::of(units).every(Duration::from_secs(1))
+    }
+
+    /// `units` in every minute.
+    pub fn per_minute(units: u64) -> Result<Self, InvalidQuota> {
+        Self::of(units).every(Duration::from_secs(60))
+    }
+
+    /// `units` in every hour.
+    pub fn per_hour(units: u64) -> Result<Self, InvalidQuota> {
+        Self::of(units).every(Duration::from_secs(3_600))
+    }
+
+    /// `units` in every day of 24 hours.
+    pub fn per_day(units: u64) -> Result<Self, InvalidQuota> {
+        Self::of(units).every(Duration::from_secs(86_400))
+    }
+
+    /// Begins a sentence: `Quota::of(5).every(Duration::from_millis(250))`.
+    pub const fn of(units: u64) -> Units {
+        Units(units)
+    }
+
+    /// At most `slots` at once, however often. A slot is freed when its [`Reservation`](crate::Reservation) ends, or
+    /// after 30 seconds when whoever took it never said so; [`with_ttl`](Self::with_ttl) changes that. A plain check says
+    /// nothing when its work ends, so [reserve](crate::Limiter::reserve) slots instead.
+    pub fn concurrency(slots: u64) -> Result<Self, InvalidQuota> {
+        let ttl_us = whole_us(TTL).ok_or(InvalidQuota::FractionOfMicrosecond)?;
+        Self::try_new(Amount::Slots { count: slots, ttl_us }, None, None, None)
+    }
+
+    /// Decides by `algorithm` instead of the default, [`SlidingWindow`](Algorithm::SlidingWindow).
+    ///
+    /// # Errors
+    ///
+    /// When what was said before has no meaning for it, such as a burst for a window.
+    pub fn with_algorithm(self, algorithm: Algorithm) -> Result<Self, InvalidQuota> {
+        Self::try_new(self.amount, Some(algorithm), self.burst, self.queue)
+    }
+
+    /// Lets `burst` units pass at once; they come back at the quota's pace. Where no algorithm was chosen this chooses
+    /// [`Gcra`](Algorithm::Gcra), since a window knows no burst.
+    ///
+    /// # Errors
+    ///
+    /// For a burst of zero, or an algorithm that knows none.
+    pub fn with_burst(self, burst: u64) -> Result<Self, InvalidQuota> {
+        Self::try_new(self.amount, self.algorithm, Some(burst), self.queue)
+    }
+
+    /// Lets up to `queue` more units in than the pace allows, each with a
+    /// [`delay`](crate::Permit::delay) after which its turn has come. Only for
+    /// [`LeakyBucket`](Algorithm::LeakyBucket).
+    ///
+    /// ```
+    /// use tollgate::quota::{Algorithm, Quota};
+    ///
+    /// let paced = Quota::per_second(10)?.with_algorithm(Algorithm::LeakyBucket)?.with_queue(5)?;
+    /// assert_eq!(paced.to_string(), "10 per second, 1 at once and 5 in a queue (leaky-bucket)");
+    /// # Ok::<(), tollgate::quota::InvalidQuota>(())
+    /// ```
+    pub fn with_queue(self, queue: u64) -> Result<Self, InvalidQuota> {
+        Self::try_new(self.amount, self.algorithm, self.burst, Some(queue))
+    }
+
+    /// Frees a slot after `ttl` if nobody else did. Only for [`Concurrency`](Algorithm::Concurrency); choose it longer than
+    /// the longest work, since a slot freed under someone at work is given to another.
+    pub fn with_ttl(self, ttl: Duration) -> Result<Self, InvalidQuota> {
+        let Amount::Slots { count, .. } = self.amount else {
+            return Err(InvalidQuota::NoTtl(self.algorithm()));
+        };
+        let ttl_us = whole_us(ttl).ok_or(InvalidQuota::FractionOfMicrosecond)?;
+        Self::try_new(Amount::Slots { count, ttl_us }, self.algorithm, self.burst, self.queue)
+    }
+
+    /// What decides.
+    pub const fn algorithm(&self) -> Algorithm {
+        Algorithm::of(&self.numbers)
+    }
+
+    /// The most that can ever be admitted at one instant, and so the largest cost that is not refused for good: the units of
+    /// a window, the burst with the queue, or the slots.
+    pub fn capacity(&self) -> u64 {
+        self.numbers.capacity()
+    }
+
+    /// The period of the rate; `None` for slots.
+    pub fn period(&self) -> Option<Duration> {
+        match self.amount {
+            Amount::Rate(rate) => Some(Duration::from_micros(rate.period_us())),
+            Amount::Slots { .. } => None,
+        }
+    }
+
+    /// The most that any interval of the length `window` can admit, wherever it starts, net of what is given back. `None` for slots: they bound
+    /// how much is at work at once, and short work can use each of them any number of times.
+    ///
+    /// With T the window, counted in the whole microseconds in which the limiter tells time, and N units per period P:
+    ///
+    /// | algorithm | bound | reached |
+    /// | --- | --- | --- |
+    /// | `sliding-window` | N + ⌊N (T - 2µs) / P⌋ | for windows up to P |
+    /// | `fixed-window` | N (1 + ⌈(T - 1µs) / P⌉) | always |
+    /// | `sliding-log` | N ⌈T / P⌉ | always |
+    /// | `token-bucket`, `gcra` | B + ⌊N (T - 1µs) / P⌋, B the burst | up to B - 1 units per µs |
+    /// | `leaky-bucket` | the same, B the burst with the queue | the same |
+    /// | any of these with B = 1 | 1 + ⌊(T - 1µs) / E⌋, E = P / N rounded up to whole µs | always |
+    ///
+    /// An empty window admits nothing, and none admits more than `u64::MAX`. Capacity that a
+    /// [reset](crate::Limiter::reset) grants anew is not part of it.
+    pub fn bound(&self, window: Duration) -> Option<u64> {
+        bound::bound(self, window)
+    }
+
+    pub(crate) const fn numbers(&self) -> &Numbers {
+        &self.numbers
+    }
+
+    fn try_new(
+        amount: Amount,
+        algorithm: Option<Algorithm>,
+        burst: Option<u64>,
+        queue: Option<u64>,
+    ) -> Result<Self, InvalidQuota> {
+        let numbers = match amount {
+            Amount::Rate(rate) => {
+                let by_default = match burst {
+                    Some(_) => Algorithm::Gcra,
+                    None => Algorithm::SlidingWindow,
+                };
+                paced(rate, algorithm.unwrap_or(by_default), burst, queue)?
+            }
+            Amount::Slots { count, ttl_us } => {
+                let algorithm = algorithm.unwrap_or(Algorithm::Concurrency);
+                if algorithm != Algorithm::Concurrency {
+                    return Err(InvalidQuota::NoRate(algorithm));
+                }
+                no_burst_no_queue(algorithm, burst, queue)?;
+                Numbers::Concurrency(core::Concurrency::try_new(count, ttl_us)?)
+            }
+        };
+        Ok(Self { amount, algorithm, burst, queue, numbers })
+    }
+}
+
+fn paced(
+    rate: Rate,
+    algorithm: Algorithm,
+    burst: Option<u64>,
+    queue: Option<u64>,
+) -> Result<Numbers, InvalidQuota> {
+    if queue.is_some() && algorithm != Algorithm::LeakyBucket {
+        return Err(InvalidQuota::NoQueue(algorithm));
+    }
+    if !algorithm.has_burst() {
+        no_burst_no_queue(algorithm, burst, queue)?;
+    }
+    Ok(match algorithm {
+        Algorithm::SlidingWindow => Numbers::SlidingWindow(core::SlidingWindow::new(rate)),
+        Algorithm::FixedWindow => Numbers::FixedWindow(core::FixedWindow::new(rate)),
+        Algorithm::SlidingLog => Numbers::SlidingLog(core::SlidingLog::new(rate)),
+        Algorithm::TokenBucket => Numbers::TokenBucket(core::TokenBucket::try_new(rate, burst)?),
+        Algorithm::Gcra => Numbers::Gcra(core::Gcra::try_new(rate, burst)?),
+        Algorithm::LeakyBucket => {
+            Numbers::LeakyBucket(core::LeakyBucket::try_new(rate, burst, queue)?)
+        }
+        Algorithm::Concurrency => return Err(InvalidQuota::NoSlots),
+    })
+}
+
+fn no_burst_no_queue(
+    algorithm: Algorithm,
+    burst: Option<u64>,
+    queue: Option<u64>,
+) -> Result<(), InvalidQuota> {
+    match (burst, queue) {
+        (Some(_), _) => Err(InvalidQuota::NoBurst(algorithm)),
+        (_, Some(_)) => Err(InvalidQuota::NoQueue(algorithm)),
+        (None, None) => Ok(()),
+    }
+}
+
+/// `None` when the duration is no whole number of microseconds, or more of them than a `u64` holds. Rounding would make another quota of it.
+fn whole_us(duration: Duration) -> Option<u64> {
+    match duration.subsec_nanos() % 1_000 {
+        0 => Some(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)),
+        _ => None,
+    }
+}
+
+/// Quotas are the same when they decide the same.
+impl PartialEq for Quota {
+    fn eq(&self, other: &Self) -> bool {
+        self.numbers == other.numbers
+    }
+}
+
+impl Eq for Quota {}
+
+impl Hash for Quota {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.numbers.hash(state);
+    }
+}

@@ -1,0 +1,64 @@
+//! The names of the algorithms.
+
+use std::fmt;
+use tollgate_core::Numbers;
+
+/// What decides whether a quota is spent. [`Quota::bound`](super::Quota::bound) says what each of them promises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// The previous window's count fades while the current one fills. Two counters per key; the choice for most purposes.
+    #[default]
+    SlidingWindow,
+    /// So many in each window, and windows begin at whole multiples of the period since the Unix epoch. Simple to explain;
+    /// two windows' worth fit around a boundary.
+    FixedWindow,
+    /// Each admission is remembered for one period. Exact, at the price of memory; for audits and low volumes.
+    SlidingLog,
+    /// A bucket of tokens that refills at the quota's pace.
+    TokenBucket,
+    /// The token bucket's decisions from a single timestamp. For bursty clients and many keys.
+    Gcra,
+    /// A strict pace: one at a time unless a burst is given; with a queue, those who come early are told how long to wait.
+    LeakyBucket,
+    /// So many at once.
+    Concurrency,
+}
+
+impl Algorithm {
+    pub(super) const fn of(numbers: &Numbers) -> Self {
+        match numbers {
+            Numbers::FixedWindow(_) => Self::FixedWindow,
+            Numbers::SlidingLog(_) => Self::SlidingLog,
+            Numbers::TokenBucket(_) => Self::TokenBucket,
+            Numbers::Gcra(_) => Self::Gcra,
+            Numbers::LeakyBucket(_) => Self::LeakyBucket,
+            Numbers::Concurrency(_) => Self::Concurrency,
+            // `Numbers` is open for more, but a quota is only made of these.
+            _ => Self::SlidingWindow,
+        }
+    }
+
+    pub(super) const fn has_burst(self) -> bool {
+        matches!(self, Self::TokenBucket | Self::Gcra | Self::LeakyBucket)
+    }
+
+    /// The name, as the policy file spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SlidingWindow => "sliding-window",
+            Self::FixedWindow => "fixed-window",
+            Self::SlidingLog => "sliding-log",
+            Self::TokenBucket => "token-bucket",
+            Self::Gcra => "gcra",
+            Self::LeakyBucket => "leaky-bucket",
+            Self::Concurrency => "concurrency",
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

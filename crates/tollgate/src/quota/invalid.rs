@@ -1,0 +1,60 @@
+//! Why something is not a quota.
+
+use super::Algorithm;
+use std::fmt;
+use tollgate_core::InvalidNumbers;
+
+/// Why something is not a quota. The message says what would be one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InvalidQuota {
+    /// A number outside the range in which decisions are exact.
+    OutOfRange(InvalidNumbers),
+    /// A duration that is no whole number of microseconds.
+    FractionOfMicrosecond,
+    /// This algorithm knows no burst.
+    NoBurst(Algorithm),
+    /// This algorithm knows no queue.
+    NoQueue(Algorithm),
+    /// This algorithm knows no time to live.
+    NoTtl(Algorithm),
+    /// This algorithm needs a rate, and was given slots.
+    NoRate(Algorithm),
+    /// Concurrency needs slots, and was given a rate.
+    NoSlots,
+    /// The text is not a quota: what is wrong with it, and what to write instead.
+    Unreadable(Box<str>),
+}
+
+impl fmt::Display for InvalidQuota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfRange(invalid) => invalid.fmt(f),
+            Self::FractionOfMicrosecond => {
+                f.write_str("a duration is a whole number of microseconds")
+            }
+            Self::NoBurst(algorithm) => {
+                write!(f, "{algorithm} knows no burst; choose gcra, token-bucket or leaky-bucket")
+            }
+            Self::NoQueue(algorithm) => {
+                write!(f, "{algorithm} knows no queue; choose leaky-bucket first")
+            }
+            Self::NoTtl(algorithm) => {
+                write!(f, "{algorithm} knows no ttl; that is for concurrency")
+            }
+            Self::NoRate(algorithm) => {
+                write!(f, "{algorithm} needs a rate; begin with per_second or the like")
+            }
+            Self::NoSlots => f.write_str("concurrency needs slots; begin with Quota::concurrency"),
+            Self::Unreadable(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for InvalidQuota {}
+
+impl From<InvalidNumbers> for InvalidQuota {
+    fn from(invalid: InvalidNumbers) -> Self {
+        Self::OutOfRange(invalid)
+    }
+}

@@ -1,0 +1,200 @@
+//! The bound against an adversary: one that tries everything at a few instants, and one that is greedy at all of them.
+
+use super::RATES;
+use proptest::prelude::*;
+use std::time::Duration;
+use tollgate::Quota;
+use tollgate::quota::Algorithm;
+use tollgate_core::{Algorithm as _, Intent, Numbers, Rate, State, algorithm as core};
+
+/// A quota, and the numbers that it comes to: made apart from it, so that the bound is held against what the core decides.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    quota: Quota,
+    numbers: Numbers,
+    count: u64,
+    period_us: u64,
+}
+
+fn case(
+    algorithm: Algorithm,
+    count: u64,
+    period_us: u64,
+    burst: Option<u64>,
+    queue: Option<u64>,
+) -> Case {
+    let rate = Rate::try_new(count, period_us).unwrap();
+    let numbers = match algorithm {
+        Algorithm::SlidingWindow => Numbers::SlidingWindow(core::SlidingWindow::new(rate)),
+        Algorithm::FixedWindow => Numbers::FixedWindow(core::FixedWindow::new(rate)),
+        Algorithm::SlidingLog => Numbers::SlidingLog(core::SlidingLog::new(rate)),
+        Algorithm::TokenBucket => {
+            Numbers::TokenBucket(core::TokenBucket::try_new(rate, burst).unwrap())
+        }
+        Algorithm::Gcra => Numbers::Gcra(core::Gcra::try_new(rate, burst).unwrap()),
+        Algorithm::LeakyBucket => {
+            Numbers::LeakyBucket(core::LeakyBucket::try_new(rate, burst, queue).unwrap())
+        }
+        other => panic!("{other} has no bound"),
+    };
+    let mut quota = Quota::of(count).every(Duration::from_micros(period_us)).unwrap();
+    quota = quota.with_algorithm(algorithm).unwrap();
+    let buckets = [Algorithm::TokenBucket, Algorithm::Gcra, Algorithm::LeakyBucket];
+    if let Some(burst) = burst.filter(|_| buckets.contains(&algorithm)) {
+        quota = quota.with_burst(burst).unwrap();
+    }
+    if let Some(queue) = queue.filter(|_| algorithm == Algorithm::LeakyBucket) {
+        quota = quota.with_queue(queue).unwrap();
+    }
+    Case { quota, numbers, count, period_us }
+}
+
+fn cases(counts: std::ops::Range<u64>) -> impl Strategy<Value = Case> {
+    let periods = prop_oneof![Just(1_000), 1_000..1_100_u64, Just(7_919), Just(1_000_000)];
+    let burst = prop::option::of(counts.clone());
+    let queue = prop::option::of(0..3_u64);
+    (prop::sample::select(&RATES), counts, periods, burst, queue).prop_map(
+        |(algorithm, count, period_us, burst, queue)| {
+            case(algorithm, count, period_us, burst.filter(|burst| *burst > 0), queue)
+        },
+    )
+}
+
+impl Case {
+    fn bound(&self, instants: u64) -> u64 {
+        self.quota.bound(Duration::from_micros(instants)).unwrap()
+    }
+
+    fn remaining(&self, state: &State, now_us: u64) -> u64 {
+        self.numbers.decide(state, now_us, 0, Intent::Peek).remaining
+    }
+
+    /// Takes all there is at `from_us`, and again whenever there is more, until before `from_us + instants`.
+    fn greedy(&self, from_us: u64, instants: u64) -> u64 {
+        let (mut state, mut now_us, mut taken) = (State::New, from_us, 0);
+        while now_us < from_us + instants {
+            let units = self.remaining(&state, now_us);
+            self.numbers.charge(&mut state, now_us, units);
+            taken += units;
+            let wait_us = self.numbers.decide(&state, now_us, 1, Intent::Peek).retry_after_us;
+            match wait_us {
+                Some(wait_us) => now_us += wait_us.max(1),
+                None => break,
+            }
+        }
+        taken
+    }
+}
+
+/// Every way to take any number of units at each of these instants, and the most taken from each to each.
+fn exhaust(case: &Case, instants: &[u64]) -> Vec<(u64, u64)> {
+    let mut reachable = vec![State::New];
+    let mut found = Vec::new();
+    for (at, &from_us) in instants.iter().enumerate() {
+        let mut most: Vec<(State, u64)> = reachable.iter().map(|s| (s.clone(), 0)).collect();
+        for &now_us in &instants[at..] {
+            most = step(case, &most, now_us);
+            let best = most.iter().map(|(_, taken)| *taken).max().unwrap();
+            found.push((now_us - from_us + 1, best));
+            if now_us == from_us {
+                reachable = most.iter().map(|(state, _)| state.clone()).collect();
+            }
+        }
+    }
+    found
+}
+
+fn step(case: &Case, most: &[(State, u64)], now_us: u64) -> Vec<(State, u64)> {
+    let mut next: Vec<(State, u64)> = Vec::new();
+    for (state, taken) in most {
+        for units in 0..=case.remaining(state, now_us) {
+            let mut state = state.clone();
+            case.numbers.charge(&mut state, now_us, units);
+            match next.iter_mut().find(|(known, _)| *known == state) {
+                Some((_, best)) => *best = (*best).max(taken + units),
+                None => next.push((state, taken + units)),
+            }
+        }
+    }
+    next
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn nobody_gets_past_it(
+        case in cases(0..4),
+        places in prop::collection::btree_set((0..3_u64, 0..6_usize), 3..7),
+    ) {
+        let period = case.period_us;
+        // Around boundaries and half-way, where there is something to gain.
+        let offsets = [0, 1, 2, period / 2, period - 2, period - 1];
+        let instants = places.iter().map(|&(window, at)| (9 + window) * period + offsets[at]);
+        for (window, taken) in exhaust(&case, &instants.collect::<Vec<_>>()) {
+            let bound = case.bound(window);
+            prop_assert!(taken <= bound, "{taken} in {window} µs, bound {bound}: {case:?}");
+        }
+    }
+
+    #[test]
+    fn the_greedy_reach_it(
+        case in prop_oneof![cases(0..50), cases(900..2_200)],
+        share in 1..3_000_u64,
+    ) {
+        let (count, period) = (case.count, case.period_us);
+        let window = (period * share / 1_000).max(1);
+        // The last instant of a window, since there the next one is nearest.
+        let reached = case.greedy(9 * period + period - 1, window);
+        let bound = case.bound(window);
+        prop_assert!(reached <= bound);
+        let tight = match case.quota.algorithm() {
+            Algorithm::SlidingWindow => window <= period,
+            Algorithm::FixedWindow | Algorithm::SlidingLog => true,
+            _ => case.quota.capacity() <= 1 || count <= (case.quota.capacity() - 1) * period,
+        };
+        if tight {
+            prop_assert_eq!(reached, bound, "{} µs", window);
+        }
+    }
+}
+
+#[test]
+fn the_figures_that_people_quote() {
+    let minute = Duration::from_secs(60);
+    let bound = |algorithm| {
+        Quota::per_minute(100).unwrap().with_algorithm(algorithm).unwrap().bound(minute)
+    };
+    assert_eq!(bound(Algorithm::SlidingWindow), Some(199));
+    assert_eq!(bound(Algorithm::FixedWindow), Some(200));
+    assert_eq!(bound(Algorithm::SlidingLog), Some(100));
+    assert_eq!(bound(Algorithm::TokenBucket), Some(199));
+    assert_eq!(bound(Algorithm::Gcra), Some(199));
+    assert_eq!(bound(Algorithm::LeakyBucket), Some(100));
+    assert_eq!(Quota::concurrency(5).unwrap().bound(minute), None);
+}
+
+/// Where one microsecond is worth a unit, each of them shows.
+#[test]
+fn every_microsecond_counts() {
+    for algorithm in RATES {
+        let case = case(algorithm, 1_000, 1_000, None, None);
+        for window in 1..=1_000 {
+            let reached = case.greedy(10_999, window);
+            assert_eq!(reached, case.bound(window), "{algorithm}, {window} µs");
+        }
+    }
+}
+
+#[test]
+fn the_ends_of_the_range() {
+    for algorithm in RATES {
+        let quota = |count| Quota::of(count).every(Duration::from_millis(1)).unwrap();
+        let most = quota(u64::from(u32::MAX)).with_algorithm(algorithm).unwrap();
+        assert_eq!(most.bound(Duration::ZERO), Some(0), "{algorithm}");
+        assert_eq!(most.bound(Duration::from_nanos(1)), Some(most.capacity()), "{algorithm}");
+        assert_eq!(most.bound(Duration::MAX), Some(u64::MAX), "{algorithm}");
+        let nothing = quota(0).with_algorithm(algorithm).unwrap();
+        assert_eq!(nothing.bound(Duration::MAX), Some(0), "{algorithm}");
+    }
+}

@@ -1,0 +1,47 @@
+#!/bin/sh
+# Reserve tokens before a call to a model, settle what it used. POSIX sh, sed and curl 7.82 or later.
+tollgate=${TOLLGATE_URL:-http://127.0.0.1:8081}
+timeout=${TOLLGATE_TIMEOUT:-0.25} # seconds; a limiter that takes longer is worse than none
+
+# A JSON string of the argument, or anyone could add attributes of their own.
+string() { printf '"%s"' "$(printf %s "$1" | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"; }
+
+# Answers have no space between a name and its value: enough for sed, where there is nothing better.
+post() { curl --silent --max-time "$timeout" --json "$2" "$tollgate/v1/$1"; }
+member() { sed -n "s/.*\"$1\":\"*\([^\",}]*\).*/\1/p"; }
+
+# reserved USER ESTIMATE COMMAND...: runs the command, whose last line says how much it used. If it fails, all is given back.
+reserved() {
+    who=$1 estimate=$2
+    shift 2
+    answer=$(post reserve "{\"attributes\": {\"user\": $(string "$who"), \"action\": \"complete\"}, \"cost\": $estimate, \"ttl\": \"2m\"}")
+    id=$(printf %s "$answer" | member reservation)
+    if [ -z "$id" ]; then
+        case $(printf %s "$answer" | sed 's/,"limits".*//' | member retry_after) in
+            '' | null) echo "refused: no wait will help" ;;
+            *) echo "refused: try again in $(printf %s "$answer" | sed 's/,"limits".*//' | member retry_after) s" ;;
+        esac
+        return 1
+    fi
+    if output=$("$@"); then
+        printf '%s\n' "$output" | sed '$d'
+        # Settling twice does no harm, so a call that timed out may simply be made again.
+        ended=$(post settle "{\"reservation\": \"$id\", \"cost\": $(printf '%s\n' "$output" | tail -n 1)}")
+        echo "charged $(printf %s "$ended" | member charged), $(printf %s "$ended" | member remaining) left"
+    else
+        post cancel "{\"reservation\": \"$id\"}" >/dev/null
+        echo "it failed; nothing charged"
+        return 1
+    fi
+}
+
+# Your model goes here; its last line is how many tokens it used.
+ask_model() {
+    [ -n "$1" ] || return 1
+    printf '%s\n120\n' "$(printf %s "$1" | tr a-z A-Z)"
+}
+
+reserved "${1:-42}" 500 ask_model hello
+reserved "${1:-42}" 500 ask_model ""
+reserved "${1:-42}" 2000 ask_model unreachable
+exit 0
