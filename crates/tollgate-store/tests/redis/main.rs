@@ -1,8 +1,11 @@
 //! The Redis store on a real redis-server: Debian's package `redis-server`.
 
+mod cluster;
 mod failures;
+mod sentinel;
 mod server;
 mod shop;
+mod ways_in;
 
 use server::Server;
 use shop::patient;
