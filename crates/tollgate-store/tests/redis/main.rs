@@ -1,7 +1,9 @@
 //! The Redis store on a real redis-server: Debian's package `redis-server`.
 
+mod alike;
 mod cluster;
 mod failures;
+mod kept;
 mod sentinel;
 mod server;
 mod shop;
