@@ -7,6 +7,7 @@
 //! | `params(count, period_us, burst, queue)` | the numbers; `params(slots, ttl_us)` for concurrency |
 //! | `decode(value)` | the state kept in `value`, or that of a key never seen for `nil` |
 //! | `redate(params, state, now_us)` | whether the state was dated too far ahead, and no longer is |
+//! | `admits(params, state, now_us, cost)` | whether the limit alone admits, and nothing else |
 //! | `decide(params, state, now_us, cost, take)` | the fields of [`Outcome`](crate::Outcome); `None` is `nil` |
 //! | `charge(params, state, now_us, cost)` | the receipt's `at_us`, `mark_us` and `mark_fraction` |
 //! | `give_back(params, state, now_us, units, receipt)` | nothing |
@@ -17,7 +18,11 @@
 //! number of units clamps it to that first, which changes no decision; durations and instants answered saturate there. Bursts and
 //! queues come with their defaults filled in. Nothing here reads a clock, a key or an argument of the script.
 
+mod value;
+
 use alloc::string::String;
+
+pub use value::{decode_penalty, decode_state, mirrored};
 
 /// Exact products and quotients, which every other part needs.
 pub const MULDIV: &str = include_str!("algorithm/muldiv.lua");

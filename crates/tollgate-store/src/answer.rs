@@ -1,6 +1,6 @@
 //! What a store answers.
 
-use tollgate_core::{Outcome, Receipt};
+use tollgate_core::{Numbers, Outcome, Receipt};
 
 /// One charge's answer: the limit's own, whatever the others said.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +11,28 @@ pub struct Answer {
     pub blocked: bool,
     /// What was taken, if anything was that can be given back.
     pub receipt: Option<Receipt>,
+}
+
+impl Answer {
+    /// What a limit that took nothing answers.
+    pub(crate) const fn untaken(outcome: Outcome) -> Self {
+        Self { outcome, blocked: false, receipt: None }
+    }
+
+    /// Shows the block that the key is in for another `left_us`.
+    pub(crate) fn show_block(&mut self, numbers: &Numbers, left_us: u64) {
+        let retry_after_us = self.outcome.retry_after_us.map(|own_us| own_us.max(left_us));
+        self.blocked = true;
+        self.outcome.admitted = false;
+        self.outcome.remaining = 0;
+        self.outcome.delay_us = 0;
+        self.outcome.retry_after_us = retry_after_us;
+        // Never later than the wait itself, and no promise for slots, which come back when work ends.
+        self.outcome.more_after_us = match numbers {
+            Numbers::Concurrency(_) => None,
+            _ => retry_after_us.or(Some(left_us)),
+        };
+    }
 }
 
 /// The answers for a batch, in the order asked. Reused between calls, it allocates only while it grows.

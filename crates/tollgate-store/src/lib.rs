@@ -33,6 +33,8 @@ pub mod conformance;
 mod error;
 pub mod memory;
 mod raw;
+#[cfg(feature = "redis")]
+pub mod redis;
 mod store;
 mod sync;
 
@@ -44,4 +46,6 @@ pub use clock::TokioClock;
 pub use clock::{Clock, ManualClock, ProcessClock};
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
+#[cfg(feature = "redis")]
+pub use redis::RedisStore;
 pub use store::Store;

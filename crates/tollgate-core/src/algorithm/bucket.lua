@@ -102,16 +102,21 @@ local function bucket_delay(params, whole, fraction)
   return 0
 end
 
+-- Whether `cost` fits beside what is spent.
+local function bucket_admits(params, whole, fraction, cost)
+  local capacity = params.capacity
+  return cost == 0
+    or (cost <= capacity and not longer(whole, fraction, bucket_span(params, capacity - cost)))
+end
+
 -- Answers for a backlog at the instant that counts, `ahead` after the caller's; durations are from the caller's.
 local function bucket_decide(params, whole, fraction, ahead, cost, take)
   local capacity = params.capacity
-  local possible = cost <= capacity
-  local admitted = cost == 0
-    or (possible and not longer(whole, fraction, bucket_span(params, capacity - cost)))
+  local admitted = bucket_admits(params, whole, fraction, cost)
   local retry, delay = nil, 0
   if admitted then
     retry = 0
-  elseif possible then
+  elseif cost <= capacity then
     retry = add(bucket_until(params, whole, fraction, cost), ahead)
   end
   if admitted and cost > 0 then

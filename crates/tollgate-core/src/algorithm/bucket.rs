@@ -85,6 +85,10 @@ impl Bucket {
         self.capacity > self.burst
     }
 
+    pub(crate) const fn interval(&self) -> u64 {
+        self.interval
+    }
+
     pub(crate) const fn scale(&self) -> u64 {
         self.scale
     }

@@ -43,6 +43,11 @@ impl Penalty {
         Ok(Self { after, block_us, factor_milli, max_us: max_us.min(MAX_US) })
     }
 
+    /// What its mirror's `params` takes: after, block, the factor times 1,000, and max.
+    pub const fn mirrored(&self) -> [u64; 4] {
+        [self.after as u64, self.block_us, self.factor_milli, self.max_us]
+    }
+
     /// The end of the block the key is in, if it is in one.
     pub fn blocked_until_us(&self, state: &State, now_us: u64) -> Option<u64> {
         (state.blocked && now_us < state.mark_us).then_some(state.mark_us)

@@ -56,7 +56,9 @@ for i = 1, #ARGV, 8 do
   local state = mirror.decode(redis.call('GET', KEYS[1]) or nil)
   local outcome, receipt = nil, nil
   if op == 'check' or op == 'peek' then
+    local admits = mirror.admits(params, state, now, amount)
     outcome = mirror.decide(params, state, now, amount, op == 'check')
+    assert(admits == outcome.admitted, 'admits and decide disagree')
   end
   if op == 'charge' or (op == 'check' and outcome.admitted) then
     receipt = mirror.charge(params, state, now, amount)

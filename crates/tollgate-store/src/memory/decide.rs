@@ -4,7 +4,6 @@ use super::address::Address;
 use super::evict::Want;
 use super::pack::{Inline, by_algorithm};
 use super::shard::{Found, Shard, Tables};
-use super::spilled::show_block;
 use super::views::Guess;
 use super::{MemoryStore, Shared};
 use crate::sync::{Guard, Ordering, lock};
@@ -238,6 +237,6 @@ pub(super) fn punish(
     }
     let found = shard.find(charge.numbers, tag);
     if let Some(end_us) = shard.count_refusal(shared, found, tag, charge, penalty, now_us) {
-        show_block(answer, charge.numbers, end_us.saturating_sub(now_us));
+        answer.show_block(charge.numbers, end_us.saturating_sub(now_us));
     }
 }

@@ -121,7 +121,7 @@ impl Shard {
             receipt: None,
         };
         if let Some(end_us) = block {
-            show_block(&mut answer, numbers, end_us - now_us);
+            answer.show_block(numbers, end_us - now_us);
         }
         answer
     }
@@ -154,21 +154,6 @@ impl Shard {
         shared.budget.give(before.saturating_sub(after));
         receipt
     }
-}
-
-/// Lets an answer show the block that a key is in for another `left_us`.
-pub(crate) fn show_block(answer: &mut Answer, numbers: &Numbers, left_us: u64) {
-    let retry_after_us = answer.outcome.retry_after_us.map(|own_us| own_us.max(left_us));
-    answer.blocked = true;
-    answer.outcome.admitted = false;
-    answer.outcome.remaining = 0;
-    answer.outcome.delay_us = 0;
-    answer.outcome.retry_after_us = retry_after_us;
-    // Never later than the wait itself, and no promise for slots, which come back when work ends.
-    answer.outcome.more_after_us = match numbers {
-        Numbers::Concurrency(_) => None,
-        _ => retry_after_us.or(Some(left_us)),
-    };
 }
 
 fn widened<A: Inline<W>, const W: usize>(_: &A, state: A::State) -> State {

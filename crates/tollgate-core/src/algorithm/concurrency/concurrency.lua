@@ -17,6 +17,11 @@ local function concurrency_instants(state, now)
   return { now = now, counted = max(now, state.latest), last_end = math.huge }
 end
 
+function concurrency.admits(params, state, now, cost)
+  local at = concurrency_instants(state, now)
+  return cost == 0 or ledger_live(state, at.counted) + cost <= params.limit
+end
+
 function concurrency.decide(params, state, now, cost, take)
   local at = concurrency_instants(state, now)
   local outcome = ledger_decide(state, params.limit, at, cost, take, at.counted + params.ttl)

@@ -7,6 +7,11 @@ local function fixed_window_count(state, index, clock)
   return (state.index == index or state.index > clock) and state.count or 0
 end
 
+function fixed_window.admits(params, state, now, cost)
+  local index, _, _, clock = place(now, params.window, state.index)
+  return cost == 0 or fixed_window_count(state, index, clock) + cost <= params.limit
+end
+
 function fixed_window.decide(params, state, now, cost, take)
   local index, elapsed, ahead, clock = place(now, params.window, state.index)
   local count = fixed_window_count(state, index, clock)

@@ -9,6 +9,11 @@ local gcra = {
   decode = tat_decode,
 }
 
+function gcra.admits(params, tat, now, cost)
+  local whole, fraction = bucket_backlog(params, tat, now)
+  return bucket_admits(params, whole, fraction, cost)
+end
+
 function gcra.decide(params, tat, now, cost, take)
   local whole, fraction = bucket_backlog(params, tat, now)
   return bucket_decide(params, whole, fraction, 0, cost, take)

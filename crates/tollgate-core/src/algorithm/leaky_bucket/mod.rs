@@ -30,6 +30,11 @@ impl LeakyBucket {
         self.0.period_us()
     }
 
+    /// The time a unit takes, in units of `1 / scale` microseconds.
+    pub const fn interval(&self) -> u64 {
+        self.0.interval()
+    }
+
     /// The denominator of [`Tat::fraction`]: one when the emission interval is a whole microsecond.
     pub const fn scale(&self) -> u64 {
         self.0.scale()

@@ -18,6 +18,11 @@ function sliding_log.redate(params, state, now)
   return ledger_redate(state, at.counted, at.last_end)
 end
 
+function sliding_log.admits(params, state, now, cost)
+  local at = sliding_log_instants(params, state, now)
+  return cost == 0 or ledger_live(state, at.counted) + cost <= params.limit
+end
+
 function sliding_log.decide(params, state, now, cost, take)
   local at = sliding_log_instants(params, state, now)
   return ledger_decide(state, params.limit, at, cost, take, at.counted + params.window)

@@ -3,6 +3,11 @@
 
 local token_bucket = { params = bucket_params, redate = bucket_redate }
 
+function token_bucket.admits(params, state, now, cost)
+  local whole, fraction = bucket_backlog(params, state.full, max(now, state.latest_us))
+  return bucket_admits(params, whole, fraction, cost)
+end
+
 function token_bucket.decide(params, state, now, cost, take)
   local counted = max(now, state.latest_us)
   local whole, fraction = bucket_backlog(params, state.full, counted)

@@ -1,0 +1,96 @@
+//! What crosses between the mirrors and Rust: numbers on the way in, values on the way out.
+
+use crate::algorithm::{Tat, fixed_window, sliding_window, token_bucket};
+use crate::{Algorithm, Numbers, State, penalty};
+
+/// Numbers as six whole ones: the place of the algorithm among those of [`Numbers`], counted from one; limit and window, limit and time to live,
+/// or interval and scale; and for buckets the count, the capacity and the burst.
+pub fn mirrored(numbers: &Numbers) -> [u64; 6] {
+    let capacity = numbers.capacity();
+    let window = |place: u64| [place, capacity, numbers.period_us(), 0, 0, 0];
+    let bucket = |place: u64, [interval, scale]: [u64; 2], count: u32, burst: u64| {
+        [place, interval, scale, count.into(), capacity, burst]
+    };
+    match numbers {
+        Numbers::FixedWindow(_) => window(1),
+        Numbers::SlidingWindow(_) => window(2),
+        Numbers::SlidingLog(_) => window(3),
+        Numbers::TokenBucket(one) => {
+            bucket(4, [one.interval(), one.scale()], one.count(), capacity)
+        }
+        Numbers::LeakyBucket(one) => {
+            bucket(5, [one.interval(), one.scale()], one.count(), one.burst())
+        }
+        Numbers::Gcra(one) => bucket(6, [one.interval(), one.scale()], one.count(), capacity),
+        Numbers::Concurrency(slots) => [7, capacity, slots.ttl_us(), 0, 0, 0],
+    }
+}
+
+/// The state that a mirror's `encode` wrote, for the algorithm of `numbers`. `None` for what no mirror writes, and for ledgers, which are
+/// decided where they are kept.
+pub fn decode_state(numbers: &Numbers, value: &[u8]) -> Option<State> {
+    match numbers {
+        Numbers::FixedWindow(_) => {
+            let [index, count] = decimals(value)?;
+            Some(State::FixedWindow(fixed_window::State { index, count }))
+        }
+        Numbers::SlidingWindow(_) => {
+            let [index, previous, current] = decimals(value)?;
+            Some(State::SlidingWindow(sliding_window::State { index, previous, current }))
+        }
+        Numbers::TokenBucket(_) => {
+            let (latest, full) = value.split_first_chunk::<7>()?;
+            let state = token_bucket::State { full: packed(full)?, latest_us: integer(latest) };
+            Some(State::TokenBucket(state))
+        }
+        Numbers::LeakyBucket(_) | Numbers::Gcra(_) => match value.first() {
+            Some(..32) => packed(value).map(State::Tat),
+            _ => {
+                let [us] = decimals(value)?;
+                Some(State::Tat(Tat { us, ..Tat::default() }))
+            }
+        },
+        Numbers::SlidingLog(_) | Numbers::Concurrency(_) => None,
+    }
+}
+
+/// What the penalty's mirror wrote.
+pub fn decode_penalty(value: &[u8]) -> Option<penalty::State> {
+    let (blocked, value) = match value.strip_prefix(b"!") {
+        Some(rest) => (true, rest),
+        None => (false, value),
+    };
+    let [violations, blocks, mark_us] = decimals(value)?;
+    let narrow = |count: u64| u32::try_from(count).ok();
+    let (violations, blocks) = (narrow(violations)?, narrow(blocks)?);
+    Some(penalty::State { violations, blocks, mark_us, blocked })
+}
+
+/// Decimal numbers with colons between them.
+fn decimals<const N: usize>(value: &[u8]) -> Option<[u64; N]> {
+    let mut parts = core::str::from_utf8(value).ok()?.split(':');
+    let mut numbers = [0; N];
+    for number in &mut numbers {
+        *number = parts.next()?.parse().ok()?;
+    }
+    parts.next().is_none().then_some(numbers)
+}
+
+/// Seven bytes of whole microseconds; then, unless it is zero, the fraction and the count in equally many bytes.
+fn packed(value: &[u8]) -> Option<Tat> {
+    let (us, rest) = value.split_first_chunk::<7>()?;
+    let narrow = |bytes: &[u8]| u32::try_from(integer(bytes)).ok();
+    match rest.len() {
+        0 => Some(Tat { us: integer(us), ..Tat::default() }),
+        2 | 4 | 6 | 8 => {
+            let (fraction, count) = rest.split_at(rest.len() / 2);
+            Some(Tat { us: integer(us), fraction: narrow(fraction)?, count: narrow(count)? })
+        }
+        _ => None,
+    }
+}
+
+/// At most eight bytes, the highest first.
+fn integer(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}

@@ -1,0 +1,112 @@
+//! Settlements, cancellations, debts and blocks, on their way into one script call.
+
+use super::batch::{Named, Tables};
+use super::pack::{self, array, clamp};
+use super::replay::{Cell, is_ledger, ledger_outcome, senseless};
+use super::reply::Adjusted;
+use crate::{Answer, Change, StoreError};
+use tollgate_core::{Algorithm, Intent, Numbers, Receipt, lua};
+
+/// Changes and what they refer to.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) tables: Tables,
+    flat: Vec<i64>,
+}
+
+impl Changes {
+    pub(super) fn new<'a>(changes: impl IntoIterator<Item = (&'a Named, &'a Change)>) -> Self {
+        let mut all = Self::default();
+        changes.into_iter().for_each(|(line, change)| all.push(line, change));
+        all
+    }
+
+    fn push(&mut self, line: &Named, change: &Change) {
+        let Named { name, numbers, cost, penalty, .. } = line;
+        let key = self.tables.key(name.clone());
+        let own = self.tables.numbers(numbers);
+        let (kind, amount, receipt, under) = match *change {
+            Change::GiveBack { units, receipt, under } => (1, units, receipt, under),
+            Change::Owe { units } => (2, units, Receipt::default(), *numbers),
+            Change::Block { until_us } => (3, until_us, Receipt::default(), *numbers),
+            Change::Unblock => (4, 0, Receipt::default(), *numbers),
+        };
+        let mark_us = match is_ledger(numbers) {
+            true => receipt.mark_us as i64 - lua::LEDGER_EPOCH_US as i64,
+            false => clamp(receipt.mark_us),
+        };
+        let under = self.tables.numbers(&under);
+        let penalty = self.tables.penalty(penalty.as_ref()).map_or(0, |penalty| penalty as i64 + 1);
+        self.flat.extend([
+            key as i64 + 1,
+            own as i64 + 1,
+            kind,
+            clamp(amount),
+            clamp(receipt.at_us),
+            mark_us,
+            i64::from(receipt.mark_fraction),
+            under as i64 + 1,
+            clamp(*cost),
+            penalty,
+        ]);
+    }
+
+    pub(super) fn program(&self) -> Vec<u8> {
+        array(&self.flat)
+    }
+}
+
+/// The rows afterwards: what a peek says, with the receipt of what is newly owed.
+pub(super) fn rows<'a>(
+    changes: impl IntoIterator<Item = (&'a Named, &'a Change)>,
+    adjusted: &Adjusted,
+) -> Result<Vec<Answer>, StoreError> {
+    let mut outcomes = adjusted.outcomes.iter();
+    let mut values = adjusted.values.iter().zip(&adjusted.receipts);
+    let mut rows = Vec::with_capacity(adjusted.values.len());
+    for (line, change) in changes {
+        let (value, receipt) = values.next().ok_or_else(senseless)?;
+        let mut next = || outcomes.next().map(Vec::as_slice);
+        let row = row(line, value.as_deref(), adjusted.now_us, &mut next);
+        let mut row = row.ok_or_else(senseless)?;
+        if let (Some(receipt), Change::Owe { units }) = (receipt, change) {
+            let receipt = self::receipt(&line.numbers, *units, receipt);
+            row.receipt = Some(receipt.ok_or_else(senseless)?);
+        }
+        rows.push(row);
+    }
+    match values.next() {
+        None => Ok(rows),
+        Some(_) => Err(senseless()),
+    }
+}
+
+fn row<'a>(
+    line: &Named,
+    value: Option<&[u8]>,
+    now_us: u64,
+    outcome: &mut impl FnMut() -> Option<&'a [u8]>,
+) -> Option<Answer> {
+    let cell = Cell::read(&line.numbers, value)?;
+    let mut row = Answer::untaken(match is_ledger(&line.numbers) {
+        true => ledger_outcome(&line.numbers, outcome()?)?,
+        false => line.numbers.decide(&cell.state, now_us, line.cost, Intent::Peek),
+    });
+    if line.enforced
+        && let Some(left_us) = cell.blocked_for_us(line.penalty.as_ref(), now_us)
+    {
+        row.show_block(&line.numbers, left_us);
+    }
+    Some(row)
+}
+
+fn receipt(numbers: &Numbers, cost: u64, packed: &[u8]) -> Option<Receipt> {
+    let [at_us, mark_us, fraction] = pack::numbers(packed)?;
+    let epoch = if is_ledger(numbers) { lua::LEDGER_EPOCH_US as i64 } else { 0 };
+    Some(Receipt {
+        cost,
+        at_us: u64::try_from(at_us).ok()?,
+        mark_us: u64::try_from(mark_us + epoch).ok()?,
+        mark_fraction: u32::try_from(fraction).ok()?,
+    })
+}

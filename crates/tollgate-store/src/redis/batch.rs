@@ -1,0 +1,176 @@
+//! Requests that wait at the same moment, on their way into one script call.
+
+use super::key::Namer;
+use super::pack::{array, clamp};
+use crate::{Charge, Mode, Request};
+use ahash::RandomState;
+use std::collections::HashMap;
+use tollgate_core::{Intent, Numbers, Penalty, lua};
+
+/// What one call decides. Keys, numbers and penalties stand in it once, however many requests use them.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) lines: Vec<Line>,
+    pub(super) requests: Vec<Asked>,
+    pub(super) tables: Tables,
+}
+
+/// One request, under the names that the states of its charges have.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    pub(super) intent: Intent,
+    pub(super) lines: Vec<Named>,
+}
+
+/// One charge, under the name that its state has.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    pub(super) name: Vec<u8>,
+    pub(super) numbers: Numbers,
+    pub(super) cost: u64,
+    pub(super) enforced: bool,
+    pub(super) penalty: Option<Penalty>,
+}
+
+impl Ask {
+    pub(super) fn new(namer: &Namer, request: &Request<'_>) -> Self {
+        let named = |charge: &Charge<'_>| Named::new(namer, charge);
+        Self { intent: request.intent, lines: request.charges.iter().map(named).collect() }
+    }
+}
+
+impl Named {
+    pub(super) fn new(namer: &Namer, charge: &Charge<'_>) -> Self {
+        let Charge { limit, key, numbers, cost, mode, penalty, .. } = *charge;
+        Self {
+            name: namer.name(limit, key, numbers),
+            numbers: *numbers,
+            cost,
+            enforced: mode == Mode::Enforce,
+            penalty: penalty.copied(),
+        }
+    }
+}
+
+/// One charge, by its places in the tables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    pub(super) key: usize,
+    pub(super) numbers: usize,
+    pub(super) cost: u64,
+    pub(super) enforced: bool,
+    pub(super) penalty: Option<usize>,
+}
+
+/// One request: its intent, and the end of its lines.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) intent: Intent,
+    pub(super) end: usize,
+    /// Whether nobody waits for it any more, so that it is not to be decided.
+    pub(super) gone: bool,
+}
+
+/// What lines refer to.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) keys: Vec<Vec<u8>>,
+    places: HashMap<Vec<u8>, usize, RandomState>,
+    pub(super) numbers: Vec<Numbers>,
+    pub(super) penalties: Vec<Penalty>,
+}
+
+impl Tables {
+    pub(super) fn key(&mut self, name: Vec<u8>) -> usize {
+        let next = self.keys.len();
+        let place = *self.places.entry(name.clone()).or_insert(next);
+        if place == next {
+            self.keys.push(name);
+        }
+        place
+    }
+
+    pub(super) fn numbers(&mut self, numbers: &Numbers) -> usize {
+        place_of(&mut self.numbers, numbers)
+    }
+
+    pub(super) fn penalty(&mut self, penalty: Option<&Penalty>) -> Option<usize> {
+        penalty.map(|penalty| place_of(&mut self.penalties, penalty))
+    }
+
+    /// The numbers and the penalties, as the scripts read them.
+    pub(super) fn packed(&self) -> [Vec<u8>; 2] {
+        let numbers: Vec<_> = self.numbers.iter().flat_map(lua::mirrored).map(clamp).collect();
+        let penalties = self.penalties.iter().flat_map(Penalty::mirrored).map(clamp);
+        [array(&numbers), array(&penalties.collect::<Vec<_>>())]
+    }
+}
+
+/// A few at most, so that looking through them costs less than hashing them.
+fn place_of<T: Copy + PartialEq>(list: &mut Vec<T>, item: &T) -> usize {
+    list.iter().position(|one| one == item).unwrap_or_else(|| {
+        list.push(*item);
+        list.len() - 1
+    })
+}
+
+impl Batch {
+    /// Adds a request.
+    pub(super) fn push(&mut self, ask: Ask) {
+        for line in ask.lines {
+            self.lines.push(Line {
+                key: self.tables.key(line.name),
+                numbers: self.tables.numbers(&line.numbers),
+                cost: line.cost,
+                enforced: line.enforced,
+                penalty: self.tables.penalty(line.penalty.as_ref()),
+            });
+        }
+        let end = self.lines.len();
+        self.requests.push(Asked { intent: ask.intent, end, gone: false });
+    }
+
+    /// The requests that are to be decided, each with its lines.
+    pub(super) fn each(&self) -> impl Iterator<Item = (Intent, &[Line])> {
+        let mut start = 0;
+        let all = self.requests.iter().map(move |asked| {
+            let lines = &self.lines[start..asked.end];
+            start = asked.end;
+            (asked, lines)
+        });
+        all.filter(|(asked, _)| !asked.gone).map(|(asked, lines)| (asked.intent, lines))
+    }
+
+    /// The request at `index` by itself again.
+    pub(super) fn ask(&self, index: usize) -> Option<Ask> {
+        let asked = self.requests.get(index)?;
+        let before = index.checked_sub(1).and_then(|before| self.requests.get(before));
+        let lines = self.lines.get(before.map_or(0, |before| before.end)..asked.end)?;
+        let named = |line: &Line| Named {
+            name: self.tables.keys[line.key].clone(),
+            numbers: self.tables.numbers[line.numbers],
+            cost: line.cost,
+            enforced: line.enforced,
+            penalty: line.penalty.map(|penalty| self.tables.penalties[penalty]),
+        };
+        Some(Ask { intent: asked.intent, lines: lines.iter().map(named).collect() })
+    }
+
+    /// The program of `decide.lua`.
+    pub(super) fn program(&self) -> Vec<u8> {
+        let mut flat = Vec::with_capacity(self.requests.len() * 2 + self.lines.len() * 5);
+        for (intent, lines) in self.each() {
+            flat.extend([i64::from(intent == Intent::Take), lines.len() as i64]);
+            for line in lines {
+                flat.extend([
+                    line.key as i64 + 1,
+                    line.numbers as i64 + 1,
+                    clamp(line.cost),
+                    i64::from(line.enforced),
+                    line.penalty.map_or(0, |penalty| penalty as i64 + 1),
+                ]);
+            }
+        }
+        array(&flat)
+    }
+}

@@ -1,0 +1,45 @@
+use super::*;
+
+/// As the policy encodes short values.
+fn key(values: &[&str]) -> Vec<u8> {
+    values.iter().flat_map(|value| [&[value.len() as u8 + 1], value.as_bytes()].concat()).collect()
+}
+
+fn tag(name: &[u8]) -> &[u8] {
+    name.split(|byte| matches!(byte, b'{' | b'}')).nth(1).unwrap()
+}
+
+#[test]
+fn limits_of_one_client_share_a_tag_and_nothing_else() {
+    let namer = Namer::new("tg", b"secret");
+    let one = namer.name_at(1, &key(&["alice"]), 6);
+    let two = namer.name_at(2, &key(&["alice", "/x"]), 6);
+    assert_eq!(tag(&one), tag(&two));
+    assert_ne!(one, two);
+    assert_ne!(tag(&one), tag(&namer.name_at(1, &key(&["bob"]), 6)));
+    assert_eq!(one.len(), 33);
+    assert!(one.starts_with(b"tg:{"));
+}
+
+#[test]
+fn nobody_without_the_secret_knows_where_a_key_is() {
+    let other = Namer::new("tg", b"other").name_at(1, &key(&["alice"]), 6);
+    assert_ne!(tag(&Namer::new("tg", b"secret").name_at(1, &key(&["alice"]), 6)), tag(&other));
+}
+
+#[test]
+fn no_two_tuples_meet() {
+    let namer = Namer::new("tg", b"");
+    let tuples: [&[&str]; 6] = [&[], &[""], &["ab"], &["a", "b"], &["", "ab"], &["a", "", "b"]];
+    let names: std::collections::BTreeSet<_> =
+        tuples.iter().map(|values| namer.name_at(7, &key(values), 6)).collect();
+    assert_eq!(names.len(), tuples.len());
+}
+
+#[test]
+fn any_bytes_have_a_first_value() {
+    for bytes in [&[][..], &[0], &[0x80], &[0xff; 9], &[5, 1], &[0xff, 0xff, 0xff, 0xff, 0x0f, 1]] {
+        assert!(bytes.starts_with(first_value(bytes)));
+    }
+    assert_eq!(first_value(&key(&["ab", "c"])), b"\x03ab");
+}

@@ -1,0 +1,171 @@
+//! State in Redis or Valkey, shared by many processes.
+//!
+//! A request is decided inside Redis by one script, all-or-nothing, at the server's own time. Requests that wait at the same moment
+//! share a call. The script decides with Lua mirrors of the algorithms, and the rows are worked out on this side from what it read.
+//!
+//! A call that fails is answered with an error, within its deadline, and never made again, because a server that did not answer may have
+//! decided all the same. The exceptions are what a server says when it did nothing: that it lacks the script, became a replica, or that a
+//! slot is elsewhere.
+
+mod adjust;
+mod batch;
+mod breaker;
+mod cluster;
+mod dial;
+mod endpoint;
+mod failure;
+mod home;
+mod jitter;
+mod key;
+mod lane;
+mod link;
+mod node;
+mod observer;
+mod options;
+mod pack;
+mod queue;
+mod replay;
+mod reply;
+mod script;
+mod servers;
+mod status;
+mod task;
+
+pub use endpoint::{Endpoint, Tls};
+pub use observer::Observer;
+pub use options::Options;
+pub use status::Status;
+
+use crate::{Adjustment, Answers, Request, Store, StoreError, StoreErrorKind, Ticket};
+use adjust::Changes;
+use batch::{Ask, Named};
+use cluster::slot_of;
+use key::Namer;
+use queue::BATCH_MOST;
+use replay::push_rows;
+use reply::Adjusted;
+use servers::Servers;
+use std::sync::Arc;
+use tokio::time::timeout;
+use tollgate_core::Numbers;
+
+/// Redis or Valkey as a store: one server, the one that sentinels name, or a cluster.
+#[derive(Debug)]
+pub struct RedisStore {
+    namer: Arc<Namer>,
+    servers: Servers,
+    options: Arc<Options>,
+}
+
+impl RedisStore {
+    /// A store on the servers of `endpoint`. It connects in the background, on the runtime that this is called in, and again whenever a
+    /// connection is lost; until then every call fails, at its deadline at the latest. An error means that certificates cannot be read.
+    pub fn open(endpoint: &Endpoint, options: Options) -> Result<Self, StoreError> {
+        let password = endpoint.password.as_deref().unwrap_or_default();
+        let secret = match options.secret.as_slice() {
+            [] => key::secret(password, &options.prefix),
+            given => given.to_vec(),
+        };
+        let namer = Arc::new(Namer::new(&options.prefix, &secret));
+        let options = Arc::new(options);
+        let servers = Servers::start(endpoint, &options, &namer)?;
+        Ok(Self { namer, servers, options })
+    }
+
+    /// How it is with the servers at the moment.
+    pub fn status(&self) -> Status {
+        self.servers.status()
+    }
+
+    /// Whether a server is left alone because it failed.
+    pub fn is_open(&self) -> bool {
+        self.servers.is_open()
+    }
+
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let late = |_| Err(StoreError::new(StoreErrorKind::Timeout, ""));
+        timeout(self.options.deadline, work).await.unwrap_or_else(late)
+    }
+}
+
+impl Drop for RedisStore {
+    fn drop(&mut self) {
+        self.servers.stop();
+    }
+}
+
+impl Store for RedisStore {
+    async fn decide<'a>(
+        &'a self,
+        now_us: u64,
+        requests: &'a [Request<'a>],
+        answers: &'a mut Answers,
+    ) -> Result<(), StoreError> {
+        answers.clear();
+        let now_us = self.options.at(now_us);
+        if requests.iter().all(|request| request.charges.is_empty()) {
+            requests.iter().for_each(|_| answers.finish(true));
+            return Ok(());
+        }
+        self.in_time(async {
+            // One part after the other, so that a key's requests are decided in the order asked.
+            for requests in requests.chunks(BATCH_MOST) {
+                let asks = requests.iter().map(|request| Ask::new(&self.namer, request)).collect();
+                for (admitted, rows) in self.servers.decide(now_us, asks).await? {
+                    push_rows(answers, admitted, &rows);
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn adjust<'a>(
+        &'a self,
+        now_us: u64,
+        adjustments: &'a [Adjustment<'a>],
+        answers: &'a mut Answers,
+    ) -> Result<(), StoreError> {
+        answers.clear();
+        let now_us = self.options.at(now_us);
+        let name = |one: &Adjustment<'_>| (Named::new(&self.namer, &one.charge), one.change);
+        let lines: Vec<_> = adjustments.iter().map(name).collect();
+        let slots = self.servers.parts(lines.iter().map(|(line, _)| line.name.as_slice()));
+        let one = |(slot, places): &(u16, Vec<usize>)| {
+            let (slot, lines) = (*slot, &lines);
+            let picked: Vec<_> =
+                places.iter().map(|place| (&lines[*place].0, &lines[*place].1)).collect();
+            let changes = Changes::new(picked.iter().copied());
+            async move {
+                let program = changes.program();
+                let value =
+                    self.servers.call(slot, &script::ADJUST, &changes.tables, program, now_us);
+                adjust::rows(picked, &Adjusted::read(value.await?)?)
+            }
+        };
+        let all = futures_util::future::try_join_all(slots.iter().map(one));
+        let rows = self.in_time(all).await?;
+        let places = slots.iter().flat_map(|(_, places)| places);
+        let mut placed: Vec<_> = places.zip(rows.into_iter().flatten()).collect();
+        placed.sort_by_key(|(place, _)| **place);
+        placed.into_iter().for_each(|(_, row)| answers.push(row));
+        answers.finish(true);
+        Ok(())
+    }
+
+    async fn reset<'a>(&'a self, limit: u64, key: &'a [u8]) -> Result<(), StoreError> {
+        let names = self.namer.names(limit, key);
+        // Their tag is the same, and so their slot.
+        let slot = names.first().map_or(0, |name| slot_of(name));
+        let mut unlink = redis::cmd("UNLINK");
+        unlink.arg(names);
+        self.in_time(self.servers.command(slot, &unlink)).await.map(drop)
+    }
+
+    fn enroll(&self, _: &Numbers) -> Ticket {
+        Ticket::default()
+    }
+}

@@ -1,0 +1,30 @@
+//! The scripts, each composed of the mirrors it needs, with the name that Redis knows it by.
+
+use sha1::{Digest, Sha1};
+use std::sync::LazyLock;
+use tollgate_core::lua;
+
+/// A script and its digest.
+#[derive(Debug)]
+pub(super) struct Script {
+    pub(super) text: String,
+    pub(super) sha: String,
+}
+
+/// Decides a batch of requests.
+pub(super) static DECIDE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("script/decide.lua")));
+/// Applies changes that are not subject to admission.
+pub(super) static ADJUST: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("script/adjust.lua")));
+
+const CELLS: &str = include_str!("script/cells.lua");
+
+impl Script {
+    fn new(body: &str) -> Self {
+        let mirrors = lua::MIRRORS.iter().flat_map(|mirror| mirror.1.iter().copied());
+        let text = lua::compose(mirrors.chain([lua::PENALTY, CELLS, body]));
+        let sha = Sha1::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { text, sha }
+    }
+}

@@ -1,0 +1,80 @@
+-- Decides a batch of requests in order. Follows the mirrors and cells.lua.
+--
+-- ARGV[5] is a flat array: for each request whether it takes (1) and how many charges it has; for each charge its key, its numbers,
+-- its cost, whether it is enforced (1), and its penalty (0 for none).
+--
+-- Answers with the instant, a byte for each request ('1' admitted), the values that were read (of ledgers only their heads), and the ledgers' own
+-- outcomes in the order asked. Whoever asked has the same algorithms and works the rows out from there: a reply stays small, and Redis
+-- computes only what decides.
+
+local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
+local numbers, penalties = numbers_of(ARGV[3]), penalties_of(ARGV[4])
+local program = cmsgpack.unpack(ARGV[5])
+local values = redis.call('MGET', unpack(KEYS))
+local cells, changed = {}, {}
+local verdicts, outcomes = {}, {}
+
+local function cell_at(key, params)
+  local cell = cells[key]
+  if not cell then
+    cell = cell_of(values[key], params.algorithm)
+    cells[key] = cell
+    if is_ledger(params.algorithm) then
+      values[key] = split(values[key]) or false
+    end
+  end
+  return cell
+end
+
+local function change(key, cell, params)
+  cell.numbers = params
+  changed[key] = cell
+end
+
+local at, last = 1, #program
+while at < last do
+  local takes, from, admitted = program[at] == 1, at + 2, true
+  local to = from + program[at + 1] * 5 - 5
+  local own = {}
+  for i = from, to, 5 do
+    local key, params, cost = program[i], numbers[program[i + 1]], program[i + 2]
+    local cell = cell_at(key, params)
+    if params.algorithm.redate(params, cell.state, now) then
+      change(key, cell, params)
+    end
+    cell.penalty_params = penalties[program[i + 4]] or cell.penalty_params
+    local enforced = program[i + 3] == 1
+    local blocked = enforced and blocked_until(cell, penalties[program[i + 4]], now)
+    own[i] = not blocked and params.algorithm.admits(params, cell.state, now, cost)
+    if enforced and not own[i] then
+      admitted = false
+    end
+  end
+  for i = from, to, 5 do
+    local key, params, cost = program[i], numbers[program[i + 1]], program[i + 2]
+    local cell = cells[key]
+    local punished = penalties[program[i + 4]]
+    if is_ledger(params.algorithm) then
+      outcomes[#outcomes + 1] = outcome_of(params, cell, now, cost, takes and admitted and own[i])
+    end
+    if takes and admitted and own[i] and cost > 0 then
+      local receipt = params.algorithm.charge(params, cell.state, now, cost)
+      if is_ledger(params.algorithm) then
+        outcomes[#outcomes + 1] = cmsgpack.pack({ receipt.at_us, receipt.mark_us })
+      end
+      change(key, cell, params)
+    elseif takes and not own[i] and punished and program[i + 3] == 1
+      and not blocked_until(cell, punished, now) then
+      cell.penalty = cell.penalty or penalty.decode(nil)
+      penalty.count(punished, cell.penalty, now)
+      change(key, cell, params)
+    end
+  end
+  verdicts[#verdicts + 1] = admitted and '1' or '0'
+  at = to + 5
+end
+
+for key, cell in pairs(changed) do
+  keep(KEYS[key], cell, now, spare)
+end
+return { digits(now), table.concat(verdicts), values, outcomes }

@@ -1,0 +1,24 @@
+//! The Redis store on a real redis-server: Debian's package `redis-server`.
+
+mod alike;
+mod cluster;
+mod failures;
+mod kept;
+mod sentinel;
+mod server;
+mod shop;
+mod ways_in;
+
+use server::Server;
+use shop::patient;
+use tollgate_store::{RedisStore, conformance};
+
+#[tokio::test]
+async fn it_passes_the_suite_that_every_store_passes() {
+    let server = Server::start().await;
+    conformance::run(async || {
+        server.run("FLUSHALL").await;
+        RedisStore::open(&server.endpoint(), patient()).unwrap()
+    })
+    .await;
+}
