@@ -12,6 +12,7 @@ pub mod net;
 pub mod node;
 pub mod reload;
 pub mod serve;
+mod supervise;
 pub mod trace;
 pub mod watch;
 

@@ -2,6 +2,7 @@
 
 use crate::{Row, Rules, Source};
 use ahash::RandomState;
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,11 +20,23 @@ const SHARDS: usize = 16;
 /// holds slots, which come back at any moment, nor a limit with a penalty whose key is not blocked yet, since its refusals count.
 #[derive(Debug)]
 pub struct DenyCache {
-    shards: [Mutex<HashMap<u128, Entry, RandomState>>; SHARDS],
+    shards: [Mutex<Shard>; SHARDS],
     hashers: [RandomState; 2],
     entries_per_shard: usize,
     max_age_us: u64,
 }
+
+#[derive(Debug, Default)]
+struct Shard {
+    entries: HashMap<u128, Entry, RandomState>,
+    /// How often something was forgotten: a refusal from before that must not be learnt after it.
+    forgets: u64,
+    /// Looking for room again makes no sense until then.
+    full_until_us: u64,
+}
+
+/// What was forgotten before a request was asked, charge by charge.
+pub(crate) type Moment = SmallVec<[u64; 4]>;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -57,7 +70,7 @@ impl DenyCache {
     ) -> bool {
         let known = selected.zip(charges).filter_map(|(one, charge)| {
             let (shard, name) = self.place(charge.limit, charge.key);
-            let entry = *lock(&self.shards[shard]).get(&name)?;
+            let entry = *lock(&self.shards[shard]).entries.get(&name)?;
             let outcome = self.answer(&entry, rules, now_us, &one, charge.cost)?;
             let answer = Answer { outcome, blocked: false, receipt: None };
             Some(rules.row_from(&one, &answer, Source::DenyCache))
@@ -92,7 +105,15 @@ impl DenyCache {
         fits.then_some(outcome)
     }
 
-    /// Remembers the enforced limits that refused.
+    /// The moment before the store is asked.
+    pub(crate) fn moment(&self, charges: &[Charge<'_>]) -> Moment {
+        let forgets = |charge: &Charge<'_>| {
+            lock(&self.shards[self.place(charge.limit, charge.key).0]).forgets
+        };
+        charges.iter().map(forgets).collect()
+    }
+
+    /// Remembers the enforced limits that refused, unless something was forgotten since the `moment` before they were asked.
     pub(crate) fn learn<'a>(
         &self,
         rules: &Rules,
@@ -100,8 +121,11 @@ impl DenyCache {
         selected: impl Iterator<Item = Selected<'a>>,
         charges: &[Charge<'_>],
         answers: &[Answer],
+        moment: &Moment,
     ) {
-        for ((one, charge), answer) in selected.zip(charges).zip(answers) {
+        for (((one, charge), answer), forgets) in
+            selected.zip(charges).zip(answers).zip(moment.iter().copied())
+        {
             let refused = one.limit.mode == Mode::Enforce && !answer.outcome.admitted;
             let counts = charge.penalty.is_some() && !answer.blocked;
             let slots = matches!(charge.numbers, Numbers::Concurrency(_));
@@ -120,30 +144,40 @@ impl DenyCache {
                     until_us: now_us.saturating_add(wait_us),
                     outcome: answer.outcome,
                 },
+                forgets,
             );
         }
     }
 
-    fn keep(&self, charge: &Charge<'_>, entry: Entry) {
+    fn keep(&self, charge: &Charge<'_>, entry: Entry, forgets: u64) {
         let (shard, name) = self.place(charge.limit, charge.key);
         let mut shard = lock(&self.shards[shard]);
-        if shard.len() >= self.entries_per_shard && !shard.contains_key(&name) {
-            let now_us = entry.learnt_us;
-            shard.retain(|_, old| {
+        if shard.forgets != forgets {
+            return;
+        }
+        let now_us = entry.learnt_us;
+        if shard.entries.len() >= self.entries_per_shard && !shard.entries.contains_key(&name) {
+            // All of them still hold, so the flood is wide: what is left out is asked of the store, as without a cache.
+            if now_us < shard.full_until_us {
+                return;
+            }
+            shard.entries.retain(|_, old| {
                 now_us < old.until_us && now_us.saturating_sub(old.learnt_us) < self.max_age_us
             });
-            // All of them still hold, so the flood is wide: what is left out is asked of the store, as without a cache.
-            if shard.len() >= self.entries_per_shard {
+            if shard.entries.len() >= self.entries_per_shard {
+                shard.full_until_us = now_us.saturating_add(self.max_age_us / 8);
                 return;
             }
         }
-        shard.insert(name, entry);
+        shard.entries.insert(name, entry);
     }
 
     /// Forgets the refusals of one key: something was given back to it.
     pub(crate) fn forget(&self, limit: u64, key: &[u8]) {
         let (shard, name) = self.place(limit, key);
-        lock(&self.shards[shard]).remove(&name);
+        let mut shard = lock(&self.shards[shard]);
+        shard.forgets += 1;
+        shard.entries.remove(&name);
     }
 
     /// 128 bits of two keyed hashes name a key: nobody can make two collide.

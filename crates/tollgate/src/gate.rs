@@ -79,6 +79,14 @@ impl<S: Store> Gate<S> {
         &self.store
     }
 
+    /// Forgets what has expired, a part of the fallback's shards at a time. For a timer; nothing waits for it.
+    pub fn sweep(&self, now_us: u64) {
+        self.book.sweep(now_us);
+        if let Some(fallback) = self.fallback.get() {
+            fallback.sweep(now_us, fallback.shard_count() / 16);
+        }
+    }
+
     /// Decides one request and consumes what it admits.
     pub async fn check<'r>(
         &self,
@@ -140,16 +148,17 @@ impl<S: Store> Gate<S> {
         {
             return Verdict::new(false, rows);
         }
+        let moment = self.deny_cache.as_ref().map(|deny_cache| deny_cache.moment(charges));
         match self.store.decide(now_us, &[Request { charges, intent }], answers).await {
             Ok(()) => {
                 let (allowed, decided) = answers.get(0).unwrap_or((true, &[]));
                 rows.extend(
                     selected.clone().zip(decided).map(|(one, answer)| rules.row(&one, answer)),
                 );
-                if let Some(deny_cache) = &self.deny_cache
+                if let Some((deny_cache, moment)) = self.deny_cache.as_ref().zip(moment)
                     && !allowed
                 {
-                    deny_cache.learn(rules, now_us, selected, charges, decided);
+                    deny_cache.learn(rules, now_us, selected, charges, decided, &moment);
                 }
                 Verdict::new(allowed, rows)
             }

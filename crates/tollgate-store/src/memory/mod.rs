@@ -14,6 +14,7 @@ mod decide;
 mod evict;
 mod fast;
 mod locks;
+mod one_key;
 mod options;
 mod pack;
 mod registry;
@@ -27,13 +28,15 @@ mod table;
 #[cfg(all(test, loom))]
 mod tests;
 mod together;
+mod views;
 
 use self::address::Addresses;
 use self::budget::Budget;
 use self::registry::Registry;
 use self::shard::Shard;
 use self::stats::Events;
-use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
+use self::views::Views;
+use crate::sync::{AtomicUsize, Lock, Ordering, lock};
 use crate::{Adjustment, Answers, Request, Store, StoreError, Ticket};
 use std::future::{Future, ready};
 use tollgate_core::Numbers;
@@ -57,31 +60,34 @@ pub(crate) struct Shared {
     registry: Registry,
     budget: Budget,
     events: Events,
+    views: Views,
 }
 
 /// Two shards never share a cache line.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Padded(Mutex<Shard>);
+struct Padded(Lock<Shard>);
 
 impl MemoryStore {
     /// A store with the given options.
     pub fn new(options: Options) -> Self {
         let shards = options.shard_count();
-        let fixed_bytes = shards * size_of::<Padded>();
+        let fixed_bytes = shards * (size_of::<Padded>() + Views::SHARD_BYTES);
         Self {
             addresses: Addresses::new(shards, options.seed),
-            shards: (0..shards).map(|_| Padded(Mutex::new(Shard::new()))).collect(),
+            shards: (0..shards).map(|number| Padded(Lock::new(Shard::new(number)))).collect(),
             shared: Shared {
                 registry: Registry::new(),
                 budget: Budget::new(options.max_bytes, fixed_bytes as u64),
                 events: Events::default(),
+                views: Views::new(shards),
             },
             next_sweep: AtomicUsize::new(0),
         }
     }
 
     /// Answers `requests` in order, as [`Store::decide`] does, without a future around it.
+    #[inline]
     pub fn decide_now(&self, now_us: u64, requests: &[Request<'_>], answers: &mut Answers) {
         answers.clear();
         self.decide_batch(now_us, requests, answers);

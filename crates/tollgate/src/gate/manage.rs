@@ -69,6 +69,7 @@ impl<S: Store> Gate<S> {
             rules.policy().select_one(index, facts, 0, &mut work.selection);
             for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
                 for (id, _) in rules.states(&one) {
+                    self.book.void(id, one.key);
                     self.store.reset(id, one.key).await?;
                     self.forget_refusal(id, one.key);
                 }

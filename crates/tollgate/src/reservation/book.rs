@@ -4,7 +4,7 @@ use super::{End, ReservationError};
 use crate::Source;
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, HashMap, hash_map},
+    collections::{BinaryHeap, HashMap, VecDeque, hash_map},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tollgate_core::{Numbers, Outcome, Receipt};
@@ -13,6 +13,8 @@ use tollgate_store::Ticket;
 
 /// What all reservations together may hold: a peer can open them, so there is a cap.
 const BYTES_MAX: usize = 64 << 20;
+/// How long a call that ended one can be repeated at least, unless others need the room.
+const REPEATABLE_US: u64 = 600_000_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Book {
@@ -21,10 +23,20 @@ pub(crate) struct Book {
 
 #[derive(Debug, Default)]
 struct Shelf {
-    /// Each with the bytes it counts for.
-    by_id: HashMap<Box<str>, (Place, usize)>,
+    by_id: HashMap<Box<str>, Held>,
     by_end: BinaryHeap<Reverse<(u64, Box<str>)>>,
+    /// Those that have ended, the first to end first: they only wait for a call to be repeated, and go when others need the room.
+    ended: VecDeque<Box<str>>,
     bytes: usize,
+}
+
+#[derive(Debug)]
+struct Held {
+    place: Place,
+    /// What it counts for.
+    bytes: usize,
+    /// When it is forgotten. The heap may know an earlier instant, from before it ended.
+    until_us: u64,
 }
 
 /// What one request holds, or what ending it answered.
@@ -35,7 +47,7 @@ pub(crate) enum Reservation {
 }
 
 /// A place in the book. Whoever ends the reservation holds it meanwhile, so two calls cannot both settle.
-pub(crate) type Place = Arc<tokio::sync::Mutex<Reservation>>;
+pub(crate) type Place = Arc<async_lock::Mutex<Reservation>>;
 
 /// What it took of one limit.
 #[derive(Clone, Debug)]
@@ -51,7 +63,9 @@ pub(crate) struct Entry {
     pub(crate) unit: u64,
     /// Whether the limit admitted: a shadow limit that would have refused takes nothing.
     pub(crate) taken: bool,
-    /// Absent when nothing was taken, a cost of zero included.
+    /// Units taken.
+    pub(crate) charged: u64,
+    /// Absent when nothing was taken, or nothing of it can be given back.
     pub(crate) receipt: Option<Receipt>,
     /// Where decisions of its store come from.
     pub(crate) usual: Source,
@@ -78,14 +92,14 @@ impl Book {
         let mut shelf = self.lock();
         shelf.forget_expired(now_us);
         let bytes = bytes(id, &entries);
-        if shelf.bytes + bytes > BYTES_MAX {
+        if !shelf.make_room(bytes) {
             return Err((ReservationError::Full, entries));
         }
         match shelf.by_id.entry(id.into()) {
             hash_map::Entry::Occupied(_) => return Err((ReservationError::Taken, entries)),
             hash_map::Entry::Vacant(vacant) => {
-                let place = Place::new(tokio::sync::Mutex::new(Reservation::Open(entries)));
-                vacant.insert((place, bytes));
+                let place = Place::new(async_lock::Mutex::new(Reservation::Open(entries)));
+                vacant.insert(Held { place, bytes, until_us: expires_us });
             }
         }
         shelf.by_end.push(Reverse((expires_us, id.into())));
@@ -99,16 +113,45 @@ impl Book {
         shelf.forget_expired(now_us);
         match () {
             () if shelf.by_id.contains_key(id) => Err(ReservationError::Taken),
-            () if shelf.bytes >= BYTES_MAX => Err(ReservationError::Full),
+            () if !shelf.make_room(1) => Err(ReservationError::Full),
             () => Ok(()),
         }
+    }
+
+    /// Says that this reservation has ended.
+    pub(crate) fn ended(&self, now_us: u64, id: &str) {
+        let mut shelf = self.lock();
+        if let Some(held) = shelf.by_id.get_mut(id) {
+            held.until_us = held.until_us.max(now_us.saturating_add(REPEATABLE_US));
+            let until_us = held.until_us;
+            shelf.by_end.push(Reverse((until_us, id.into())));
+            shelf.ended.push_back(id.into());
+        }
+    }
+
+    /// Nothing that was taken of this state before can be given back to it: it starts anew.
+    pub(crate) fn void(&self, limit: u64, key: &[u8]) {
+        for held in self.lock().by_id.values() {
+            // One that is being ended was there before.
+            if let Some(mut reservation) = held.place.try_lock()
+                && let Reservation::Open(entries) = &mut *reservation
+            {
+                let same = |entry: &&mut Entry| entry.id == limit && *entry.key == *key;
+                entries.iter_mut().filter(same).for_each(|entry| entry.receipt = None);
+            }
+        }
+    }
+
+    /// Forgets what has expired.
+    pub(crate) fn sweep(&self, now_us: u64) {
+        self.lock().forget_expired(now_us);
     }
 
     /// The reservation of this name, unless it has expired.
     pub(crate) fn find(&self, now_us: u64, id: &str) -> Option<Place> {
         let mut shelf = self.lock();
         shelf.forget_expired(now_us);
-        shelf.by_id.get(id).map(|(place, _)| Arc::clone(place))
+        shelf.by_id.get(id).map(|held| Arc::clone(&held.place))
     }
 
     /// A panic elsewhere leaves the shelf whole: every change to it is a single insertion or removal.
@@ -121,19 +164,49 @@ impl Book {
 fn bytes(id: &str, entries: &[Entry]) -> usize {
     let entries =
         entries.iter().map(|entry| size_of::<Entry>() + size_of::<Kept>() + entry.key.len());
-    let place = size_of::<tokio::sync::Mutex<Reservation>>() + size_of::<(Place, usize)>();
+    let place = size_of::<async_lock::Mutex<Reservation>>() + size_of::<Held>();
     2 * (id.len() + size_of::<Box<str>>()) + place + entries.sum::<usize>()
 }
 
 impl Shelf {
+    /// Forgets ended reservations until there is room for `bytes` more. Says whether there is.
+    fn make_room(&mut self, bytes: usize) -> bool {
+        while self.bytes + bytes > BYTES_MAX
+            && let Some(id) = self.ended.pop_front()
+        {
+            self.forget(&id);
+        }
+        if self.by_end.len() > 2 * self.by_id.len() + 64 {
+            let by_id = &self.by_id;
+            self.by_end.retain(|Reverse((_, id))| by_id.contains_key(id));
+        }
+        self.bytes + bytes <= BYTES_MAX
+    }
+
     fn forget_expired(&mut self, now_us: u64) {
         while let Some(Reverse((expires_us, _))) = self.by_end.peek()
             && *expires_us <= now_us
             && let Some(Reverse((_, id))) = self.by_end.pop()
         {
-            if let Some((_, bytes)) = self.by_id.remove(&id) {
-                self.bytes = self.bytes.saturating_sub(bytes);
+            if self.by_id.get(&id).is_some_and(|held| held.until_us <= now_us) {
+                self.forget(&id);
             }
+        }
+        // Names of what has expired gather here, since nobody looks for them in the middle.
+        while let Some(id) = self.ended.front()
+            && !self.by_id.contains_key(id)
+        {
+            self.ended.pop_front();
+        }
+        if self.ended.len() > 2 * self.by_id.len() + 64 {
+            let by_id = &self.by_id;
+            self.ended.retain(|id| by_id.contains_key(id));
+        }
+    }
+
+    fn forget(&mut self, id: &str) {
+        if let Some(held) = self.by_id.remove(id) {
+            self.bytes = self.bytes.saturating_sub(held.bytes);
         }
     }
 }

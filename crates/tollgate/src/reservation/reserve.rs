@@ -6,8 +6,9 @@ use crate::{Gate, Row, Rules, Source, Verdict, Work};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tollgate_core::{Intent, Numbers};
+use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::{self, Cost};
 use tollgate_policy::policy::Selected;
-use tollgate_policy::{facts::Facts, limit::Cost};
 use tollgate_store::{
     Adjustment, Answer, Answers, Change, Charge, Mode, Store, StoreError, Ticket,
 };
@@ -66,6 +67,8 @@ impl<S: Store> Gate<S> {
         // Selected for one unit, so that each entry knows what a settled unit is worth.
         rules.policy().select(facts, 1, selection);
         let selected = rules.policy().selected(selection);
+        let ttl_us =
+            ttl_us.unwrap_or_else(|| default_ttl_us(selected.clone().map(|one| one.numbers)));
         let held: SmallVec<[Numbers; 4]> =
             selected.clone().map(|selected| with_ttl(selected.numbers, ttl_us)).collect();
         let charges: Charges<'_> = selected
@@ -86,7 +89,6 @@ impl<S: Store> Gate<S> {
         if !verdict.allowed {
             return Ok((verdict, None));
         }
-        let ttl_us = ttl_us.unwrap_or_else(|| default_ttl_us(&held));
         let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
         let entries = selected
             .zip(&charges)
@@ -123,6 +125,7 @@ impl<S: Store> Gate<S> {
                 let settled = self.settle(now_us, end, entries).await;
                 let kept = settled.map_err(|error| ReservationError::Undecided(error.kind))?;
                 *reservation = Reservation::Ended(end, kept.clone());
+                self.book.ended(now_us, id);
                 kept
             }
         };
@@ -164,6 +167,7 @@ fn entry(rules: &Rules, selected: &Selected<'_>, charge: &Charge<'_>, answer: &A
             Cost::Fixed(_) | Cost::Attribute { .. } => selected.cost,
         },
         taken: answer.outcome.admitted,
+        charged: if answer.outcome.admitted { charge.cost } else { 0 },
         receipt: answer.receipt,
         usual: rules.usual(),
     }
@@ -177,7 +181,10 @@ impl Entry {
             numbers: &self.numbers,
             ticket: self.ticket,
             cost: self.unit,
-            mode: Mode::Enforce,
+            mode: match self.limit.mode {
+                limit::Mode::Shadow => Mode::Shadow,
+                limit::Mode::Enforce | limit::Mode::Off => Mode::Enforce,
+            },
             penalty: self.limit.penalty.as_ref(),
         }
     }
@@ -195,32 +202,33 @@ impl Entry {
             Numbers::Concurrency(_) => 0,
             _ => self.unit.saturating_mul(end.cost()),
         };
-        match (self.taken, target.checked_sub(receipt.cost)) {
+        match (self.taken, target.checked_sub(self.charged)) {
             // A shadow limit that would have refused took nothing and owes nothing.
             (false, _) => Change::GiveBack { units: 0, receipt, under },
             (true, Some(units @ 1..)) => Change::Owe { units },
+            // What a shared cell took cannot be given back, and has no receipt.
             (true, _) => {
-                let units = receipt.cost - target.min(receipt.cost);
-                Change::GiveBack { units, receipt, under }
+                let units = self.charged - target.min(self.charged);
+                Change::GiveBack { units: units.min(receipt.cost), receipt, under }
             }
         }
     }
 }
 
 /// Slots are held for as long as the reservation: one that outlived it could no longer be freed.
-fn with_ttl(numbers: &Numbers, ttl_us: Option<u64>) -> Numbers {
+fn with_ttl(numbers: &Numbers, ttl_us: u64) -> Numbers {
     match numbers {
         Numbers::Concurrency(slots) => {
-            let ttl_us = ttl_us.unwrap_or(slots.ttl_us()).min(TTL_US_MAX);
             slots.with_ttl(ttl_us).map_or(*numbers, Numbers::Concurrency)
         }
         _ => *numbers,
     }
 }
 
-fn default_ttl_us(held: &[Numbers]) -> u64 {
-    let ttls = held.iter().filter_map(|numbers| match numbers {
-        Numbers::Concurrency(slots) => Some(slots.ttl_us()),
+/// The longest that any of its slots would be held.
+fn default_ttl_us<'a>(numbers: impl Iterator<Item = &'a Numbers>) -> u64 {
+    let ttls = numbers.filter_map(|numbers| match numbers {
+        Numbers::Concurrency(slots) => Some(slots.ttl_us().min(TTL_US_MAX)),
         _ => None,
     });
     ttls.max().unwrap_or(TTL_US_DEFAULT)
