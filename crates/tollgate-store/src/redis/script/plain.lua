@@ -26,7 +26,7 @@ end
 local at, last, request = 1, #program, 0
 while at < last do
   local takes, admitted = program[at] == 1, true
-  local from = at + 2
+  local from, n = at + 2, 0
   local to = from + program[at + 1] * 5 - 5
   for i = from, to, 5 do
     local key, params = program[i], numbers[program[i + 1]]
@@ -35,13 +35,16 @@ while at < last do
     if fits and enforced and blocks[key] and now < blocks[key] then
       fits = false
     end
-    own[i] = fits
+    n = n + 1
+    own[n] = fits
     admitted = admitted and (fits or not enforced)
   end
   if takes and admitted then
+    n = 0
     for i = from, to, 5 do
       local cost = program[i + 2]
-      if own[i] and cost > 0 then
+      n = n + 1
+      if own[n] and cost > 0 then
         local key, params = program[i], numbers[program[i + 1]]
         params.algorithm.charge(params, states[key], now, cost)
         changed[key] = params

@@ -7,7 +7,8 @@ local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
 local numbers, program = numbers_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
 local values = redis.call('MGET', unpack(KEYS))
 local byte, ceil, call, format = string.byte, math.ceil, redis.call, string.format
--- By key: the TAT, its fraction, the count that the fraction belongs to, and an operator's block. By charge: the backlog, and whether it fits.
+-- By key: the TAT, its fraction, the count that the fraction belongs to, and an operator's block. By charge of the request at hand, so
+-- that they stay short: the backlog, and whether it fits.
 local tats, fractions, counts, blocks = {}, {}, {}, {}
 local wholes, parts, own = {}, {}, {}
 local verdicts, changed, dirty = {}, {}, {}
@@ -45,7 +46,7 @@ end
 local at, last, request = 1, #program, 0
 while at < last do
   local takes, admitted = program[at] == 1, true
-  local from = at + 2
+  local from, n = at + 2, 0
   local to = from + program[at + 1] * 5 - 5
   for i = from, to, 5 do
     local key, params, cost = program[i], numbers[program[i + 1]], program[i + 2]
@@ -73,17 +74,20 @@ while at < last do
       end
       admitted = admitted and fits
     end
-    wholes[i], parts[i], own[i] = whole, part, fits
+    n = n + 1
+    wholes[n], parts[n], own[n] = whole, part, fits
   end
   if takes and admitted then
+    n = 0
     for i = from, to, 5 do
       local cost = program[i + 2]
-      if own[i] and cost > 0 then
+      n = n + 1
+      if own[n] and cost > 0 then
         local key, params = program[i], numbers[program[i + 1]]
         if params.cost ~= cost then
           prepare(params, cost)
         end
-        local whole, part = wholes[i] + params.span, parts[i] + params.span_part
+        local whole, part = wholes[n] + params.span, parts[n] + params.span_part
         if part >= params.scale then
           whole, part = whole + 1, part - params.scale
         end
