@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use libfuzzer_sys::fuzz_target;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::Number;
 
 /// The reader by itself: the sockets around it would be most of what has to be built.
@@ -143,8 +143,9 @@ struct Attributes(BTreeMap<String, String>);
 
 /// What the other reader makes of it, in the members and within the caps of the operation.
 fn model(input: &[u8], op: Op) -> Option<Model> {
-    // An array can stand for a struct with the other reader.
-    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(input).ok()?;
+    // An array can stand for a struct with the other reader. Its own `Value` is no judge of an object: there is a name
+    // that it takes for a mark of its own.
+    let object: BTreeMap<String, IgnoredAny> = serde_json::from_slice(input).ok()?;
     let mut model: Model = serde_json::from_slice(input).ok()?;
     model.cost.as_ref().is_none_or(|cost| !cost.is_i64() || cost.is_u64()).then_some(())?;
     if let Some(ttl) = model.ttl.take() {

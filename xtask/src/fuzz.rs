@@ -21,6 +21,7 @@ pub(crate) const VERB: Verb = Verb {
     help: "
 Options:
   --seconds N   how long each target runs (60)
+  --seed N      where chance starts, so that a run can be had again (anywhere)
   --only NAME   one target alone; may be repeated
 
 Targets are the files of `fuzz/fuzz_targets/`, and as many run at a time as there are cores. Each starts from
@@ -54,7 +55,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         for _ in 0..jobs.min(targets.len()) {
             scope.spawn(|| {
                 while let Some(target) = next() {
-                    if !is_sound(target, &programs.join(target), options.seconds) {
+                    if !is_sound(target, &programs.join(target), &options) {
                         broken.lock().unwrap_or_else(PoisonError::into_inner).push(target);
                     }
                 }
@@ -99,8 +100,8 @@ fn host() -> Result<String, Failure> {
 }
 
 /// Runs one target and shows its last words, or all of them when it failed. One that tried nothing found nothing out.
-fn is_sound(target: &str, program: &PathBuf, seconds: u64) -> bool {
-    let finished = match fuzz(target, program, seconds) {
+fn is_sound(target: &str, program: &PathBuf, options: &Options) -> bool {
+    let finished = match fuzz(target, program, options) {
         Ok(finished) => finished,
         Err(why) => {
             eprintln!("{target}: {why:?}");
@@ -120,7 +121,7 @@ fn is_sound(target: &str, program: &PathBuf, seconds: u64) -> bool {
     }
 }
 
-fn fuzz(target: &str, program: &PathBuf, seconds: u64) -> Result<Finished, Failure> {
+fn fuzz(target: &str, program: &PathBuf, options: &Options) -> Result<Finished, Failure> {
     let folder = process::root().join("fuzz");
     let corpus = folder.join("corpus").join(target);
     let artifacts = folder.join("artifacts").join(target);
@@ -134,10 +135,13 @@ fn fuzz(target: &str, program: &PathBuf, seconds: u64) -> Result<Finished, Failu
         .args([&corpus, &folder.join("seeds").join(target)])
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(format!("-dict=dictionaries/{target}.dict"))
-        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-max_total_time={}", options.seconds))
         .arg(format!("-timeout={INPUT_SECONDS_MAX}"))
         .arg(format!("-rss_limit_mb={MEMORY_MIB_MAX}"))
         .arg(format!("-max_len={INPUT_BYTES_MAX}"));
+    if let Some(seed) = options.seed {
+        command.arg(format!("-seed={seed}"));
+    }
     process::run(&mut command, Echo::Off)
 }
 
@@ -184,8 +188,9 @@ mod tests {
 
     #[test]
     fn a_target_that_cannot_run_or_tries_nothing_is_not_sound() {
-        assert!(!is_sound("request_body", &"no-such-program-anywhere".into(), 1));
-        assert!(!is_sound("request_body", &"true".into(), 1));
-        assert!(!is_sound("request_body", &"false".into(), 1));
+        let options = Options { seconds: 1, seed: None, only: Vec::new() };
+        for program in ["no-such-program-anywhere", "true", "false"] {
+            assert!(!is_sound("request_body", &program.into(), &options), "{program}");
+        }
     }
 }

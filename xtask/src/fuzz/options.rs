@@ -6,19 +6,26 @@ use crate::Failure;
 pub(super) struct Options {
     /// How long each target runs.
     pub(super) seconds: u64,
+    /// Where chance starts; from anywhere when it is not said.
+    pub(super) seed: Option<u32>,
     /// These targets alone; all when there are none.
     pub(super) only: Vec<String>,
 }
 
 impl Options {
     pub(super) fn parse(arguments: &[String]) -> Result<Self, Failure> {
-        let mut options = Self { seconds: 60, only: Vec::new() };
+        let mut options = Self { seconds: 60, seed: None, only: Vec::new() };
         let mut rest = arguments.iter();
         while let Some(name) = rest.next() {
             let value =
                 rest.next().ok_or_else(|| Failure::Usage(format!("`{name}` lacks a value")))?;
             match name.as_str() {
                 "--only" => options.only.push(value.clone()),
+                "--seed" => match value.parse() {
+                    // libFuzzer takes zero for none.
+                    Ok(seed @ 1..) => options.seed = Some(seed),
+                    _ => return Err(Failure::Usage(format!("`{value}` is not a seed"))),
+                },
                 "--seconds" => {
                     options.seconds = value.parse().map_err(|_| {
                         Failure::Usage(format!("`{value}` is not a number of seconds"))
@@ -38,13 +45,17 @@ mod tests {
     #[test]
     fn options() {
         let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
-        assert_eq!(Options::parse(&words("")), Ok(Options { seconds: 60, only: vec![] }));
         assert_eq!(
-            Options::parse(&words("--only headers --seconds 5 --only body")),
-            Ok(Options { seconds: 5, only: words("headers body") })
+            Options::parse(&words("")),
+            Ok(Options { seconds: 60, seed: None, only: vec![] })
+        );
+        assert_eq!(
+            Options::parse(&words("--only headers --seconds 5 --seed 7 --only body")),
+            Ok(Options { seconds: 5, seed: Some(7), only: words("headers body") })
         );
         assert!(Options::parse(&words("--seconds")).is_err());
         assert!(Options::parse(&words("--seconds soon")).is_err());
+        assert!(Options::parse(&words("--seed 0")).is_err());
         assert!(Options::parse(&words("--forever yes")).is_err());
     }
 }
