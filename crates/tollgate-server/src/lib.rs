@@ -12,7 +12,9 @@ pub mod net;
 pub mod node;
 pub mod reload;
 pub mod serve;
+pub mod storage;
 pub mod trace;
 pub mod watch;
 
-pub use node::{Conduct, Engine, Node};
+pub use node::{Conduct, Engine, Node, NodeError};
+pub use storage::{Storage, StorageError};

@@ -2,17 +2,18 @@
 
 use crate::health::Health;
 use crate::metrics::Metrics;
+use crate::storage::{Storage, StorageError};
 use arc_swap::{ArcSwap, Guard};
+use std::fmt;
 use std::sync::Arc;
 use tollgate::policy::Compiled;
-use tollgate::{Gate, MemoryStore, ProcessClock, Setup};
+use tollgate::{Gate, ProcessClock, Setup};
 use tollgate_core::header::Profile;
 use tollgate_policy::policy::InvalidPolicy;
-use tollgate_policy::settings::{Settings, Store};
-use tollgate_store::memory::Options;
+use tollgate_policy::settings::Settings;
 
 /// The engine that a node runs, over whichever store its file names.
-pub type Engine = Gate<MemoryStore>;
+pub type Engine = Gate<Storage>;
 
 /// Everything a front end needs; one per process, shared by `Arc`.
 #[derive(Debug)]
@@ -38,6 +39,27 @@ pub struct Conduct {
     pub profiles: Vec<Profile>,
 }
 
+/// Why there is no node.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// The limits do not make a policy.
+    Policy(InvalidPolicy),
+    /// The store cannot be used as the file says.
+    Store(StorageError),
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Policy(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NodeError {}
+
 impl Conduct {
     /// By what a file says.
     pub fn new(settings: Settings) -> Self {
@@ -51,14 +73,17 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// When the limits do not make a policy.
-    pub fn new(compiled: Compiled, setup: Setup) -> Result<Self, InvalidPolicy> {
-        let options = match compiled.settings.store {
-            Store::Memory { max_bytes } => Options::default().max_bytes(max_bytes),
-            _ => Options::default(),
-        };
+    /// When the limits do not make a policy, or the store cannot be used as the file says.
+    pub fn new(compiled: Compiled, setup: Setup) -> Result<Self, NodeError> {
+        let store = &compiled.settings.store;
+        let storage = Storage::new(store, |name| std::env::var_os(name));
+        let gate = Gate::new(setup, storage.map_err(NodeError::Store)?);
+        let mut gate = gate.map_err(NodeError::Policy)?;
+        if let Some(deny_cache) = Storage::deny_cache(store) {
+            gate = gate.with_deny_cache(deny_cache);
+        }
         Ok(Self {
-            gate: Gate::new(setup, MemoryStore::new(options))?,
+            gate,
             clock: ProcessClock,
             metrics: Metrics::default(),
             health: Health::default(),

@@ -1,6 +1,6 @@
 //! One process: its node, its listeners, and the thread that looks after both.
 
-use crate::Node;
+use crate::node::{Node, NodeError};
 use crate::config::{Config, ConfigError};
 use crate::front::{admin::Admin, http::CheckApi};
 use crate::net::{self, BindError, Limits, Listener};
@@ -47,7 +47,10 @@ impl Server {
     /// When the configuration cannot be used, an address is taken, or the system is out of something.
     pub fn start(config: Config) -> Result<Running, StartError> {
         let loaded = config.load().map_err(StartError::Config)?;
-        let invalid = |error| ConfigError::Policy { file: config.name(), error };
+        let invalid = |error| match error {
+            NodeError::Policy(error) => ConfigError::Policy { file: config.name(), error },
+            NodeError::Store(error) => ConfigError::Storage { file: config.name(), error },
+        };
         let node = Node::new(loaded.compiled.clone(), loaded.setup())
             .map_err(|error| StartError::Config(invalid(error)))?;
         let node = Arc::new(node);

@@ -1,6 +1,7 @@
 //! The engine: identify, select, decide, verdict.
 
 mod change;
+mod errors;
 mod failure;
 mod manage;
 mod now;
@@ -13,6 +14,7 @@ use crate::reservation::Book;
 use crate::{Rules, Setup, Verdict, Work};
 use arc_swap::{ArcSwap, Guard};
 use change::Wanted;
+use errors::Errors;
 use smallvec::SmallVec;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -30,6 +32,7 @@ pub struct Gate<S = MemoryStore> {
     pub(crate) deny_cache: Option<DenyCache>,
     /// Where limits that fall back on this node's share are counted while the store cannot be asked.
     fallback: OnceLock<MemoryStore>,
+    pub(crate) errors: Errors,
     wanted: Mutex<Wanted>,
 }
 
@@ -59,6 +62,7 @@ impl<S: Store> Gate<S> {
             book: Book::default(),
             deny_cache: None,
             fallback: OnceLock::new(),
+            errors: Errors::default(),
             wanted: Mutex::new(wanted),
         })
     }
@@ -153,7 +157,10 @@ impl<S: Store> Gate<S> {
                 }
                 Verdict::new(allowed, rows)
             }
-            Err(_) => self.without_store(rules, now_us, selected, charges, intent, answers, rows),
+            Err(error) => {
+                self.errors.count(&error);
+                self.without_store(rules, now_us, selected, charges, intent, answers, rows)
+            }
         }
     }
 }

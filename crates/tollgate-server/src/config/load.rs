@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use tollgate::Setup;
-use tollgate_policy::settings::{Front, Settings, Store, TierSource};
+use tollgate_policy::settings::{Front, Settings, TierSource};
 use tollgate_policy::{Compiled, TierMap};
 
 /// A configuration that can be put in force.
@@ -113,11 +113,7 @@ fn unavailable(settings: &Settings) -> Option<&'static str> {
         Front::Resp => Some("listen.resp"),
         _ => Some("listen"),
     });
-    let store = match settings.store {
-        Store::Memory { .. } => None,
-        _ => Some("store.redis"),
-    };
-    listener.or(store).or(settings.envoy.as_ref().map(|_| "envoy"))
+    listener.or(settings.envoy.as_ref().map(|_| "envoy"))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {

@@ -5,12 +5,13 @@
 
 use super::process::Process;
 use super::sheet::{Sheet, older};
-use super::{BOUNDS_NS, Cells, Denied, FRONTS, Metrics, Outcome, Reading, Reloaded, STORE_ERRORS};
+use super::{BOUNDS_NS, Cells, Denied, FRONTS, Metrics, Outcome, Reading, Reloaded};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::registry::Registry;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tollgate_store::StoreErrorKind;
 
 /// How the text is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,10 +84,10 @@ impl Metrics {
                 .map(|(front, of)| (front, open(load(&of.opened), load(&of.closed))))
                 .collect(),
             accept_errors: fronts().map(|(front, of)| (front, load(&of.accept_errors))).collect(),
-            store_errors: STORE_ERRORS
+            store_errors: StoreErrorKind::ALL
                 .iter()
                 .zip(&self.store_errors)
-                .map(|(kind, count)| (kind.label(), load(count)))
+                .map(|(kind, count)| (*kind, load(count)))
                 .collect(),
             reloads: Reloaded::ALL
                 .map(|result| (result.as_str(), load(&self.reloads[result as usize])))
@@ -123,7 +124,7 @@ type Rows = Vec<(&'static str, u64)>;
 struct Cold {
     connections: Rows,
     accept_errors: Rows,
-    store_errors: Rows,
+    store_errors: Vec<(StoreErrorKind, u64)>,
     reloads: Rows,
     denied: Rows,
     audit_failures: u64,
@@ -191,7 +192,10 @@ impl Page {
 
     fn store(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
         let reading = &self.reading;
-        let errors = self.cold.store_errors.iter().map(|&(kind, count)| ([("kind", kind)], count));
+        let met = |kind| reading.store_errors.iter().filter(move |one| one.0 == kind).map(|one| one.1);
+        let errors = self.cold.store_errors.iter().map(|&(kind, count)| {
+            ([("kind", kind.label())], count + met(kind).sum::<u64>())
+        });
         sheet.counters("tollgate_store_errors", "Failures of the store by kind.", errors)?;
         let help = "Keys in the memory store.";
         sheet.gauge("tollgate_memory_keys", help, reading.memory_keys)?;

@@ -4,6 +4,7 @@ use super::{InForce, ReloadError, Reloader, Told};
 use crate::Node;
 use crate::config::{Config, ConfigError};
 use crate::front::admin::{self, Origin, ReloadFailure};
+use crate::storage;
 use crate::watch::LOOK_EVERY;
 use std::future::poll_fn;
 use std::io;
@@ -99,7 +100,14 @@ impl Control {
     ) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
-        let run = move || runtime.block_on(run(&node, reloader, orders, stopped));
+        let run = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = run(&node, reloader, orders, stopped) => {}
+                    () = storage::watch(&node) => {}
+                }
+            });
+        };
         let thread = std::thread::Builder::new().name("control".into()).spawn(run)?;
         Ok(Self { reload, stop: Some(stop), thread: Some(thread) })
     }
@@ -151,8 +159,9 @@ async fn run(
             Event::Stop => return,
             Event::Look => {
                 reloader.look();
-                let store = node.gate.store();
-                store.sweep(node.clock.now_us(), store.shard_count().div_ceil(LOOKS_PER_SWEEP));
+                if let Some(store) = node.gate.store().memory() {
+                    store.sweep(node.clock.now_us(), store.shard_count().div_ceil(LOOKS_PER_SWEEP));
+                }
             }
             Event::Reload(answer) => {
                 // Whoever asked may have gone; the reload counts all the same.

@@ -9,7 +9,8 @@ pub(super) fn of(node: &Node) -> Reading {
     let rules = node.gate.rules();
     let policy = rules.policy();
     let mut overflowed: BTreeMap<&str, u64> = BTreeMap::new();
-    for (id, count) in node.gate.store().overflowed() {
+    let memory = node.gate.store().memory();
+    for (id, count) in memory.map(|memory| memory.overflowed()).unwrap_or_default() {
         // A limit has several states where its tiers have several periods.
         if let Some(variant) = policy.numbers().iter().find(|variant| variant.id == id) {
             *overflowed.entry(&policy.limits()[variant.limit].name).or_default() += count;
@@ -25,13 +26,14 @@ pub(super) fn of(node: &Node) -> Reading {
         fail_closed: counts.fail_closed,
         deny_cache_hits: counts.deny_cache_hits,
     });
-    let stats = node.gate.store().stats();
+    let stats = memory.map(|memory| memory.stats()).unwrap_or_default();
     Reading {
         limits: limits.collect(),
         memory_keys: stats.keys,
         memory_bytes: stats.bytes,
         evicted: stats.evicted,
         uncounted: stats.uncounted,
+        store_errors: node.gate.store_errors().to_vec(),
         generation: rules.generation(),
         ..Reading::default()
     }
