@@ -1,9 +1,9 @@
 //! One process: its node, its listeners, and the thread that looks after both.
 
-use crate::node::{Node, NodeError};
 use crate::config::{Config, ConfigError};
 use crate::front::{admin::Admin, http::CheckApi};
 use crate::net::{self, BindError, Limits, Listener};
+use crate::node::{Node, NodeError};
 use crate::reload::{self, Control, Reload, Reloader};
 use std::fmt;
 use std::io;

@@ -10,7 +10,9 @@ pub(crate) use watch::watch;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use tollgate::store::{Adjustment, Answers, Request, Ticket, memory};
+use tollgate::store::{
+    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Ticket, memory,
+};
 use tollgate::{DenyCache, MemoryStore, Store, StoreError};
 use tollgate_core::Numbers;
 use tollgate_policy::settings;
@@ -114,7 +116,9 @@ impl Store for Storage {
                 memory.adjust_now(now_us, adjustments, answers);
                 Ok(())
             }
-            Self::Redis(remote) => Box::pin(remote.store.adjust(now_us, adjustments, answers)).await,
+            Self::Redis(remote) => {
+                Box::pin(remote.store.adjust(now_us, adjustments, answers)).await
+            }
         }
     }
 
@@ -125,6 +129,38 @@ impl Store for Storage {
                 Ok(())
             }
             Self::Redis(remote) => Box::pin(remote.store.reset(limit, key)).await,
+        }
+    }
+
+    async fn open<'a>(
+        &'a self,
+        now_us: u64,
+        opening: &'a Opening<'a>,
+    ) -> Result<Opened, StoreError> {
+        match self {
+            Self::Memory(memory) => Ok(memory.open_now(now_us, opening)),
+            Self::Redis(remote) => Box::pin(remote.store.open(now_us, opening)).await,
+        }
+    }
+
+    async fn end<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: &'a Plan<'a>,
+        answers: &'a mut Answers,
+    ) -> Result<Option<Ended>, StoreError> {
+        match self {
+            Self::Memory(memory) => memory.end_now(now_us, id, end, plan, answers),
+            Self::Redis(remote) => Box::pin(remote.store.end(now_us, id, end, plan, answers)).await,
+        }
+    }
+
+    fn place(&self, charge: &Charge<'_>) -> Place {
+        match self {
+            Self::Memory(memory) => memory.place(charge),
+            Self::Redis(remote) => remote.store.place(charge),
         }
     }
 

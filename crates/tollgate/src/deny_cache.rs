@@ -8,7 +8,7 @@ use std::time::Duration;
 use tollgate_core::{Algorithm, Numbers, Outcome};
 use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::Selected;
-use tollgate_store::{Answer, Charge};
+use tollgate_store::{Answer, Charge, Place};
 
 /// Locks, each with its own part of the entries.
 const SHARDS: usize = 16;
@@ -19,14 +19,22 @@ const SHARDS: usize = 16;
 /// holds slots, which come back at any moment, nor a limit with a penalty whose key is not blocked yet, since its refusals count.
 #[derive(Debug)]
 pub struct DenyCache {
-    shards: [Mutex<HashMap<u128, Entry, RandomState>>; SHARDS],
+    shards: [Mutex<Shard>; SHARDS],
     hashers: [RandomState; 2],
     entries_per_shard: usize,
     max_age_us: u64,
 }
 
+#[derive(Debug, Default)]
+struct Shard {
+    entries: HashMap<u128, Entry, RandomState>,
+    /// The names of entries by hashes of what the store calls them: whoever ends another node's reservation knows nothing else.
+    places: HashMap<u64, u128, RandomState>,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
+    place: u64,
     generation: u64,
     numbers: usize,
     cost: u64,
@@ -57,7 +65,7 @@ impl DenyCache {
     ) -> bool {
         let known = selected.zip(charges).filter_map(|(one, charge)| {
             let (shard, name) = self.place(charge.limit, charge.key);
-            let entry = *lock(&self.shards[shard]).get(&name)?;
+            let entry = *lock(&self.shards[shard]).entries.get(&name)?;
             let outcome = self.answer(&entry, rules, now_us, &one, charge.cost)?;
             let answer = Answer { outcome, blocked: false, receipt: None };
             Some(rules.row_from(&one, &answer, Source::DenyCache))
@@ -100,6 +108,7 @@ impl DenyCache {
         selected: impl Iterator<Item = Selected<'a>>,
         charges: &[Charge<'_>],
         answers: &[Answer],
+        place: impl Fn(&Charge<'_>) -> Place,
     ) {
         for ((one, charge), answer) in selected.zip(charges).zip(answers) {
             let refused = one.limit.mode == Mode::Enforce && !answer.outcome.admitted;
@@ -113,6 +122,7 @@ impl DenyCache {
             self.keep(
                 charge,
                 Entry {
+                    place: self.hash(&place(charge)),
                     generation: rules.generation(),
                     numbers: one.numbers_index,
                     cost: charge.cost,
@@ -127,23 +137,41 @@ impl DenyCache {
     fn keep(&self, charge: &Charge<'_>, entry: Entry) {
         let (shard, name) = self.place(charge.limit, charge.key);
         let mut shard = lock(&self.shards[shard]);
-        if shard.len() >= self.entries_per_shard && !shard.contains_key(&name) {
+        let Shard { entries, places } = &mut *shard;
+        if entries.len() >= self.entries_per_shard && !entries.contains_key(&name) {
             let now_us = entry.learnt_us;
-            shard.retain(|_, old| {
+            entries.retain(|_, old| {
                 now_us < old.until_us && now_us.saturating_sub(old.learnt_us) < self.max_age_us
             });
+            places.retain(|_, name| entries.contains_key(name));
             // All of them still hold, so the flood is wide: what is left out is asked of the store, as without a cache.
-            if shard.len() >= self.entries_per_shard {
+            if entries.len() >= self.entries_per_shard {
                 return;
             }
         }
-        shard.insert(name, entry);
+        entries.insert(name, entry);
+        places.insert(entry.place, name);
     }
 
     /// Forgets the refusals of one key: something was given back to it.
     pub(crate) fn forget(&self, limit: u64, key: &[u8]) {
         let (shard, name) = self.place(limit, key);
-        lock(&self.shards[shard]).remove(&name);
+        lock(&self.shards[shard]).forget(name);
+    }
+
+    /// The same for whoever knows only what the store calls it.
+    pub(crate) fn forget_at(&self, place: &Place) {
+        let place = self.hash(place);
+        for shard in &self.shards {
+            let mut shard = lock(shard);
+            if let Some(name) = shard.places.get(&place).copied() {
+                shard.forget(name);
+            }
+        }
+    }
+
+    fn hash(&self, place: &Place) -> u64 {
+        self.hashers[0].hash_one(place)
     }
 
     /// 128 bits of two keyed hashes name a key: nobody can make two collide.
@@ -153,7 +181,15 @@ impl DenyCache {
     }
 }
 
-/// A panic elsewhere leaves the entries whole: each change is a single insertion or removal.
+impl Shard {
+    fn forget(&mut self, name: u128) {
+        if let Some(entry) = self.entries.remove(&name) {
+            self.places.remove(&entry.place);
+        }
+    }
+}
+
+/// A panic elsewhere leaves the entries whole, or a place without one: each change is a single insertion or removal.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

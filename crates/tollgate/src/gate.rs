@@ -10,7 +10,6 @@ pub use change::{ModeChange, UnknownLimit};
 pub use manage::Inspected;
 
 use crate::deny_cache::DenyCache;
-use crate::reservation::Book;
 use crate::{Rules, Setup, Verdict, Work};
 use arc_swap::{ArcSwap, Guard};
 use change::Wanted;
@@ -28,10 +27,9 @@ use tollgate_store::{Answers, Charge, MemoryStore, Request, Store};
 pub struct Gate<S = MemoryStore> {
     rules: ArcSwap<Rules>,
     pub(crate) store: S,
-    pub(crate) book: Book,
     pub(crate) deny_cache: Option<DenyCache>,
-    /// Where limits that fall back on this node's share are counted while the store cannot be asked.
-    fallback: OnceLock<MemoryStore>,
+    /// Where limits that fall back on this node's share are counted while the store cannot be asked, and reservations made then are kept.
+    pub(crate) fallback: OnceLock<MemoryStore>,
     pub(crate) errors: Errors,
     wanted: Mutex<Wanted>,
 }
@@ -59,7 +57,6 @@ impl<S: Store> Gate<S> {
         Ok(Self {
             rules: ArcSwap::from_pointee(rules),
             store,
-            book: Book::default(),
             deny_cache: None,
             fallback: OnceLock::new(),
             errors: Errors::default(),
@@ -76,6 +73,11 @@ impl<S: Store> Gate<S> {
     /// The rules in force.
     pub fn rules(&self) -> InForce {
         InForce(self.rules.load())
+    }
+
+    /// Made when it is first needed.
+    pub(crate) fn fallback(&self) -> &MemoryStore {
+        self.fallback.get_or_init(MemoryStore::default)
     }
 
     /// The store in use.
@@ -153,7 +155,8 @@ impl<S: Store> Gate<S> {
                 if let Some(deny_cache) = &self.deny_cache
                     && !allowed
                 {
-                    deny_cache.learn(rules, now_us, selected, charges, decided);
+                    let place = |charge: &Charge<'_>| self.store.place(charge);
+                    deny_cache.learn(rules, now_us, selected, charges, decided, place);
                 }
                 Verdict::new(allowed, rows)
             }

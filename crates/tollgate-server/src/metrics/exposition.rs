@@ -192,10 +192,13 @@ impl Page {
 
     fn store(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
         let reading = &self.reading;
-        let met = |kind| reading.store_errors.iter().filter(move |one| one.0 == kind).map(|one| one.1);
-        let errors = self.cold.store_errors.iter().map(|&(kind, count)| {
-            ([("kind", kind.label())], count + met(kind).sum::<u64>())
-        });
+        let met =
+            |kind| reading.store_errors.iter().filter(move |one| one.0 == kind).map(|one| one.1);
+        let errors = self
+            .cold
+            .store_errors
+            .iter()
+            .map(|&(kind, count)| ([("kind", kind.label())], count + met(kind).sum::<u64>()));
         sheet.counters("tollgate_store_errors", "Failures of the store by kind.", errors)?;
         let help = "Keys in the memory store.";
         sheet.gauge("tollgate_memory_keys", help, reading.memory_keys)?;

@@ -9,6 +9,7 @@
 mod address;
 mod adjust;
 mod batch;
+mod book;
 mod budget;
 mod decide;
 mod evict;
@@ -29,12 +30,16 @@ mod tests;
 mod together;
 
 use self::address::Addresses;
+use self::book::Book;
 use self::budget::Budget;
 use self::registry::Registry;
 use self::shard::Shard;
 use self::stats::Events;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
-use crate::{Adjustment, Answers, Request, Store, StoreError, Ticket};
+use crate::{
+    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Store, StoreError,
+    Ticket,
+};
 use std::future::{Future, ready};
 use tollgate_core::Numbers;
 
@@ -47,6 +52,7 @@ pub struct MemoryStore {
     addresses: Addresses,
     shards: Box<[Padded]>,
     shared: Shared,
+    book: Book,
     /// The shard that the next sweep starts with.
     next_sweep: AtomicUsize,
 }
@@ -77,6 +83,7 @@ impl MemoryStore {
                 budget: Budget::new(options.max_bytes, fixed_bytes as u64),
                 events: Events::default(),
             },
+            book: Book::default(),
             next_sweep: AtomicUsize::new(0),
         }
     }
@@ -168,6 +175,29 @@ impl Store for MemoryStore {
     ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a {
         self.reset_now(limit, key);
         ready(Ok(()))
+    }
+
+    fn open<'a>(
+        &'a self,
+        now_us: u64,
+        opening: &'a Opening<'a>,
+    ) -> impl Future<Output = Result<Opened, StoreError>> + Send + 'a {
+        ready(Ok(self.open_now(now_us, opening)))
+    }
+
+    fn end<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: &'a Plan<'a>,
+        answers: &'a mut Answers,
+    ) -> impl Future<Output = Result<Option<Ended>, StoreError>> + Send + 'a {
+        ready(self.end_now(now_us, id, end, plan, answers))
+    }
+
+    fn place(&self, charge: &Charge<'_>) -> Place {
+        book::place(charge)
     }
 
     fn is_shared(&self) -> bool {

@@ -18,13 +18,17 @@ pub(super) struct Changes {
 impl Changes {
     pub(super) fn new(namer: &Namer, adjustments: &[Adjustment<'_>]) -> Self {
         let mut changes = Self::default();
-        adjustments.iter().for_each(|adjustment| changes.push(namer, adjustment));
+        for adjustment in adjustments {
+            let Charge { limit, key, numbers, .. } = adjustment.charge;
+            changes.push(namer.name(limit, key, numbers), adjustment);
+        }
         changes
     }
 
-    fn push(&mut self, namer: &Namer, adjustment: &Adjustment<'_>) {
-        let Charge { limit, key, numbers, cost, penalty, .. } = adjustment.charge;
-        let key = self.tables.key(namer.name(limit, key, numbers));
+    /// Adds a change of what is kept under `name`.
+    pub(super) fn push(&mut self, name: Vec<u8>, adjustment: &Adjustment<'_>) {
+        let Charge { numbers, cost, penalty, .. } = adjustment.charge;
+        let key = self.tables.key(name);
         let own = self.tables.numbers(numbers);
         let (kind, amount, receipt, under) = match adjustment.change {
             Change::GiveBack { units, receipt, under } => (1, units, receipt, under),

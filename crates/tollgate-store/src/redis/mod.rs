@@ -11,11 +11,15 @@ mod options;
 mod pack;
 mod replay;
 mod reply;
+mod reservation;
 mod script;
 
 pub use options::Options;
 
-use crate::{Adjustment, Answers, Request, Store, StoreError, Ticket};
+use crate::{
+    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Store, StoreError,
+    Ticket,
+};
 use adjust::Changes;
 use key::Namer;
 use lane::{Control, Queue};
@@ -78,6 +82,29 @@ impl Store for RedisStore {
 
     async fn reset<'a>(&'a self, limit: u64, key: &'a [u8]) -> Result<(), StoreError> {
         self.control.forget(self.namer.names(limit, key)).await
+    }
+
+    async fn open<'a>(
+        &'a self,
+        now_us: u64,
+        opening: &'a Opening<'a>,
+    ) -> Result<Opened, StoreError> {
+        self.open_record(now_us, opening).await
+    }
+
+    async fn end<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: &'a Plan<'a>,
+        answers: &'a mut Answers,
+    ) -> Result<Option<Ended>, StoreError> {
+        self.end_record(now_us, id, end, plan, answers).await
+    }
+
+    fn place(&self, charge: &Charge<'_>) -> Place {
+        Place::new(self.namer.name(charge.limit, charge.key, charge.numbers))
     }
 
     fn enroll(&self, _: &Numbers) -> Ticket {

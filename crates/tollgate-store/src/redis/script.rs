@@ -13,17 +13,28 @@ pub(super) struct Script {
 
 /// Decides a batch of requests.
 pub(super) static DECIDE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("script/decide.lua")));
+    LazyLock::new(|| Script::new(&[include_str!("script/decide.lua")]));
 /// Applies changes that are not subject to admission.
 pub(super) static ADJUST: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("script/adjust.lua")));
+    LazyLock::new(|| Script::new(&[CHANGES, include_str!("script/adjust.lua")]));
+/// Keeps a reservation.
+pub(super) static OPEN: LazyLock<Script> =
+    LazyLock::new(|| Script::new(&[RECORD, include_str!("script/open.lua")]));
+/// Looks for a reservation.
+pub(super) static FIND: LazyLock<Script> =
+    LazyLock::new(|| Script::new(&[RECORD, include_str!("script/find.lua")]));
+/// Ends a reservation.
+pub(super) static END: LazyLock<Script> =
+    LazyLock::new(|| Script::new(&[CHANGES, RECORD, include_str!("script/end.lua")]));
 
 const CELLS: &str = include_str!("script/cells.lua");
+const CHANGES: &str = include_str!("script/changes.lua");
+const RECORD: &str = include_str!("script/record.lua");
 
 impl Script {
-    fn new(body: &str) -> Self {
+    fn new(parts: &[&str]) -> Self {
         let mirrors = lua::MIRRORS.iter().flat_map(|mirror| mirror.1.iter().copied());
-        let text = lua::compose(mirrors.chain([lua::PENALTY, CELLS, body]));
+        let text = lua::compose(mirrors.chain([lua::PENALTY, CELLS]).chain(parts.iter().copied()));
         let sha = Sha1::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
         Self { text, sha }
     }

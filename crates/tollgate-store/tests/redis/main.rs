@@ -1,5 +1,6 @@
 //! The Redis store on a real redis-server: Debian's package `redis-server`.
 
+mod reservations;
 mod server;
 
 use server::Server;

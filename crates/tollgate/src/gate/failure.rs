@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use tollgate_core::{Algorithm, Intent, Outcome};
 use tollgate_policy::limit::{Mode, OnStoreFailure};
 use tollgate_policy::policy::Selected;
-use tollgate_store::{Answer, Answers, Charge, MemoryStore, Request, Store, Ticket};
+use tollgate_store::{Answer, Answers, Charge, Request, Store, Ticket};
 
 /// When a client may ask again whom a limit refused because nobody could decide.
 const RETRY_AFTER_US: u64 = 1_000_000;
@@ -37,8 +37,7 @@ impl<S: Store> Gate<S> {
             })
             .collect();
         let intent = if withheld { Intent::Peek } else { intent };
-        let fallback = self.fallback.get_or_init(MemoryStore::default);
-        fallback.decide_now(now_us, &[Request { charges: &shares, intent }], answers);
+        self.fallback().decide_now(now_us, &[Request { charges: &shares, intent }], answers);
         let (admitted, mut decided) = answers.get(0).unwrap_or((true, &[]));
         rows.extend(selected.map(|one| match policy(&one) {
             OnStoreFailure::Open => {

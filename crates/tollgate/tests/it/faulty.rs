@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tollgate::{MemoryStore, Store, StoreError};
 use tollgate_core::Numbers;
-use tollgate_store::{Adjustment, Answers, Request, StoreErrorKind, Ticket};
+use tollgate_store::{
+    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, StoreErrorKind,
+    Ticket,
+};
 
 #[derive(Debug, Default)]
 pub(crate) struct Faulty {
@@ -54,6 +57,31 @@ impl Store for Faulty {
     async fn reset<'a>(&'a self, limit: u64, key: &'a [u8]) -> Result<(), StoreError> {
         self.ask()?;
         self.behind.reset(limit, key).await
+    }
+
+    async fn open<'a>(
+        &'a self,
+        now_us: u64,
+        opening: &'a Opening<'a>,
+    ) -> Result<Opened, StoreError> {
+        self.ask()?;
+        self.behind.open(now_us, opening).await
+    }
+
+    async fn end<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: &'a Plan<'a>,
+        answers: &'a mut Answers,
+    ) -> Result<Option<Ended>, StoreError> {
+        self.ask()?;
+        self.behind.end(now_us, id, end, plan, answers).await
+    }
+
+    fn place(&self, charge: &Charge<'_>) -> Place {
+        self.behind.place(charge)
     }
 
     fn enroll(&self, numbers: &Numbers) -> Ticket {
