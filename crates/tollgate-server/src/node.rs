@@ -3,14 +3,17 @@
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::storage::{Storage, StorageError};
+use crate::tiers::TierCache;
 use arc_swap::{ArcSwap, Guard};
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use tollgate::policy::Compiled;
-use tollgate::{Gate, ProcessClock, Setup};
+use tollgate::{Gate, ProcessClock, Setup, StoreError};
 use tollgate_core::header::Profile;
+use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
-use tollgate_policy::settings::Settings;
+use tollgate_policy::settings::{Settings, TierSource};
 
 /// The engine that a node runs, over whichever store its file names.
 pub type Engine = Gate<Storage>;
@@ -26,6 +29,7 @@ pub struct Node {
     pub metrics: Metrics,
     /// Says how the node is.
     pub health: Health,
+    tiers: TierCache,
     conduct: ArcSwap<Conduct>,
 }
 
@@ -75,8 +79,17 @@ impl Node {
     ///
     /// When the limits do not make a policy, or the store cannot be used as the file says.
     pub fn new(compiled: Compiled, setup: Setup) -> Result<Self, NodeError> {
+        Self::beside(Path::new(""), compiled, setup)
+    }
+
+    /// The same, with the files that the settings name in this folder.
+    ///
+    /// # Errors
+    ///
+    /// When the limits do not make a policy, or the store cannot be used as the file says.
+    pub fn beside(folder: &Path, compiled: Compiled, setup: Setup) -> Result<Self, NodeError> {
         let store = &compiled.settings.store;
-        let storage = Storage::new(store, |name| std::env::var_os(name));
+        let storage = Storage::new(store, folder, |name| std::env::var_os(name));
         let gate = Gate::new(setup, storage.map_err(NodeError::Store)?);
         let mut gate = gate.map_err(NodeError::Policy)?;
         if let Some(deny_cache) = Storage::deny_cache(store) {
@@ -87,6 +100,7 @@ impl Node {
             clock: ProcessClock,
             metrics: Metrics::default(),
             health: Health::default(),
+            tiers: TierCache::default(),
             conduct: ArcSwap::from_pointee(Conduct::new(compiled.settings)),
         })
     }
@@ -94,6 +108,21 @@ impl Node {
     /// How to answer.
     pub fn conduct(&self) -> Guard<Arc<Conduct>> {
         self.conduct.load()
+    }
+
+    /// The tier that a hash in Redis gives whoever the facts name; `None` without such a hash, and for those it does not know.
+    pub async fn tier(&self, facts: &Facts<'_>, now_us: u64) -> Option<Arc<str>> {
+        let storage = self.gate.store();
+        if let Storage::Memory(_) = storage {
+            return None;
+        }
+        let conduct = self.conduct.load_full();
+        let Some(TierSource::Redis { hash, by }) = &conduct.settings.tiers.source else {
+            return None;
+        };
+        let who = facts.get(by)?.into_owned();
+        let failed = |error: &StoreError| self.metrics.store_error(error.kind);
+        self.tiers.tier(storage, hash, &who, now_us, failed).await
     }
 
     /// Puts another file in force: its limits, then how to answer.

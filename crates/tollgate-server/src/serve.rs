@@ -51,7 +51,7 @@ impl Server {
             NodeError::Policy(error) => ConfigError::Policy { file: config.name(), error },
             NodeError::Store(error) => ConfigError::Storage { file: config.name(), error },
         };
-        let node = Node::new(loaded.compiled.clone(), loaded.setup())
+        let node = Node::beside(config.folder(), loaded.compiled.clone(), loaded.setup())
             .map_err(|error| StartError::Config(invalid(error)))?;
         let node = Arc::new(node);
         let listeners = bind(&loaded.compiled.settings).map_err(StartError::Bind)?;

@@ -1,6 +1,7 @@
 //! Where a node counts: in this process, or in Redis with others.
 
 mod background;
+mod observer;
 mod redis;
 mod watch;
 
@@ -10,6 +11,8 @@ pub(crate) use watch::watch;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::path::{Path, PathBuf};
+use tollgate::store::redis::Report;
 use tollgate::store::{
     Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Ticket, memory,
 };
@@ -40,6 +43,13 @@ pub enum StorageError {
     },
     /// What the file says about the store does not lead anywhere.
     Invalid(Box<str>),
+    /// A file with certificates is not to be had.
+    Unreadable {
+        /// Which one.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// This version cannot do that.
     Unavailable(&'static str),
     /// The system has no thread or descriptor left.
@@ -47,19 +57,19 @@ pub enum StorageError {
 }
 
 impl Storage {
-    /// What `settings` say. A store elsewhere need not be there yet.
+    /// What `settings` say, with the files that they name in `beside`. A store elsewhere need not be there yet.
     ///
     /// # Errors
     ///
     /// When a secret is not where the file says, or the system is out of something.
     pub fn new(
         settings: &settings::Store,
+        beside: &Path,
         variable: impl FnOnce(&str) -> Option<OsString>,
     ) -> Result<Self, StorageError> {
         match settings {
-            settings::Store::Redis(settings) => {
-                Remote::start(settings, variable).map(|remote| Self::Redis(Box::new(remote)))
-            }
+            settings::Store::Redis(settings) => Remote::start(settings, beside, variable)
+                .map(|remote| Self::Redis(Box::new(remote))),
             settings::Store::Memory { max_bytes } => {
                 let options = memory::Options::default().max_bytes(*max_bytes);
                 Ok(Self::Memory(MemoryStore::new(options)))
@@ -76,6 +86,38 @@ impl Storage {
                 Some(DenyCache::new(entries, redis.deny_cache_max_age))
             }
             _ => None,
+        }
+    }
+
+    /// Whether a server of it is left alone because it failed.
+    pub fn is_breaker_open(&self) -> bool {
+        match self {
+            Self::Memory(_) => false,
+            Self::Redis(remote) => remote.store.is_open(),
+        }
+    }
+
+    /// A field of a hash in Redis.
+    pub(crate) async fn field(
+        &self,
+        hash: &str,
+        field: &str,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        match self {
+            Self::Memory(_) => Ok(None),
+            Self::Redis(remote) => remote.store.field(hash, field).await,
+        }
+    }
+
+    /// What a store elsewhere says of itself; `None` for one in this process.
+    ///
+    /// # Errors
+    ///
+    /// When it could not say in time.
+    pub async fn probe(&self) -> Option<Result<Report, StoreError>> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Redis(remote) => Some(remote.store.probe().await),
         }
     }
 
@@ -132,18 +174,18 @@ impl Store for Storage {
         }
     }
 
-    async fn open<'a>(
+    async fn open_reservation<'a>(
         &'a self,
         now_us: u64,
         opening: &'a Opening<'a>,
     ) -> Result<Opened, StoreError> {
         match self {
             Self::Memory(memory) => Ok(memory.open_now(now_us, opening)),
-            Self::Redis(remote) => Box::pin(remote.store.open(now_us, opening)).await,
+            Self::Redis(remote) => Box::pin(remote.store.open_reservation(now_us, opening)).await,
         }
     }
 
-    async fn end<'a>(
+    async fn end_reservation<'a>(
         &'a self,
         now_us: u64,
         id: &'a str,
@@ -153,7 +195,9 @@ impl Store for Storage {
     ) -> Result<Option<Ended>, StoreError> {
         match self {
             Self::Memory(memory) => memory.end_now(now_us, id, end, plan, answers),
-            Self::Redis(remote) => Box::pin(remote.store.end(now_us, id, end, plan, answers)).await,
+            Self::Redis(remote) => {
+                Box::pin(remote.store.end_reservation(now_us, id, end, plan, answers)).await
+            }
         }
     }
 
@@ -184,6 +228,9 @@ impl fmt::Display for StorageError {
                 "`{field}` is said to be in the environment variable {variable}, which is not set; set it, or change the field"
             ),
             Self::Invalid(why) => write!(f, "`store.redis`: {why}"),
+            Self::Unreadable { file, error } => {
+                write!(f, "cannot read {}: {error}", file.display())
+            }
             Self::Unavailable(field) => {
                 write!(f, "`{field}` is not available in this build yet; remove it to use the rest")
             }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A store's failure: what kind, and what the store had to say about it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StoreError {
     /// What failed.

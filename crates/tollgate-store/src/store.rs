@@ -46,7 +46,7 @@ pub trait Store: Send + Sync {
     ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a;
 
     /// Keeps a reservation until its time has passed, whether or not it has ended by then.
-    fn open<'a>(
+    fn open_reservation<'a>(
         &'a self,
         now_us: u64,
         opening: &'a Opening<'a>,
@@ -57,7 +57,7 @@ pub trait Store: Send + Sync {
     ///
     /// Only the first end counts: afterwards nothing changes any more, and the answer is that of the first. `None` when there is no such
     /// reservation, or its time has passed. After an error it may or may not have ended; the same call again settles that. `end` is at most 2^53 - 1.
-    fn end<'a>(
+    fn end_reservation<'a>(
         &'a self,
         now_us: u64,
         id: &'a str,

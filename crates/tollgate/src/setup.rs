@@ -32,6 +32,9 @@ impl Setup {
         if let Some(TierSource::Attribute(name)) = &settings.tiers.source {
             options.tier_attribute = Some(name.to_string());
         }
+        if let Some(TierSource::Redis { by, .. }) = &settings.tiers.source {
+            options.attributes.push(by.to_string());
+        }
         let mut profiles = settings.headers.iter().filter_map(|name| Profile::parse(name));
         let buckets = profiles.any(|profile| profile == Profile::Discord);
         Self { limits: compiled.limits.clone(), options, tiers: None, buckets }

@@ -67,10 +67,14 @@ impl Config {
         Ok(Loaded { bytes, compiled, tiers })
     }
 
+    /// The folder in which files that the policy names are looked for.
+    pub(crate) fn folder(&self) -> &Path {
+        self.path().and_then(Path::parent).unwrap_or(Path::new(""))
+    }
+
     /// Who may use the admin API by these settings.
     pub(crate) fn access(&self, settings: &Settings) -> Result<Access, ConfigError> {
-        let beside = self.path().and_then(Path::parent).unwrap_or(Path::new(""));
-        let access = Access::new(settings, beside, |name| std::env::var_os(name));
+        let access = Access::new(settings, self.folder(), |name| std::env::var_os(name));
         access.map_err(|error| ConfigError::Access { file: self.name(), error })
     }
 

@@ -2,11 +2,13 @@
 
 use super::StorageError;
 use super::background::Background;
-use sha2::{Digest, Sha256};
+use super::observer::Log;
 use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
 use tollgate::store::RedisStore;
-use tollgate::store::redis::Options;
-use tollgate_policy::settings::{Redis, RedisServer, SecretSource};
+use tollgate::store::redis::{Endpoint, Options, Tls};
+use tollgate_policy::settings::{self, Redis, RedisServer, SecretSource};
 
 /// A store in Redis, and the thread on which its connections live.
 #[derive(Debug)]
@@ -17,25 +19,27 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Starts to connect, and answers at once.
+    /// Starts to connect, and answers at once. Files that the settings name are looked for in `beside`.
     pub(super) fn start(
         settings: &Redis,
+        beside: &Path,
         variable: impl FnOnce(&str) -> Option<OsString>,
     ) -> Result<Self, StorageError> {
         let password = password(settings, variable)?;
-        let client = client(settings, password.as_deref())?;
-        let options = options(settings, password.as_deref());
+        let tls = settings.tls.as_ref().map(|tls| self::tls(tls, beside)).transpose()?;
+        let endpoint = endpoint(settings, password, tls);
         let background = Background::start("store").map_err(StorageError::System)?;
         let store = {
             let _inside = background.handle().enter();
-            RedisStore::new(client, options)
+            RedisStore::open(&endpoint, options(settings))
         };
+        let store = store.map_err(|error| StorageError::Invalid(error.to_string().into()))?;
         Ok(Self { store, _background: background })
     }
 }
 
 /// The password, looked for where the file says.
-pub(crate) fn password(
+fn password(
     settings: &Redis,
     variable: impl FnOnce(&str) -> Option<OsString>,
 ) -> Result<Option<String>, StorageError> {
@@ -54,52 +58,53 @@ pub(crate) fn password(
     }
 }
 
-/// Where to connect, and as whom.
-pub(crate) fn client(
-    settings: &Redis,
-    password: Option<&str>,
-) -> Result<redis::Client, StorageError> {
-    let mut login = redis::RedisConnectionInfo::default().set_skip_set_lib_name();
-    if let Some(username) = &settings.username {
-        login = login.set_username(username);
-    }
-    if let Some(password) = password {
-        login = login.set_password(password);
-    }
-    let address = match &settings.server {
-        RedisServer::Tcp { .. } if settings.tls.is_some() => {
-            return Err(StorageError::Unavailable("store.redis.tls"));
-        }
-        RedisServer::Tcp { host, port, database } => {
-            login = login.set_db((*database).into());
-            redis::ConnectionAddr::Tcp(host.to_string(), *port)
-        }
-        RedisServer::Unix { path } => redis::ConnectionAddr::Unix((&**path).into()),
-        RedisServer::Sentinel { .. } => {
-            return Err(StorageError::Unavailable("store.redis.sentinel"));
-        }
-        _ => return Err(StorageError::Unavailable("store.redis.cluster")),
+fn tls(settings: &settings::Tls, beside: &Path) -> Result<Tls, StorageError> {
+    let read = |file: &str| {
+        let path = beside.join(file);
+        std::fs::read(&path).map_err(|error| StorageError::Unreadable { file: path, error })
     };
-    let invalid = |error: redis::RedisError| StorageError::Invalid(error.category().into());
-    let info = redis::IntoConnectionInfo::into_connection_info(address).map_err(invalid)?;
-    redis::Client::open(info.set_redis_settings(login)).map_err(invalid)
+    let mut tls = Tls::default();
+    tls.ca = settings.ca.as_deref().map(read).transpose()?;
+    tls.client = match &settings.identity {
+        Some((certificate, key)) => Some((read(certificate)?, read(key)?)),
+        None => None,
+    };
+    Ok(tls)
 }
 
-fn options(settings: &Redis, password: Option<&str>) -> Options {
+/// Where to connect, and as whom.
+fn endpoint(settings: &Redis, password: Option<String>, tls: Option<Tls>) -> Endpoint {
+    let nodes = |nodes: &[(Box<str>, u16)]| {
+        nodes.iter().map(|(host, port)| (host.to_string(), *port)).collect::<Vec<_>>()
+    };
+    let endpoint = match &settings.server {
+        RedisServer::Tcp { host, port, database } => {
+            Endpoint::tcp(host.to_string(), *port).database(*database)
+        }
+        RedisServer::Unix { path } => Endpoint::unix(&**path),
+        RedisServer::Sentinel { master, nodes: all } => {
+            Endpoint::sentinel(master.to_string(), nodes(all))
+        }
+        RedisServer::Cluster { nodes: all } => Endpoint::cluster(nodes(all)),
+        // A kind of server that this version does not know leads nowhere, and says so when it is asked.
+        _ => Endpoint::cluster([]),
+    };
+    let endpoint = endpoint.credentials(settings.username.as_deref().map(String::from), password);
+    match tls {
+        Some(tls) => endpoint.tls(tls),
+        None => endpoint,
+    }
+}
+
+fn options(settings: &Redis) -> Options {
     let mut options = Options::default();
     options.prefix = settings.prefix.to_string();
     options.caller_time = settings.caller_time;
     options.deadline = settings.deadline;
     options.connections = settings.connections as usize;
     options.in_flight = settings.in_flight as usize;
-    options.secret = secret(password);
+    options.breaker_errors = settings.breaker_errors;
+    options.breaker_probe = settings.breaker_probe;
+    options.observer = Some(Arc::new(Log));
     options
-}
-
-/// What keys are hashed with. All nodes of a store know the password and no client does; without one there is nothing that only the
-/// nodes know, and keys are hashed all the same.
-fn secret(password: Option<&str>) -> Vec<u8> {
-    let mut hash = Sha256::new_with_prefix(b"tollgate: names of keys");
-    hash.update(password.unwrap_or_default());
-    hash.finalize().to_vec()
 }

@@ -24,9 +24,13 @@ pub(crate) async fn watch(node: &Node) {
         return pending().await;
     }
     let mut failures = 0;
+    let mut is_new = true;
     loop {
         match look(node).await {
             Ok(()) => {
+                if is_new {
+                    is_new = greet(node).await.is_err();
+                }
                 if failures >= FAILURES {
                     node.health.heal(STORE);
                     tracing::info!("the store answers again");
@@ -45,6 +49,23 @@ pub(crate) async fn watch(node: &Node) {
         }
         sleep(if failures == 0 { WELL_EVERY } else { ILL_EVERY }).await;
     }
+}
+
+/// Says once what sort of store it is, and what is wrong with it.
+async fn greet(node: &Node) -> Result<(), StoreError> {
+    let Some(report) = node.gate.store().probe().await else { return Ok(()) };
+    let report = report?;
+    let version = report.version.as_deref().unwrap_or("of unknown version");
+    let mode = report.mode.as_deref().unwrap_or("unknown");
+    tracing::info!(version, mode, "the store answers");
+    if !report.keeps_counts() {
+        let policy = report.eviction.as_deref().unwrap_or_default();
+        tracing::warn!(
+            policy,
+            "the store forgets counts when its memory is full; set maxmemory-policy to noeviction"
+        );
+    }
+    Ok(())
 }
 
 /// A peek at a key that nobody uses, on the way that every decision takes.

@@ -125,7 +125,7 @@ impl<'a, S: Store> Desk<'a, S> {
         let places: Vec<_> =
             lines.iter().map(|line| self.store.place(&line.charge(self.store))).collect();
         let opening = Opening { id, ttl_us, places: &places, note };
-        let opened = self.store.open(self.now_us, &opening).await;
+        let opened = self.store.open_reservation(self.now_us, &opening).await;
         opened.unwrap_or_else(|error| panic!("a store that works keeps reservations: {error}"))
     }
 
@@ -138,7 +138,7 @@ impl<'a, S: Store> Desk<'a, S> {
     ) -> Option<(Ended, Vec<Answer>)> {
         let plan = |_: &[u8]| Some(changes.iter().map(settlement).collect());
         let mut answers = Answers::default();
-        let ended = self.store.end(self.now_us, id, end, &plan, &mut answers).await;
+        let ended = self.store.end_reservation(self.now_us, id, end, &plan, &mut answers).await;
         let ended =
             ended.unwrap_or_else(|error| panic!("a store that works ends them: {error}"))?;
         Some((ended, read(&answers, 0).1))

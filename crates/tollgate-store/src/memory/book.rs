@@ -35,7 +35,7 @@ struct Record {
 }
 
 impl MemoryStore {
-    /// Keeps a reservation, as [`Store::open`](crate::Store::open) does, without a future around it.
+    /// Keeps a reservation, as [`Store::open_reservation`](crate::Store::open_reservation) does, without a future around it.
     pub fn open_now(&self, now_us: u64, opening: &Opening<'_>) -> Opened {
         let mut shelf = self.book.lock();
         shelf.forget_expired(now_us);
@@ -60,7 +60,7 @@ impl MemoryStore {
         Opened::Kept
     }
 
-    /// Ends a reservation, as [`Store::end`](crate::Store::end) does, without a future around it.
+    /// Ends a reservation, as [`Store::end_reservation`](crate::Store::end_reservation) does, without a future around it.
     ///
     /// # Errors
     ///

@@ -177,7 +177,7 @@ impl Store for MemoryStore {
         ready(Ok(()))
     }
 
-    fn open<'a>(
+    fn open_reservation<'a>(
         &'a self,
         now_us: u64,
         opening: &'a Opening<'a>,
@@ -185,7 +185,7 @@ impl Store for MemoryStore {
         ready(Ok(self.open_now(now_us, opening)))
     }
 
-    fn end<'a>(
+    fn end_reservation<'a>(
         &'a self,
         now_us: u64,
         id: &'a str,

@@ -1,11 +1,10 @@
 //! Settlements, cancellations, debts and blocks, on their way into one script call.
 
-use super::batch::Tables;
-use super::key::Namer;
+use super::batch::{Named, Tables};
 use super::pack::{self, array, clamp};
 use super::replay::{Cell, is_ledger, ledger_outcome, senseless};
 use super::reply::Adjusted;
-use crate::{Adjustment, Answer, Answers, Change, Charge, Mode, StoreError};
+use crate::{Answer, Change, StoreError};
 use tollgate_core::{Algorithm, Intent, Numbers, Receipt, lua};
 
 /// Changes and what they refer to.
@@ -16,21 +15,17 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    pub(super) fn new(namer: &Namer, adjustments: &[Adjustment<'_>]) -> Self {
-        let mut changes = Self::default();
-        for adjustment in adjustments {
-            let Charge { limit, key, numbers, .. } = adjustment.charge;
-            changes.push(namer.name(limit, key, numbers), adjustment);
-        }
-        changes
+    pub(super) fn new<'a>(changes: impl IntoIterator<Item = (&'a Named, &'a Change)>) -> Self {
+        let mut all = Self::default();
+        changes.into_iter().for_each(|(line, change)| all.push(line, change));
+        all
     }
 
-    /// Adds a change of what is kept under `name`.
-    pub(super) fn push(&mut self, name: Vec<u8>, adjustment: &Adjustment<'_>) {
-        let Charge { numbers, cost, penalty, .. } = adjustment.charge;
-        let key = self.tables.key(name);
+    fn push(&mut self, line: &Named, change: &Change) {
+        let Named { name, numbers, cost, penalty, .. } = line;
+        let key = self.tables.key(name.clone());
         let own = self.tables.numbers(numbers);
-        let (kind, amount, receipt, under) = match adjustment.change {
+        let (kind, amount, receipt, under) = match *change {
             Change::GiveBack { units, receipt, under } => (1, units, receipt, under),
             Change::Owe { units } => (2, units, Receipt::default(), *numbers),
             Change::Block { until_us } => (3, until_us, Receipt::default(), *numbers),
@@ -41,7 +36,7 @@ impl Changes {
             false => clamp(receipt.mark_us),
         };
         let under = self.tables.numbers(&under);
-        let penalty = self.tables.penalty(penalty).map_or(0, |penalty| penalty as i64 + 1);
+        let penalty = self.tables.penalty(penalty.as_ref()).map_or(0, |penalty| penalty as i64 + 1);
         self.flat.extend([
             key as i64 + 1,
             own as i64 + 1,
@@ -51,7 +46,7 @@ impl Changes {
             mark_us,
             i64::from(receipt.mark_fraction),
             under as i64 + 1,
-            clamp(cost),
+            clamp(*cost),
             penalty,
         ]);
     }
@@ -62,46 +57,45 @@ impl Changes {
 }
 
 /// The rows afterwards: what a peek says, with the receipt of what is newly owed.
-pub(super) fn rows(
-    adjustments: &[Adjustment<'_>],
+pub(super) fn rows<'a>(
+    changes: impl IntoIterator<Item = (&'a Named, &'a Change)>,
     adjusted: &Adjusted,
-    answers: &mut Answers,
-) -> Result<(), StoreError> {
+) -> Result<Vec<Answer>, StoreError> {
     let mut outcomes = adjusted.outcomes.iter();
-    let values = adjusted.values.iter().zip(&adjusted.receipts);
-    if adjusted.values.len() != adjustments.len() {
-        return Err(senseless());
-    }
-    for (adjustment, (value, receipt)) in adjustments.iter().zip(values) {
-        let charge = &adjustment.charge;
+    let mut values = adjusted.values.iter().zip(&adjusted.receipts);
+    let mut rows = Vec::with_capacity(adjusted.values.len());
+    for (line, change) in changes {
+        let (value, receipt) = values.next().ok_or_else(senseless)?;
         let mut next = || outcomes.next().map(Vec::as_slice);
-        let row = row(charge, value.as_deref(), adjusted.now_us, &mut next);
+        let row = row(line, value.as_deref(), adjusted.now_us, &mut next);
         let mut row = row.ok_or_else(senseless)?;
-        if let (Some(receipt), Change::Owe { units }) = (receipt, adjustment.change) {
-            let receipt = self::receipt(charge.numbers, units, receipt);
+        if let (Some(receipt), Change::Owe { units }) = (receipt, change) {
+            let receipt = self::receipt(&line.numbers, *units, receipt);
             row.receipt = Some(receipt.ok_or_else(senseless)?);
         }
-        answers.push(row);
+        rows.push(row);
     }
-    answers.finish(true);
-    Ok(())
+    match values.next() {
+        None => Ok(rows),
+        Some(_) => Err(senseless()),
+    }
 }
 
 fn row<'a>(
-    charge: &Charge<'_>,
+    line: &Named,
     value: Option<&[u8]>,
     now_us: u64,
     outcome: &mut impl FnMut() -> Option<&'a [u8]>,
 ) -> Option<Answer> {
-    let cell = Cell::read(charge.numbers, value)?;
-    let mut row = Answer::untaken(match is_ledger(charge.numbers) {
-        true => ledger_outcome(charge.numbers, outcome()?)?,
-        false => charge.numbers.decide(&cell.state, now_us, charge.cost, Intent::Peek),
+    let cell = Cell::read(&line.numbers, value)?;
+    let mut row = Answer::untaken(match is_ledger(&line.numbers) {
+        true => ledger_outcome(&line.numbers, outcome()?)?,
+        false => line.numbers.decide(&cell.state, now_us, line.cost, Intent::Peek),
     });
-    if charge.mode == Mode::Enforce
-        && let Some(left_us) = cell.blocked_for_us(charge.penalty, now_us)
+    if line.enforced
+        && let Some(left_us) = cell.blocked_for_us(line.penalty.as_ref(), now_us)
     {
-        row.show_block(charge.numbers, left_us);
+        row.show_block(&line.numbers, left_us);
     }
     Some(row)
 }

@@ -15,6 +15,43 @@ pub(super) struct Batch {
     pub(super) tables: Tables,
 }
 
+/// One request, under the names that the states of its charges have.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    pub(super) intent: Intent,
+    pub(super) lines: Vec<Named>,
+}
+
+/// One charge, under the name that its state has.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    pub(super) name: Vec<u8>,
+    pub(super) numbers: Numbers,
+    pub(super) cost: u64,
+    pub(super) enforced: bool,
+    pub(super) penalty: Option<Penalty>,
+}
+
+impl Ask {
+    pub(super) fn new(namer: &Namer, request: &Request<'_>) -> Self {
+        let named = |charge: &Charge<'_>| Named::new(namer, charge);
+        Self { intent: request.intent, lines: request.charges.iter().map(named).collect() }
+    }
+}
+
+impl Named {
+    pub(super) fn new(namer: &Namer, charge: &Charge<'_>) -> Self {
+        let Charge { limit, key, numbers, cost, mode, penalty, .. } = *charge;
+        Self {
+            name: namer.name(limit, key, numbers),
+            numbers: *numbers,
+            cost,
+            enforced: mode == Mode::Enforce,
+            penalty: penalty.copied(),
+        }
+    }
+}
+
 /// One charge, by its places in the tables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
@@ -30,6 +67,8 @@ pub(super) struct Line {
 pub(super) struct Asked {
     pub(super) intent: Intent,
     pub(super) end: usize,
+    /// Whether nobody waits for it any more, so that it is not to be decided.
+    pub(super) gone: bool,
 }
 
 /// What lines refer to.
@@ -76,30 +115,45 @@ fn place_of<T: Copy + PartialEq>(list: &mut Vec<T>, item: &T) -> usize {
 }
 
 impl Batch {
-    /// Adds a request and answers with its place.
-    pub(super) fn push(&mut self, namer: &Namer, request: &Request<'_>) -> usize {
-        for charge in request.charges {
-            let Charge { limit, key, numbers, cost, mode, penalty, .. } = *charge;
+    /// Adds a request.
+    pub(super) fn push(&mut self, ask: Ask) {
+        for line in ask.lines {
             self.lines.push(Line {
-                key: self.tables.key(namer.name(limit, key, numbers)),
-                numbers: self.tables.numbers(numbers),
-                cost,
-                enforced: mode == Mode::Enforce,
-                penalty: self.tables.penalty(penalty),
+                key: self.tables.key(line.name),
+                numbers: self.tables.numbers(&line.numbers),
+                cost: line.cost,
+                enforced: line.enforced,
+                penalty: self.tables.penalty(line.penalty.as_ref()),
             });
         }
-        self.requests.push(Asked { intent: request.intent, end: self.lines.len() });
-        self.requests.len() - 1
+        let end = self.lines.len();
+        self.requests.push(Asked { intent: ask.intent, end, gone: false });
     }
 
-    /// The lines of each request.
+    /// The requests that are to be decided, each with its lines.
     pub(super) fn each(&self) -> impl Iterator<Item = (Intent, &[Line])> {
         let mut start = 0;
-        self.requests.iter().map(move |asked| {
+        let all = self.requests.iter().map(move |asked| {
             let lines = &self.lines[start..asked.end];
             start = asked.end;
-            (asked.intent, lines)
-        })
+            (asked, lines)
+        });
+        all.filter(|(asked, _)| !asked.gone).map(|(asked, lines)| (asked.intent, lines))
+    }
+
+    /// The request at `index` by itself again.
+    pub(super) fn ask(&self, index: usize) -> Option<Ask> {
+        let asked = self.requests.get(index)?;
+        let before = index.checked_sub(1).and_then(|before| self.requests.get(before));
+        let lines = self.lines.get(before.map_or(0, |before| before.end)..asked.end)?;
+        let named = |line: &Line| Named {
+            name: self.tables.keys[line.key].clone(),
+            numbers: self.tables.numbers[line.numbers],
+            cost: line.cost,
+            enforced: line.enforced,
+            penalty: line.penalty.map(|penalty| self.tables.penalties[penalty]),
+        };
+        Some(Ask { intent: asked.intent, lines: lines.iter().map(named).collect() })
     }
 
     /// The program of `decide.lua`.

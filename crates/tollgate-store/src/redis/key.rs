@@ -27,6 +27,13 @@ const TAG_CHARACTERS: usize = 6;
 /// 126 bits.
 const NAME_CHARACTERS: usize = 21;
 
+/// The secret of whoever was given none: nodes that share a server share its password and their prefix.
+pub(super) fn secret(password: &str, prefix: &str) -> Vec<u8> {
+    let hash = Sha256::new_with_prefix(b"tollgate key secret\0");
+    let hash = hash.chain_update((password.len() as u64).to_be_bytes());
+    hash.chain_update(password).chain_update(prefix).finalize().to_vec()
+}
+
 impl Namer {
     /// Under `prefix`, with a secret that no client knows.
     pub(super) fn new(prefix: &str, secret: &[u8]) -> Self {

@@ -2,56 +2,131 @@
 //!
 //! A request is decided inside Redis by one script, all-or-nothing, at the server's own time. Requests that wait at the same moment
 //! share a call. The script decides with Lua mirrors of the algorithms, and the rows are worked out on this side from what it read.
+//!
+//! A call that fails is answered with an error, within its deadline, and never made again, because a server that did not answer may have
+//! decided all the same. The exceptions are what a server says when it did nothing: that it lacks the script, became a replica, or that a
+//! slot is elsewhere.
 
 mod adjust;
 mod batch;
+mod breaker;
+mod cluster;
+mod dial;
+mod endpoint;
+mod failure;
+mod home;
+mod jitter;
 mod key;
 mod lane;
+mod link;
+mod node;
+mod observer;
 mod options;
 mod pack;
+mod probe;
+mod queue;
 mod replay;
 mod reply;
 mod reservation;
 mod script;
+mod servers;
+mod status;
+mod task;
 
+pub use endpoint::{Endpoint, Tls};
+pub use observer::Observer;
 pub use options::Options;
+pub use probe::Report;
+pub use status::Status;
 
 use crate::{
-    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Store, StoreError,
-    Ticket,
+    Adjustment, Answer, Answers, Change, Charge, Ended, Opened, Opening, Place, Plan, Request,
+    Store, StoreError, StoreErrorKind, Ticket,
 };
 use adjust::Changes;
+use batch::{Ask, Named};
+use cluster::slot_of;
 use key::Namer;
-use lane::{Control, Queue};
+use queue::BATCH_MOST;
+use replay::push_rows;
 use reply::Adjusted;
+use servers::Servers;
 use std::sync::Arc;
+use tokio::time::timeout;
 use tollgate_core::Numbers;
 
-/// One Redis server as a store.
+/// Redis or Valkey as a store: one server, the one that sentinels name, or a cluster.
 #[derive(Debug)]
 pub struct RedisStore {
-    namer: Namer,
-    queue: Arc<Queue>,
-    control: Control,
-    options: Options,
+    namer: Arc<Namer>,
+    servers: Servers,
+    options: Arc<Options>,
 }
 
 impl RedisStore {
-    /// A store on the server that `client` names. It connects in the background, on the runtime that this is called in, and again whenever the
-    /// connection is lost; until then every call fails at its deadline.
-    pub fn new(client: redis::Client, options: Options) -> Self {
-        let queue = Arc::new(Queue::new(options.in_flight));
-        for _ in 0..options.connections.max(1) {
-            tokio::spawn(lane::run(client.clone(), Arc::clone(&queue), options.clone()));
-        }
-        let namer = Namer::new(&options.prefix, &options.secret);
-        Self { namer, queue, control: Control::new(client, &options), options }
+    /// A store on the servers of `endpoint`. It connects in the background, on the runtime that this is called in, and again whenever a
+    /// connection is lost; until then every call fails, at its deadline at the latest. An error means that certificates cannot be read.
+    pub fn open(endpoint: &Endpoint, options: Options) -> Result<Self, StoreError> {
+        let password = endpoint.password.as_deref().unwrap_or_default();
+        let secret = match options.secret.as_slice() {
+            [] => key::secret(password, &options.prefix),
+            given => given.to_vec(),
+        };
+        let namer = Arc::new(Namer::new(&options.prefix, &secret));
+        let options = Arc::new(options);
+        let servers = Servers::start(endpoint, &options, &namer)?;
+        Ok(Self { namer, servers, options })
+    }
+
+    /// How it is with the servers at the moment.
+    pub fn status(&self) -> Status {
+        self.servers.status()
+    }
+
+    /// Whether a server is left alone because it failed.
+    pub fn is_open(&self) -> bool {
+        self.servers.is_open()
+    }
+
+    /// Applies changes, those of one slot together, and answers with the rows in their order.
+    async fn apply(
+        &self,
+        now_us: Option<u64>,
+        lines: &[(Named, Change)],
+    ) -> Result<Vec<Answer>, StoreError> {
+        let slots = self.servers.parts(lines.iter().map(|(line, _)| line.name.as_slice()));
+        let one = |(slot, places): &(u16, Vec<usize>)| {
+            let slot = *slot;
+            let picked: Vec<_> =
+                places.iter().map(|place| (&lines[*place].0, &lines[*place].1)).collect();
+            let changes = Changes::new(picked.iter().copied());
+            async move {
+                let program = changes.program();
+                let value =
+                    self.servers.call(slot, &script::ADJUST, &changes.tables, program, now_us);
+                adjust::rows(picked, &Adjusted::read(value.await?)?)
+            }
+        };
+        let all = futures_util::future::try_join_all(slots.iter().map(one));
+        let rows = all.await?;
+        let places = slots.iter().flat_map(|(_, places)| places);
+        let mut placed: Vec<_> = places.zip(rows.into_iter().flatten()).collect();
+        placed.sort_by_key(|(place, _)| **place);
+        Ok(placed.into_iter().map(|(_, row)| row).collect())
+    }
+
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let late = |_| Err(StoreError::new(StoreErrorKind::Timeout, ""));
+        timeout(self.options.deadline, work).await.unwrap_or_else(late)
     }
 }
 
 impl Drop for RedisStore {
     fn drop(&mut self) {
-        self.queue.close();
+        self.servers.stop();
     }
 }
 
@@ -63,7 +138,22 @@ impl Store for RedisStore {
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
         answers.clear();
-        self.queue.ask(&self.namer, self.options.at(now_us), requests, answers, &self.options).await
+        let now_us = self.options.at(now_us);
+        if requests.iter().all(|request| request.charges.is_empty()) {
+            requests.iter().for_each(|_| answers.finish(true));
+            return Ok(());
+        }
+        self.in_time(async {
+            // One part after the other, so that a key's requests are decided in the order asked.
+            for requests in requests.chunks(BATCH_MOST) {
+                let asks = requests.iter().map(|request| Ask::new(&self.namer, request)).collect();
+                for (admitted, rows) in self.servers.decide(now_us, asks).await? {
+                    push_rows(answers, admitted, &rows);
+                }
+            }
+            Ok(())
+        })
+        .await
     }
 
     async fn adjust<'a>(
@@ -73,26 +163,33 @@ impl Store for RedisStore {
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
         answers.clear();
-        let changes = Changes::new(&self.namer, adjustments);
         let now_us = self.options.at(now_us);
-        let value =
-            self.control.call(&script::ADJUST, &changes.tables, changes.program(), now_us).await?;
-        adjust::rows(adjustments, &Adjusted::read(value)?, answers)
+        let name = |one: &Adjustment<'_>| (Named::new(&self.namer, &one.charge), one.change);
+        let lines: Vec<_> = adjustments.iter().map(name).collect();
+        let rows = self.in_time(self.apply(now_us, &lines)).await?;
+        rows.into_iter().for_each(|row| answers.push(row));
+        answers.finish(true);
+        Ok(())
     }
 
     async fn reset<'a>(&'a self, limit: u64, key: &'a [u8]) -> Result<(), StoreError> {
-        self.control.forget(self.namer.names(limit, key)).await
+        let names = self.namer.names(limit, key);
+        // Their tag is the same, and so their slot.
+        let slot = names.first().map_or(0, |name| slot_of(name));
+        let mut unlink = redis::cmd("UNLINK");
+        unlink.arg(names);
+        self.in_time(self.servers.command(slot, &unlink)).await.map(drop)
     }
 
-    async fn open<'a>(
+    async fn open_reservation<'a>(
         &'a self,
         now_us: u64,
         opening: &'a Opening<'a>,
     ) -> Result<Opened, StoreError> {
-        self.open_record(now_us, opening).await
+        self.in_time(self.open_record(now_us, opening)).await
     }
 
-    async fn end<'a>(
+    async fn end_reservation<'a>(
         &'a self,
         now_us: u64,
         id: &'a str,
@@ -100,7 +197,7 @@ impl Store for RedisStore {
         plan: &'a Plan<'a>,
         answers: &'a mut Answers,
     ) -> Result<Option<Ended>, StoreError> {
-        self.end_record(now_us, id, end, plan, answers).await
+        self.in_time(self.end_record(now_us, id, end, plan, answers)).await
     }
 
     fn place(&self, charge: &Charge<'_>) -> Place {

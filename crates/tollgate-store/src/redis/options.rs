@@ -1,5 +1,7 @@
 //! How the store behaves.
 
+use super::Observer;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a [`RedisStore`](super::RedisStore) behaves. The defaults are those of the file.
@@ -8,18 +10,26 @@ use std::time::Duration;
 pub struct Options {
     /// What every key starts with.
     pub prefix: String,
-    /// What keys are hashed with: the same on every node, and known to no client.
+    /// What keys are hashed with: the same on every node, and known to no client. Where it is empty it is worked out of the password and the
+    /// prefix, so that nodes with the same settings agree on it; then another password starts every count afresh.
     pub secret: Vec<u8>,
     /// Whether the caller's clock counts instead of the server's.
     pub caller_time: bool,
-    /// How long one call may take.
+    /// How long one call may take. No caller ever waits longer, whatever the server does.
     pub deadline: Duration,
-    /// Connections, each with one call under way.
+    /// Connections to each server, each with one call under way.
     pub connections: usize,
-    /// Requests that may wait at once.
+    /// Requests that may wait at once for one server.
     pub in_flight: usize,
     /// How long a key outlives its use.
     pub spare: Duration,
+    /// Failures in a row after which a server is left alone: every call is answered with
+    /// [`Busy`](crate::StoreErrorKind::Busy) at once, until a probe succeeds.
+    pub breaker_errors: u32,
+    /// How often a server that is left alone is probed: at the latest after this, at the earliest after half of it.
+    pub breaker_probe: Duration,
+    /// Who is told when something changes.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 impl Default for Options {
@@ -32,6 +42,9 @@ impl Default for Options {
             connections: 2,
             in_flight: 10_000,
             spare: Duration::from_secs(1),
+            breaker_errors: 5,
+            breaker_probe: Duration::from_millis(500),
+            observer: None,
         }
     }
 }
@@ -40,5 +53,17 @@ impl Options {
     /// The instant to send along, if any.
     pub(super) fn at(&self, now_us: u64) -> Option<u64> {
         self.caller_time.then_some(now_us)
+    }
+
+    /// How long a connection may take to come about, which is more than one round trip.
+    pub(super) fn connect_deadline(&self) -> Duration {
+        (self.deadline * 10).max(Duration::from_millis(250))
+    }
+
+    /// Tells the observer, if there is one.
+    pub(super) fn tell(&self, what: impl FnOnce(&dyn Observer)) {
+        if let Some(observer) = &self.observer {
+            what(&**observer);
+        }
     }
 }

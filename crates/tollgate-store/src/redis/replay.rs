@@ -71,7 +71,7 @@ pub(super) fn ledger_outcome(numbers: &Numbers, packed: &[u8]) -> Option<Outcome
 pub(super) fn replay(
     batch: &Batch,
     decided: &Decided,
-    mut answer: impl FnMut(usize, bool, &[Answer]),
+    mut answer: impl FnMut(bool, &[Answer]),
 ) -> Result<(), StoreError> {
     let mut replay = Replay {
         batch,
@@ -87,7 +87,7 @@ pub(super) fn replay(
         if decided.verdicts.get(index) != Some(&if admitted { b'1' } else { b'0' }) {
             return Err(senseless());
         }
-        answer(index, admitted, &rows);
+        answer(admitted, &rows);
     }
     Ok(())
 }

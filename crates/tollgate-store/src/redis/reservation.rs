@@ -1,18 +1,27 @@
-//! Reservations: a record that every node can end, in one script with the state it concerns.
+//! Reservations: a record that every node can end.
 //!
-//! A record holds the names of keys, which show nothing of whom they are for, and the caller's note.
+//! A record holds the names of keys, which show nothing of whom they are for, and the caller's note. Where one script may touch all of them,
+//! the end and all that it changes are one step. In a cluster they are in several slots: then what is newly owed is taken first, the record is
+//! closed, and what comes back is given back last. Whatever is lost in between was taken and not returned, so nobody is admitted who should not be.
 
 use super::adjust::{self, Changes};
-use super::batch::Tables;
+use super::batch::{Named, Tables};
+use super::cluster::slot_of;
 use super::pack::{self, array};
 use super::replay::senseless;
 use super::reply::Adjusted;
 use super::{RedisStore, script};
-use crate::{
-    Adjustment, Answers, Charge, Ended, Mode, Opened, Opening, Place, Plan, Settlement, StoreError,
-    Ticket,
-};
+use crate::{Answer, Answers, Change, Ended, Opened, Opening, Place, Plan, Settlement, StoreError};
 use redis::Value;
+
+/// A record, as it was found.
+struct Found {
+    name: Vec<u8>,
+    body: Vec<u8>,
+    has_ended: bool,
+}
+
+type Lines = [(Named, Change)];
 
 impl RedisStore {
     pub(super) async fn open_record(
@@ -20,20 +29,21 @@ impl RedisStore {
         now_us: u64,
         opening: &Opening<'_>,
     ) -> Result<Opened, StoreError> {
-        let mut tables = Tables::default();
-        tables.key(self.namer.record(opening.id));
+        let name = self.namer.record(opening.id);
+        let (slot, mut tables) = (slot_of(&name), Tables::default());
+        tables.key(name);
         let ttl_us = array(&[pack::clamp(opening.ttl_us)]);
         let program = list(&[&ttl_us, &text(&body(opening))]);
         let now_us = self.options.at(now_us);
-        match self.control.call(&script::OPEN, &tables, program, now_us).await? {
+        match self.servers.call(slot, &script::OPEN, &tables, program, now_us).await? {
             Value::Int(1) => Ok(Opened::Kept),
             Value::Int(0) => Ok(Opened::Taken),
             _ => Err(senseless()),
         }
     }
 
-    /// Two calls: the first says whose state it concerns, which the second has to name. Whatever happens in between, the second settles only
-    /// what is still open, and answers with the first end where there was one.
+    /// Two calls at least: the first says whose state it concerns, which the second has to name. Whatever happens in between, only a record that
+    /// is still open is settled, and otherwise the answer is that of the first end.
     pub(super) async fn end_record(
         &self,
         now_us: u64,
@@ -44,53 +54,130 @@ impl RedisStore {
     ) -> Result<Option<Ended>, StoreError> {
         answers.clear();
         let now_us = self.options.at(now_us);
-        let mut tables = Tables::default();
-        tables.key(self.namer.record(id));
-        let body = match self.control.call(&script::FIND, &tables, array(&[]), now_us).await? {
-            Value::Nil => return Ok(None),
-            Value::BulkString(body) => body,
-            _ => return Err(senseless()),
-        };
-        let (places, note) = split(&body).ok_or_else(senseless)?;
+        let Some(found) = self.find_record(now_us, id).await? else { return Ok(None) };
+        let (places, note) = split(&found.body).ok_or_else(senseless)?;
         let settlements = plan(note).filter(|all| all.len() == places.len());
         let settlements = settlements.ok_or_else(senseless)?;
-        let adjustments: Vec<_> = settlements.iter().map(adjustment).collect();
-        let mut changes = Changes::default();
-        for (place, adjustment) in places.iter().zip(&adjustments) {
-            changes.push(place.as_bytes().to_vec(), adjustment);
-        }
-        changes.tables.key(self.namer.record(id));
-        let end_us = array(&[pack::clamp(end)]);
-        let program = list(&[&text(&body), &end_us, &changes.program()]);
-        match self.control.call(&script::END, &changes.tables, program, now_us).await? {
+        let lines: Vec<_> = places.iter().zip(&settlements).map(line).collect();
+        let names = lines.iter().map(|(line, _)| line.name.as_slice()).chain([&*found.name]);
+        let ended = match self.servers.parts(names).len() {
+            ..=1 => self.end_at_once(now_us, &found, end, &lines).await?,
+            _ => self.end_apart(now_us, &found, end, &lines).await?,
+        };
+        let Some((end, rows)) = ended else { return Ok(None) };
+        rows.into_iter().for_each(|row| answers.push(row));
+        answers.finish(true);
+        Ok(Some(Ended { end, note: note.to_vec(), places }))
+    }
+
+    async fn find_record(
+        &self,
+        now_us: Option<u64>,
+        id: &str,
+    ) -> Result<Option<Found>, StoreError> {
+        let name = self.namer.record(id);
+        let (slot, mut tables) = (slot_of(&name), Tables::default());
+        tables.key(name.clone());
+        match self.servers.call(slot, &script::FIND, &tables, array(&[]), now_us).await? {
             Value::Nil => Ok(None),
-            Value::Array(parts) => {
-                let [end, reply]: [Value; 2] = parts.try_into().map_err(|_| senseless())?;
-                adjust::rows(&adjustments, &Adjusted::read(reply)?, answers)?;
-                let end = match end {
-                    Value::BulkString(digits) => str::from_utf8(&digits).ok().map(str::parse),
-                    _ => None,
-                };
-                let Some(Ok(end)) = end else { return Err(senseless()) };
-                Ok(Some(Ended { end, note: note.to_vec(), places }))
+            Value::Array(parts) => match <[Value; 2]>::try_from(parts) {
+                Ok([Value::Int(ended), Value::BulkString(body)]) => {
+                    Ok(Some(Found { name, body, has_ended: ended == 1 }))
+                }
+                _ => Err(senseless()),
+            },
+            _ => Err(senseless()),
+        }
+    }
+
+    /// The end and its changes in one script.
+    async fn end_at_once(
+        &self,
+        now_us: Option<u64>,
+        found: &Found,
+        end: u64,
+        lines: &Lines,
+    ) -> Result<Option<(u64, Vec<Answer>)>, StoreError> {
+        let changes = Changes::new(lines.iter().map(|(line, change)| (line, change)));
+        let Some((end, _, reply)) = self.close(now_us, found, end, changes).await? else {
+            return Ok(None);
+        };
+        let rows = lines.iter().map(|(line, change)| (line, change));
+        Ok(Some((end, adjust::rows(rows, &Adjusted::read(reply)?)?)))
+    }
+
+    /// Debts, the end, give-backs. The rows are those of now, also when it had ended before.
+    async fn end_apart(
+        &self,
+        now_us: Option<u64>,
+        found: &Found,
+        end: u64,
+        lines: &Lines,
+    ) -> Result<Option<(u64, Vec<Answer>)>, StoreError> {
+        let (debts, others): (Vec<_>, Vec<_>) =
+            lines.iter().cloned().partition(|(_, change)| matches!(change, Change::Owe { .. }));
+        let owed = match found.has_ended {
+            true => Vec::new(),
+            false => self.apply(now_us, &debts).await?,
+        };
+        let closed = self.close(now_us, found, end, Changes::default()).await?;
+        match &closed {
+            Some((_, true, _)) => drop(self.apply(now_us, &others).await?),
+            // Somebody else was faster, or its time has passed: then this one's debts are not owed.
+            _ => {
+                let back = debts.iter().zip(&owed).filter_map(|((line, _), row)| {
+                    let (receipt, under) = (row.receipt?, line.numbers);
+                    Some((line.clone(), Change::GiveBack { units: receipt.cost, receipt, under }))
+                });
+                self.apply(now_us, &back.collect::<Vec<_>>()).await?;
             }
+        }
+        let Some((end, ..)) = closed else { return Ok(None) };
+        let looks: Vec<_> = lines.iter().map(|(line, _)| (line.clone(), look(line))).collect();
+        Ok(Some((end, self.apply(now_us, &looks).await?)))
+    }
+
+    /// Closes the record with changes of its own slot. Answers with the end that counts, whether it is this one, and its reply.
+    async fn close(
+        &self,
+        now_us: Option<u64>,
+        found: &Found,
+        end: u64,
+        mut changes: Changes,
+    ) -> Result<Option<(u64, bool, Value)>, StoreError> {
+        let program = changes.program();
+        changes.tables.key(found.name.clone());
+        let end = array(&[pack::clamp(end)]);
+        let program = list(&[&text(&found.body), &end, &program]);
+        let slot = slot_of(&found.name);
+        match self.servers.call(slot, &script::END, &changes.tables, program, now_us).await? {
+            Value::Nil => Ok(None),
+            Value::Array(parts) => match <[Value; 3]>::try_from(parts) {
+                Ok([Value::BulkString(digits), Value::Int(first), reply]) => {
+                    let end = str::from_utf8(&digits).ok().and_then(|digits| digits.parse().ok());
+                    Ok(Some((end.ok_or_else(senseless)?, first == 1, reply)))
+                }
+                _ => Err(senseless()),
+            },
             _ => Err(senseless()),
         }
     }
 }
 
-/// Its key is named by the record.
-fn adjustment(one: &Settlement) -> Adjustment<'_> {
-    let charge = Charge {
-        limit: 0,
-        key: &[],
-        numbers: &one.numbers,
-        ticket: Ticket::default(),
+fn line((place, one): (&Place, &Settlement)) -> (Named, Change) {
+    let named = Named {
+        name: place.as_bytes().to_vec(),
+        numbers: one.numbers,
         cost: one.cost,
-        mode: Mode::Enforce,
-        penalty: one.penalty.as_ref(),
+        enforced: true,
+        penalty: one.penalty,
     };
-    Adjustment { charge, change: one.change }
+    (named, one.change)
+}
+
+/// A change that changes nothing.
+fn look(line: &Named) -> Change {
+    Change::GiveBack { units: 0, receipt: Default::default(), under: line.numbers }
 }
 
 /// How many places there are, each behind its length, and the note.
@@ -123,11 +210,11 @@ fn split(body: &[u8]) -> Option<(Vec<Place>, &[u8])> {
 }
 
 /// MessagePack of a list whose items are written already, fifteen at most.
-fn list(items: &[&[u8]]) -> Vec<u8> {
+pub(super) fn list(items: &[&[u8]]) -> Vec<u8> {
     [&[0x90 | items.len() as u8], &*items.concat()].concat()
 }
 
 /// MessagePack of bytes.
-fn text(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn text(bytes: &[u8]) -> Vec<u8> {
     [&[0xdb], &(bytes.len() as u32).to_be_bytes()[..], bytes].concat()
 }

@@ -23,6 +23,12 @@ pub(super) static OPEN: LazyLock<Script> =
 /// Looks for a reservation.
 pub(super) static FIND: LazyLock<Script> =
     LazyLock::new(|| Script::new(&[RECORD, include_str!("script/find.lua")]));
+/// Looks up a field of a hash.
+pub(super) static FIELD: LazyLock<Script> =
+    LazyLock::new(|| Script::alone(include_str!("script/field.lua")));
+/// Asks a server about itself.
+pub(super) static PROBE: LazyLock<Script> =
+    LazyLock::new(|| Script::alone(include_str!("script/probe.lua")));
 /// Ends a reservation.
 pub(super) static END: LazyLock<Script> =
     LazyLock::new(|| Script::new(&[CHANGES, RECORD, include_str!("script/end.lua")]));
@@ -35,6 +41,15 @@ impl Script {
     fn new(parts: &[&str]) -> Self {
         let mirrors = lua::MIRRORS.iter().flat_map(|mirror| mirror.1.iter().copied());
         let text = lua::compose(mirrors.chain([lua::PENALTY, CELLS]).chain(parts.iter().copied()));
+        Self::of(text)
+    }
+
+    /// One that decides nothing.
+    fn alone(text: &str) -> Self {
+        Self::of(text.to_owned())
+    }
+
+    fn of(text: String) -> Self {
         let sha = Sha1::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
         Self { text, sha }
     }

@@ -1,6 +1,7 @@
 //! Reservations that several processes share.
 
-use super::{Server, options};
+use super::Server;
+use super::shop::patient;
 use std::collections::BTreeSet;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, Numbers, Rate};
@@ -32,13 +33,13 @@ async fn ask(store: &RedisStore, cost: u64, intent: Intent) -> tollgate_store::A
 #[tokio::test]
 async fn many_ends_from_two_nodes_are_one() {
     let server = Server::start().await;
-    let stores = [(); 2].map(|()| RedisStore::new(server.client(), options()));
+    let stores = [(); 2].map(|()| RedisStore::open(&server.endpoint(), patient()).unwrap());
     let receipt = ask(&stores[0], 60, Intent::Take).await.receipt.unwrap();
     let numbers = hundred();
     let places = [stores[0].place(&charge(&numbers, 1))];
     assert_eq!(places[0], stores[1].place(&charge(&numbers, 1)), "every node has the same names");
     let opening = Opening { id: "r", ttl_us: 30_000_000, places: &places, note: b"note" };
-    stores[0].open(NOW_US, &opening).await.unwrap();
+    stores[0].open_reservation(NOW_US, &opening).await.unwrap();
     let ends = (0..32).map(|n| {
         let store = &stores[n % 2];
         async move {
@@ -48,7 +49,8 @@ async fn many_ends_from_two_nodes_are_one() {
                 Some(vec![Settlement { numbers, cost: 1, penalty: None, change }])
             };
             let mut answers = Answers::default();
-            let ended = store.end(NOW_US, "r", n as u64, &plan, &mut answers).await.unwrap();
+            let ended =
+                store.end_reservation(NOW_US, "r", n as u64, &plan, &mut answers).await.unwrap();
             (ended.unwrap().end, answers.get(0).unwrap().1[0].outcome.remaining)
         }
     });
@@ -90,22 +92,22 @@ async fn join<F: Future + Unpin>(mut futures: Vec<F>) -> Vec<F::Output> {
 #[tokio::test]
 async fn records_live_as_long_as_their_reservation_and_hold_nothing_secret() {
     let server = Server::start().await;
-    let store = RedisStore::new(server.client(), options());
+    let store = RedisStore::open(&server.endpoint(), patient()).unwrap();
     ask(&store, 5, Intent::Take).await;
     let numbers = hundred();
     let places = [store.place(&charge(&numbers, 1))];
     for (id, ends) in [("open", false), ("ended", true)] {
         let opening = Opening { id, ttl_us: 30_000_000, places: &places, note: b"note" };
-        store.open(NOW_US, &opening).await.unwrap();
+        store.open_reservation(NOW_US, &opening).await.unwrap();
         if ends {
             let plan = |_: &[u8]| {
                 let change = Change::Owe { units: 1 };
                 Some(vec![Settlement { numbers: hundred(), cost: 1, penalty: None, change }])
             };
-            store.end(NOW_US, id, 6, &plan, &mut Answers::default()).await.unwrap();
+            store.end_reservation(NOW_US, id, 6, &plan, &mut Answers::default()).await.unwrap();
         }
     }
-    let mut connection = server.client().get_multiplexed_async_connection().await.unwrap();
+    let mut connection = server.connect().await;
     let keys: Vec<Vec<u8>> =
         redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
     assert_eq!(keys.len(), 3, "a limit's state and two reservations");

@@ -116,7 +116,7 @@ impl<S: Store> Gate<S> {
         let alone = verdict.rows.iter().any(|row| row.source.is_without_store());
         let opened = match alone {
             true => Ok(self.fallback().open_now(now_us, &opening)),
-            false => self.store.open(now_us, &opening).await,
+            false => self.store.open_reservation(now_us, &opening).await,
         };
         let error = match opened {
             Ok(Opened::Kept) => return Ok((verdict, Some(ttl_us))),
@@ -179,7 +179,9 @@ impl<S: Store> Gate<S> {
             None => Ok(None),
         };
         let ended = match alone {
-            Ok(None) => self.store.end(now_us, id, end.code(), &plan, &mut answers).await,
+            Ok(None) => {
+                self.store.end_reservation(now_us, id, end.code(), &plan, &mut answers).await
+            }
             known => known,
         };
         let ended = ended.map_err(|error| {

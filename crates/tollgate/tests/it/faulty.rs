@@ -59,16 +59,16 @@ impl Store for Faulty {
         self.behind.reset(limit, key).await
     }
 
-    async fn open<'a>(
+    async fn open_reservation<'a>(
         &'a self,
         now_us: u64,
         opening: &'a Opening<'a>,
     ) -> Result<Opened, StoreError> {
         self.ask()?;
-        self.behind.open(now_us, opening).await
+        self.behind.open_reservation(now_us, opening).await
     }
 
-    async fn end<'a>(
+    async fn end_reservation<'a>(
         &'a self,
         now_us: u64,
         id: &'a str,
@@ -77,7 +77,7 @@ impl Store for Faulty {
         answers: &'a mut Answers,
     ) -> Result<Option<Ended>, StoreError> {
         self.ask()?;
-        self.behind.end(now_us, id, end, plan, answers).await
+        self.behind.end_reservation(now_us, id, end, plan, answers).await
     }
 
     fn place(&self, charge: &Charge<'_>) -> Place {

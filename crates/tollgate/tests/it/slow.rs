@@ -77,17 +77,17 @@ impl Store for Slow {
         self.behind.reset(limit, key).await
     }
 
-    async fn open<'a>(
+    async fn open_reservation<'a>(
         &'a self,
         now_us: u64,
         opening: &'a Opening<'a>,
     ) -> Result<Opened, StoreError> {
         let _call = Call::new(&self.under_way);
         self.pause().await;
-        self.behind.open(now_us, opening).await
+        self.behind.open_reservation(now_us, opening).await
     }
 
-    async fn end<'a>(
+    async fn end_reservation<'a>(
         &'a self,
         now_us: u64,
         id: &'a str,
@@ -97,7 +97,7 @@ impl Store for Slow {
     ) -> Result<Option<Ended>, StoreError> {
         let _call = Call::new(&self.under_way);
         self.pause().await;
-        self.behind.end(now_us, id, end, plan, answers).await
+        self.behind.end_reservation(now_us, id, end, plan, answers).await
     }
 
     fn place(&self, charge: &Charge<'_>) -> Place {

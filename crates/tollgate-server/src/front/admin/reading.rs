@@ -34,6 +34,7 @@ pub(super) fn of(node: &Node) -> Reading {
         evicted: stats.evicted,
         uncounted: stats.uncounted,
         store_errors: node.gate.store_errors().to_vec(),
+        breaker_open: node.gate.store().is_breaker_open(),
         generation: rules.generation(),
         ..Reading::default()
     }

@@ -3,7 +3,7 @@
 -- The record is the last of KEYS. ARGV[5] is a list: the body that the changes were worked out from, the end in a list of its own, and the
 -- changes, as in changes.lua.
 --
--- Answers with the end that counts and what it answered, or with nothing where there is no such reservation.
+-- Answers with the end that counts, whether it is this one (1), and what it answered, or with nothing where there is no such reservation.
 
 local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
 local given = cmsgpack.unpack(ARGV[5])
@@ -15,11 +15,11 @@ end
 if has_ended(record) then
   local size = struct.unpack('>I4', record, 16)
   local reply = cmsgpack.unpack(string.sub(record, 20, 19 + size))
-  return { digits(struct.unpack('>I7', record, 9)), reply }
+  return { digits((struct.unpack('>I7', record, 9))), 0, reply }
 end
 local ends = given[2][1]
 local reply = apply(now, spare, numbers_of(ARGV[3]), penalties_of(ARGV[4]), given[3])
 local packed = cmsgpack.pack(reply)
 local head = 'E' .. string.sub(record, 2, 8) .. struct.pack('>I7I4', ends, #packed)
 redis.call('SET', name, head .. packed .. given[1], 'KEEPTTL')
-return { digits(ends), reply }
+return { digits(ends), 1, reply }

@@ -1,0 +1,76 @@
+//! Leaves a server that fails alone, so that its failure costs nobody time.
+
+use super::Options;
+use crate::{StoreError, StoreErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::sync::watch;
+
+/// Closed while all is well; open after so many failures in a row, until a probe succeeds.
+#[derive(Debug)]
+pub(super) struct Breaker {
+    in_a_row: AtomicU32,
+    open: watch::Sender<bool>,
+    server: Box<str>,
+    options: Arc<Options>,
+}
+
+impl Breaker {
+    pub(super) fn new(server: &str, options: &Arc<Options>) -> Self {
+        Self {
+            in_a_row: AtomicU32::new(0),
+            open: watch::Sender::new(false),
+            server: server.into(),
+            options: Arc::clone(options),
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        *self.open.borrow()
+    }
+
+    /// Refuses at once while open.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        match self.is_open() {
+            true => Err(StoreError::new(StoreErrorKind::Busy, "it failed, and is left alone")),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends a row of failures. Does not close an open breaker: only a probe knows that the failures ended, and not just one call.
+    pub(super) fn succeed(&self) {
+        if self.in_a_row.load(Ordering::Relaxed) != 0 {
+            self.in_a_row.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a failure, and answers whether it was the one that opened the breaker.
+    pub(super) fn fail(&self, error: &StoreError) -> bool {
+        let failures = self.in_a_row.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if failures < self.options.breaker_errors.max(1) {
+            return false;
+        }
+        let opened = self.open.send_if_modified(|open| !std::mem::replace(open, true));
+        if opened {
+            self.options.tell(|observer| observer.breaker_opened(&self.server, error));
+        }
+        opened
+    }
+
+    /// A probe succeeded.
+    pub(super) fn close(&self) {
+        self.in_a_row.store(0, Ordering::Relaxed);
+        if self.open.send_if_modified(|open| std::mem::replace(open, false)) {
+            self.options.tell(|observer| observer.breaker_closed(&self.server));
+        }
+    }
+
+    /// Waits until it is open, or until it is not.
+    pub(super) async fn until(&self, open: bool) {
+        // The sender lives as long as this.
+        let _ = self.open.subscribe().wait_for(|now| *now == open).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

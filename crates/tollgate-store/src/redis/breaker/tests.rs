@@ -1,0 +1,41 @@
+use super::*;
+use crate::redis::Observer;
+use std::sync::Mutex;
+
+#[derive(Debug, Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Observer for Notes {
+    fn breaker_opened(&self, server: &str, error: &StoreError) {
+        self.0.lock().unwrap().push(format!("{server} opened: {}", error.kind.label()));
+    }
+
+    fn breaker_closed(&self, server: &str) {
+        self.0.lock().unwrap().push(format!("{server} closed"));
+    }
+}
+
+#[test]
+fn so_many_failures_in_a_row_open_it_and_only_a_probe_closes_it() {
+    let notes = Arc::new(Notes::default());
+    let options = Options {
+        breaker_errors: 3,
+        observer: Some(Arc::clone(&notes) as Arc<dyn Observer>),
+        ..Options::default()
+    };
+    let breaker = Breaker::new("a:1", &Arc::new(options));
+    let error = StoreError::new(StoreErrorKind::Timeout, "");
+    assert!(!breaker.fail(&error) && !breaker.fail(&error));
+    breaker.succeed();
+    assert!(!breaker.fail(&error) && !breaker.fail(&error), "the row was broken");
+    assert!(breaker.check().is_ok());
+    assert!(breaker.fail(&error));
+    assert!(!breaker.fail(&error), "it opens once");
+    assert_eq!(breaker.check().unwrap_err().kind, StoreErrorKind::Busy);
+    breaker.succeed();
+    assert!(breaker.is_open(), "a late answer heals nothing");
+    breaker.close();
+    breaker.close();
+    assert!(breaker.check().is_ok());
+    assert_eq!(*notes.0.lock().unwrap(), ["a:1 opened: timeout", "a:1 closed"]);
+}

@@ -1,0 +1,89 @@
+//! Which server serves which slot.
+
+use super::super::endpoint::Address;
+use super::super::node::Node;
+use super::slot::SLOTS;
+use redis::Value;
+use std::sync::Arc;
+
+/// Which server serves which slot.
+#[derive(Clone, Debug)]
+pub(super) struct Map {
+    /// The place of the node, or a place that none has.
+    slots: Vec<u16>,
+    pub(super) nodes: Vec<Arc<Node>>,
+}
+
+impl Default for Map {
+    fn default() -> Self {
+        Self { slots: vec![u16::MAX; SLOTS], nodes: Vec::new() }
+    }
+}
+
+/// A run of slots, and who serves them.
+pub(super) type Range = (std::ops::RangeInclusive<u16>, Address);
+
+impl Map {
+    pub(super) fn node(&self, slot: u16) -> Option<&Arc<Node>> {
+        let place = self.slots.get(usize::from(slot))?;
+        self.nodes.get(usize::from(*place))
+    }
+
+    pub(super) fn at(&self, address: &Address) -> Option<&Arc<Node>> {
+        self.nodes.iter().find(|node| node.is_at(address))
+    }
+
+    /// Has `slots` served by `node`.
+    pub(super) fn assign(&mut self, slots: std::ops::RangeInclusive<u16>, node: &Arc<Node>) {
+        let known = self.nodes.iter().position(|one| Arc::ptr_eq(one, node));
+        let place = known.unwrap_or_else(|| {
+            self.nodes.push(Arc::clone(node));
+            self.nodes.len() - 1
+        });
+        for slot in slots {
+            if let Some(entry) = self.slots.get_mut(usize::from(slot)) {
+                *entry = place as u16;
+            }
+        }
+    }
+
+    /// Whether every slot is served as in `other`.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let same = |slot: u16| match (self.node(slot), other.node(slot)) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        (0..SLOTS as u16).all(same)
+    }
+}
+
+/// Reads the answer to `CLUSTER SLOTS` of the server at `asked`, which is also meant where no host is named.
+pub(super) fn ranges(value: &Value, asked: &Address) -> Option<Vec<Range>> {
+    let Value::Array(rows) = value else { return None };
+    let rows: Option<Vec<_>> = rows.iter().map(|row| range(row, asked)).collect();
+    rows.filter(|rows| !rows.is_empty())
+}
+
+fn range(row: &Value, asked: &Address) -> Option<Range> {
+    let Value::Array(parts) = row else { return None };
+    let [Value::Int(start), Value::Int(end), Value::Array(primary), ..] = parts.as_slice() else {
+        return None;
+    };
+    let (Some(host), Some(Value::Int(port))) = (primary.first(), primary.get(1)) else {
+        return None;
+    };
+    let host = match host {
+        Value::BulkString(bytes) => str::from_utf8(bytes).ok()?,
+        _ => "",
+    };
+    let address = resolve(host, u16::try_from(*port).ok()?, asked);
+    Some((u16::try_from(*start).ok()?..=u16::try_from(*end).ok()?, address))
+}
+
+/// The address that a server at `asked` means.
+pub(super) fn resolve(host: &str, port: u16, asked: &Address) -> Address {
+    match (host, asked) {
+        ("" | "?", Address::Tcp(own, _)) => Address::Tcp(own.clone(), port),
+        _ => Address::Tcp(host.into(), port),
+    }
+}

@@ -1,0 +1,247 @@
+//! A cluster: requests go to the servers that have their slots, and follow when slots move.
+
+mod map;
+mod slot;
+mod split;
+mod watch;
+
+pub(super) use slot::slot_of;
+
+use super::batch::Ask;
+use super::endpoint::Address;
+use super::failure::{Failure, Then};
+use super::home::Home;
+use super::jitter::jitter;
+use super::lane::HOPS_MOST;
+use super::link::Call;
+use super::node::{Node, Shared};
+use super::queue::{Pending, Reply};
+use super::task::Tasks;
+use crate::{StoreError, StoreErrorKind};
+use map::{Map, resolve};
+use redis::{Cmd, Value};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::sync::{Notify, watch as channel};
+
+/// How long a call waits that met a slot on its way.
+const TRY_AGAIN: Duration = Duration::from_millis(4);
+
+/// A cluster.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    shared: Shared,
+    seeds: Vec<Address>,
+    map: RwLock<Arc<Map>>,
+    /// Whether the map was ever read.
+    known: channel::Sender<bool>,
+    stale: Notify,
+    tasks: Tasks,
+}
+
+/// What is sent to the server of a slot besides decisions.
+#[derive(Debug)]
+pub(super) enum Errand<'a> {
+    Script(Call),
+    Command(&'a Cmd),
+}
+
+impl Cluster {
+    pub(super) fn start(seeds: Vec<Address>, shared: Shared) -> Arc<Self> {
+        let cluster = Arc::new(Self {
+            seeds,
+            map: RwLock::default(),
+            known: channel::Sender::new(false),
+            stale: Notify::new(),
+            tasks: Tasks::default(),
+            shared: shared.clone(),
+        });
+        let watched = Arc::clone(&cluster);
+        cluster.tasks.supervise("cluster", &shared, move || watch::run(Arc::clone(&watched)));
+        cluster
+    }
+
+    pub(super) fn stop(&self) {
+        self.tasks.stop();
+        self.map().nodes.iter().for_each(|node| node.stop());
+    }
+
+    pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
+        self.map().nodes.clone()
+    }
+
+    /// Whether any server could be asked where the slots are.
+    pub(super) fn is_known(&self) -> bool {
+        *self.known.borrow()
+    }
+
+    /// Waits until the slots are known, as they are soon after the start.
+    pub(super) async fn until_known(&self) {
+        let _ = self.known.subscribe().wait_for(|known| *known).await;
+    }
+
+    /// Has the slots read again.
+    pub(super) fn look_again(&self) {
+        self.stale.notify_one();
+    }
+
+    pub(super) fn is_served_by(&self, key: &[u8], node: &Node) -> bool {
+        self.map().node(slot_of(key)).is_some_and(|own| std::ptr::eq(&**own, node))
+    }
+
+    /// Has a request decided by the server of `slot`.
+    fn push(&self, slot: u16, now_us: Option<u64>, ask: Ask) -> Result<Reply, StoreError> {
+        self.node(slot)?.push(Some(slot), now_us, vec![ask])
+    }
+
+    fn map(&self) -> Arc<Map> {
+        Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn node(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
+        self.map().node(slot).cloned().ok_or_else(|| {
+            self.look_again();
+            StoreError::new(StoreErrorKind::Unreachable, "no server has the slot")
+        })
+    }
+
+    /// The node at an address, new if nobody knew it.
+    fn at(self: &Arc<Self>, address: &Address) -> Arc<Node> {
+        if let Some(node) = self.map().at(address) {
+            return Arc::clone(node);
+        }
+        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(node) = map.at(address) {
+            return Arc::clone(node);
+        }
+        let node = self.start_node(address);
+        let mut new = Map::clone(&map);
+        new.nodes.push(Arc::clone(&node));
+        *map = Arc::new(new);
+        node
+    }
+
+    fn start_node(self: &Arc<Self>, address: &Address) -> Arc<Node> {
+        let home = Home::Fixed(address.clone());
+        Node::start(home, self.shared.clone(), Arc::downgrade(self))
+    }
+
+    /// Remembers who serves a slot now, and has the others read again, since slots rarely move alone.
+    fn moved(self: &Arc<Self>, slot: u16, address: &Address) -> Arc<Node> {
+        let node = self.at(address);
+        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        let mut new = Map::clone(&map);
+        new.assign(slot..=slot, &node);
+        *map = Arc::new(new);
+        drop(map);
+        self.look_again();
+        node
+    }
+
+    /// Sends a batch on, from a server that did nothing for it.
+    pub(super) fn redirect(self: &Arc<Self>, from: &Node, mut pending: Pending, then: Then) {
+        let Some(slot) = pending.slot else { return };
+        pending.asking = false;
+        let own = |host: &str, port| from.address().map(|asked| resolve(host, port, asked));
+        match then {
+            Then::Moved(host, port) => {
+                if let Some(address) = own(&host, port) {
+                    self.moved(slot, &address).queue.put_back(pending);
+                }
+            }
+            Then::Ask(host, port) => {
+                if let Some(address) = own(&host, port) {
+                    pending.asking = true;
+                    self.at(&address).queue.put_back(pending);
+                }
+            }
+            // Some keys are here and some there: alone, most requests are wholly here or there.
+            Then::TryAgain if pending.waiters() > 1 => {
+                pending.split().into_iter().for_each(|pending| self.again(slot, pending));
+            }
+            _ => {
+                self.look_again();
+                let cluster = Arc::clone(self);
+                tokio::spawn(async move {
+                    tokio::time::sleep(jitter(TRY_AGAIN)).await;
+                    cluster.again(slot, pending);
+                });
+            }
+        }
+    }
+
+    fn again(&self, slot: u16, pending: Pending) {
+        match self.node(slot) {
+            Ok(node) => node.queue.put_back(pending),
+            Err(error) => pending.fail(&error),
+        }
+    }
+
+    /// Runs an errand at the server of `slot`, following it if it moves.
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        slot: u16,
+        errand: &mut Errand<'_>,
+    ) -> Result<Value, StoreError> {
+        let mut node = self.node(slot)?;
+        let mut hops = 0;
+        loop {
+            let failure = match errand.at(&node).await {
+                Ok(value) => return Ok(value),
+                Err(failure) => failure,
+            };
+            hops += 1;
+            node = self.follow(slot, errand, &node, failure, hops).await?;
+        }
+    }
+
+    async fn follow(
+        self: &Arc<Self>,
+        slot: u16,
+        errand: &mut Errand<'_>,
+        node: &Node,
+        failure: Failure,
+        hops: u8,
+    ) -> Result<Arc<Node>, StoreError> {
+        let Failure { error, then } = failure;
+        let address = |host: &str, port| node.address().map(|asked| resolve(host, port, asked));
+        errand.ask(false);
+        match then {
+            _ if hops > HOPS_MOST => Err(error),
+            Then::Moved(host, port) => match address(&host, port) {
+                Some(address) => Ok(self.moved(slot, &address)),
+                None => Err(error),
+            },
+            Then::Ask(host, port) => match address(&host, port) {
+                Some(address) if errand.ask(true) => Ok(self.at(&address)),
+                _ => Err(error),
+            },
+            Then::TryAgain | Then::Elsewhere => {
+                self.look_again();
+                tokio::time::sleep(jitter(TRY_AGAIN)).await;
+                self.node(slot)
+            }
+            Then::Keep | Then::Reconnect | Then::Reload => Err(error),
+        }
+    }
+}
+
+impl Errand<'_> {
+    pub(super) async fn at(&self, node: &Node) -> Result<Value, Failure> {
+        match self {
+            Self::Script(call) => node.control(call).await,
+            Self::Command(command) => node.command(command).await,
+        }
+    }
+
+    /// Sets whether it is for a slot on its way, and answers whether it can be.
+    const fn ask(&mut self, asking: bool) -> bool {
+        match self {
+            Self::Script(call) => {
+                call.asking = asking;
+                true
+            }
+            Self::Command(_) => false,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Requests whose limits are in several slots.
+//!
+//! The slots are asked in parallel, each all-or-nothing. Where one refused, or could not decide, the others give back what they took: in
+//! between they admit less than they could, and never more. Whoever asked may go away meanwhile; giving back goes on.
+
+use super::super::adjust::{Changes, rows};
+use super::super::batch::{Ask, Named};
+use super::super::link::Call;
+use super::super::queue::{Reply, Rows};
+use super::super::reply::Adjusted;
+use super::super::{script, slot_of};
+use super::{Cluster, Errand};
+use crate::{Answer, Change, StoreError, StoreErrorKind};
+use futures_util::future::join_all;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// A refusal waits this part of the deadline for the numbers after giving back; then it shows those from before.
+const RETURN_SHARE: u32 = 4;
+
+/// What one slot decides of a request: its lines by their places, and the answer to come.
+struct Part {
+    slot: u16,
+    places: Vec<usize>,
+    reply: Result<Reply, StoreError>,
+}
+
+impl Cluster {
+    /// Has one request decided. The answer is as good as that of one server, except that a request refused by one slot may for a moment be
+    /// counted by another.
+    pub(in super::super) fn decide(
+        self: &Arc<Self>,
+        now_us: Option<u64>,
+        ask: Ask,
+    ) -> Result<Reply, StoreError> {
+        let mut parts: Vec<(u16, Vec<usize>)> = Vec::new();
+        for (place, line) in ask.lines.iter().enumerate() {
+            let slot = slot_of(&line.name);
+            match parts.iter_mut().find(|part| part.0 == slot) {
+                Some(part) => part.1.push(place),
+                None => parts.push((slot, vec![place])),
+            }
+        }
+        if let [(slot, _)] = parts[..] {
+            return self.push(slot, now_us, ask);
+        }
+        let part = |(slot, places): (u16, Vec<usize>)| {
+            let lines = places.iter().map(|place| ask.lines[*place].clone()).collect();
+            let reply = self.push(slot, now_us, Ask { intent: ask.intent, lines });
+            Part { slot, places, reply }
+        };
+        let parts = parts.into_iter().map(part).collect();
+        let (reply, answer) = oneshot::channel();
+        tokio::spawn(settle(Arc::clone(self), now_us, ask, parts, reply));
+        Ok(answer)
+    }
+}
+
+/// Waits for every slot, then answers or gives back.
+async fn settle(
+    cluster: Arc<Cluster>,
+    now_us: Option<u64>,
+    ask: Ask,
+    parts: Vec<Part>,
+    reply: oneshot::Sender<Result<Vec<Rows>, StoreError>>,
+) {
+    let deadline = cluster.shared.options.deadline;
+    let waits = parts.into_iter().map(|part| async move {
+        let decided = match part.reply {
+            Err(error) => Err(error),
+            Ok(reply) => match timeout(deadline, reply).await {
+                Ok(Ok(decided)) => decided.and_then(|mut rows| rows.pop().ok_or_else(gone)),
+                Ok(Err(_)) => Err(gone()),
+                Err(_) => Err(StoreError::new(StoreErrorKind::Timeout, "")),
+            },
+        };
+        (part.slot, part.places, decided)
+    });
+    let decided = join_all(waits).await;
+    let failed = decided.iter().find_map(|(_, _, decided)| decided.as_ref().err().cloned());
+    let admitted = decided.iter().all(|(_, _, decided)| matches!(decided, Ok((true, _))));
+    let mut merged = vec![None; ask.lines.len()];
+    let mut taken = Vec::new();
+    for (slot, places, decided) in decided {
+        let Ok((_, rows)) = decided else { continue };
+        let lines = places.iter().map(|place| &ask.lines[*place]);
+        taken.push((slot, places.clone(), changes(lines, &rows)));
+        places.into_iter().zip(rows).for_each(|(place, row)| merged[place] = Some(row));
+    }
+    let returning = join_all(taken.iter().map(|part| give_back(&cluster, now_us, &ask, part)));
+    if let Some(error) = failed {
+        // Nobody needs to wait for what only concerns the count.
+        let _ = reply.send(Err(error));
+        returning.await;
+        return;
+    }
+    if admitted {
+        let _ = reply.send(answer(true, merged));
+        return;
+    }
+    let mut returning = pin!(returning);
+    let returned = timeout(deadline / RETURN_SHARE, &mut returning).await;
+    let late = returned.is_err();
+    returned.into_iter().flatten().flatten().for_each(|(place, row)| merged[place] = Some(row));
+    merged.iter_mut().flatten().for_each(|row| row.receipt = None);
+    let _ = reply.send(answer(false, merged));
+    if late {
+        returning.await;
+    }
+}
+
+fn answer(admitted: bool, rows: Vec<Option<Answer>>) -> Result<Vec<Rows>, StoreError> {
+    let rows: Option<Vec<_>> = rows.into_iter().collect();
+    rows.map(|rows| vec![(admitted, rows)]).ok_or_else(gone)
+}
+
+fn gone() -> StoreError {
+    StoreError::new(StoreErrorKind::Unreachable, "")
+}
+
+/// What has to be given back of a part: for each line, if anything.
+fn changes<'a>(lines: impl Iterator<Item = &'a Named>, rows: &[Answer]) -> Vec<Option<Change>> {
+    let change = |(line, row): (&Named, &Answer)| {
+        let receipt = row.receipt?;
+        Some(Change::GiveBack { units: receipt.cost, receipt, under: line.numbers })
+    };
+    lines.zip(rows).map(change).collect()
+}
+
+/// Gives back what one slot took, and answers with the rows afterwards.
+async fn give_back(
+    cluster: &Arc<Cluster>,
+    now_us: Option<u64>,
+    ask: &Ask,
+    (slot, places, changes): &(u16, Vec<usize>, Vec<Option<Change>>),
+) -> Vec<(usize, Answer)> {
+    let pairs = places.iter().zip(changes);
+    let taken: Vec<_> =
+        pairs.filter_map(|(place, change)| Some((*place, change.as_ref()?))).collect();
+    if taken.is_empty() {
+        return Vec::new();
+    }
+    let lines = || taken.iter().map(|(place, change)| (&ask.lines[*place], *change));
+    let changes = Changes::new(lines());
+    let spare = cluster.shared.options.spare;
+    let call = Call::new(&script::ADJUST, &changes.tables, changes.program(), now_us, spare);
+    let returned = cluster.run(*slot, &mut Errand::Script(call)).await;
+    let rows = returned.and_then(Adjusted::read).and_then(|adjusted| rows(lines(), &adjusted));
+    taken.iter().map(|(place, _)| *place).zip(rows.unwrap_or_default()).collect()
+}

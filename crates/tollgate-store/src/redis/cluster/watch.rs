@@ -1,0 +1,77 @@
+//! Reads which server has which slots, at the start, from time to time, and whenever a server surprised.
+
+use super::super::endpoint::Address;
+use super::super::jitter::jitter;
+use super::Cluster;
+use super::map::{Map, Range, ranges};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// How often the slots are read without cause.
+const PERIOD: Duration = Duration::from_secs(30);
+/// How often at most.
+const PAUSE: Duration = Duration::from_millis(100);
+
+pub(super) async fn run(cluster: Arc<Cluster>) {
+    loop {
+        if let Some(ranges) = read(&cluster).await {
+            adopt(&cluster, &ranges);
+            cluster.known.send_replace(true);
+        } else {
+            cluster.look_again();
+        }
+        sleep(jitter(PAUSE)).await;
+        // An error is the period's end.
+        let _ = timeout(jitter(PERIOD), cluster.stale.notified()).await;
+    }
+}
+
+/// Asks one server after the other, those that work first.
+async fn read(cluster: &Cluster) -> Option<Vec<Range>> {
+    let mut nodes = cluster.nodes();
+    nodes.sort_by_key(|node| (node.breaker.is_open(), node.is_cut_off()));
+    let known: Vec<Address> = nodes.iter().filter_map(|node| node.address().cloned()).collect();
+    let seeds = cluster.seeds.iter().filter(|seed| !known.contains(seed));
+    for address in known.iter().chain(seeds) {
+        let Ok(link) = cluster.shared.dialer.dial(address).await else { continue };
+        let mut command = redis::cmd("CLUSTER");
+        command.arg("SLOTS");
+        let Ok(answer) = link.command(&command).await else { continue };
+        if let Some(ranges) = ranges(&answer, address) {
+            return Some(ranges);
+        }
+    }
+    None
+}
+
+/// Puts what was read in force. Servers that have no slots any more are left once the calls to them have ended.
+fn adopt(cluster: &Arc<Cluster>, ranges: &[Range]) {
+    let mut map = cluster.map.write().unwrap_or_else(PoisonError::into_inner);
+    let mut new = Map::default();
+    for (slots, address) in ranges {
+        let known = map.at(address).or_else(|| new.at(address)).cloned();
+        let node = known.unwrap_or_else(|| cluster.start_node(address));
+        new.assign(slots.clone(), &node);
+    }
+    let new = Arc::new(new);
+    let old = std::mem::replace(&mut *map, Arc::clone(&new));
+    drop(map);
+    if !old.is_like(&new) {
+        cluster.shared.options.tell(|observer| observer.topology_changed());
+    }
+    let kept = |node: &&Arc<_>| !new.nodes.iter().any(|one| Arc::ptr_eq(one, node));
+    for node in old.nodes.iter().filter(kept).cloned() {
+        let cluster = Arc::clone(cluster);
+        tokio::spawn(async move {
+            for pending in node.queue.drain() {
+                match pending.slot {
+                    Some(slot) => cluster.again(slot, pending),
+                    None => drop(pending),
+                }
+            }
+            sleep(cluster.shared.options.deadline * 2).await;
+            node.stop();
+        });
+    }
+}

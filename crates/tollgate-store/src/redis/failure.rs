@@ -1,0 +1,114 @@
+//! What a failed call means: for whoever asked, for the connection, and for where the call belongs.
+
+use crate::{StoreError, StoreErrorKind};
+use redis::RedisError;
+
+/// A failed call.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) error: StoreError,
+    pub(super) then: Then,
+}
+
+/// What is to be done about it. Everything but `Keep` and `Reconnect` is said by a server that did nothing, so the call may be made again;
+/// nothing else ever is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// Nothing.
+    Keep,
+    /// The connection is of no use any more.
+    Reconnect,
+    /// The script has to be sent in full.
+    Reload,
+    /// The server no longer takes writes; another one does.
+    Elsewhere,
+    /// The slot is served there.
+    Moved(String, u16),
+    /// These keys are served there, this once.
+    Ask(String, u16),
+    /// The slot is on its way; each of its keys is here or there.
+    TryAgain,
+}
+
+impl Failure {
+    pub(super) fn timeout() -> Self {
+        let error = StoreError::new(StoreErrorKind::Timeout, "");
+        Self { error, then: Then::Reconnect }
+    }
+
+    fn new(kind: StoreErrorKind, then: Then, detail: &str) -> Self {
+        Self { error: StoreError::new(kind, detail), then }
+    }
+}
+
+impl From<RedisError> for Failure {
+    fn from(error: RedisError) -> Self {
+        use StoreErrorKind::{Protocol, Rejected, Unreachable};
+        if error.is_timeout() {
+            return Self::timeout();
+        }
+        if let Some((code, text)) = said(&error) {
+            return by_code(&code, &text);
+        }
+        match error.kind() {
+            redis::ErrorKind::AuthenticationFailed => {
+                Self::new(Rejected, Then::Reconnect, "it does not accept the credentials")
+            }
+            redis::ErrorKind::InvalidClientConfig => Self::new(Rejected, Then::Reconnect, ""),
+            redis::ErrorKind::Parse | redis::ErrorKind::UnexpectedReturnType => {
+                Self::new(Protocol, Then::Reconnect, "")
+            }
+            // What the system says about a connection names no key and no password.
+            redis::ErrorKind::Io => Self::new(Unreachable, Then::Reconnect, &error.to_string()),
+            _ => Self::new(Unreachable, Then::Reconnect, ""),
+        }
+    }
+}
+
+/// The code and the text that a server answered with. Redis before 7 reports what failed inside a script with a code of its own in front.
+fn said(error: &RedisError) -> Option<(String, String)> {
+    let code = error.code()?;
+    let text = error.detail().unwrap_or_default();
+    if code == "ERR"
+        && text.contains("running script")
+        && let Some((_, inner)) = text.split_once(": -")
+    {
+        let (code, text) = inner.split_once(' ').unwrap_or((inner, ""));
+        return Some((code.into(), text.into()));
+    }
+    Some((code.into(), text.into()))
+}
+
+/// The server's own words may repeat arguments, so only its code is passed on.
+fn by_code(code: &str, text: &str) -> Failure {
+    use StoreErrorKind::{Rejected, Unreachable};
+    let to = |redirect: fn(String, u16) -> Then| {
+        // An address without a host means the server that said so, which the caller knows.
+        let place = text.rsplit(' ').next().and_then(|place| place.rsplit_once(':'));
+        place.and_then(|(host, port)| Some(redirect(host.into(), port.parse().ok()?)))
+    };
+    match code {
+        "NOSCRIPT" => Failure::new(Unreachable, Then::Reload, code),
+        "READONLY" => Failure::new(Unreachable, Then::Elsewhere, "READONLY: it is a replica"),
+        "MOVED" => Failure::new(Rejected, to(Then::Moved).unwrap_or(Then::Keep), CLUSTER),
+        "ASK" => Failure::new(Rejected, to(Then::Ask).unwrap_or(Then::Keep), CLUSTER),
+        "TRYAGAIN" => Failure::new(Unreachable, Then::TryAgain, code),
+        "LOADING" | "BUSY" | "CLUSTERDOWN" | "MASTERDOWN" | "UNKILLABLE" => {
+            Failure::new(Unreachable, Then::Keep, code)
+        }
+        "ERR" if text.contains("user executing the script") => {
+            Failure::new(Rejected, Then::Keep, "NOPERM: its user lacks rights that scripts need")
+        }
+        "NOAUTH" | "WRONGPASS" => Failure::new(Rejected, Then::Reconnect, code),
+        "OOM" => Failure::new(Rejected, Then::Keep, "OOM: raise its maxmemory"),
+        "ERR" if text.contains("max number of clients") => {
+            Failure::new(Unreachable, Then::Reconnect, "it has as many clients as it accepts")
+        }
+        _ => Failure::new(Rejected, Then::Keep, code),
+    }
+}
+
+const CLUSTER: &str = "it is part of a cluster; name the cluster's nodes instead";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+use super::*;
+
+/// What a server says, as the connection hears it.
+fn heard(line: &str) -> Failure {
+    let reply = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
+    reply.extract_error().unwrap_err().into()
+}
+
+#[test]
+fn every_reply_has_its_consequence() {
+    use StoreErrorKind::{Rejected, Unreachable};
+    let there = || ("10.0.0.7".to_owned(), 7001);
+    for (line, kind, then) in [
+        ("NOSCRIPT No matching script.", Unreachable, Then::Reload),
+        ("READONLY You can't write against a read only replica.", Unreachable, Then::Elsewhere),
+        (
+            "ERR Error running script (call to f_0): @user_script:9: -READONLY You can't write",
+            Unreachable,
+            Then::Elsewhere,
+        ),
+        ("MOVED 3999 10.0.0.7:7001", Rejected, Then::Moved(there().0, 7001)),
+        ("ASK 3999 10.0.0.7:7001", Rejected, Then::Ask(there().0, 7001)),
+        ("MOVED 3999 :7001", Rejected, Then::Moved(String::new(), 7001)),
+        ("MOVED 3999 ::1:7001", Rejected, Then::Moved("::1".into(), 7001)),
+        ("MOVED nowhere", Rejected, Then::Keep),
+        ("TRYAGAIN Multiple keys request during rehashing of slot", Unreachable, Then::TryAgain),
+        ("LOADING Redis is loading the dataset in memory", Unreachable, Then::Keep),
+        ("BUSY Redis is busy running a script.", Unreachable, Then::Keep),
+        ("CLUSTERDOWN The cluster is down", Unreachable, Then::Keep),
+        ("MASTERDOWN Link with MASTER is down", Unreachable, Then::Keep),
+        ("NOAUTH Authentication required.", Rejected, Then::Reconnect),
+        ("WRONGPASS invalid username-password pair", Rejected, Then::Reconnect),
+        ("NOPERM this user has no permissions", Rejected, Then::Keep),
+        ("OOM command not allowed when used memory > 'maxmemory'.", Rejected, Then::Keep),
+        ("MISCONF Redis is configured to save RDB snapshots", Rejected, Then::Keep),
+        ("ERR max number of clients reached", Unreachable, Then::Reconnect),
+    ] {
+        let failure = heard(line);
+        assert_eq!((failure.error.kind, failure.then), (kind, then), "{line}");
+    }
+}
+
+#[test]
+fn what_the_server_repeats_of_a_call_is_not_passed_on() {
+    let failure = heard("ERR unknown command 'EVALSHA', with args beginning with: 'marker-key'");
+    assert!(!failure.error.to_string().contains("marker"), "{}", failure.error);
+}

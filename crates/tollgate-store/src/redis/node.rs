@@ -1,0 +1,230 @@
+//! One server: what waits for it, its connections, and whether it is left alone.
+
+use super::batch::{Ask, Named};
+use super::breaker::Breaker;
+use super::cluster::Cluster;
+use super::dial::Dialer;
+use super::failure::{Failure, Then};
+use super::home::Home;
+use super::jitter::jitter;
+use super::key::Namer;
+use super::link::{Call, Link};
+use super::queue::{Pending, Queue, Reply};
+use super::reply::Decided;
+use super::{Options, lane, script, task};
+use crate::StoreError;
+use redis::{Cmd, Value};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use tokio::sync::Mutex;
+use tollgate_core::algorithm::FixedWindow;
+use tollgate_core::{Intent, Numbers, Rate};
+
+/// What all servers of a store share.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    pub(super) dialer: Arc<Dialer>,
+    pub(super) options: Arc<Options>,
+    pub(super) namer: Arc<Namer>,
+    /// How many tasks died and were started again.
+    pub(super) died: Arc<AtomicUsize>,
+}
+
+/// One server.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) name: Box<str>,
+    home: Home,
+    pub(super) shared: Shared,
+    pub(super) queue: Queue,
+    pub(super) breaker: Breaker,
+    /// A connection for everything that is not a decision, so that it holds none up.
+    control: Mutex<Option<Arc<Link>>>,
+    pub(super) connected: AtomicUsize,
+    cluster: Weak<Cluster>,
+    tasks: task::Tasks,
+}
+
+impl Node {
+    /// Starts to connect, on the runtime that this is called in.
+    pub(super) fn start(home: Home, shared: Shared, cluster: Weak<Cluster>) -> Arc<Self> {
+        let options = Arc::clone(&shared.options);
+        let name = home.name();
+        let node = Arc::new(Self {
+            breaker: Breaker::new(&name, &options),
+            name: name.into(),
+            home,
+            queue: Queue::new(options.in_flight),
+            control: Mutex::default(),
+            connected: AtomicUsize::new(0),
+            cluster,
+            tasks: task::Tasks::default(),
+            shared,
+        });
+        for _ in 0..options.connections.max(1) {
+            node.supervise("lane", lane::run);
+        }
+        node.supervise("probe", heal);
+        node
+    }
+
+    fn supervise<F: Future<Output = ()> + Send + 'static>(
+        self: &Arc<Self>,
+        name: &'static str,
+        run: fn(Arc<Self>) -> F,
+    ) {
+        let node = Arc::clone(self);
+        self.tasks.supervise(name, &self.shared, move || run(Arc::clone(&node)));
+    }
+
+    /// Ends its tasks and closes its connections.
+    pub(super) fn stop(&self) {
+        self.tasks.stop();
+    }
+
+    pub(super) fn cluster(&self) -> Option<Arc<Cluster>> {
+        self.cluster.upgrade()
+    }
+
+    /// Whether the node was started for this address.
+    pub(super) fn is_at(&self, address: &super::endpoint::Address) -> bool {
+        matches!(&self.home, Home::Fixed(own) if own == address)
+    }
+
+    pub(super) fn address(&self) -> Option<&super::endpoint::Address> {
+        match &self.home {
+            Home::Fixed(address) => Some(address),
+            Home::Sentinels(_) => None,
+        }
+    }
+
+    pub(super) async fn dial(&self) -> Result<Link, Failure> {
+        let address = self.home.find().await?;
+        self.shared.dialer.dial(&address).await
+    }
+
+    /// Has `asks` decided, with whatever else waits.
+    pub(super) fn push(
+        &self,
+        slot: Option<u16>,
+        now_us: Option<u64>,
+        asks: Vec<Ask>,
+    ) -> Result<Reply, StoreError> {
+        self.breaker.check()?;
+        self.queue.push(slot, now_us, asks)
+    }
+
+    /// Counts a failure. The one that opens the breaker also answers whoever waits.
+    pub(super) fn failed(&self, error: &StoreError) {
+        if self.breaker.fail(error) {
+            self.queue.drain().into_iter().for_each(|pending| pending.fail(error));
+        }
+        if let Some(cluster) = self.cluster() {
+            cluster.look_again();
+        }
+    }
+
+    /// A batch as a call.
+    pub(super) fn call_for(&self, pending: &Pending) -> Call {
+        let batch = &pending.batch;
+        let spare = self.shared.options.spare;
+        let program = batch.program();
+        let mut call = Call::new(&script::DECIDE, &batch.tables, program, pending.now_us, spare);
+        call.asking = pending.asking;
+        call
+    }
+
+    /// Makes a call that is not a decision.
+    pub(super) async fn control(&self, call: &Call) -> Result<Value, Failure> {
+        let link = self.control_link().await?;
+        let made = link.call(call).await;
+        self.after_control(&link, made).await
+    }
+
+    /// Runs a command that is no script.
+    pub(super) async fn command(&self, command: &Cmd) -> Result<Value, Failure> {
+        let link = self.control_link().await?;
+        let made = link.command(command).await;
+        self.after_control(&link, made).await
+    }
+
+    async fn control_link(&self) -> Result<Arc<Link>, Failure> {
+        self.breaker.check().map_err(|error| Failure { error, then: Then::Keep })?;
+        let mut control = self.control.lock().await;
+        if let Some(link) = control.as_ref().filter(|link| !link.is_lost()) {
+            return Ok(Arc::clone(link));
+        }
+        *control = None;
+        let link = Arc::new(self.dial().await.inspect_err(|failure| self.failed(&failure.error))?);
+        *control = Some(Arc::clone(&link));
+        Ok(link)
+    }
+
+    async fn after_control(
+        &self,
+        link: &Arc<Link>,
+        made: Result<Value, Failure>,
+    ) -> Result<Value, Failure> {
+        let Err(failure) = &made else {
+            self.breaker.succeed();
+            return made;
+        };
+        if matches!(failure.then, Then::Reconnect | Then::Elsewhere) {
+            let mut control = self.control.lock().await;
+            if control.as_ref().is_some_and(|own| Arc::ptr_eq(own, link)) {
+                *control = None;
+            }
+        }
+        if matches!(failure.then, Then::Keep | Then::Reconnect) {
+            self.failed(&failure.error);
+        }
+        made
+    }
+
+    /// Does on a key of its own what a decision does, so that whatever keeps the server from deciding shows.
+    async fn probe(&self) -> Result<(), StoreError> {
+        let link = self.dial().await.map_err(|failure| failure.error)?;
+        let Some(pending) = self.probing() else {
+            let answered = link.command(&redis::cmd("PING")).await;
+            return answered.map(drop).map_err(|failure| failure.error);
+        };
+        let answered = link.call(&self.call_for(&pending)).await;
+        Decided::read(answered.map_err(|failure| failure.error)?).map(drop)
+    }
+
+    fn probing(&self) -> Option<Pending> {
+        let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000).ok()?));
+        let cluster = self.cluster();
+        let names =
+            (0..1_024_u32).map(|n| self.shared.namer.name(u64::MAX, &n.to_be_bytes(), &numbers));
+        let name = match &cluster {
+            None => names.into_iter().next()?,
+            Some(cluster) => names.into_iter().find(|name| cluster.is_served_by(name, self))?,
+        };
+        let (cost, enforced, penalty) = (1, true, None);
+        let lines = vec![Named { name, numbers, cost, enforced, penalty }];
+        let now_us = self.shared.options.at(0);
+        Some(Pending::unawaited(Ask { intent: Intent::Take, lines }, now_us))
+    }
+
+    /// Whether no connection is up.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.connected.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// Probes the server while it is left alone.
+async fn heal(node: Arc<Node>) {
+    loop {
+        node.breaker.until(true).await;
+        tokio::time::sleep(jitter(node.shared.options.breaker_probe)).await;
+        match node.probe().await {
+            Ok(()) => node.breaker.close(),
+            Err(_) => {
+                if let Some(cluster) = node.cluster() {
+                    cluster.look_again();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What changes while the store runs.
+
+use crate::StoreError;
+use std::fmt;
+
+/// Is told of every change of state, once each. Called from the store's own tasks, so it must not block.
+///
+/// `server` is an address as it was configured or as a cluster or a sentinel named it; it never holds credentials.
+pub trait Observer: fmt::Debug + Send + Sync {
+    /// From now on the server is left alone; `error` was the last of a row.
+    fn breaker_opened(&self, server: &str, error: &StoreError) {
+        let _ = (server, error);
+    }
+
+    /// A probe succeeded, and the server is asked again.
+    fn breaker_closed(&self, server: &str) {
+        let _ = server;
+    }
+
+    /// A connection came about.
+    fn connected(&self, server: &str) {
+        let _ = server;
+    }
+
+    /// A connection was lost or given up.
+    fn disconnected(&self, server: &str, error: &StoreError) {
+        let _ = (server, error);
+    }
+
+    /// A cluster's slots are served by other servers than before.
+    fn topology_changed(&self) {}
+
+    /// A task of the store died, which is a mistake in the program; it is being started again.
+    fn task_died(&self, task: &'static str) {
+        let _ = task;
+    }
+}

@@ -1,0 +1,186 @@
+//! The servers of a store, whatever their arrangement.
+
+use super::batch::{Ask, Tables};
+use super::cluster::{Cluster, Errand, slot_of};
+use super::dial::Dialer;
+use super::endpoint::{Endpoint, Topology};
+use super::failure::{Failure, Then};
+use super::home::{Home, Sentinels};
+use super::key::Namer;
+use super::lane::HOPS_MOST;
+use super::link::Call;
+use super::node::{Node, Shared};
+use super::queue::{Reply, Rows};
+use super::script::Script;
+use super::{Options, Status};
+use crate::{StoreError, StoreErrorKind};
+use redis::{Cmd, Value};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+/// One server, or a cluster of them.
+#[derive(Debug)]
+pub(super) struct Servers {
+    shared: Shared,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    One(Arc<Node>),
+    Cluster(Arc<Cluster>),
+}
+
+impl Servers {
+    pub(super) fn start(
+        endpoint: &Endpoint,
+        options: &Arc<Options>,
+        namer: &Arc<Namer>,
+    ) -> Result<Self, StoreError> {
+        let dialer = Dialer::new(endpoint, options)?;
+        let home = match &endpoint.topology {
+            Topology::One(address) => Some(Home::Fixed(address.clone())),
+            Topology::Sentinel { master, nodes } => Some(Home::Sentinels(Sentinels {
+                master: master.clone(),
+                nodes: nodes.clone(),
+                dialer: dialer.for_sentinels(endpoint),
+                last: AtomicUsize::new(0),
+            })),
+            Topology::Cluster(_) => None,
+        };
+        let shared = Shared {
+            dialer: Arc::new(dialer),
+            options: Arc::clone(options),
+            namer: Arc::clone(namer),
+            died: Arc::default(),
+        };
+        let kind = match (home, &endpoint.topology) {
+            (None, Topology::Cluster(seeds)) => {
+                Kind::Cluster(Cluster::start(seeds.clone(), shared.clone()))
+            }
+            (Some(home), _) => Kind::One(Node::start(home, shared.clone(), Weak::new())),
+            (None, _) => return Err(StoreError::new(StoreErrorKind::Rejected, "")),
+        };
+        Ok(Self { shared, kind })
+    }
+
+    pub(super) fn stop(&self) {
+        match &self.kind {
+            Kind::One(node) => node.stop(),
+            Kind::Cluster(cluster) => cluster.stop(),
+        }
+    }
+
+    fn nodes(&self) -> Vec<Arc<Node>> {
+        match &self.kind {
+            Kind::One(node) => vec![Arc::clone(node)],
+            Kind::Cluster(cluster) => cluster.nodes(),
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        match &self.kind {
+            Kind::One(node) => node.breaker.is_open(),
+            Kind::Cluster(_) => self.nodes().iter().any(|node| node.breaker.is_open()),
+        }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        let nodes = self.nodes();
+        let count = |is: fn(&Arc<Node>) -> bool| nodes.iter().filter(|node| is(node)).count();
+        Status {
+            servers: nodes.len(),
+            open: count(|node| node.breaker.is_open()),
+            cut_off: count(|node| node.is_cut_off()),
+            waiting: nodes.iter().map(|node| node.queue.len()).sum(),
+            died: self.shared.died.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Decides requests, with whatever else waits.
+    pub(super) async fn decide(
+        &self,
+        now_us: Option<u64>,
+        asks: Vec<Ask>,
+    ) -> Result<Vec<Rows>, StoreError> {
+        match &self.kind {
+            Kind::One(node) => wait(node.push(None, now_us, asks)?).await,
+            Kind::Cluster(cluster) => {
+                if !cluster.is_known() {
+                    cluster.until_known().await;
+                }
+                // All at once, in order; then their answers.
+                let ask = |ask: Ask| match ask.lines.is_empty() {
+                    true => Ok(None),
+                    false => cluster.decide(now_us, ask).map(Some),
+                };
+                let replies: Result<Vec<_>, _> = asks.into_iter().map(ask).collect();
+                let mut all = Vec::new();
+                for reply in replies? {
+                    match reply {
+                        None => all.push((true, Vec::new())),
+                        Some(reply) => all.extend(wait(reply).await?),
+                    }
+                }
+                Ok(all)
+            }
+        }
+    }
+
+    /// The places of names that one call can be for, by slot.
+    pub(super) fn parts<'a>(
+        &self,
+        names: impl Iterator<Item = &'a [u8]>,
+    ) -> Vec<(u16, Vec<usize>)> {
+        let mut parts: Vec<(u16, Vec<usize>)> = Vec::new();
+        for (place, name) in names.enumerate() {
+            let slot = match &self.kind {
+                Kind::One(_) => 0,
+                Kind::Cluster(_) => slot_of(name),
+            };
+            match parts.iter_mut().find(|part| part.0 == slot) {
+                Some(part) => part.1.push(place),
+                None => parts.push((slot, vec![place])),
+            }
+        }
+        parts
+    }
+
+    /// Calls a script that is not a decision, for keys of one slot.
+    pub(super) async fn call(
+        &self,
+        slot: u16,
+        script: &'static Script,
+        tables: &Tables,
+        program: Vec<u8>,
+        now_us: Option<u64>,
+    ) -> Result<Value, StoreError> {
+        let call = Call::new(script, tables, program, now_us, self.shared.options.spare);
+        self.run(slot, Errand::Script(call)).await
+    }
+
+    /// Runs a command that is no script, for keys of one slot.
+    pub(super) async fn command(&self, slot: u16, command: &Cmd) -> Result<Value, StoreError> {
+        self.run(slot, Errand::Command(command)).await
+    }
+
+    async fn run(&self, slot: u16, mut errand: Errand<'_>) -> Result<Value, StoreError> {
+        let node = match &self.kind {
+            Kind::One(node) => node,
+            Kind::Cluster(cluster) => return cluster.run(slot, &mut errand).await,
+        };
+        for _ in 0..HOPS_MOST {
+            match errand.at(node).await {
+                // The next connection may lead to the server that took over.
+                Err(Failure { then: Then::Elsewhere, error }) => node.failed(&error),
+                answered => return answered.map_err(|failure| failure.error),
+            }
+        }
+        Err(StoreError::new(StoreErrorKind::Unreachable, "READONLY: it is a replica"))
+    }
+}
+
+async fn wait(reply: Reply) -> Result<Vec<Rows>, StoreError> {
+    // Nobody answers when the connection's task was ended.
+    reply.await.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::Unreachable, "")))
+}
