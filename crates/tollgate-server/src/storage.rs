@@ -2,17 +2,19 @@
 
 mod background;
 mod observer;
+mod probe;
 mod redis;
 mod watch;
 
+pub use probe::{ProbeError, probe};
 pub use redis::Remote;
+pub use tollgate::store::redis::Report;
 pub(crate) use watch::watch;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use tollgate::store::redis::Report;
 use tollgate::store::{
     Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Ticket, memory,
 };

@@ -99,7 +99,7 @@ impl Control {
         (reload, orders): (Reload, mpsc::Receiver<Answer>),
     ) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
-        let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || {
             runtime.block_on(async {
                 tokio::select! {

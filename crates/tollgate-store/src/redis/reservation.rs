@@ -210,11 +210,11 @@ fn split(body: &[u8]) -> Option<(Vec<Place>, &[u8])> {
 }
 
 /// MessagePack of a list whose items are written already, fifteen at most.
-pub(super) fn list(items: &[&[u8]]) -> Vec<u8> {
+fn list(items: &[&[u8]]) -> Vec<u8> {
     [&[0x90 | items.len() as u8], &*items.concat()].concat()
 }
 
 /// MessagePack of bytes.
-pub(super) fn text(bytes: &[u8]) -> Vec<u8> {
+fn text(bytes: &[u8]) -> Vec<u8> {
     [&[0xdb], &(bytes.len() as u32).to_be_bytes()[..], bytes].concat()
 }

@@ -23,9 +23,6 @@ pub(super) static OPEN: LazyLock<Script> =
 /// Looks for a reservation.
 pub(super) static FIND: LazyLock<Script> =
     LazyLock::new(|| Script::new(&[RECORD, include_str!("script/find.lua")]));
-/// Looks up a field of a hash.
-pub(super) static FIELD: LazyLock<Script> =
-    LazyLock::new(|| Script::alone(include_str!("script/field.lua")));
 /// Asks a server about itself.
 pub(super) static PROBE: LazyLock<Script> =
     LazyLock::new(|| Script::alone(include_str!("script/probe.lua")));

@@ -4,6 +4,8 @@ mod exact;
 mod failure;
 mod flood;
 pub(crate) mod redis;
+mod reservations;
+mod rights;
 
 use crate::http::Client;
 use redis::Redis;
