@@ -11,6 +11,7 @@ const SECOND: u64 = 1_000_000;
 pub async fn settled<S: Store>(store: &S) {
     for numbers in seven(10) {
         let name = numbers.algorithm();
+        let id = &*format!("settled {name}");
         let (less, more) = (Line::new(40, name, numbers), Line::new(41, name, numbers));
         let mut desk = Desk::new(store);
         let mut states = [State::New, State::New];
@@ -19,11 +20,11 @@ pub async fn settled<S: Store>(store: &S) {
         assert!(admitted && receipts.len() == 2, "{name}: both fit");
         numbers.charge(&mut states[0], desk.now_us, 6);
         numbers.charge(&mut states[1], desk.now_us, 2);
-        assert_eq!(desk.open(name, 30 * SECOND, &[less, more], b"noted").await, Opened::Kept);
+        assert_eq!(desk.open(id, 30 * SECOND, &[less, more], b"noted").await, Opened::Kept);
         desk.now_us += 100_000;
         let give_back = Change::GiveBack { units: 4, receipt: receipts[0], under: numbers };
         let changes = [(less, give_back), (more, Change::Owe { units: 20 })];
-        let Some((ended, rows)) = desk.end(name, 2, &changes).await else {
+        let Some((ended, rows)) = desk.end(id, 2, &changes).await else {
             panic!("{name}: it was open")
         };
         assert_eq!((ended.end, &*ended.note, ended.places.len()), (2, &b"noted"[..], 2), "{name}");
@@ -42,24 +43,25 @@ pub async fn settled<S: Store>(store: &S) {
 pub async fn ended_once<S: Store>(store: &S) {
     for numbers in seven(10) {
         let name = numbers.algorithm();
+        let id = &*format!("once {name}");
         let line = Line::new(42, name, numbers);
         let mut desk = Desk::new(store);
         let (_, rows) = desk.take(&[line.cost(5)]).await;
         let Some(receipt) = rows[0].receipt else { panic!("{name}: five fit") };
         let changes = [(line, Change::GiveBack { units: 5, receipt, under: numbers })];
-        assert_eq!(desk.open(name, 30 * SECOND, &[line], b"").await, Opened::Kept);
-        assert_eq!(desk.open(name, 30 * SECOND, &[], b"").await, Opened::Taken, "{name}");
-        let first = desk.end(name, 0, &changes).await;
+        assert_eq!(desk.open(id, 30 * SECOND, &[line], b"").await, Opened::Kept);
+        assert_eq!(desk.open(id, 30 * SECOND, &[], b"").await, Opened::Taken, "{name}");
+        let first = desk.end(id, 0, &changes).await;
         desk.take(&[line.cost(3)]).await;
         desk.now_us += SECOND;
         let before = desk.peek(&[line]).await.1[0].outcome;
         for end in [0, 0, 7, 1 << 32] {
-            let again = desk.end(name, end, &changes).await;
+            let again = desk.end(id, end, &changes).await;
             assert_eq!(format!("{again:?}"), format!("{first:?}"), "{name}: end {end}");
         }
         assert_eq!(desk.peek(&[line]).await.1[0].outcome, before, "{name}: nothing more came back");
         assert_eq!(
-            desk.open(name, SECOND, &[], b"").await,
+            desk.open(id, SECOND, &[], b"").await,
             Opened::Taken,
             "{name}: ended, but known"
         );

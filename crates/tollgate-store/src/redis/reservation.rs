@@ -14,6 +14,8 @@ use super::{RedisStore, script};
 use crate::{Answer, Answers, Change, Ended, Opened, Opening, Place, Plan, Settlement, StoreError};
 use redis::Value;
 
+mod saved;
+
 /// A record, as it was found.
 struct Found {
     name: Vec<u8>,
@@ -106,7 +108,7 @@ impl RedisStore {
         Ok(Some((end, adjust::rows(rows, &Adjusted::read(reply)?)?)))
     }
 
-    /// Debts, the end, give-backs. The rows are those of now, also when it had ended before.
+    /// Debts, the end, give-backs, and what was answered, for those who ask again.
     async fn end_apart(
         &self,
         now_us: Option<u64>,
@@ -121,20 +123,46 @@ impl RedisStore {
             false => self.apply(now_us, &debts).await?,
         };
         let closed = self.close(now_us, found, end, Changes::default()).await?;
-        match &closed {
-            Some((_, true, _)) => drop(self.apply(now_us, &others).await?),
-            // Somebody else was faster, or its time has passed: then this one's debts are not owed.
-            _ => {
-                let back = debts.iter().zip(&owed).filter_map(|((line, _), row)| {
-                    let (receipt, under) = (row.receipt?, line.numbers);
-                    Some((line.clone(), Change::GiveBack { units: receipt.cost, receipt, under }))
-                });
-                self.apply(now_us, &back.collect::<Vec<_>>()).await?;
-            }
+        if let Some((end, true, _)) = closed {
+            let (mut owed, mut others) =
+                (owed.into_iter(), self.apply(now_us, &others).await?.into_iter());
+            let rows = lines.iter().filter_map(|(_, change)| match change {
+                Change::Owe { .. } => owed.next(),
+                _ => others.next(),
+            });
+            let rows: Vec<_> = rows.collect();
+            self.save(now_us, found, &rows).await?;
+            return Ok(Some((end, rows)));
         }
-        let Some((end, ..)) = closed else { return Ok(None) };
-        let looks: Vec<_> = lines.iter().map(|(line, _)| (line.clone(), look(line))).collect();
-        Ok(Some((end, self.apply(now_us, &looks).await?)))
+        // Somebody else was faster, or its time has passed: then this one's debts are not owed.
+        let back = debts.iter().zip(&owed).filter_map(|((line, _), row)| {
+            let (receipt, under) = (row.receipt?, line.numbers);
+            Some((line.clone(), Change::GiveBack { units: receipt.cost, receipt, under }))
+        });
+        self.apply(now_us, &back.collect::<Vec<_>>()).await?;
+        let Some((end, _, reply)) = closed else { return Ok(None) };
+        // Whoever ended it may not have come to say what it answered; then these are the rows of now.
+        let rows = match saved::read(&reply) {
+            Some(rows) => rows,
+            None => {
+                let look = |(line, _): &(Named, _)| (line.clone(), look(line));
+                self.apply(now_us, &lines.iter().map(look).collect::<Vec<_>>()).await?
+            }
+        };
+        Ok(Some((end, rows)))
+    }
+
+    async fn save(
+        &self,
+        now_us: Option<u64>,
+        found: &Found,
+        rows: &[Answer],
+    ) -> Result<(), StoreError> {
+        let mut tables = Tables::default();
+        tables.key(found.name.clone());
+        let program = list(&[&text(&found.body), &text(&saved::write(rows))]);
+        let slot = slot_of(&found.name);
+        self.servers.call(slot, &script::SAVE, &tables, program, now_us).await.map(drop)
     }
 
     /// Closes the record with changes of its own slot. Answers with the end that counts, whether it is this one, and its reply.

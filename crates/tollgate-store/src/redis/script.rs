@@ -23,6 +23,9 @@ pub(super) static OPEN: LazyLock<Script> =
 /// Looks for a reservation.
 pub(super) static FIND: LazyLock<Script> =
     LazyLock::new(|| Script::new(&[RECORD, include_str!("script/find.lua")]));
+/// Keeps what the end of a reservation answered.
+pub(super) static SAVE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(&[RECORD, include_str!("script/save.lua")]));
 /// Asks a server about itself.
 pub(super) static PROBE: LazyLock<Script> =
     LazyLock::new(|| Script::alone(include_str!("script/probe.lua")));

@@ -106,9 +106,7 @@ impl Servers {
         match &self.kind {
             Kind::One(node) => wait(node.push(None, now_us, asks)?).await,
             Kind::Cluster(cluster) => {
-                if !cluster.is_known() {
-                    cluster.until_known().await;
-                }
+                cluster.until_known().await;
                 // All at once, in order; then their answers.
                 let ask = |ask: Ask| match ask.lines.is_empty() {
                     true => Ok(None),

@@ -1,9 +1,14 @@
 //! The Redis store on a real redis-server: Debian's package `redis-server`.
 
+mod alike;
+mod cluster;
 mod failures;
+mod kept;
 mod reservations;
+mod sentinel;
 mod server;
 mod shop;
+mod ways_in;
 
 use server::Server;
 use shop::patient;

@@ -43,13 +43,12 @@ impl Server {
     }
 
     fn spawn(port: u16, arguments: &[&str]) -> Self {
-        static STARTED: AtomicU32 = AtomicU32::new(0);
-        let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let folder = env::temp_dir().join(format!("tollgate-store-{}-{number}", process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let arguments: Vec<_> = arguments.iter().map(|one| (*one).to_owned()).collect();
-        let child = launch(&folder, port, &arguments);
-        Self { child, folder, arguments, port }
+        Prepared::new().spawn(port, arguments)
+    }
+
+    /// A directory for files that the server needs when it starts.
+    pub(crate) fn prepare() -> Prepared {
+        Prepared::new()
     }
 
     /// Ends it at once, without a word.
@@ -75,11 +74,6 @@ impl Server {
         let id = self.child.id().to_string();
         let status = Command::new("kill").args(["-s", name, &id]).status().unwrap();
         assert!(status.success());
-    }
-
-    /// Its directory.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -138,11 +132,47 @@ impl Server {
     }
 }
 
+/// A server's directory before the server.
+pub(crate) struct Prepared(PathBuf);
+
+impl Prepared {
+    fn new() -> Self {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let folder = env::temp_dir().join(format!("tollgate-store-{}-{number}", process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) async fn launch(self, arguments: &[&str]) -> Server {
+        let server = self.spawn(0, arguments);
+        server.until_up().await;
+        server
+    }
+
+    fn spawn(self, port: u16, arguments: &[&str]) -> Server {
+        let arguments: Vec<_> = arguments.iter().map(|one| (*one).to_owned()).collect();
+        let child = launch(&self.0, port, &arguments);
+        Server { child, folder: self.0, arguments, port }
+    }
+}
+
 fn launch(folder: &Path, port: u16, arguments: &[String]) -> Child {
     let port = port.to_string();
     let mut command = Command::new("redis-server");
-    command.args(["--port", &port, "--save", "", "--appendonly", "no"]);
-    command.args(["--unixsocket", "redis.sock", "--bind", "127.0.0.1"]).args(arguments);
+    if arguments.iter().any(|argument| argument == "--sentinel") {
+        // A sentinel writes into its file.
+        fs::write(folder.join("sentinel.conf"), "").unwrap();
+        command.arg("sentinel.conf");
+    } else {
+        command.args(["--save", "", "--appendonly", "no"]);
+    }
+    command.args(["--port", &port, "--unixsocket", "redis.sock", "--bind", "127.0.0.1"]);
+    command.args(arguments);
     let child = command.current_dir(folder).stdout(Stdio::null()).spawn();
     child.unwrap_or_else(|error| {
         panic!("cannot start redis-server ({error}): install Debian's package")

@@ -37,18 +37,18 @@ pub(crate) async fn take_all(
     keys: &[&[u8]],
     numbers: &Numbers,
 ) -> Result<bool, StoreError> {
-    let charges: Vec<_> = keys
-        .iter()
-        .map(|key| Charge {
-            limit: 1,
-            key,
-            numbers,
-            ticket: Ticket::default(),
-            cost: 1,
-            mode: Mode::Enforce,
-            penalty: None,
-        })
-        .collect();
+    let all: Vec<_> = keys.iter().map(|key| (*key, numbers)).collect();
+    take_mixed(store, &all).await
+}
+
+/// One unit for each key under its own numbers, together.
+pub(crate) async fn take_mixed(
+    store: &RedisStore,
+    keys: &[(&[u8], &Numbers)],
+) -> Result<bool, StoreError> {
+    let (limit, ticket, cost, mode, penalty) = (1, Ticket::default(), 1, Mode::Enforce, None);
+    let charge = |(key, numbers)| Charge { limit, key, numbers, ticket, cost, mode, penalty };
+    let charges: Vec<_> = keys.iter().copied().map(charge).collect();
     let mut answers = Answers::default();
     let requests = [Request { charges: &charges, intent: Intent::Take }];
     store.decide(NOW_US, &requests, &mut answers).await?;

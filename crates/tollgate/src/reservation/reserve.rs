@@ -114,26 +114,38 @@ impl<S: Store> Gate<S> {
         let opening = Opening { id, ttl_us, places: &places, note: &note::write(&entries) };
         // Where each limit decided without the store, so does this node alone.
         let alone = verdict.rows.iter().any(|row| row.source.is_without_store());
+        match self.keep(now_us, &opening, alone).await {
+            Ok(()) => Ok((verdict, Some(ttl_us))),
+            Err(error) => {
+                // Then nothing stays taken, as far as the store can be told.
+                self.take_back(now_us, &charges, &entries, &places, answers).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn keep(
+        &self,
+        now_us: u64,
+        opening: &Opening<'_>,
+        alone: bool,
+    ) -> Result<(), ReservationError> {
         let opened = match alone {
-            true => Ok(self.fallback().open_now(now_us, &opening)),
-            false => self.store.open_reservation(now_us, &opening).await,
+            true => Ok(self.fallback().open_now(now_us, opening)),
+            false => self.store.open_reservation(now_us, opening).await,
         };
-        let error = match opened {
-            Ok(Opened::Kept) => return Ok((verdict, Some(ttl_us))),
-            Ok(Opened::Taken) => ReservationError::Taken,
-            Ok(_) => ReservationError::Full,
+        match opened {
+            Ok(Opened::Kept) => Ok(()),
+            Ok(Opened::Taken) => Err(ReservationError::Taken),
+            Ok(_) => Err(ReservationError::Full),
             Err(error) => {
                 self.errors.count(&error);
-                if entries.is_empty() && self.fallback().open_now(now_us, &opening) == Opened::Kept
-                {
-                    return Ok((verdict, Some(ttl_us)));
-                }
-                ReservationError::Undecided(error.kind)
+                // One that concerns nothing in the store can as well be kept here.
+                let kept = opening.places.is_empty()
+                    && self.fallback().open_now(now_us, opening) == Opened::Kept;
+                if kept { Ok(()) } else { Err(ReservationError::Undecided(error.kind)) }
             }
-        };
-        // Then nothing stays taken, as far as the store can be told.
-        self.take_back(now_us, &charges, &entries, &places, answers).await;
-        Err(error)
+        }
     }
 
     async fn take_back(

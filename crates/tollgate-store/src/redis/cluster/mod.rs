@@ -70,14 +70,12 @@ impl Cluster {
         self.map().nodes.clone()
     }
 
-    /// Whether any server could be asked where the slots are.
-    pub(super) fn is_known(&self) -> bool {
-        *self.known.borrow()
-    }
-
     /// Waits until the slots are known, as they are soon after the start.
     pub(super) async fn until_known(&self) {
-        let _ = self.known.subscribe().wait_for(|known| *known).await;
+        if !*self.known.borrow() {
+            // The sender lives as long as this.
+            let _ = self.known.subscribe().wait_for(|known| *known).await;
+        }
     }
 
     /// Has the slots read again.
@@ -183,6 +181,7 @@ impl Cluster {
         slot: u16,
         errand: &mut Errand<'_>,
     ) -> Result<Value, StoreError> {
+        self.until_known().await;
         let mut node = self.node(slot)?;
         let mut hops = 0;
         loop {

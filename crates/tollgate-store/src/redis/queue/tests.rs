@@ -19,7 +19,8 @@ fn requests_that_wait_share_a_batch_up_to_a_size() {
     let sizes: Vec<_> = batches.iter().map(|pending| pending.batch.requests.len()).collect();
     assert_eq!(sizes, [BATCH_MOST, 1]);
     assert_eq!(batches[0].batch.tables.keys.len(), 1, "a key stands in it once");
-    assert!(queue.is_empty() && queue.len() == 0);
+    assert!(queue.is_empty());
+    assert_eq!(queue.len(), 0);
     drop(replies);
 }
 

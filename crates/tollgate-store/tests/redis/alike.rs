@@ -1,0 +1,195 @@
+//! The memory store and the Redis store decide alike, at the ends of the range too.
+
+use crate::server::Server;
+use crate::shop::patient;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use tollgate_core::algorithm::{
+    Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
+};
+use tollgate_core::{Intent, MAX_US, Numbers, Penalty, Rate, Receipt};
+use tollgate_store::{
+    Adjustment, Answers, Change, Charge, MemoryStore, Mode, RedisStore, Request, Store, Ticket,
+};
+
+const YEAR_US: u64 = 366 * 86_400_000_000;
+/// The vectors of the design, and what lies between.
+const RATES: [(u64, u64); 9] = [
+    (7, 60_000_000),
+    (1_000_000, 86_400_000_000),
+    (1_000_007, 1_000_000),
+    (3, 1_000),
+    (4_294_967_295, YEAR_US),
+    (4_294_967_295, 1_000),
+    (1, YEAR_US),
+    (0, 1_000_000),
+    (5, 1_000_000),
+];
+
+#[derive(Clone, Debug)]
+struct Step {
+    forward_us: i64,
+    key: u8,
+    cost: u64,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Ask(Intent, Mode),
+    Owe,
+    GiveBack,
+    Block(u64),
+    Unblock,
+    Reset,
+}
+
+fn costs() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => Just(1_u64),
+        2 => 0..10_u64,
+        1 => 0..5_000_000_000_u64,
+        1 => prop_oneof![Just(4_294_967_295), Just(4_294_967_294), Just(MAX_US), Just(u64::MAX)],
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let forward = prop_oneof![
+        4 => 0..2_000_000_i64,
+        2 => Just(0_i64),
+        1 => 0..i64::try_from(YEAR_US).unwrap(),
+        1 => -100_000_000..0_i64,
+    ];
+    let what = prop_oneof![
+        8 => Just(What::Ask(Intent::Take, Mode::Enforce)),
+        1 => Just(What::Ask(Intent::Take, Mode::Shadow)),
+        1 => Just(What::Ask(Intent::Peek, Mode::Enforce)),
+        1 => Just(What::Owe),
+        2 => Just(What::GiveBack),
+        1 => (0..10_000_000_u64).prop_map(What::Block),
+        1 => Just(What::Unblock),
+        1 => Just(What::Reset),
+    ];
+    let step = (forward, 0..2_u8, costs(), what);
+    let step = step.prop_map(|(forward_us, key, cost, what)| Step { forward_us, key, cost, what });
+    prop::collection::vec(step, 1..40)
+}
+
+fn numbers() -> impl Strategy<Value = Numbers> {
+    (0..RATES.len(), 0..7_usize).prop_filter_map("not every rate is one", |(rate, algorithm)| {
+        let (count, period_us) = RATES[rate];
+        let rate = Rate::try_new(count, period_us).ok()?;
+        Some(match algorithm {
+            0 => Numbers::FixedWindow(FixedWindow::new(rate)),
+            1 => Numbers::SlidingWindow(SlidingWindow::new(rate)),
+            2 => Numbers::SlidingLog(SlidingLog::new(rate)),
+            3 => Numbers::TokenBucket(TokenBucket::try_new(rate, None).ok()?),
+            4 => Numbers::Gcra(Gcra::try_new(rate, Some(count.max(3))).ok()?),
+            5 => Numbers::LeakyBucket(LeakyBucket::try_new(rate, Some(2), Some(3)).ok()?),
+            _ => Numbers::Concurrency(Concurrency::try_new(count, period_us).ok()?),
+        })
+    })
+}
+
+/// What a store says to each step, with everything that it says.
+async fn answers(store: &impl Store, trace: &Trace) -> Vec<String> {
+    let (mut now_us, mut said, mut taken) =
+        (trace.start_us, Vec::new(), Vec::<(u8, Receipt)>::new());
+    for step in &trace.steps {
+        now_us = now_us.saturating_add_signed(step.forward_us).min(MAX_US);
+        let key = [1, step.key];
+        let charge = |mode| Charge {
+            limit: trace.limit,
+            key: &key,
+            numbers: &trace.numbers,
+            ticket: Ticket::default(),
+            cost: step.cost,
+            mode,
+            penalty: trace.penalty.as_ref(),
+        };
+        let mut answers = Answers::default();
+        let change = match step.what {
+            What::Ask(intent, mode) => {
+                let charges = [charge(mode)];
+                let requests = [Request { charges: &charges, intent }];
+                store.decide(now_us, &requests, &mut answers).await.unwrap();
+                let row = answers.get(0).unwrap().1[0];
+                taken.extend(row.receipt.map(|receipt| (step.key, receipt)));
+                None
+            }
+            What::Owe => Some(Change::Owe { units: step.cost.min(4_294_967_295) }),
+            What::GiveBack => match taken.iter().position(|(key, _)| *key == step.key) {
+                Some(place) => {
+                    let receipt = taken.remove(place).1;
+                    let units = step.cost.min(receipt.cost);
+                    Some(Change::GiveBack { units, receipt, under: trace.numbers })
+                }
+                None => continue,
+            },
+            What::Block(us) => Some(Change::Block { until_us: (now_us + us).min(MAX_US) }),
+            What::Unblock => Some(Change::Unblock),
+            What::Reset => {
+                store.reset(trace.limit, &key).await.unwrap();
+                continue;
+            }
+        };
+        if let Some(change) = change {
+            let adjustments = [Adjustment { charge: charge(Mode::Enforce), change }];
+            store.adjust(now_us, &adjustments, &mut answers).await.unwrap();
+        }
+        said.push(format!("{:?}", answers.get(0).unwrap()));
+    }
+    said
+}
+
+#[derive(Clone, Debug)]
+struct Trace {
+    limit: u64,
+    start_us: u64,
+    numbers: Numbers,
+    penalty: Option<Penalty>,
+    steps: Vec<Step>,
+}
+
+fn traces() -> impl Strategy<Value = Trace> {
+    let start = prop_oneof![
+        4 => Just(1_700_000_000_000_000_u64),
+        1 => Just(0_u64),
+        1 => Just(MAX_US - 50_000_000),
+    ];
+    let penalty = prop_oneof![
+        2 => Just(None),
+        1 => Just(Penalty::try_new(2, 1_000_000, 1_500, 60_000_000).ok()),
+    ];
+    (any::<u64>(), start, numbers(), penalty, steps()).prop_map(
+        |(limit, start_us, numbers, penalty, steps)| Trace {
+            limit,
+            start_us,
+            numbers,
+            penalty,
+            steps,
+        },
+    )
+}
+
+#[test]
+fn memory_and_redis_decide_alike() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let server = runtime.block_on(Server::start());
+    let guard = runtime.enter();
+    let redis = RedisStore::open(&server.endpoint(), patient()).unwrap();
+    let mut runner = TestRunner::new(Config { cases: 400, ..Config::default() });
+    let ran = runner.run(&traces(), |trace| {
+        let memory = MemoryStore::default();
+        runtime.block_on(server.run("FLUSHALL"));
+        let (expected, said) = runtime
+            .block_on(async { (answers(&memory, &trace).await, answers(&redis, &trace).await) });
+        for (n, (expected, said)) in expected.iter().zip(&said).enumerate() {
+            prop_assert_eq!(expected, said, "answer {}", n);
+        }
+        Ok(())
+    });
+    drop(redis);
+    drop(guard);
+    ran.unwrap();
+}

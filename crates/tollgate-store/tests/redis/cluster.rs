@@ -1,0 +1,220 @@
+//! On a cluster of six servers, three of them replicas.
+
+use crate::server::Server;
+use crate::shop::{NOW_US, a_day, patient, take, take_all, until_healed};
+use futures_util::future::{join, join_all};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tollgate_store::redis::{Endpoint, Options};
+use tollgate_store::{
+    Adjustment, Answers, Change, Charge, Mode, RedisStore, Store, Ticket, conformance,
+};
+
+struct Cluster {
+    servers: Vec<Server>,
+}
+
+impl Cluster {
+    async fn start() -> Self {
+        let mut servers = Vec::new();
+        for _ in 0..6 {
+            let arguments = [
+                "--cluster-enabled",
+                "yes",
+                "--cluster-node-timeout",
+                "3000",
+                "--cluster-replica-validity-factor",
+                "0",
+                "--repl-diskless-sync-delay",
+                "0",
+                "--cluster-require-full-coverage",
+                "no",
+            ];
+            servers.push(Server::listen(&arguments).await);
+        }
+        let cluster = Self { servers };
+        let nodes: Vec<_> =
+            cluster.servers.iter().map(|server| format!("127.0.0.1:{}", server.port)).collect();
+        let mut create = vec!["create"];
+        create.extend(nodes.iter().map(String::as_str));
+        create.extend(["--cluster-replicas", "1", "--cluster-yes"]);
+        redis_cli(&create).await;
+        for server in &cluster.servers {
+            until_says(server, "CLUSTER INFO", "cluster_state:ok").await;
+        }
+        cluster
+    }
+
+    fn open(&self, options: Options) -> RedisStore {
+        // One is enough: the others are found through it.
+        let endpoint = Endpoint::cluster([("127.0.0.1".into(), self.servers[0].port)]);
+        RedisStore::open(&endpoint, options).unwrap()
+    }
+
+    async fn flush(&self) {
+        for server in &self.servers[..3] {
+            server.run("FLUSHALL").await;
+        }
+    }
+
+    async fn id(&self, server: usize) -> String {
+        match self.servers[server].run("CLUSTER MYID").await {
+            redis::Value::BulkString(bytes) => String::from_utf8(bytes).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn until_says(server: &Server, words: &str, what: &str) {
+    for _ in 0..6_000 {
+        if format!("{:?}", server.run(words).await).contains(what) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{words} did not say {what} within a minute");
+}
+
+/// Runs `redis-cli --cluster` without holding up the runtime.
+async fn redis_cli(arguments: &[&str]) {
+    let mut command = Command::new("redis-cli");
+    command.arg("--cluster").args(arguments).stdin(Stdio::null());
+    let run = tokio::task::spawn_blocking(move || command.output().unwrap());
+    let output = run.await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// How much a key that had `limit` a day has left.
+async fn left(store: &RedisStore, key: &[u8], limit: u64) -> u64 {
+    let numbers = a_day(limit);
+    let (ticket, cost, mode) = (Ticket::default(), 1, Mode::Enforce);
+    let charge = Charge { limit: 1, key, numbers: &numbers, ticket, cost, mode, penalty: None };
+    let change = Change::Owe { units: 0 };
+    let mut answers = Answers::default();
+    store.adjust(NOW_US, &[Adjustment { charge, change }], &mut answers).await.unwrap();
+    answers.get(0).unwrap().1[0].outcome.remaining
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster() {
+    let mut cluster = Cluster::start().await;
+    every_rule_holds(&cluster.open(patient())).await;
+    cluster.flush().await;
+    let store = cluster.open(patient());
+    split_requests_count_for_all_slots_or_none(&store).await;
+    slots_that_move_lose_and_double_nothing(&cluster, &store).await;
+    drop(store);
+    a_primary_that_dies_is_replaced(&mut cluster).await;
+}
+
+/// The suite without its traces: they turn the clock back, and then it shows that another slot had counted a request for a moment.
+async fn every_rule_holds(store: &RedisStore) {
+    conformance::all_or_nothing(store).await;
+    conformance::batches(store).await;
+    conformance::costs(store).await;
+    conformance::peeks(store).await;
+    conformance::shadows(store).await;
+    conformance::tier_changes(store).await;
+    conformance::blocks(store).await;
+    conformance::uncounted(store).await;
+    conformance::operators_blocks(store).await;
+    conformance::settled(store).await;
+    conformance::ended_once(store).await;
+    conformance::expiring(store).await;
+    conformance::give_backs(store).await;
+    conformance::debts(store).await;
+    conformance::resets(store).await;
+}
+
+async fn split_requests_count_for_all_slots_or_none(store: &RedisStore) {
+    let (many, none) = (a_day(50), a_day(0));
+    // Every second request is refused by its own key, after the shared one may have counted it.
+    let asks = (0..400_u32).map(async |n| {
+        let own = format!("own {n}");
+        let keys: [&[u8]; 3] = [b"shared", b"also shared", own.as_bytes()];
+        match n % 2 {
+            0 => take_all(store, &keys, &many).await.unwrap(),
+            _ => {
+                let mixed = [(keys[0], &many), (keys[1], &many), (keys[2], &none)];
+                crate::shop::take_mixed(store, &mixed).await.unwrap()
+            }
+        }
+    });
+    let admitted = join_all(asks).await.into_iter().filter(|admitted| *admitted).count() as u64;
+    assert!(admitted <= 50, "never more than the limit: {admitted}");
+    // What is being returned is soon back; nothing else was ever taken.
+    for key in [&b"shared"[..], b"also shared"] {
+        for _ in 0..1_000 {
+            if left(store, key, 50).await == 50 - admitted {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(left(store, key, 50).await, 50 - admitted, "all of it came back");
+    }
+}
+
+async fn slots_that_move_lose_and_double_nothing(cluster: &Cluster, store: &RedisStore) {
+    let done = AtomicBool::new(false);
+    let address = format!("127.0.0.1:{}", cluster.servers[0].port);
+    let (from, to) = (cluster.id(0).await, cluster.id(1).await);
+    let moving = async {
+        for (from, to) in [(&from, &to), (&to, &from)] {
+            let arguments = [
+                "reshard",
+                &address,
+                "--cluster-from",
+                from,
+                "--cluster-to",
+                to,
+                "--cluster-slots",
+                "1000",
+                "--cluster-yes",
+            ];
+            redis_cli(&arguments).await;
+        }
+        done.store(true, Ordering::Relaxed);
+    };
+    let asking = async {
+        let (keys, numbers) = (60, a_day(4_000_000_000));
+        let mut rounds = 0;
+        while !done.load(Ordering::Relaxed) {
+            let ask = async |n: u32| {
+                let key = format!("moving {n}");
+                // Two limits of one client, in one slot, and twice at once.
+                let ask = || take(store, key.as_bytes(), &numbers);
+                let (one, other) = join(ask(), ask()).await;
+                assert!(one.expect("no caller sees it") && other.expect("no caller sees it"));
+            };
+            join_all((0..keys).map(ask)).await;
+            rounds += 1;
+        }
+        (keys, rounds)
+    };
+    let ((), (keys, rounds)) = join(moving, asking).await;
+    for n in 0..keys {
+        let key = format!("moving {n}");
+        let used = 4_000_000_000 - left(store, key.as_bytes(), 4_000_000_000).await;
+        assert_eq!(used, 2 * rounds, "{key}");
+    }
+}
+
+async fn a_primary_that_dies_is_replaced(cluster: &mut Cluster) {
+    let mut options = patient();
+    options.deadline = Duration::from_millis(500);
+    options.breaker_probe = Duration::from_millis(100);
+    let store = cluster.open(options);
+    let keys: Vec<_> = (0..30).map(|n| format!("key {n}").into_bytes()).collect();
+    for key in &keys {
+        until_healed(&store, key).await;
+    }
+    cluster.servers[2].kill();
+    let numbers = a_day(4_000_000_000);
+    let asked = join_all(keys.iter().map(|key| take(&store, key, &numbers))).await;
+    let failed = asked.iter().filter(|asked| asked.is_err()).count();
+    assert!(failed < keys.len(), "only the slots of that server are affected");
+    for key in &keys {
+        until_healed(&store, key).await;
+    }
+}

@@ -1,0 +1,124 @@
+//! Ports, sockets, TLS, users, databases and prefixes.
+
+use crate::server::{Server, free_port};
+use crate::shop::{a_day, patient, take, until_failed};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tollgate_store::redis::{Endpoint, Tls};
+use tollgate_store::{RedisStore, Store, StoreErrorKind};
+
+/// What a user of the store may do, as the documentation has it.
+const RIGHTS: &str = "resetkeys ~tg:* resetchannels -@all +evalsha +eval +get +mget +set +unlink \
+                      +time +ping +select";
+
+#[tokio::test]
+async fn a_user_with_the_least_of_rights_in_another_database() {
+    let server = Server::listen(&[]).await;
+    server.run(&format!("ACL SETUSER gate on >marker-pw {RIGHTS}")).await;
+    let endpoint = Endpoint::tcp("127.0.0.1", server.port)
+        .credentials(Some("gate".into()), Some("marker-pw".into()))
+        .database(3);
+    assert!(!format!("{endpoint:?}").contains("marker"));
+    let mut options = patient();
+    options.caller_time = false;
+    let store = RedisStore::open(&endpoint, options).unwrap();
+    assert!(take(&store, b"key", &a_day(1)).await.unwrap());
+    assert!(!take(&store, b"key", &a_day(1)).await.unwrap());
+    store.reset(1, b"key").await.unwrap();
+    assert!(take(&store, b"key", &a_day(1)).await.unwrap());
+    let keyspace = format!("{:?}", server.run("INFO keyspace").await);
+    assert!(keyspace.contains("db3:keys=1,") && !keyspace.contains("db0"), "{keyspace}");
+    assert!(!format!("{store:?}").contains("marker"), "{store:?}");
+}
+
+#[tokio::test]
+async fn prefixes_and_secrets_keep_stores_apart() {
+    let server = Server::start().await;
+    let open = |prefix: &str, password: Option<&str>, secret: &[u8]| {
+        let mut options = patient();
+        (options.prefix, options.secret) = (prefix.into(), secret.into());
+        // This user accepts any.
+        let user = password.map(|_| "default".to_owned());
+        let endpoint = server.endpoint().credentials(user, password.map(Into::into));
+        RedisStore::open(&endpoint, options).unwrap()
+    };
+    for (n, store) in [
+        open("tg", None, b""),
+        open("other", None, b""),
+        open("tg", Some("one"), b""),
+        open("tg", Some("two"), b""),
+        open("tg", Some("two"), b"secret"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        assert!(take(store, b"key", &a_day(1)).await.unwrap(), "store {n} counts by itself");
+    }
+    let same = open("tg", Some("one"), b"secret");
+    assert!(!take(&same, b"key", &a_day(1)).await.unwrap(), "one secret, one count");
+}
+
+#[tokio::test]
+async fn tls_with_an_authority_and_a_certificate_of_its_own() {
+    let port = free_port();
+    let port_text = port.to_string();
+    let server = Server::prepare();
+    let files = certificates(server.folder());
+    let path = |name: &str| files.join(name).display().to_string();
+    let arguments = [
+        "--tls-port",
+        &port_text,
+        "--tls-cert-file",
+        &path("server.pem"),
+        "--tls-key-file",
+        &path("server.key"),
+        "--tls-ca-cert-file",
+        &path("ca.pem"),
+    ];
+    let server = server.launch(&arguments).await;
+    let read = |name: &str| fs::read(files.join(name)).unwrap();
+    let mut tls = Tls::default();
+    tls.ca = Some(read("ca.pem"));
+    tls.client = Some((read("client.pem"), read("client.key")));
+    let endpoint = |tls: &Tls| Endpoint::tcp("localhost", port).tls(tls.clone());
+    let store = RedisStore::open(&endpoint(&tls), patient()).unwrap();
+    assert!(take(&store, b"key", &a_day(1)).await.unwrap());
+    // Without its certificate the server sends it away, and the server itself is not trusted without the authority.
+    let (mut nobody, mut distrustful) = (tls.clone(), tls.clone());
+    nobody.client = None;
+    distrustful.ca = Some(read("other.pem"));
+    for broken in [nobody, distrustful] {
+        let store = RedisStore::open(&endpoint(&broken), patient()).unwrap();
+        let error = until_failed(&store, b"key").await;
+        assert_ne!(error.kind, StoreErrorKind::Protocol, "{error}");
+    }
+    tls.ca = Some(b"no certificate".to_vec());
+    let error = RedisStore::open(&endpoint(&tls), patient()).unwrap_err();
+    assert!(error.to_string().contains("PEM"), "{error}");
+    drop(server);
+}
+
+/// Two authorities, and what the first vouches for.
+fn certificates(folder: &Path) -> std::path::PathBuf {
+    let openssl = |arguments: &str| {
+        let mut command = Command::new("openssl");
+        command.args(arguments.split(' ')).current_dir(folder).stderr(Stdio::null());
+        assert!(command.status().unwrap().success(), "openssl {arguments}");
+    };
+    for name in ["ca", "other"] {
+        openssl(&format!(
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {name}.key -out {name}.pem -subj /CN={name} -days 2"
+        ));
+    }
+    fs::write(folder.join("names"), "subjectAltName=DNS:localhost\n").unwrap();
+    for name in ["server", "client"] {
+        openssl(&format!(
+            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {name}.key -out {name}.csr -subj /CN={name}"
+        ));
+        openssl(&format!(
+            "x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out {name}.pem -days 2 -extfile names"
+        ));
+    }
+    folder.to_owned()
+}
