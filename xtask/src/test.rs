@@ -73,10 +73,11 @@ fn loom() -> Result<Counts, Failure> {
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     let mut command = process::cargo();
     command
-        .args(["test", "--package", "tollgate-store", "--release", "--lib", "memory::tests::"])
+        .args(["test", "--package", "tollgate-store", "--release", "--lib"])
         // Another set of flags in the same folder would rebuild everything twice a run.
         .arg("--target-dir")
         .arg(Path::new(&process::target_dir()).join("loom"))
+        .args(["--", "memory::tests::", "raw::lock::tests::"])
         .env("RUSTFLAGS", format!("{flags} --cfg loom").trim())
         // Linking as for a release takes longer than the models do.
         .env("CARGO_PROFILE_RELEASE_LTO", "off")

@@ -65,7 +65,8 @@ impl Contender for Whole {
                 policy.select(&facts, 1, &mut selection);
                 policy.selected(&selection).next().is_some()
             } else {
-                let verdict = self.gate.check_now(&rules, ProcessClock.now_us(), &facts, 1, &mut work);
+                let verdict =
+                    self.gate.check_now(&rules, ProcessClock.now_us(), &facts, 1, &mut work);
                 let allowed = verdict.allowed;
                 work.recycle(verdict);
                 allowed

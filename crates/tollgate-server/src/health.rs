@@ -1,5 +1,6 @@
 //! Whether the node is ready, and if not, why.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +13,7 @@ pub struct Health {
 #[derive(Debug, Default)]
 struct State {
     serving: bool,
-    detail: BTreeMap<&'static str, Detail>,
+    detail: BTreeMap<Cow<'static, str>, Detail>,
 }
 
 #[derive(Clone, Debug)]
@@ -28,19 +29,19 @@ impl Health {
     }
 
     /// Something is wrong that the node can live with, such as a bad file while the last good one is in force.
-    pub fn degrade(&self, subject: &'static str, text: impl Into<Box<str>>) {
+    pub fn degrade(&self, subject: impl Into<Cow<'static, str>>, text: impl Into<Box<str>>) {
         let detail = Detail { text: text.into(), is_fatal: false };
-        self.lock().detail.insert(subject, detail);
+        self.lock().detail.insert(subject.into(), detail);
     }
 
     /// Something is wrong that should keep traffic away.
-    pub fn fail(&self, subject: &'static str, text: impl Into<Box<str>>) {
+    pub fn fail(&self, subject: impl Into<Cow<'static, str>>, text: impl Into<Box<str>>) {
         let detail = Detail { text: text.into(), is_fatal: true };
-        self.lock().detail.insert(subject, detail);
+        self.lock().detail.insert(subject.into(), detail);
     }
 
     /// It is well again.
-    pub fn heal(&self, subject: &'static str) {
+    pub fn heal(&self, subject: &str) {
         self.lock().detail.remove(subject);
     }
 
@@ -51,9 +52,13 @@ impl Health {
     }
 
     /// What there is to say, by subject.
-    pub fn detail(&self) -> Vec<(&'static str, Box<str>)> {
+    pub fn detail(&self) -> Vec<(Cow<'static, str>, Box<str>)> {
         let state = self.lock();
-        state.detail.iter().map(|(subject, detail)| (*subject, detail.text.clone())).collect()
+        state
+            .detail
+            .iter()
+            .map(|(subject, detail)| (subject.clone(), detail.text.clone()))
+            .collect()
     }
 
     /// A panic elsewhere leaves it whole: every change is a single assignment.

@@ -13,6 +13,7 @@ pub mod node;
 pub mod reload;
 pub mod serve;
 pub mod storage;
+mod supervise;
 pub mod tiers;
 pub mod trace;
 pub mod watch;

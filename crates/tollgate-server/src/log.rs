@@ -4,13 +4,15 @@
 //! metric or a trace. A secret is never part of a line; the types that hold one do not print it.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 use std::io::{self, IsTerminal};
 use std::str::FromStr;
 use tracing::{Level, Subscriber};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,10 +51,24 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let log = tracing_subscriber::fmt().with_max_level(severity.0).with_writer(writer);
+    let ours = targets(severity);
     match format {
-        Format::Json => Box::new(log.json().flatten_event(true).with_target(false).finish()),
-        Format::Text | Format::Auto => Box::new(log.with_ansi(false).with_target(false).finish()),
+        Format::Json => {
+            Box::new(log.json().flatten_event(true).with_target(false).finish().with(ours))
+        }
+        Format::Text | Format::Auto => {
+            Box::new(log.with_ansi(false).with_target(false).finish().with(ours))
+        }
     }
+}
+
+/// What libraries have to say goes to whoever looks for something; otherwise a peer could fill the log through them.
+fn targets(severity: Severity) -> Targets {
+    let theirs = match severity.0 {
+        Level::DEBUG | Level::TRACE => severity.0,
+        _ => Level::ERROR,
+    };
+    Targets::new().with_target("tollgate", severity.0).with_default(theirs)
 }
 
 impl Default for Severity {

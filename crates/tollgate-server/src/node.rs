@@ -5,12 +5,12 @@ use crate::metrics::Metrics;
 use crate::storage::{Storage, StorageError};
 use crate::tiers::TierCache;
 use arc_swap::{ArcSwap, Guard};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate::policy::Compiled;
 use tollgate::{Gate, ProcessClock, Setup, StoreError};
-use tollgate_core::header::Profile;
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Settings, TierSource};
@@ -31,16 +31,17 @@ pub struct Node {
     pub health: Health,
     tiers: TierCache,
     conduct: ArcSwap<Conduct>,
+    /// The names of limits whose keys overflowed, by what the store called them under earlier files.
+    overflowed: Mutex<BTreeMap<u64, Box<str>>>,
 }
 
-/// How front ends answer, by the file in force.
+/// How the process behaves, by the file in force. What a decision's answer depends on is part of the rules instead, which
+/// a request loads once.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Conduct {
     /// Everything in the file but its limits.
     pub settings: Settings,
-    /// The header profiles that every answer carries.
-    pub profiles: Vec<Profile>,
 }
 
 /// Why there is no node.
@@ -67,8 +68,7 @@ impl std::error::Error for NodeError {}
 impl Conduct {
     /// By what a file says.
     pub fn new(settings: Settings) -> Self {
-        let profiles = settings.headers.iter().filter_map(|name| Profile::parse(name)).collect();
-        Self { settings, profiles }
+        Self { settings }
     }
 }
 
@@ -102,6 +102,7 @@ impl Node {
             health: Health::default(),
             tiers: TierCache::default(),
             conduct: ArcSwap::from_pointee(Conduct::new(compiled.settings)),
+            overflowed: Mutex::default(),
         })
     }
 
@@ -125,13 +126,35 @@ impl Node {
         self.tiers.tier(storage, hash, &who, now_us, failed).await
     }
 
+    /// Decisions in cells that keys share, by limit: by the store's name for it and its own. A limit has several states where
+    /// its tiers or earlier files gave it several periods.
+    pub fn overflowed(&self) -> Vec<(u64, Box<str>, u64)> {
+        let rules = self.gate.rules();
+        let policy = rules.policy();
+        let earlier = self.names();
+        let name = |id: u64| {
+            let variant = policy.numbers().iter().find(|variant| variant.id == id);
+            let now = variant.map(|variant| policy.limits()[variant.limit].name.clone());
+            now.or_else(|| earlier.get(&id).cloned())
+        };
+        let memory = self.gate.store().memory();
+        let counts = memory.map(|memory| memory.overflowed()).unwrap_or_default().into_iter();
+        counts.filter_map(|(id, count)| Some((id, name(id)?, count))).collect()
+    }
+
+    fn names(&self) -> MutexGuard<'_, BTreeMap<u64, Box<str>>> {
+        self.overflowed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Puts another file in force: its limits, then how to answer.
     ///
     /// # Errors
     ///
     /// When the limits do not make a policy; then all stays as it was.
     pub fn replace(&self, compiled: Compiled, setup: Setup) -> Result<(), InvalidPolicy> {
+        let overflowed = self.overflowed();
         self.gate.replace(setup)?;
+        self.names().extend(overflowed.into_iter().map(|(id, name, _)| (id, name)));
         self.conduct.store(Arc::new(Conduct::new(compiled.settings)));
         Ok(())
     }

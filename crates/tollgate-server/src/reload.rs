@@ -12,9 +12,8 @@ use crate::Node;
 use crate::config::{Config, ConfigError, Loaded, TierFile};
 use crate::front::admin::{Admin, LastReload, Origin};
 use crate::metrics::Reloaded;
-use crate::watch::WatchedFile;
+use crate::watch::{WatchedFile, read_capped};
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,6 +46,8 @@ pub enum ReloadError {
     Config(ConfigError),
     /// The process is about to end.
     Stopping,
+    /// Something went wrong here; the log says where.
+    BrokeOff,
 }
 
 /// Knows what is in force, and what the files said then.
@@ -90,19 +91,21 @@ impl Reloader {
         loaded: Loaded,
     ) -> Self {
         let bound = Bound::of(&loaded.compiled.settings);
-        let policy = config.path().map(|path| Watched::new(path, loaded.bytes));
+        // What came through a pipe does not change.
+        let policy = config.path().filter(|path| path.is_file());
+        let policy = policy.map(|path| Watched::new(path, loaded.bytes));
         let tiers = loaded.tiers.map(|tiers| Watched::new(&tiers.path, tiers.bytes));
         Self { node, admin, told, config, bound, policy, tiers, awaited: None }
     }
 
     /// Says what is in force.
     pub(crate) fn announce(&self) {
-        self.in_force(Vec::new());
+        self.log(&self.in_force(Vec::new()));
     }
 
     /// Reads the file and puts it in force, changed or not.
     pub(crate) fn reload(&mut self) -> Result<InForce, ConfigError> {
-        let result = self.config.load().and_then(|loaded| self.put_in_force(loaded));
+        let result = self.config.load_again().and_then(|loaded| self.put_in_force(loaded));
         self.report(POLICY, result)
     }
 
@@ -175,12 +178,15 @@ impl Reloader {
     fn in_force(&self, restart_for: Vec<&'static str>) -> InForce {
         let rules = self.node.gate.rules();
         let (generation, limits) = (rules.generation(), rules.policy().limits().len());
+        InForce { generation, limits, restart_for }
+    }
+
+    fn log(&self, InForce { generation, limits, .. }: &InForce) {
         let file = self.config.name();
         tracing::info!(file = %file.display(), generation, limits, "policy in force");
-        if limits == 0 {
+        if *limits == 0 {
             tracing::warn!("no limits are configured: every request is admitted");
         }
-        InForce { generation, limits, restart_for }
     }
 
     /// Counts a result and shows it in the node's health; a failure is logged, once.
@@ -196,15 +202,18 @@ impl Reloader {
         if subject == POLICY {
             let other = result.as_ref().err().map(ConfigError::file);
             let other = other.filter(|file| Some(*file) != self.config.path());
-            self.awaited = other.map(|file| Watched::new(file, fs::read(file).unwrap_or_default()));
+            self.awaited =
+                other.map(|file| Watched::new(file, read_capped(file).unwrap_or_default()));
         }
         let error = result.as_ref().err().map(ToString::to_string);
         let last = LastReload { time_us: self.node.clock.now_us(), error };
         self.told.lock().unwrap_or_else(PoisonError::into_inner).last_reload = Some(last);
         match &result {
-            Ok(_) => {
+            Ok(in_force) => {
                 self.node.health.heal(subject);
                 self.node.metrics.reload(Reloaded::Ok);
+                // Last, so that whoever sees the line finds the rest done.
+                self.log(in_force);
             }
             Err(error) => {
                 let error = error.to_string();
@@ -252,6 +261,7 @@ impl fmt::Display for ReloadError {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Stopping => f.write_str("the process is about to end"),
+            Self::BrokeOff => f.write_str("the reload broke off; see the log"),
         }
     }
 }

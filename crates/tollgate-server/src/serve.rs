@@ -1,5 +1,7 @@
 //! One process: its node, its listeners, and the thread that looks after both.
 
+mod descriptors;
+
 use crate::config::{Config, ConfigError};
 use crate::front::{admin::Admin, http::CheckApi};
 use crate::net::{self, BindError, Limits, Listener};
@@ -90,13 +92,14 @@ fn start(
     admin: Option<Arc<Admin>>,
     listeners: Vec<(Front, Listener)>,
 ) -> io::Result<(net::Server, net::Server)> {
-    let limits = Limits::default();
+    let fronts = listeners.iter().filter(|(front, _)| *front != Front::Admin).count();
+    let (limits, few) = descriptors::shares(&Limits::default(), fronts);
     let mut traffic = net::Server::builder().node(node.clone());
     let mut apart = net::Server::builder().node(node.clone()).workers(NonZero::<usize>::MIN);
     for (front, listener) in listeners {
         match (front, admin.clone()) {
             (Front::Admin, Some(admin)) => {
-                apart = apart.front(listener, limits.clone(), move || admin.clone());
+                apart = apart.front(listener, few.clone(), move || admin.clone());
             }
             _ => {
                 let (node, terms) = (node.clone(), limits.clone());

@@ -10,6 +10,7 @@ mod tests;
 
 use std::time::Duration;
 
+pub(crate) use file::read_capped;
 pub use file::{BYTES_MAX, WatchedFile};
 
 /// What tells one content of a file from another.
@@ -53,6 +54,8 @@ const LOOKS_SAME: u32 = 6;
 #[derive(Clone, Debug, Default)]
 pub struct Watcher {
     taken: Option<Option<Stamp>>,
+    /// The device and inode of the file that was handed over last, or was to be.
+    last: Option<(u64, u64)>,
     seen: Option<Option<Stamp>>,
     /// How often in a row `seen` was seen.
     looks: u32,
@@ -67,17 +70,18 @@ impl Watcher {
             return None;
         }
         self.taken = Some(stamp);
+        self.last = stamp.map(Stamp::file);
         Some(stamp.map_or(Changed::Gone, Changed::Content))
     }
 
     fn looks_needed(&self, stamp: Option<Stamp>) -> u32 {
-        let file = |stamp: Stamp| (stamp.device, stamp.inode);
-        let written_to = stamp.map(file) == self.taken.flatten().map(file) && stamp.is_some();
+        let written_to = stamp.is_some() && stamp.map(Stamp::file) == self.last;
         if written_to { LOOKS_SAME } else { LOOKS_OTHER }
     }
 
-    /// Forgets what was handed over last, since it could not be used: it will be handed over again.
+    /// Forgets what was handed over last, since it could not be used: it will be handed over again. Whoever wrote to the
+    /// file meanwhile may not be done, so it is looked at for as long as a file that is being written.
     pub fn again(&mut self) {
-        *self = Self::default();
+        *self = Self { last: self.last, ..Self::default() };
     }
 }

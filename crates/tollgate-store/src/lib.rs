@@ -49,5 +49,5 @@ pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
-pub use reservation::{Ended, Opened, Opening, Place, Plan, Settlement};
+pub use reservation::{Ended, Opened, Opening, Place, Plan, REPEATABLE_US, Settlement};
 pub use store::Store;

@@ -1,7 +1,10 @@
 //! What is kept of a request until its true cost is known.
 
-use crate::Change;
+use crate::{Change, Mode};
 use tollgate_core::{Numbers, Penalty};
+
+/// How long a call that ended a reservation can be repeated at least, unless others need the room.
+pub const REPEATABLE_US: u64 = 600_000_000;
 
 /// A store's own name for what a limit has for a key. Where it is written down it shows nothing of the key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +42,8 @@ pub struct Settlement {
     pub numbers: Numbers,
     /// The cost for which it answers, as a peek does.
     pub cost: u64,
+    /// Whether the row shows blocks.
+    pub mode: Mode,
     /// Of the limit, if it has one.
     pub penalty: Option<Penalty>,
     /// What changes.

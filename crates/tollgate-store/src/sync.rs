@@ -1,29 +1,31 @@
 //! The primitives whose interleavings loom explores when it is asked to (`--cfg loom`).
 
+#[cfg(not(loom))]
+pub(crate) use crate::raw::lock::{Guard, Lock};
+/// The store's models use loom's own lock, whose waiting loom knows how to cut short; ours has models of its own.
+#[cfg(loom)]
+pub(crate) use loom::sync::{Mutex as Lock, MutexGuard as Guard};
+
 #[cfg(loom)]
 pub(crate) use loom::sync::{
-    Mutex, MutexGuard, RwLock,
+    RwLock,
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
-    Mutex, MutexGuard, RwLock,
+    RwLock,
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use std::sync::{PoisonError, TryLockError};
-
 /// Locks, also after a panic elsewhere: no code here panics half-way through a change, and refusing everybody
 /// because one thread died would be worse.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+#[cfg(not(loom))]
+#[inline(always)]
+pub(crate) fn lock<T>(lock: &Lock<T>) -> Guard<'_, T> {
+    lock.lock()
 }
 
-/// Locks if nobody else holds the lock.
-pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
+#[cfg(loom)]
+pub(crate) fn lock<T>(lock: &Lock<T>) -> Guard<'_, T> {
+    lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

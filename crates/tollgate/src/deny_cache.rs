@@ -2,6 +2,7 @@
 
 use crate::{Row, Rules, Source};
 use ahash::RandomState;
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,7 +31,14 @@ struct Shard {
     entries: HashMap<u128, Entry, RandomState>,
     /// The names of entries by hashes of what the store calls them: whoever ends another node's reservation knows nothing else.
     places: HashMap<u64, u128, RandomState>,
+    /// How often something was forgotten: a refusal from before that must not be learnt after it.
+    forgets: u64,
+    /// Looking for room again makes no sense until then.
+    full_until_us: u64,
 }
+
+/// What was forgotten before a request was asked, charge by charge.
+pub(crate) type Moment = SmallVec<[u64; 4]>;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -100,7 +108,15 @@ impl DenyCache {
         fits.then_some(outcome)
     }
 
-    /// Remembers the enforced limits that refused.
+    /// The moment before the store is asked.
+    pub(crate) fn moment(&self, charges: &[Charge<'_>]) -> Moment {
+        let forgets = |charge: &Charge<'_>| {
+            lock(&self.shards[self.place(charge.limit, charge.key).0]).forgets
+        };
+        charges.iter().map(forgets).collect()
+    }
+
+    /// Remembers the enforced limits that refused, unless something was forgotten since the `moment` before they were asked.
     pub(crate) fn learn<'a>(
         &self,
         rules: &Rules,
@@ -109,8 +125,11 @@ impl DenyCache {
         charges: &[Charge<'_>],
         answers: &[Answer],
         place: impl Fn(&Charge<'_>) -> Place,
+        moment: &Moment,
     ) {
-        for ((one, charge), answer) in selected.zip(charges).zip(answers) {
+        for (((one, charge), answer), forgets) in
+            selected.zip(charges).zip(answers).zip(moment.iter().copied())
+        {
             let refused = one.limit.mode == Mode::Enforce && !answer.outcome.admitted;
             let counts = charge.penalty.is_some() && !answer.blocked;
             let slots = matches!(charge.numbers, Numbers::Concurrency(_));
@@ -130,22 +149,30 @@ impl DenyCache {
                     until_us: now_us.saturating_add(wait_us),
                     outcome: answer.outcome,
                 },
+                forgets,
             );
         }
     }
 
-    fn keep(&self, charge: &Charge<'_>, entry: Entry) {
+    fn keep(&self, charge: &Charge<'_>, entry: Entry, forgets: u64) {
         let (shard, name) = self.place(charge.limit, charge.key);
         let mut shard = lock(&self.shards[shard]);
-        let Shard { entries, places } = &mut *shard;
+        let Shard { entries, places, forgets: now_forgets, full_until_us } = &mut *shard;
+        if *now_forgets != forgets {
+            return;
+        }
+        let now_us = entry.learnt_us;
         if entries.len() >= self.entries_per_shard && !entries.contains_key(&name) {
-            let now_us = entry.learnt_us;
+            // All of them still hold, so the flood is wide: what is left out is asked of the store, as without a cache.
+            if now_us < *full_until_us {
+                return;
+            }
             entries.retain(|_, old| {
                 now_us < old.until_us && now_us.saturating_sub(old.learnt_us) < self.max_age_us
             });
             places.retain(|_, name| entries.contains_key(name));
-            // All of them still hold, so the flood is wide: what is left out is asked of the store, as without a cache.
             if entries.len() >= self.entries_per_shard {
+                *full_until_us = now_us.saturating_add(self.max_age_us / 8);
                 return;
             }
         }
@@ -156,7 +183,9 @@ impl DenyCache {
     /// Forgets the refusals of one key: something was given back to it.
     pub(crate) fn forget(&self, limit: u64, key: &[u8]) {
         let (shard, name) = self.place(limit, key);
-        lock(&self.shards[shard]).forget(name);
+        let mut shard = lock(&self.shards[shard]);
+        shard.forgets += 1;
+        shard.forget(name);
     }
 
     /// The same for whoever knows only what the store calls it.
@@ -164,6 +193,8 @@ impl DenyCache {
         let place = self.hash(place);
         for shard in &self.shards {
             let mut shard = lock(shard);
+            // Which shard a refusal on its way belongs to is not known here.
+            shard.forgets += 1;
             if let Some(name) = shard.places.get(&place).copied() {
                 shard.forget(name);
             }

@@ -75,14 +75,16 @@ impl<S: Store> Gate<S> {
         InForce(self.rules.load())
     }
 
-    /// Made when it is first needed.
-    pub(crate) fn fallback(&self) -> &MemoryStore {
-        self.fallback.get_or_init(MemoryStore::default)
-    }
-
     /// The store in use.
     pub fn store(&self) -> &S {
         &self.store
+    }
+
+    /// Forgets what has expired, a part of the fallback's shards at a time. For a timer; nothing waits for it.
+    pub fn sweep(&self, now_us: u64) {
+        if let Some(fallback) = self.fallback.get() {
+            fallback.sweep(now_us, fallback.shard_count() / 16);
+        }
     }
 
     /// Decides one request and consumes what it admits.
@@ -146,17 +148,18 @@ impl<S: Store> Gate<S> {
         {
             return Verdict::new(false, rows);
         }
+        let moment = self.deny_cache.as_ref().map(|deny_cache| deny_cache.moment(charges));
         match self.store.decide(now_us, &[Request { charges, intent }], answers).await {
             Ok(()) => {
                 let (allowed, decided) = answers.get(0).unwrap_or((true, &[]));
                 rows.extend(
                     selected.clone().zip(decided).map(|(one, answer)| rules.row(&one, answer)),
                 );
-                if let Some(deny_cache) = &self.deny_cache
+                if let Some((deny_cache, moment)) = self.deny_cache.as_ref().zip(moment)
                     && !allowed
                 {
                     let place = |charge: &Charge<'_>| self.store.place(charge);
-                    deny_cache.learn(rules, now_us, selected, charges, decided, place);
+                    deny_cache.learn(rules, now_us, selected, charges, decided, place, &moment);
                 }
                 Verdict::new(allowed, rows)
             }

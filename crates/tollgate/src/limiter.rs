@@ -6,8 +6,10 @@ mod builder;
 mod decision;
 mod remote;
 mod reservation;
+mod resets;
 
 use self::at_once::at_once;
+use self::resets::Resets;
 use crate::Quota;
 use smallvec::SmallVec;
 use std::fmt;
@@ -97,6 +99,8 @@ pub(crate) struct Inner<S> {
     limits: SmallVec<[Limit; 1]>,
     /// Different for each limiter of the process, so that a permit knows where it belongs.
     id: u64,
+    /// How often keys were reset.
+    resets: Resets,
     #[cfg(feature = "tokio")]
     pub(crate) lines: crate::wait::Lines,
 }

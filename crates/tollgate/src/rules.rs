@@ -5,6 +5,7 @@ use crate::{Row, Setup, Source};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tollgate_core::header::Profile;
 use tollgate_core::{Algorithm, Numbers, Rate, algorithm::FixedWindow};
 use tollgate_policy::TierMap;
 use tollgate_policy::facts::{Facts, FactsBuffer};
@@ -26,6 +27,7 @@ pub struct Rules {
     tiers: Option<Arc<TierMap>>,
     /// Whether rows name their bucket.
     buckets: bool,
+    profiles: Arc<[Profile]>,
     /// What a limit with `on_missing: refuse` is decided by when the attribute is missing.
     nothing: Numbers,
     usual: Source,
@@ -70,6 +72,7 @@ impl Rules {
                 .collect(),
             tiers: setup.tiers.clone(),
             buckets: setup.buckets,
+            profiles: setup.profiles.clone(),
             nothing: Numbers::FixedWindow(FixedWindow::new(Rate::NOTHING)),
             usual: if store.is_shared() { Source::Store } else { Source::Memory },
             generation,
@@ -80,6 +83,11 @@ impl Rules {
     /// The compiled policy, with the modes that are in effect.
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// The header profiles that the file with these limits asks for, so that an answer is by one file in all its parts.
+    pub fn profiles(&self) -> &[Profile] {
+        &self.profiles
     }
 
     /// Counts up with every change, so that two answers can be told to be by the same rules.

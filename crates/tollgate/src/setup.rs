@@ -15,6 +15,7 @@ pub struct Setup {
     pub(crate) options: PolicyOptions,
     pub(crate) tiers: Option<Arc<TierMap>>,
     pub(crate) buckets: bool,
+    pub(crate) profiles: Arc<[Profile]>,
 }
 
 impl Setup {
@@ -35,9 +36,10 @@ impl Setup {
         if let Some(TierSource::Redis { by, .. }) = &settings.tiers.source {
             options.attributes.push(by.to_string());
         }
-        let mut profiles = settings.headers.iter().filter_map(|name| Profile::parse(name));
-        let buckets = profiles.any(|profile| profile == Profile::Discord);
-        Self { limits: compiled.limits.clone(), options, tiers: None, buckets }
+        let profiles: Arc<[Profile]> =
+            settings.headers.iter().filter_map(|name| Profile::parse(name)).collect();
+        let buckets = profiles.contains(&Profile::Discord);
+        Self { limits: compiled.limits.clone(), options, tiers: None, buckets, profiles }
     }
 
     /// Looks tiers up in `tiers`.

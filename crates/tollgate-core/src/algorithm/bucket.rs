@@ -30,6 +30,8 @@ pub struct Tat {
 pub(crate) struct Bucket {
     /// E in units of `1 / scale` microseconds; zero only when the count is.
     interval: u64,
+    /// What a division by the interval multiplies with instead: 2^64 / interval, rounded down.
+    inverse: u64,
     scale: u64,
     count: u32,
     period_us: u64,
@@ -47,8 +49,15 @@ impl Bucket {
         }
         let (count, period_us) = (u64::from(rate.count()), rate.period_us());
         if count == 0 {
-            let nothing =
-                Self { interval: 0, scale: 1, count: 0, period_us, capacity: 0, burst: 0 };
+            let nothing = Self {
+                interval: 0,
+                inverse: 0,
+                scale: 1,
+                count: 0,
+                period_us,
+                capacity: 0,
+                burst: 0,
+            };
             return Ok(nothing);
         }
         if burst == 0 {
@@ -60,7 +69,8 @@ impl Bucket {
         }
         let common = gcd(count, period_us);
         let (interval, scale) = (period_us / common, count / common);
-        Ok(Self { interval, scale, count: rate.count(), period_us, capacity, burst })
+        let inverse = u64::MAX / interval;
+        Ok(Self { interval, inverse, scale, count: rate.count(), period_us, capacity, burst })
     }
 
     pub(crate) const fn capacity(&self) -> u64 {
@@ -106,6 +116,15 @@ impl Bucket {
         L::product(units, self.interval)
     }
 
+    /// How many units fit into `room`, and what is left. The interval is not zero.
+    #[inline(always)]
+    fn units_in(&self, room: u64) -> (u64, u64) {
+        // The inverse is too small by less than one part in 2^64 of the interval, so the quotient is right or one too small.
+        let units = ((u128::from(room) * u128::from(self.inverse)) >> 64) as u64;
+        let rest = room - units * self.interval;
+        if rest < self.interval { (units, rest) } else { (units + 1, rest - self.interval) }
+    }
+
     /// What the key has spent beyond `now_us`, scaled. A fraction written under another count is rounded up.
     #[inline(always)]
     pub(crate) fn backlog(&self, tat: Tat, now_us: u64) -> u128 {
@@ -123,6 +142,12 @@ impl Bucket {
     #[inline(always)]
     fn tat(&self, now_us: u64, backlog: impl Level) -> Tat {
         let (ahead_us, fraction) = div_rem_wide(backlog, self.scale);
+        self.tat_after(now_us, ahead_us, fraction)
+    }
+
+    /// The instant `ahead_us + fraction / scale` after `now_us`.
+    #[inline(always)]
+    fn tat_after(&self, now_us: u64, ahead_us: u64, fraction: u64) -> Tat {
         match now_us.checked_add(ahead_us) {
             Some(us) if us < MAX_US => {
                 let count = if fraction == 0 { 0 } else { self.count };
@@ -197,25 +222,37 @@ impl Bucket {
         (outcome, after)
     }
 
-    /// Decides and spends what is admitted, where everything fits 64 bits.
+    /// Decides and spends, if it is admitted at once and everything fits 64 bits.
     #[inline(always)]
-    pub(crate) fn take(
-        &self,
-        tat: &mut Tat,
-        now_us: u64,
-        cost: u64,
-    ) -> Option<(Outcome, Option<Receipt>)> {
+    pub(crate) fn take(&self, tat: &mut Tat, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
         if self.scale > SCALE_NARROW || cost == 0 || now_us > MAX_US {
             return None;
         }
         let backlog = self.backlog(*tat, now_us) as u64;
-        let (outcome, after) = self.decide_at(backlog, 0, cost, Intent::Take);
-        if !outcome.admitted {
-            return Some((outcome, None));
+        let full = self.span::<u64>(self.capacity);
+        let after = backlog.saturating_add(self.span(cost.min(self.capacity)));
+        if cost > self.capacity || after > full || self.queues() || self.interval == 0 {
+            return None;
         }
-        *tat = self.tat(now_us, after);
+        // What `decide_at` says of an admission, without what can only be said of a refusal or a delay.
+        let (remaining, rest) = self.units_in(full - after);
+        let short = self.interval - rest;
+        let ((ahead_us, fraction), more_us) = match self.scale {
+            1 => ((after, 0), short),
+            scale => (after.div_rem(scale), div_ceil_wide(short, scale)),
+        };
+        *tat = self.tat_after(now_us, ahead_us, fraction);
+        let outcome = Outcome {
+            admitted: true,
+            limit: self.capacity,
+            remaining,
+            retry_after_us: Some(0),
+            reset_after_us: ahead_us + u64::from(fraction != 0),
+            delay_us: 0,
+            more_after_us: Some(more_us),
+        };
         let (mark_us, mark_fraction) = (tat.us, tat.fraction);
-        Some((outcome, Some(Receipt { cost, at_us: now_us, mark_us, mark_fraction })))
+        Some((outcome, Receipt { cost, at_us: now_us, mark_us, mark_fraction }))
     }
 
     /// Spends `cost` at `now_us`, beyond the capacity if need be.

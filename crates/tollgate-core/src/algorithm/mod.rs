@@ -57,18 +57,12 @@ pub trait Algorithm: Copy {
     /// Consumes `cost` whether or not it fits, saturating; what does not fit is a debt. Zero changes nothing.
     fn charge(&self, state: &mut Self::State, now_us: u64, cost: u64) -> Receipt;
 
-    /// [Decides](Self::decide) and [charges](Self::charge) what is admitted, for whoever has no other limit to ask in between: what both
-    /// need is then computed once. `None`, and nothing changed, where this is no faster than one after the other.
+    /// [Decides](Self::decide) and [charges](Self::charge) in one go: what both need is then computed once. `None`, and nothing changed,
+    /// where the cost is zero or not admitted, or where this is no faster than one after the other.
     #[inline(always)]
-    fn take(
-        &self,
-        state: &mut Self::State,
-        now_us: u64,
-        cost: u64,
-    ) -> Option<(Outcome, Option<Receipt>)> {
+    fn take(&self, state: &mut Self::State, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
         let outcome = self.decide(state, now_us, cost, Intent::Take);
-        let charged = outcome.admitted && cost > 0;
-        Some((outcome, charged.then(|| self.charge(state, now_us, cost))))
+        (outcome.admitted && cost > 0).then(|| (outcome, self.charge(state, now_us, cost)))
     }
 
     /// Returns `units` of the charge that `receipt` describes. `self` is what it was charged under, even where

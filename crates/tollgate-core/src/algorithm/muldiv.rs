@@ -3,6 +3,7 @@
 use core::ops::{Add, Sub};
 
 /// `floor(a * b / m)` and the rest. Most limits stay within 64 bits, where the division is several times faster.
+#[inline]
 pub(crate) fn mul_div(a: u64, b: u64, m: u64) -> (u64, u64) {
     match a.checked_mul(b) {
         Some(product) => (product / m, product % m),
@@ -14,6 +15,7 @@ pub(crate) fn mul_div(a: u64, b: u64, m: u64) -> (u64, u64) {
 }
 
 /// `ceil(a * b / m)`.
+#[inline]
 pub(crate) fn mul_div_ceil(a: u64, b: u64, m: u64) -> u64 {
     let (quotient, rest) = mul_div(a, b, m);
     quotient.saturating_add(u64::from(rest != 0))

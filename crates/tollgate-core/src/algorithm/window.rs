@@ -15,6 +15,7 @@ pub(crate) struct Place {
 
 /// Places `now_us`, clamped to the state's own window. State dated more than one window ahead is taken to be
 /// exactly one window ahead: a clock that leapt forward once must not lock a key out for as long as the leap.
+#[inline]
 pub(crate) fn place(now_us: u64, window_us: u64, state_index: u64) -> Place {
     let index = now_us / window_us;
     if state_index <= index {
@@ -25,6 +26,7 @@ pub(crate) fn place(now_us: u64, window_us: u64, state_index: u64) -> Place {
 }
 
 /// Moves the window of state dated more than one window ahead of `now_us` to one window ahead, as [`place`] does.
+#[inline]
 pub(crate) fn redate(state_index: &mut u64, now_us: u64, window_us: u64) -> bool {
     let ahead = now_us.min(MAX_US) / window_us + 1;
     let late = *state_index > ahead;

@@ -4,22 +4,26 @@ use super::{SF_INTEGER_MAX, US_PER_S};
 use alloc::string::String;
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// Every pair of digits: text already, which digits put together one by one would first have to be proved to be.
+const PAIRS: &str = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
+    5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Digits, at most the largest Structured Field integer.
 pub(super) fn uint(out: &mut String, value: u64) {
     let mut value = value.min(SF_INTEGER_MAX);
-    let mut digits = [b'0'; 15];
-    let mut first = digits.len();
-    loop {
-        first -= 1;
-        digits[first] += (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
+    let mut pairs = [0; 8];
+    let mut count = 0;
+    while value >= 100 {
+        pairs[count] = (value % 100) as usize;
+        value /= 100;
+        count += 1;
     }
-    out.push_str(core::str::from_utf8(&digits[first..]).unwrap_or_default());
+    let leading = &PAIRS[value as usize * 2..value as usize * 2 + 2];
+    out.push_str(if value < 10 { &leading[1..] } else { leading });
+    for &pair in pairs[..count].iter().rev() {
+        out.push_str(&PAIRS[pair * 2..pair * 2 + 2]);
+    }
 }
 
 /// Seconds with as many of six decimals as it takes to be exact.

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Where lines go.
@@ -82,13 +82,18 @@ impl Audit {
     ///
     /// # Errors
     ///
-    /// When not all of the line was written. What is then in the file is not a line.
+    /// When not all of the line was written. What is then in the file is not a line, and the next one does not continue it.
     pub fn write(&self, entry: &Entry<'_>) -> Result<(), AuditError> {
         let written = serde_json::to_vec(entry).map_err(io::Error::from).and_then(|mut line| {
             line.push(b'\n');
             match self {
                 Self::Stderr => io::stderr().lock().write_all(&line),
-                Self::File(path) => at_once(&mut open(path)?, &line),
+                Self::File(path) => {
+                    if ends_midway(path) {
+                        line.insert(0, b'\n');
+                    }
+                    at_once(&mut open(path)?, &line)
+                }
             }
         });
         written.map_err(|source| AuditError { path: self.path().map(Path::to_owned), source })
@@ -109,6 +114,23 @@ fn at_once(file: &mut File, line: &[u8]) -> io::Result<()> {
         written if written == line.len() => Ok(()),
         _ => Err(io::Error::new(io::ErrorKind::WriteZero, "only part of the line was written")),
     }
+}
+
+/// Whether a line in the file was cut off, by a full disk or an end of the process.
+fn ends_midway(path: &Path) -> bool {
+    let last = || -> io::Result<Option<u8>> {
+        // What is not a file has no end to look at, and a pipe would wait for somebody to look.
+        if !path.metadata()?.is_file() {
+            return Ok(None);
+        }
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::End(-1))?;
+        let mut byte = [0];
+        file.read_exact(&mut byte)?;
+        Ok(Some(byte[0]))
+    };
+    // An empty file has no last byte either, and one that cannot be read is as good as any.
+    matches!(last(), Ok(Some(byte)) if byte != b'\n')
 }
 
 fn open(path: &Path) -> io::Result<File> {

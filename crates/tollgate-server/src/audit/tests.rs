@@ -88,3 +88,17 @@ fn a_file_that_cannot_be_written_says_which_and_what_to_do() {
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn a_line_that_was_cut_off_is_not_continued() {
+    let folder = folder("cut");
+    let path = folder.join("audit.jsonl");
+    std::fs::write(&path, "{\"time\":\"2023-11-").unwrap();
+    let audit = Audit::file(&path).unwrap();
+    audit.write(&entry("mode")).unwrap();
+    audit.write(&entry("reset")).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let whole = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).count();
+    assert_eq!((text.lines().count(), whole), (3, 2), "{text}");
+    std::fs::remove_dir_all(folder).unwrap();
+}

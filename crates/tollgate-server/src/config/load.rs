@@ -2,9 +2,8 @@
 
 use super::{Config, ConfigError, DEFAULT};
 use crate::front::admin::Access;
-use crate::watch::BYTES_MAX;
-use std::fs::File;
-use std::io::{self, Read};
+use crate::watch::read_capped;
+use std::io;
 use std::path::{Path, PathBuf};
 use tollgate::Setup;
 use tollgate_policy::settings::{Front, Settings, TierSource};
@@ -42,6 +41,14 @@ impl Config {
         }
     }
 
+    /// What the policy says now, once more. A pipe has been read to its end, and would say that there are no limits.
+    pub(crate) fn load_again(&self) -> Result<Loaded, ConfigError> {
+        if let Some(file) = &self.file {
+            regular(file).map_err(|error| ConfigError::Unreadable { file: file.clone(), error })?;
+        }
+        self.load()
+    }
+
     /// What the policy says now, with the tier file that it names.
     pub(crate) fn load(&self) -> Result<Loaded, ConfigError> {
         self.understand(self.read()?)
@@ -63,7 +70,12 @@ impl Config {
             return Err(ConfigError::Unavailable { file, field });
         }
         let tiers = self.tier_path(&compiled.settings);
-        let tiers = tiers.map(|path| TierFile::new(&path, read(&path)?)).transpose()?;
+        let tiers = tiers.map(|path| {
+            regular(&path)
+                .map_err(|error| ConfigError::Unreadable { file: path.clone(), error })?;
+            TierFile::new(&path, read(&path)?)
+        });
+        let tiers = tiers.transpose()?;
         Ok(Loaded { bytes, compiled, tiers })
     }
 
@@ -120,11 +132,14 @@ fn unavailable(settings: &Settings) -> Option<&'static str> {
     listener.or(settings.envoy.as_ref().map(|_| "envoy"))
 }
 
+/// Whether there is a file that can be read more than once, and without waiting for whoever writes it.
+fn regular(path: &Path) -> io::Result<()> {
+    match path.metadata()?.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::other("it is not a regular file, and cannot be read again")),
+    }
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    read().map_err(|error| ConfigError::Unreadable { file: path.into(), error })
+    read_capped(path).map_err(|error| ConfigError::Unreadable { file: path.into(), error })
 }

@@ -8,7 +8,7 @@ fn a_node_is_ready_while_it_serves_and_nothing_fatal_is_wrong() {
     assert!(health.is_ready());
     health.degrade("policy", "line 3 is wrong");
     assert!(health.is_ready(), "the last good policy still serves");
-    assert_eq!(health.detail(), [("policy", "line 3 is wrong".into())]);
+    assert_eq!(health.detail(), [("policy".into(), "line 3 is wrong".into())]);
     health.fail("drain", "going away");
     assert!(!health.is_ready());
     health.heal("drain");

@@ -17,7 +17,7 @@ impl Write for Lines {
 }
 
 /// The log of `events`.
-fn logged(format: Format, severity: &str, events: impl FnOnce()) -> String {
+pub(crate) fn logged(format: Format, severity: &str, events: impl FnOnce()) -> String {
     let lines = Lines::default();
     let writer = lines.clone();
     let log = subscriber(format, severity.parse().unwrap(), move || writer.clone());
@@ -73,4 +73,11 @@ fn a_level_is_one_of_five_words() {
     for wrong in ["", "INFO", "5", "verbose", "tollgate=debug"] {
         assert!(wrong.parse::<Severity>().is_err(), "{wrong:?}");
     }
+}
+
+#[test]
+fn libraries_are_heard_when_something_is_looked_for() {
+    let event = || tracing::warn!(target: "h2::proto", "a stream was reset");
+    assert_eq!(logged(Format::Json, "info", event), "");
+    assert!(logged(Format::Json, "debug", event).contains("a stream was reset"));
 }

@@ -6,10 +6,12 @@
 use super::process::Process;
 use super::sheet::{Sheet, older};
 use super::{BOUNDS_NS, Cells, Denied, FRONTS, Metrics, Outcome, Reading, Reloaded};
+use crate::net::Stats;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::registry::Registry;
 use std::fmt;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_store::StoreErrorKind;
 
@@ -83,6 +85,10 @@ impl Metrics {
             connections: fronts()
                 .map(|(front, of)| (front, open(load(&of.opened), load(&of.closed))))
                 .collect(),
+            closed: self.served(|stats| {
+                [("expired", stats.expired()), ("evicted", stats.evicted()), ("cut", stats.cut())]
+            }),
+            panics: self.served(|stats| [("", stats.panics())]),
             accept_errors: fronts().map(|(front, of)| (front, load(&of.accept_errors))).collect(),
             store_errors: StoreErrorKind::ALL
                 .iter()
@@ -95,6 +101,26 @@ impl Metrics {
             denied: Denied::ALL.map(|why| (why.as_str(), load(&self.denied[why as usize]))).into(),
             audit_failures: load(&self.audit_failures),
         }
+    }
+}
+
+impl Metrics {
+    /// A figure of the connections of each front end, by name, over all who serve it.
+    fn served<const N: usize>(
+        &self,
+        figures: impl Fn(&Stats) -> [(&'static str, u64); N],
+    ) -> Served {
+        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = Vec::new();
+        for front in FRONTS {
+            let mut sums = figures(&Stats::default());
+            for (_, stats) in served.iter().filter(|(other, _)| *other == front) {
+                let more = figures(stats);
+                sums.iter_mut().zip(more).for_each(|(sum, (_, count))| sum.1 += count);
+            }
+            rows.extend(sums.map(|(figure, count)| (front.name(), figure, count)));
+        }
+        rows
     }
 }
 
@@ -120,9 +146,14 @@ impl FrontSums {
 /// Figures by the value of their one label.
 type Rows = Vec<(&'static str, u64)>;
 
+/// Figures by front end and name.
+type Served = Vec<(&'static str, &'static str, u64)>;
+
 #[derive(Debug)]
 struct Cold {
     connections: Rows,
+    closed: Served,
+    panics: Served,
     accept_errors: Rows,
     store_errors: Vec<(StoreErrorKind, u64)>,
     reloads: Rows,
@@ -187,7 +218,14 @@ impl Page {
         let failed =
             self.cold.accept_errors.iter().map(|&(front, count)| ([("front", front)], count));
         let help = "Connections that could not be accepted.";
-        sheet.counters("tollgate_accept_errors", help, failed)
+        sheet.counters("tollgate_accept_errors", help, failed)?;
+        let closed = self.cold.closed.iter();
+        let closed =
+            closed.map(|&(front, why, count)| ([("front", front), ("reason", why)], count));
+        let help = "Connections closed from this side before their peer was done, by reason.";
+        sheet.counters("tollgate_connections_closed", help, closed)?;
+        let panics = self.cold.panics.iter().map(|&(front, _, count)| ([("front", front)], count));
+        sheet.counters("tollgate_panics", "Requests whose handler panicked.", panics)
     }
 
     fn store(&self, sheet: &mut Sheet<'_>) -> fmt::Result {

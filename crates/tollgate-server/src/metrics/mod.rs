@@ -13,7 +13,9 @@ pub use exposition::Format;
 pub use reading::{LimitReading, Reading};
 pub use tollgate_policy::settings::Front;
 
+use crate::net::Stats;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use stripe::STRIPES;
 use tollgate_store::StoreErrorKind;
@@ -23,6 +25,8 @@ use tollgate_store::StoreErrorKind;
 pub struct Metrics {
     stripes: Box<[Stripe]>,
     connections: [Connections; FRONTS.len()],
+    /// What the front ends' own threads count, from when they were started.
+    served: Mutex<Vec<(Front, Arc<Stats>)>>,
     store_errors: [AtomicU64; StoreErrorKind::ALL.len()],
     reloads: [AtomicU64; Reloaded::ALL.len()],
     denied: [AtomicU64; Denied::ALL.len()],
@@ -124,6 +128,7 @@ impl Metrics {
         Self {
             stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
             connections: Default::default(),
+            served: Mutex::default(),
             store_errors: Default::default(),
             reloads: Default::default(),
             denied: Default::default(),
@@ -162,6 +167,11 @@ impl Metrics {
         if let Some(at) = index(front) {
             self.connections[at].closed.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Shows what is counted for the connections of `front` by whoever serves them.
+    pub fn show(&self, front: Front, stats: Arc<Stats>) {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner).push((front, stats));
     }
 
     /// Counts a connection that could not be accepted.

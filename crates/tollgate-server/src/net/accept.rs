@@ -1,25 +1,28 @@
 //! Accepting: a loop that only ends when it is told to.
 
-use super::{Stats, worker::Workers};
+use super::{Stats, listener::BACKLOG, worker::Workers};
 use crate::Node;
 use std::{
     future::poll_fn,
     io,
     net::{SocketAddr, TcpStream},
-    pin::pin,
+    pin::{Pin, pin},
     sync::{Arc, atomic::Ordering::Relaxed},
     task::Poll,
     time::Duration,
 };
 use tokio::{
     sync::{Notify, watch},
-    time::sleep,
+    task::coop::unconstrained,
+    time::{Sleep, sleep},
 };
 use tollgate_policy::settings::Front;
 
 /// How long accepting pauses after it failed, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// How long accepting must not have failed for that to be past.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// Where connections come from: a socket, or a test.
 pub(super) trait Accept {
@@ -76,7 +79,7 @@ pub(super) type Stop = watch::Receiver<Option<Duration>>;
 
 /// Hands connections to workers until `stop`, then those that the system has accepted already.
 pub(super) async fn accept_all(
-    source: impl Accept,
+    source: &impl Accept,
     door: Arc<Door>,
     workers: &Workers,
     mut stop: Stop,
@@ -86,11 +89,15 @@ pub(super) async fn accept_all(
         let accepted = tokio::select! {
             biased;
             _ = stop.wait_for(Option::is_some) => break,
+            () = trouble.quiet() => {
+                trouble.is_over(&door);
+                continue;
+            }
             accepted = source.accept() => accepted,
         };
         match accepted {
             Ok((stream, peer)) => {
-                trouble.is_over(&door);
+                trouble.pause = None;
                 tokio::select! {
                     biased;
                     () = room(&door, workers) => {}
@@ -110,9 +117,21 @@ pub(super) async fn accept_all(
             }
         }
     }
-    while let Some(Ok((stream, peer))) = now(source.accept()).await {
-        workers.hand(&door, stream, peer);
+    // What has come until now is to be known: the last look at the socket may have been before it came.
+    tokio::task::yield_now().await;
+    for _ in 0..BACKLOG {
+        match now(unconstrained(source.accept())).await {
+            Some(Ok((stream, peer))) => workers.hand(&door, stream, peer),
+            Some(Err(error)) if is_of_one(&error) => {}
+            Some(Err(_)) | None => return,
+        }
     }
+}
+
+/// Whether it was one connection that failed, and the next may not.
+fn is_of_one(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
 
 /// Waits until there is room for one more, and makes some where a connection is idle.
@@ -136,21 +155,24 @@ async fn now<T>(future: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// Whether accepting fails, and for how long it pauses. It says so when that begins and when it ends.
+/// Whether accepting fails, and for how long it pauses. It says so when that begins and when it ends, which is not yet
+/// when a single connection gets through: without descriptors they come and go one by one.
 #[derive(Debug, Default)]
 struct Trouble {
     pause: Option<Duration>,
+    /// Ends when the trouble does, as long as no more comes.
+    quiet: Option<Pin<Box<Sleep>>>,
 }
 
 impl Trouble {
     /// How long to pause; `None` when it was the connection that failed, and the next may not.
     fn pause(&mut self, door: &Door, error: &io::Error) -> Option<Duration> {
-        use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
-        if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
+        if is_of_one(error) {
             return None;
         }
         let pause = match self.pause {
             Some(pause) => (pause * 2).min(PAUSE_MAX),
+            None if self.quiet.is_some() => PAUSE_MIN,
             None => {
                 let (front, open) = (door.front.name(), door.stats.open());
                 tracing::warn!(front, open, %error, "cannot accept connections; closing idle ones and trying again");
@@ -158,12 +180,20 @@ impl Trouble {
             }
         };
         self.pause = Some(pause);
+        self.quiet = Some(Box::pin(sleep(QUIET)));
         self.pause
     }
 
-    fn is_over(&mut self, door: &Door) {
-        if self.pause.take().is_some() {
-            tracing::info!(front = door.front.name(), "accepting connections again");
+    /// Waits until the trouble is past; for ever where there is none.
+    async fn quiet(&mut self) {
+        match &mut self.quiet {
+            Some(quiet) => quiet.await,
+            None => std::future::pending().await,
         }
+    }
+
+    fn is_over(&mut self, door: &Door) {
+        *self = Self::default();
+        tracing::info!(front = door.front.name(), "accepting connections again");
     }
 }

@@ -1,27 +1,33 @@
 //! Bodies: a request's, read within bounds, and an answer's.
 
+use super::life::Life;
 use bytes::{Bytes, BytesMut};
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
-use std::{fmt, future::poll_fn, pin::Pin, task::Poll, time::Duration};
+use std::{fmt, future::poll_fn, pin::Pin, rc::Rc, task::Poll, time::Duration};
 
 /// An answer's body: whole, in one piece.
 pub type Body = Full<Bytes>;
 
+/// A request's body, to be read by [`collect`].
+#[derive(Debug)]
+pub struct Unread {
+    pub(super) incoming: Incoming,
+    /// Of the connection that it comes from.
+    pub(super) life: Rc<Life>,
+}
+
 /// Reads a body of at most `bytes_max` bytes. One that arrives in one piece is not copied, and the clock is looked at only
 /// once there is something to wait for.
-pub async fn collect(
-    mut body: Incoming,
-    bytes_max: usize,
-    within: Duration,
-) -> Result<Bytes, BodyError> {
+pub async fn collect(body: Unread, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError> {
     let too_large = |bytes: u64| bytes > bytes_max as u64;
+    let Unread { incoming: mut body, life } = body;
     // An announced length needs no reading to be refused.
     if too_large(body.size_hint().lower()) {
         return Err(BodyError::TooLarge);
     }
     let mut pieces = Pieces::default();
-    let mut deadline = None;
+    let mut waiting = None;
     poll_fn(|context| {
         loop {
             match Pin::new(&mut body).poll_frame(context) {
@@ -35,15 +41,33 @@ pub async fn collect(
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(BodyError::Broken)),
                 Poll::Pending => {
-                    let deadline =
-                        deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
+                    let (deadline, _) = waiting.get_or_insert_with(|| {
+                        (Box::pin(tokio::time::sleep(within)), Awaited::new(&life))
+                    });
                     return deadline.as_mut().poll(context).map(|()| Err(BodyError::TooSlow));
                 }
             }
         }
     })
     .await?;
+    drop(waiting);
     Ok(pieces.join())
+}
+
+/// A request whose body is being waited for.
+struct Awaited<'a>(&'a Life);
+
+impl<'a> Awaited<'a> {
+    fn new(life: &'a Life) -> Self {
+        life.await_body();
+        Self(life)
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.0.end_body();
+    }
 }
 
 /// The first piece as it came, or all of them together once there are two.

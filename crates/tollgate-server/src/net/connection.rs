@@ -1,13 +1,16 @@
 //! One connection, from its first byte to its last.
 
 use super::{
-    Handler, Limits, Request, Response, Stats,
+    Handler, Limits, Response, Stats, Unread,
     life::{Life, Order, Stage},
+    plain,
     registry::Place,
     sniff::{Version, sniff},
     stream::Stream,
 };
 use hyper::{
+    StatusCode,
+    body::Incoming,
     header::{CONNECTION, HeaderValue},
     rt::Executor,
     server::conn::{http1, http2},
@@ -37,6 +40,13 @@ where
         let mut sniffing = std::pin::pin!(sniff(&mut stream));
         life.until_closed(|context| sniffing.as_mut().poll(context)).await
     };
+    if let Some(Ok(Version::Http1)) = version {
+        match plain::serve(&mut stream, &*handler, &life).await {
+            plain::End::Unusual => {}
+            plain::End::Closed => return too_slow(stream, &life).await,
+            plain::End::Done => return,
+        }
+    }
     let service = {
         let life = life.clone();
         service_fn(move |request| answer(handler.clone(), life.clone(), request, peer))
@@ -53,10 +63,17 @@ where
 async fn answer<H: Handler>(
     handler: Rc<H>,
     life: Rc<Life>,
-    request: Request,
+    request: hyper::Request<Incoming>,
     peer: SocketAddr,
 ) -> Result<Response, Infallible> {
     let under_way = UnderWay::new(&life);
+    if request.headers().len() > life.front.limits.fields_max {
+        // As HTTP/1 says it before a request gets here.
+        let mut response = Response::new(super::Body::default());
+        *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Ok(response);
+    }
+    let request = request.map(|incoming| Unread { incoming, life: life.clone() });
     let mut response = handler.handle(request, peer).await;
     if under_way.0.order() != Order::Serve {
         // HTTP/2 says so in another way, and drops the field.
@@ -66,10 +83,10 @@ async fn answer<H: Handler>(
 }
 
 /// A request that has no answer yet.
-struct UnderWay<'a>(&'a Life);
+pub(super) struct UnderWay<'a>(&'a Life);
 
 impl<'a> UnderWay<'a> {
-    fn new(life: &'a Life) -> Self {
+    pub(super) fn new(life: &'a Life) -> Self {
         life.begin();
         Self(life)
     }
@@ -87,7 +104,7 @@ impl Drop for UnderWay<'_> {
 async fn serve_http1<T, S>(stream: Stream<T>, service: S, life: &Life)
 where
     T: AsyncRead + AsyncWrite + Unpin + 'static,
-    S: HttpService<hyper::body::Incoming, ResBody = super::Body, Error = Infallible>,
+    S: HttpService<Incoming, ResBody = super::Body, Error = Infallible>,
 {
     let limits = &life.front.limits;
     // Not `pipeline_flush`: with it, an answer to a head that cannot be read stays in its buffer.
@@ -133,16 +150,25 @@ async fn too_slow<T: AsyncRead + AsyncWrite + Unpin>(mut stream: Stream<T>, life
 async fn serve_http2<T, S>(stream: Stream<T>, service: S, life: &Life)
 where
     T: AsyncRead + AsyncWrite + Unpin + 'static,
-    S: HttpService<hyper::body::Incoming, ResBody = super::Body, Error = Infallible>,
+    S: HttpService<Incoming, ResBody = super::Body, Error = Infallible>,
     S::Future: 'static,
 {
     life.share();
-    let Limits { head_bytes_max, streams_max, resets_max, ping_every, ping_within, .. } =
-        life.front.limits;
+    let Limits {
+        head_bytes_max,
+        streams_max,
+        resets_max,
+        window_bytes,
+        ping_every,
+        ping_within,
+        ..
+    } = life.front.limits;
     let mut builder = http2::Builder::new(Local);
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(streams_max)
+        .initial_stream_window_size(window_bytes)
+        .initial_connection_window_size(window_bytes)
         .max_pending_accept_reset_streams(resets_max)
         .max_header_list_size(u32::try_from(head_bytes_max).unwrap_or(u32::MAX))
         .keep_alive_interval(ping_every)

@@ -1,10 +1,10 @@
 //! What a front end implements.
 
-use super::Body;
+use super::{Body, Plain, PlainAnswer, Unread};
 use std::net::SocketAddr;
 
 /// A request whose body has not been read yet.
-pub type Request = hyper::Request<hyper::body::Incoming>;
+pub type Request = hyper::Request<Unread>;
 /// An answer with its whole body.
 pub type Response = hyper::Response<Body>;
 
@@ -16,4 +16,10 @@ pub type Response = hyper::Response<Body>;
 pub trait Handler: 'static {
     /// Answers a request of the peer at this address.
     fn handle(&self, request: Request, peer: SocketAddr) -> impl Future<Output = Response>;
+
+    /// Answers a request that came whole, at less cost; or answers `false`, and then nothing has happened and the request
+    /// comes to [`handle`](Self::handle). Nobody has to implement it, and it makes no difference but in time.
+    fn plain(&self, _: Plain<'_>, _: &mut PlainAnswer) -> impl Future<Output = bool> {
+        std::future::ready(false)
+    }
 }

@@ -24,6 +24,17 @@ pub(super) enum Stage {
     Last,
 }
 
+/// What would be lost with a connection, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Worth {
+    /// Nothing that the peer has asked for.
+    Nothing,
+    /// Requests whose bodies are still on their way, so that nothing has been decided.
+    Body,
+    /// An answer that the peer has not read all of.
+    Answer,
+}
+
 /// What a connection has been told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
@@ -44,11 +55,17 @@ pub(super) struct Life {
     /// The worker's count of ticks, which saves a look at the clock for every change.
     now: Rc<Cell<u64>>,
     in_flight: Cell<u32>,
+    /// How many of them wait for the rest of their body.
+    bodies: Cell<u32>,
+    /// Whether part of an answer found no room, so that something is still to be written.
+    stuck: Cell<bool>,
     order: Cell<Order>,
     waker: RefCell<Option<Waker>>,
     /// Whether requests share the connection, so that bytes say nothing about the stage.
     shared: Cell<bool>,
     pub(super) front: Rc<Terms>,
+    /// Which connection of its worker it is: the order of those that became idle in one tick.
+    pub(super) serial: u64,
 }
 
 /// What holds for all connections of a front end, on one worker.
@@ -60,16 +77,19 @@ pub(super) struct Terms {
 }
 
 impl Life {
-    pub(super) fn new(front: Rc<Terms>, now: Rc<Cell<u64>>) -> Self {
+    pub(super) fn new(front: Rc<Terms>, now: Rc<Cell<u64>>, serial: u64) -> Self {
         Self {
             stage: Cell::new(Stage::New),
             since: Cell::new(now.get()),
             now,
             in_flight: Cell::new(0),
+            bodies: Cell::new(0),
+            stuck: Cell::new(false),
             order: Cell::new(Order::Serve),
             waker: RefCell::new(None),
             shared: Cell::new(false),
             front,
+            serial,
         }
     }
 
@@ -114,6 +134,25 @@ impl Life {
         }
     }
 
+    /// A request waits for more of its body.
+    pub(super) fn await_body(&self) {
+        self.bodies.set(self.bodies.get() + 1);
+    }
+
+    /// A request no longer waits for its body.
+    pub(super) fn end_body(&self) {
+        self.bodies.set(self.bodies.get().saturating_sub(1));
+    }
+
+    /// Whether there was no room for all that is to be written.
+    pub(super) fn set_stuck(&self, stuck: bool) {
+        self.stuck.set(stuck);
+    }
+
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stuck.get()
+    }
+
     /// Nothing more will be said.
     pub(super) fn last(&self) {
         self.enter(Stage::Last);
@@ -127,9 +166,14 @@ impl Life {
         }
     }
 
-    /// Whether nothing would be lost that the peer has asked for.
-    pub(super) fn is_idle(&self) -> bool {
-        matches!(self.stage.get(), Stage::New | Stage::Head | Stage::Idle | Stage::Last)
+    /// What would be lost with the connection; `None` when that must not be.
+    pub(super) fn worth(&self) -> Option<Worth> {
+        match self.stage.get() {
+            Stage::Busy if self.bodies.get() < self.in_flight.get() => None,
+            _ if self.stuck.get() => Some(Worth::Answer),
+            Stage::Busy => Some(Worth::Body),
+            Stage::New | Stage::Head | Stage::Idle | Stage::Last => Some(Worth::Nothing),
+        }
     }
 
     /// Has the connection's task run and see its order. To close cannot be outbid.

@@ -29,6 +29,8 @@ pub struct Limits {
     pub fields_max: usize,
     /// Requests at once on an HTTP/2 connection: 100.
     pub streams_max: u32,
+    /// Bytes that an HTTP/2 peer may send before they are read, on a stream and on a connection: 64 KiB.
+    pub window_bytes: u32,
     /// HTTP/2 streams that the peer took back before they were looked at: 20, then the connection is closed.
     pub resets_max: usize,
     /// How often a quiet HTTP/2 peer is asked whether it is there: 20 s.
@@ -50,6 +52,7 @@ impl Default for Limits {
             head_bytes_max: 16 * 1024,
             fields_max: 100,
             streams_max: 100,
+            window_bytes: 64 * 1024,
             resets_max: 20,
             ping_every: Duration::from_secs(20),
             ping_within: Duration::from_secs(10),

@@ -8,7 +8,7 @@ use std::{
 use tollgate_policy::settings::Front;
 
 /// Connections the kernel holds while nobody accepts them; it cuts the figure to its own maximum.
-const BACKLOG: i32 = 4096;
+pub(super) const BACKLOG: i32 = 4096;
 
 /// A bound socket that nobody accepts from yet. The port is this process's alone.
 #[derive(Debug)]

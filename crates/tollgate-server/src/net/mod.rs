@@ -32,6 +32,7 @@ mod handler;
 mod life;
 mod limits;
 mod listener;
+mod plain;
 mod registry;
 mod server;
 mod sniff;
@@ -42,9 +43,10 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use body::{Body, BodyError, collect};
+pub use body::{Body, BodyError, Unread, collect};
 pub use handler::{Handler, Request, Response};
 pub use limits::Limits;
 pub use listener::{BindError, Listener};
+pub use plain::{Plain, PlainAnswer};
 pub use server::{Builder, Drain, Server};
 pub use stats::Stats;

@@ -2,7 +2,7 @@
 
 use super::{
     Stats,
-    life::{Life, Order, Stage, Terms},
+    life::{Life, Order, Stage, Terms, Worth},
 };
 use slab::Slab;
 use std::{
@@ -21,7 +21,10 @@ pub(super) struct Registry {
     lives: RefCell<Slab<Rc<Life>>>,
     tick: Duration,
     now: Rc<Cell<u64>>,
-    draining: Cell<bool>,
+    /// How many connections there were.
+    entered: Cell<u64>,
+    /// The tick at which a drain began.
+    drained_at: Cell<Option<u64>>,
     /// The first came, or the last went.
     changed: Notify,
 }
@@ -40,7 +43,8 @@ impl Registry {
             lives: RefCell::default(),
             tick: tick.max(Duration::from_millis(1)),
             now: Rc::default(),
-            draining: Cell::new(false),
+            entered: Cell::new(0),
+            drained_at: Cell::new(None),
             changed: Notify::new(),
         }
     }
@@ -50,8 +54,9 @@ impl Registry {
     }
 
     pub(super) fn enter(self: &Rc<Self>, front: &Rc<Terms>) -> Place {
-        let life = Rc::new(Life::new(front.clone(), self.now.clone()));
-        if self.draining.get() {
+        self.entered.set(self.entered.get() + 1);
+        let life = Rc::new(Life::new(front.clone(), self.now.clone(), self.entered.get()));
+        if self.drained_at.get().is_some() {
             life.tell(Order::Finish);
         }
         let key = self.lives.borrow_mut().insert(life.clone());
@@ -84,33 +89,41 @@ impl Registry {
         self.now.set(self.now.get() + 1);
         for (_, life) in self.lives.borrow().iter() {
             let limits = &life.front.limits;
-            let allowed = match life.stage() {
-                Stage::New | Stage::Idle if self.draining.get() => limits.last_call,
-                Stage::New | Stage::Head => limits.head,
-                Stage::Idle => limits.idle,
-                Stage::Last => limits.linger,
-                Stage::Busy => continue,
+            let (allowed, since) = match (life.stage(), self.drained_at.get()) {
+                // The last call is for everybody, however long they had been idle before it.
+                (Stage::New | Stage::Idle, Some(at)) => (limits.last_call, life.since().max(at)),
+                (Stage::New | Stage::Head, _) => (limits.head, life.since()),
+                (Stage::Idle, None) => (limits.idle, life.since()),
+                (Stage::Last, _) => (limits.linger, life.since()),
+                (Stage::Busy, _) => continue,
             };
-            // The stage began somewhere within its first tick, so that one does not count.
-            let whole = self.now.get().saturating_sub(life.since() + 1);
-            if u128::from(whole) * self.tick.as_nanos() >= allowed.as_nanos()
-                && life.order() != Order::Close
-            {
+            if self.passed(since, allowed) && life.order() != Order::Close {
                 Stats::add(&life.front.stats.expired);
                 life.tell(Order::Close);
             }
         }
     }
 
-    /// Closes the connection that has been idle for longest, of one front end or of all.
+    /// Whether at least this much time has passed since a tick.
+    fn passed(&self, since: u64, time: Duration) -> bool {
+        // What began then began somewhere within that tick, so it does not count.
+        let whole = self.now.get().saturating_sub(since + 1);
+        u128::from(whole) * self.tick.as_nanos() >= time.as_nanos()
+    }
+
+    /// Closes the connection that has been idle for longest, of one front end or of all. Where none is idle one goes whose
+    /// body is slow, or else whose answer has not been read for as long as a peer is given to hear it.
     pub(super) fn evict(&self, front: Option<usize>) {
         let lives = self.lives.borrow();
-        let candidates = lives.iter().map(|(_, life)| life).filter(|life| {
-            life.is_idle()
-                && life.order() != Order::Close
-                && front.is_none_or(|front| life.front.index == front)
+        let candidates = lives.iter().map(|(_, life)| life).filter_map(|life| {
+            let worth = life.worth()?;
+            let may_go =
+                worth < Worth::Answer || self.passed(life.since(), life.front.limits.linger);
+            let is_of = front.is_none_or(|front| life.front.index == front);
+            (may_go && is_of && life.order() != Order::Close).then_some((worth, life))
         });
-        if let Some(life) = candidates.min_by_key(|life| life.since()) {
+        let first = |(worth, life): &(Worth, &Rc<Life>)| (*worth, life.since(), life.serial);
+        if let Some((_, life)) = candidates.min_by_key(first) {
             Stats::add(&life.front.stats.evicted);
             life.tell(Order::Close);
         }
@@ -118,7 +131,7 @@ impl Registry {
 
     /// Has every connection end once nothing is under way on it, those to come included.
     pub(super) fn drain(&self) {
-        self.draining.set(true);
+        self.drained_at.set(self.drained_at.get().or(Some(self.now.get())));
         self.lives.borrow().iter().for_each(|(_, life)| life.tell(Order::Finish));
     }
 

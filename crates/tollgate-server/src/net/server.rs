@@ -2,17 +2,21 @@
 
 use super::{
     Handler, Limits, Listener, Stats,
-    accept::{Door, accept_all},
+    accept::{Accept, Door, Stop, accept_all},
     worker::{Http, Service, Workers},
 };
-use crate::Node;
+use crate::{
+    Node,
+    supervise::{Supervisor, Turn},
+};
 use std::{
-    io, net::TcpListener, num::NonZero, rc::Rc, sync::Arc, thread::JoinHandle, time::Duration,
+    io, net::TcpListener, num::NonZero, panic::resume_unwind, rc::Rc, sync::Arc,
+    thread::JoinHandle, time::Duration,
 };
 use tokio::{
     runtime,
     sync::{Notify, watch},
-    task::LocalSet,
+    task::{JoinSet, LocalSet},
 };
 use tollgate_policy::settings::Front;
 
@@ -50,11 +54,15 @@ impl Builder {
         limits: Limits,
         handler: impl Fn() -> H + Send + Sync + 'static,
     ) -> Self {
+        let stats: Arc<Stats> = Arc::default();
+        if let Some(node) = &self.node {
+            node.metrics.show(listener.front, stats.clone());
+        }
         let door = Door {
             front: listener.front,
             index: self.fronts.len(),
             connections_max: limits.connections_max.max(1),
-            stats: Arc::default(),
+            stats,
             room: Notify::new(),
             node: self.node.clone(),
         };
@@ -78,46 +86,60 @@ impl Builder {
         let mut workers = Workers::default();
         let mut threads = Vec::new();
         for _ in 0..count {
-            threads.push(workers.start(fronts.clone())?);
+            threads.push(workers.start(fronts.clone(), self.node.clone())?);
         }
         let doors: Vec<_> = fronts.iter().map(|front| front.door.clone()).collect();
         let stats = doors.iter().map(|door| (door.front, door.stats.clone())).collect();
         let (stop, _) = watch::channel(None);
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-        let sockets: Vec<_> = self.sockets.into_iter().zip(doors).collect();
-        let stopping = stop.subscribe();
+        let sources: io::Result<Vec<_>> = {
+            let _inside = runtime.enter();
+            let source = |(socket, door)| {
+                let listener = tokio::net::TcpListener::from_std(socket)?;
+                Ok((Arc::new(listener), door))
+            };
+            self.sockets.into_iter().zip(doors).map(source).collect()
+        };
+        let (sources, workers, stopping) = (sources?, Arc::new(workers), stop.subscribe());
+        let subject = fronts.first().map_or("", |front| front.door.front.name());
+        let supervisor = Supervisor::new(format!("{subject}-accept"), self.node);
         let accept = move || {
-            let accepting = accept_on(sockets, workers, stopping);
-            LocalSet::new().block_on(&runtime, accepting);
+            supervisor.run(|turn| {
+                if turn == Turn::First || stopping.borrow().is_none() {
+                    let accepting = accept_on(&sources, &workers, &stopping, &supervisor);
+                    LocalSet::new().block_on(&runtime, accepting);
+                }
+            });
+            drop(sources);
+            let within = *stopping.borrow();
+            workers.drain(within.unwrap_or_default());
         };
         threads.push(std::thread::Builder::new().name("accept".into()).spawn(accept)?);
         Ok(Server { threads, drain: Drain { stop: Arc::new(stop) }, stats })
     }
 }
 
-async fn accept_on(
-    sockets: Vec<(TcpListener, Arc<Door>)>,
-    workers: Workers,
-    mut stop: watch::Receiver<Option<Duration>>,
+/// Accepts from every source until `stop`. Where one of the loops panics, this does.
+pub(super) async fn accept_on<S: Accept + 'static>(
+    sources: &[(Arc<S>, Arc<Door>)],
+    workers: &Arc<Workers>,
+    stop: &Stop,
+    supervisor: &Supervisor,
 ) {
-    let workers = Rc::new(workers);
-    let mut loops = Vec::new();
-    for (socket, door) in sockets {
-        let (workers, stop) = (workers.clone(), stop.clone());
-        loops.push(tokio::task::spawn_local(async move {
-            match tokio::net::TcpListener::from_std(socket) {
-                Ok(source) => accept_all(source, door, &workers, stop).await,
-                Err(error) => {
-                    tracing::error!(front = door.front.name(), %error, "cannot wait for connections")
-                }
-            }
-        }));
+    let mut loops = JoinSet::new();
+    for (source, door) in sources {
+        let (source, door, workers, stop) =
+            (source.clone(), door.clone(), workers.clone(), stop.clone());
+        loops.spawn_local(async move { accept_all(&*source, door, &workers, stop).await });
     }
-    for accepting in loops {
-        accepting.await.ok();
+    supervisor.begun();
+    while let Some(ended) = loops.join_next().await {
+        if let Err(Ok(panic)) = ended.map_err(tokio::task::JoinError::try_into_panic) {
+            resume_unwind(panic);
+        }
     }
-    let within = stop.wait_for(Option::is_some).await.ok().and_then(|within| *within);
-    workers.drain(within.unwrap_or_default());
+    // A server without sockets waits here.
+    stop.clone().wait_for(Option::is_some).await.ok();
 }
 
 /// Front ends being served. Dropping it closes every connection at once; [`drain`](Self::drain) lets them finish.

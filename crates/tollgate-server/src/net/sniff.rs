@@ -26,6 +26,6 @@ pub(super) async fn sniff<T: AsyncRead + Unpin>(stream: &mut Stream<T>) -> io::R
             () => {}
         }
     };
-    (stream.sniffed.bytes, stream.sniffed.len) = (seen, len);
+    stream.unread(&seen[..len]);
     Ok(version)
 }

@@ -17,33 +17,31 @@ const DISCARD_BYTES: usize = 4096;
 pub(super) struct Stream<T> {
     inner: T,
     life: Rc<Life>,
-    /// What was read to find out which protocol is spoken, still to be read.
-    pub(super) sniffed: Sniffed,
+    /// What was read to find out what is spoken, still to be read again, and how much of it has been.
+    waiting: Vec<u8>,
+    again: usize,
     ended: bool,
-    /// Whether the last write found no room, so that something is still to be written.
-    stuck: bool,
-}
-
-/// The first bytes of a connection.
-#[derive(Debug, Default)]
-pub(super) struct Sniffed {
-    pub(super) bytes: [u8; 24],
-    pub(super) len: usize,
-    pub(super) read: usize,
 }
 
 impl<T> Stream<T> {
     pub(super) fn new(inner: T, life: Rc<Life>) -> Self {
-        Self { inner, life, sniffed: Sniffed::default(), ended: false, stuck: false }
+        Self { inner, life, waiting: Vec::new(), again: 0, ended: false }
     }
 
     /// Whether part of an answer is still to be written.
     pub(super) fn is_stuck(&self) -> bool {
-        self.stuck
+        self.life.is_stuck()
     }
 
-    fn wrote<R>(&mut self, written: Poll<R>) -> Poll<R> {
-        self.stuck = written.is_pending();
+    /// Has these bytes come again, before any others.
+    pub(super) fn unread(&mut self, bytes: &[u8]) {
+        self.waiting.drain(..self.again);
+        self.again = 0;
+        self.waiting.splice(0..0, bytes.iter().copied());
+    }
+
+    fn wrote<R>(&self, written: Poll<R>) -> Poll<R> {
+        self.life.set_stuck(written.is_pending());
         written
     }
 }
@@ -54,12 +52,15 @@ impl<T: AsyncRead + Unpin> AsyncRead for Stream<T> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Self { inner, life, sniffed, ended, .. } = &mut *self;
-        let waiting = &sniffed.bytes[sniffed.read..sniffed.len];
-        if !waiting.is_empty() {
-            let taken = waiting.len().min(buffer.remaining());
-            buffer.put_slice(&waiting[..taken]);
-            sniffed.read += taken;
+        let Self { inner, life, waiting, again, ended, .. } = &mut *self;
+        if *again < waiting.len() {
+            let rest = &waiting[*again..];
+            let taken = rest.len().min(buffer.remaining());
+            buffer.put_slice(&rest[..taken]);
+            *again += taken;
+            if *again == waiting.len() {
+                (*waiting, *again) = (Vec::new(), 0);
+            }
             return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();

@@ -7,6 +7,10 @@ use super::{
     life::Terms,
     registry::{Place, Registry},
 };
+use crate::{
+    Node,
+    supervise::{Supervisor, Turn},
+};
 use std::{
     io,
     net::{SocketAddr, TcpStream},
@@ -25,6 +29,9 @@ use tokio::{
     task::LocalSet,
     time::{MissedTickBehavior, interval, sleep},
 };
+
+/// How long a worker's end waits for what its handlers began on other threads.
+const END_WITHIN: Duration = Duration::from_secs(1);
 
 /// One front end, as a worker sees it.
 pub(super) struct Service {
@@ -81,25 +88,46 @@ struct Worker {
     inbox: UnboundedSender<Message>,
     /// Its connections, those on their way included.
     load: Arc<AtomicUsize>,
+    supervisor: Arc<Supervisor>,
 }
 
 impl Workers {
-    /// Starts another one.
-    pub(super) fn start(&mut self, fronts: Arc<[Service]>) -> io::Result<JoinHandle<()>> {
-        let (inbox, messages) = unbounded_channel();
+    /// Starts another one. One that panics loses its connections, is missing on `node`, and begins again.
+    pub(super) fn start(
+        &mut self,
+        fronts: Arc<[Service]>,
+        node: Option<Arc<Node>>,
+    ) -> io::Result<JoinHandle<()>> {
+        let (inbox, mut messages) = unbounded_channel();
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-        let thread = std::thread::Builder::new()
-            .name(format!("worker-{}", self.all.len()))
-            .spawn(move || LocalSet::new().block_on(&runtime, work(&fronts, messages)))?;
-        self.all.push(Worker { inbox, load: Arc::default() });
+        let name = format!("worker-{}", self.all.len());
+        // The traffic's workers and those of the admin API are counted apart.
+        let front = fronts.first().map_or("", |front| front.door.front.name());
+        let supervisor = Arc::new(Supervisor::new(format!("{front}-{name}"), node));
+        let supervised = supervisor.clone();
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            supervised.run(|turn| {
+                // Nobody is left to be served when all have gone who could say so.
+                if turn == Turn::Again && messages.is_closed() {
+                    return;
+                }
+                let work = work(&fronts, &mut messages, &supervised);
+                LocalSet::new().block_on(&runtime, work);
+            });
+            // What a handler does on other threads may be stuck in the file system.
+            runtime.shutdown_timeout(END_WITHIN);
+        })?;
+        self.all.push(Worker { inbox, load: Arc::default(), supervisor });
         Ok(thread)
     }
 
-    /// Gives a connection to the worker with the fewest.
+    /// Gives a connection to the worker with the fewest. One that broke off has none, and gets some only when no other is
+    /// there.
     pub(super) fn hand(&self, door: &Arc<Door>, stream: TcpStream, peer: SocketAddr) {
-        let Some(worker) = self.all.iter().min_by_key(|worker| worker.load.load(Relaxed)) else {
-            return;
-        };
+        let there = self.all.iter().filter(|worker| !worker.inbox.is_closed());
+        let burden =
+            |worker: &&Worker| (!worker.supervisor.is_at_work(), worker.load.load(Relaxed));
+        let Some(worker) = there.min_by_key(burden) else { return };
         worker.load.fetch_add(1, Relaxed);
         door.opened();
         let count = Count { door: door.clone(), load: worker.load.clone() };
@@ -124,7 +152,11 @@ impl Workers {
 }
 
 /// A worker's life: connections in, deadlines, and an end.
-async fn work(fronts: &[Service], mut messages: UnboundedReceiver<Message>) {
+async fn work(
+    fronts: &[Service],
+    messages: &mut UnboundedReceiver<Message>,
+    supervisor: &Supervisor,
+) {
     let tick = fronts.iter().map(|front| front.limits.tick).min().unwrap_or(Limits::default().tick);
     let registry = Rc::new(Registry::new(tick));
     let doors: Vec<(Rc<Terms>, Box<dyn Connect>)> = fronts
@@ -134,6 +166,7 @@ async fn work(fronts: &[Service], mut messages: UnboundedReceiver<Message>) {
             (Rc::new(Terms { index: door.index, limits: limits.clone(), stats }), connect())
         })
         .collect();
+    supervisor.begun();
     let serve = |stream: TcpStream, peer, count: Count| {
         let Some((terms, door)) = doors.get(count.door.index) else { return };
         // Either fails only on a connection that is gone already.
@@ -142,25 +175,24 @@ async fn work(fronts: &[Service], mut messages: UnboundedReceiver<Message>) {
             door.connect(stream, peer, registry.enter(terms), count);
         }
     };
-    let within = {
-        let mut ticks = pin!(look_after(&registry));
-        loop {
-            tokio::select! {
-                message = messages.recv() => match message {
-                    Some(Message::Serve { stream, peer, count }) => serve(stream, peer, count),
-                    Some(Message::Evict(front)) => registry.evict(front),
-                    Some(Message::Drain(within)) => break within,
-                    None => break Duration::ZERO,
-                },
-                () = &mut ticks => {}
-            }
+    // One for both halves of this life: another would begin with a tick at once, and every deadline would be early by it.
+    let mut ticks = pin!(look_after(&registry));
+    let within = loop {
+        tokio::select! {
+            message = messages.recv() => match message {
+                Some(Message::Serve { stream, peer, count }) => serve(stream, peer, count),
+                Some(Message::Evict(front)) => registry.evict(front),
+                Some(Message::Drain(within)) => break within,
+                None => break Duration::ZERO,
+            },
+            () = &mut ticks => {}
         }
     };
     registry.drain();
     tokio::select! {
         biased;
         () = registry.emptied() => {}
-        () = look_after(&registry) => {}
+        () = &mut ticks => {}
         () = sleep(within) => registry.cut(),
     }
 }

@@ -5,20 +5,25 @@ use crate::Node;
 use crate::config::{Config, ConfigError};
 use crate::front::admin::{self, Origin, ReloadFailure};
 use crate::storage;
+use crate::supervise::{Supervisor, Turn};
 use crate::watch::LOOK_EVERY;
 use std::future::poll_fn;
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
-use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::runtime;
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Looks that a full turn of the store's shards takes: ten seconds.
 const LOOKS_PER_SWEEP: usize = 200;
+/// How long the end waits for the thread: a file system that does not answer must not keep the process.
+const END_WITHIN: Duration = Duration::from_secs(1);
 /// More reloads than this are not waited for at once.
 const ORDERS_MAX: usize = 16;
 
@@ -32,13 +37,14 @@ pub struct Reload {
 /// Where the answer to a reload goes.
 pub(crate) type Answer = oneshot::Sender<Result<InForce, ReloadError>>;
 
-/// The thread. It ends when this is dropped.
+/// The thread. It ends when this is dropped, unless the file system keeps it.
 #[derive(Debug)]
 pub(crate) struct Control {
     reload: Reload,
     /// Dropping it wakes the thread.
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Closed when the thread has ended.
+    ended: std::sync::mpsc::Receiver<()>,
 }
 
 impl Reload {
@@ -50,7 +56,12 @@ impl Reload {
     pub async fn now(&self) -> Result<InForce, ReloadError> {
         let (answer, answered) = oneshot::channel();
         self.orders.send(answer).await.map_err(|_| ReloadError::Stopping)?;
-        answered.await.map_err(|_| ReloadError::Stopping)?
+        answered.await.map_err(|_| self.unanswered())?
+    }
+
+    /// Why an order has no answer.
+    fn unanswered(&self) -> ReloadError {
+        if self.orders.is_closed() { ReloadError::Stopping } else { ReloadError::BrokeOff }
     }
 }
 
@@ -60,7 +71,7 @@ impl admin::Control for Reload {
         let (answer, answered) = oneshot::channel();
         let sent = self.orders.blocking_send(answer).is_ok();
         let answer = if sent { answered.blocking_recv().ok() } else { None };
-        match answer.unwrap_or(Err(ReloadError::Stopping)) {
+        match answer.unwrap_or_else(|| Err(self.unanswered())) {
             Ok(_) => Ok(()),
             Err(error) => Err(ReloadFailure {
                 message: error.to_string(),
@@ -91,25 +102,50 @@ impl Reload {
     }
 }
 
+/// What the thread does.
+pub(crate) trait Care: Send + 'static {
+    /// Reads the file and puts it in force.
+    fn reload(&mut self) -> Result<InForce, ConfigError>;
+    /// Looks at the files, and puts in force what is new.
+    fn look(&mut self);
+}
+
+impl Care for Reloader {
+    fn reload(&mut self) -> Result<InForce, ConfigError> {
+        Self::reload(self)
+    }
+
+    fn look(&mut self) {
+        Self::look(self);
+    }
+}
+
 impl Control {
-    /// Starts to look after `node`.
+    /// Starts to look after `node`. The thread begins again where it panics, and what `care` knows stays.
     pub(crate) fn start(
         node: Arc<Node>,
-        reloader: Reloader,
-        (reload, orders): (Reload, mpsc::Receiver<Answer>),
+        mut care: impl Care,
+        (reload, mut orders): (Reload, mpsc::Receiver<Answer>),
     ) -> io::Result<Self> {
-        let (stop, stopped) = oneshot::channel();
+        let (stop, mut stopped) = oneshot::channel();
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let supervisor = Supervisor::new("control".to_owned(), Some(node.clone()));
+        let (ending, ended) = std::sync::mpsc::channel();
         let run = move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = run(&node, reloader, orders, stopped) => {}
-                    () = storage::watch(&node) => {}
+            let _ending = ending;
+            supervisor.run(|turn| {
+                if turn == Turn::First || stopped.try_recv() == Err(TryRecvError::Empty) {
+                    runtime.block_on(async {
+                        tokio::select! {
+                            () = run(&node, &mut care, &mut orders, &mut stopped, &supervisor) => {}
+                            () = storage::watch(&node) => {}
+                        }
+                    });
                 }
             });
         };
-        let thread = std::thread::Builder::new().name("control".into()).spawn(run)?;
-        Ok(Self { reload, stop: Some(stop), thread: Some(thread) })
+        std::thread::Builder::new().name("control".into()).spawn(run)?;
+        Ok(Self { reload, stop: Some(stop), ended })
     }
 
     pub(crate) fn reload(&self) -> &Reload {
@@ -120,9 +156,8 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         self.stop.take();
-        if let Some(thread) = self.thread.take() {
-            // It has said why it panicked, if it did.
-            let _ = thread.join();
+        if self.ended.recv_timeout(END_WITHIN) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!("the policy's file system does not answer; ending without it");
         }
     }
 }
@@ -135,15 +170,16 @@ enum Event {
 
 async fn run(
     node: &Node,
-    mut reloader: Reloader,
-    mut orders: mpsc::Receiver<Answer>,
-    mut stopped: oneshot::Receiver<()>,
+    care: &mut impl Care,
+    orders: &mut mpsc::Receiver<Answer>,
+    stopped: &mut oneshot::Receiver<()>,
+    supervisor: &Supervisor,
 ) {
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let event = poll_fn(|context| {
-            if Pin::new(&mut stopped).poll(context).is_ready() {
+            if Pin::new(&mut *stopped).poll(context).is_ready() {
                 return Poll::Ready(Event::Stop);
             }
             // Before the orders, so that a stream of them does not keep anyone from looking.
@@ -158,15 +194,20 @@ async fn run(
         match event.await {
             Event::Stop => return,
             Event::Look => {
-                reloader.look();
+                care.look();
+                node.gate.sweep(node.clock.now_us());
                 if let Some(store) = node.gate.store().memory() {
                     store.sweep(node.clock.now_us(), store.shard_count().div_ceil(LOOKS_PER_SWEEP));
                 }
+                supervisor.begun();
             }
             Event::Reload(answer) => {
                 // Whoever asked may have gone; the reload counts all the same.
-                let _ = answer.send(reloader.reload().map_err(ReloadError::Config));
+                let _ = answer.send(care.reload().map_err(ReloadError::Config));
             }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

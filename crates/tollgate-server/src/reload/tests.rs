@@ -248,3 +248,50 @@ fn a_policy_whose_tier_file_is_bad_is_bad() {
     assert_eq!((world.detail().as_str(), world.admitted("42", 9)), ("", 6));
     assert_eq!(world.reloads(), (1, 2));
 }
+
+#[test]
+fn of_a_file_that_is_waited_for_no_more_is_read_than_of_any_other() {
+    let mut world = World::new("huge", &[("tollgate.yaml", &policy("2/h"))]);
+    let tiers = fs::File::create(world.folder.join("tiers.yaml")).unwrap();
+    tiers.set_len(crate::watch::BYTES_MAX * 4).unwrap();
+    world.put("tollgate.yaml", TIERED);
+    world.look();
+    let awaited = world.reloader.awaited.as_ref().unwrap();
+    assert_eq!(awaited.in_force.len() as u64, crate::watch::BYTES_MAX);
+}
+
+#[test]
+fn the_headers_of_an_answer_are_of_the_file_that_decided_it() {
+    let mut world = World::new("headers", &[("tollgate.yaml", &policy("2/h"))]);
+    let under_way = world.node.gate.rules();
+    let before = under_way.profiles().to_vec();
+    world.put("tollgate.yaml", &format!("{}\nheaders: github", policy("2/h")));
+    world.look();
+    assert_eq!(under_way.profiles(), before, "a request under way answers as it began");
+    let after = world.node.gate.rules().profiles().to_vec();
+    assert!(after != before && after.len() == 1, "{after:?}");
+}
+
+#[test]
+fn a_limit_that_counts_otherwise_keeps_its_overflows() {
+    let small = |rate: &str| format!("{}\nstore: {{memory: {{max_bytes: 1MiB}}}}", policy(rate));
+    let mut world = World::new("overflow", &[("tollgate.yaml", &small("1/h"))]);
+    let overflowed = |world: &World| {
+        let page = crate::front::admin::reading(&world.node).limits;
+        page.iter().map(|limit| limit.overflowed).sum::<u64>()
+    };
+    let mut user = 0;
+    while overflowed(&world) == 0 {
+        for n in user..user + 1000 {
+            world.admitted(&n.to_string(), 2);
+        }
+        user += 1000;
+    }
+    let before = overflowed(&world);
+    world.put("tollgate.yaml", &small("1/d"));
+    world.look();
+    assert_eq!(overflowed(&world), before);
+    world.put("tollgate.yaml", &small("1/h"));
+    world.look();
+    assert_eq!(overflowed(&world), before, "none counts twice");
+}

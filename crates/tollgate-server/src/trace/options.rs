@@ -45,6 +45,12 @@ impl Options {
             (None, None) => return Ok(None),
         };
         let invalid = |problem| InvalidOptions { variable: name, problem };
+        // Before anything shows the text: what is in front of the `@` is a secret.
+        if endpoint.contains('@') {
+            let fix =
+                "remove it, and send to a collector on this machine that knows the credentials";
+            return Err(invalid(format!("a user or password in the URL is not used: {fix}")));
+        }
         let uri: Uri = endpoint.parse().map_err(|_| {
             invalid(format!("`{endpoint}` is not a URL, such as http://127.0.0.1:4318"))
         })?;

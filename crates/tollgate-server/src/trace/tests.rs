@@ -199,3 +199,15 @@ fn a_collector_that_cannot_be_reached_this_way_is_refused_by_name() {
     wrong("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "not a url", "not a URL");
     wrong("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "http/protobuf");
 }
+
+#[test]
+fn credentials_in_a_url_are_refused_and_not_repeated() {
+    for endpoint in
+        ["http://user:s3cret@collector:4318", "user:s3cret@collector", "s3cret@ not a url"]
+    {
+        for name in ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] {
+            let error = options(&[(name, endpoint)]).unwrap_err();
+            assert!(error.starts_with(name) && !error.contains("s3cret"), "{error}");
+        }
+    }
+}

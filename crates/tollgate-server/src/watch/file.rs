@@ -29,9 +29,14 @@ impl WatchedFile {
 
     /// Looks once; the content, when it is new and settled.
     pub fn look(&mut self) -> Option<io::Result<Vec<u8>>> {
-        let found = std::fs::metadata(&self.path).ok().map(|metadata| Stamp::of(&metadata));
+        let (found, why) = match std::fs::metadata(&self.path) {
+            Ok(metadata) if metadata.is_file() => (Some(Stamp::of(&metadata)), None),
+            // Opening a pipe would wait for whoever writes to it.
+            Ok(_) => (None, Some(io::Error::other("it is not a regular file"))),
+            Err(error) => (None, Some(error)),
+        };
         match self.watcher.look(found)? {
-            Changed::Gone => Some(Err(io::ErrorKind::NotFound.into())),
+            Changed::Gone => Some(Err(why.unwrap_or_else(|| io::ErrorKind::NotFound.into()))),
             Changed::Content(stamp) => match read(&self.path, stamp) {
                 Ok(Some(bytes)) => Some(Ok(bytes)),
                 // It changed while it was read: the looks to come will say so.
@@ -45,15 +50,30 @@ impl WatchedFile {
     }
 }
 
+/// What is at `path`, up to [`BYTES_MAX`] bytes of it.
+pub(crate) fn read_capped(path: &Path) -> io::Result<Vec<u8>> {
+    capped(&File::open(path)?)
+}
+
+fn capped(file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// The content that `stamp` stands for, or `None` when that is no longer what is there.
 fn read(path: &Path, stamp: Stamp) -> io::Result<Option<Vec<u8>>> {
     let file = File::open(path)?;
-    let mut bytes = Vec::new();
-    (&file).take(BYTES_MAX).read_to_end(&mut bytes)?;
+    let bytes = capped(&file)?;
     Ok((Stamp::of(&file.metadata()?) == stamp).then_some(bytes))
 }
 
 impl Stamp {
+    /// Which file it is of.
+    pub(super) fn file(self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
     fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),

@@ -89,7 +89,9 @@ fn what_could_not_be_used_comes_again() {
     let here = stamp(1, 10, 100, 100);
     let mut watcher = after(here);
     watcher.again();
-    assert_eq!(taken_at(&mut watcher, here), Some(2));
+    assert_eq!(taken_at(&mut watcher, here), Some(6), "whoever writes to it may not be done");
+    watcher.again();
+    assert_eq!(taken_at(&mut watcher, stamp(2, 10, 100, 100)), Some(2), "another file is complete");
 }
 
 /// A folder of its own for one test, gone when the test ends.
@@ -195,4 +197,18 @@ fn a_file_that_went_away_is_said_to_be_missing() {
     assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
     put(&path, "one");
     assert_eq!(looks(&mut file).as_deref(), Some("one"));
+}
+
+#[test]
+fn a_file_that_cannot_be_looked_at_says_why() {
+    let folder = Folder::new("why");
+    let path = folder.0.join("tollgate.yaml");
+    put(&path, "one");
+    let mut file = WatchedFile::new(path.join("below-a-file"));
+    assert!(file.look().is_none());
+    let error = file.look().unwrap().unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::NotADirectory);
+    let mut file = WatchedFile::new(&folder.0);
+    assert!(file.look().is_none());
+    assert!(file.look().unwrap().unwrap_err().to_string().contains("not a regular file"));
 }

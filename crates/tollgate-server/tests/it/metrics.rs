@@ -46,6 +46,8 @@ const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("tollgate_build_info", "gauge", &["version"]),
     ("tollgate_connections_open", "gauge", &["front"]),
     ("tollgate_accept_errors_total", "counter", &["front"]),
+    ("tollgate_connections_closed_total", "counter", &["front", "reason"]),
+    ("tollgate_panics_total", "counter", &["front"]),
     ("tollgate_memory_bytes", "gauge", &[]),
     ("tollgate_memory_evictions_total", "counter", &[]),
     ("tollgate_uncounted_refusals_total", "counter", &[]),

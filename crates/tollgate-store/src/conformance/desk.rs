@@ -152,8 +152,8 @@ impl<'a, S: Store> Desk<'a, S> {
 }
 
 fn settlement((line, change): &(Line<'_>, Change)) -> Settlement {
-    let Line { numbers, cost, penalty, .. } = *line;
-    Settlement { numbers, cost, penalty, change: *change }
+    let Line { numbers, cost, mode, penalty, .. } = *line;
+    Settlement { numbers, cost, mode, penalty, change: *change }
 }
 
 fn read(answers: &Answers, index: usize) -> (bool, Vec<Answer>) {

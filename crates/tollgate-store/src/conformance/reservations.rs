@@ -2,7 +2,7 @@
 
 use super::desk::{Desk, Line};
 use super::trace::seven;
-use crate::{Change, Opened, Store};
+use crate::{Change, Opened, REPEATABLE_US, Store};
 use tollgate_core::{Algorithm, Intent, Receipt, State};
 
 const SECOND: u64 = 1_000_000;
@@ -71,7 +71,8 @@ pub async fn ended_once<S: Store>(store: &S) {
     assert!(desk.end("of nothing", 3, &[]).await.is_some_and(|(ended, _)| ended.end == 3));
 }
 
-/// Nobody knows a reservation that was never opened or whose time has passed, and its name is free again.
+/// Nobody knows a reservation that was never opened or whose time has passed, and its name is free again. A call that ended one can be
+/// repeated for longer.
 pub async fn expiring<S: Store>(store: &S) {
     let mut desk = Desk::new(store);
     assert!(desk.end("unknown", 0, &[]).await.is_none());
@@ -81,8 +82,11 @@ pub async fn expiring<S: Store>(store: &S) {
     desk.now_us += SECOND - 1;
     assert!(desk.end("ended", 0, &[]).await.is_some());
     desk.now_us += 1;
+    assert!(desk.end("open", 0, &[]).await.is_none(), "its time has passed");
+    assert!(desk.end("ended", 0, &[]).await.is_some(), "its time has passed, but it had ended");
+    desk.now_us += REPEATABLE_US;
     for name in ["open", "ended"] {
-        assert!(desk.end(name, 0, &[]).await.is_none(), "{name}: its time has passed");
+        assert!(desk.end(name, 0, &[]).await.is_none(), "{name} is forgotten");
         assert_eq!(desk.open(name, SECOND, &[], b"again").await, Opened::Kept, "{name}");
         let ended = desk.end(name, 1, &[]).await;
         assert!(ended.is_some_and(|(ended, _)| *ended.note == *b"again"), "{name}");

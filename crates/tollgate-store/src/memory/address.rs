@@ -1,6 +1,6 @@
 //! Where a key's state lies: a keyed hash of limit and key.
 
-use ahash::RandomState;
+use ahash::{AHasher, RandomState};
 use std::hash::{BuildHasher, Hasher};
 
 /// Overflow cells per limit.
@@ -41,14 +41,26 @@ impl Addresses {
 
     /// The limits on one key lie in one shard, so that a request takes one lock for them. Limits without a key are busy and have nothing
     /// in common, so they do not.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(&self, limit: u64, key: &[u8]) -> Address {
+        self.of_hashed(limit, key, &self.hash(key))
+    }
+
+    /// What the addresses of all limits on `key` have in common.
+    #[inline(always)]
+    pub(crate) fn hash(&self, key: &[u8]) -> AHasher {
         let mut hasher = self.keys.build_hasher();
         hasher.write(key);
-        let of_key = hasher.finish();
+        hasher
+    }
+
+    /// As [`of`](Self::of), for a key that has been [hashed](Self::hash).
+    #[inline(always)]
+    pub(crate) fn of_hashed(&self, limit: u64, key: &[u8], hashed: &AHasher) -> Address {
+        let mut hasher = hashed.clone();
         hasher.write_u64(limit);
         let hash = hasher.finish();
-        self.split(if key.is_empty() { hash } else { of_key }, hash)
+        self.split(if key.is_empty() { hash } else { hashed.finish() }, hash)
     }
 
     /// The overflow cell that the key at `address` shares with others of its limit.
@@ -63,7 +75,7 @@ impl Addresses {
         self.split(hash, hash)
     }
 
-    #[inline]
+    #[inline(always)]
     fn split(&self, shard: u64, hash: u64) -> Address {
         let shard = shard as usize & (self.shards - 1);
         // A tag is never zero, which marks an empty slot.

@@ -6,7 +6,7 @@ use super::locks::Place;
 use super::room::make_room;
 use super::shard::{Found, Shard};
 use super::{MemoryStore, Shared};
-use crate::sync::MutexGuard;
+use crate::sync::Guard;
 use crate::{Adjustment, Answers, Change, Charge};
 use tollgate_core::Intent;
 
@@ -58,7 +58,7 @@ impl Shard {
 
 fn apply(
     shared: &Shared,
-    guards: &mut [Option<MutexGuard<'_, Shard>>],
+    guards: &mut [Option<Guard<'_, Shard>>],
     places: &mut [Place],
     now_us: u64,
     adjustments: &[Adjustment<'_>],

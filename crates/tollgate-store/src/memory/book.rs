@@ -2,11 +2,11 @@
 
 use super::MemoryStore;
 use crate::{
-    Adjustment, Answer, Answers, Charge, Ended, Mode, Opened, Opening, Place, Plan, StoreError,
-    StoreErrorKind, Ticket,
+    Adjustment, Answer, Answers, Change, Charge, Ended, Opened, Opening, Place, Plan,
+    REPEATABLE_US, StoreError, StoreErrorKind, Ticket,
 };
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, hash_map};
+use std::collections::{BinaryHeap, HashMap, VecDeque, hash_map};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What all reservations together may hold: a peer can open them, so there is a cap.
@@ -21,6 +21,8 @@ pub(super) struct Book {
 struct Shelf {
     by_id: HashMap<Box<str>, Record>,
     by_end: BinaryHeap<Reverse<(u64, Box<str>)>>,
+    /// Those that have ended, the first to end first: they only wait for a call to be repeated, and go when others need the room.
+    ended: VecDeque<Box<str>>,
     bytes: usize,
 }
 
@@ -30,8 +32,12 @@ struct Record {
     note: Box<[u8]>,
     /// How it ended, and what that answered.
     ended: Option<(u64, Vec<Answer>)>,
+    /// Places whose state was reset since: what was taken there before cannot be given back any more.
+    void: Vec<usize>,
     /// What it counts for.
     bytes: usize,
+    /// When it is forgotten. The heap may know an earlier instant, from before it ended.
+    until_us: u64,
 }
 
 impl MemoryStore {
@@ -40,10 +46,11 @@ impl MemoryStore {
         let mut shelf = self.book.lock();
         shelf.forget_expired(now_us);
         let bytes = bytes(opening);
-        if shelf.bytes + bytes > BYTES_MAX {
+        if !shelf.make_room(bytes) {
             return Opened::Full;
         }
         let Opening { id, ttl_us, places, note } = *opening;
+        let until_us = now_us.saturating_add(ttl_us);
         match shelf.by_id.entry(id.into()) {
             hash_map::Entry::Occupied(_) => return Opened::Taken,
             hash_map::Entry::Vacant(vacant) => {
@@ -51,11 +58,13 @@ impl MemoryStore {
                     places: places.into(),
                     note: note.into(),
                     ended: None,
+                    void: Vec::new(),
                     bytes,
+                    until_us,
                 });
             }
         }
-        shelf.by_end.push(Reverse((now_us.saturating_add(ttl_us), id.into())));
+        shelf.by_end.push(Reverse((until_us, id.into())));
         shelf.bytes += bytes;
         Opened::Kept
     }
@@ -77,7 +86,8 @@ impl MemoryStore {
         // Held meanwhile, so that two calls cannot both settle.
         let mut shelf = self.book.lock();
         shelf.forget_expired(now_us);
-        let Some(record) = shelf.by_id.get_mut(id) else { return Ok(None) };
+        let Shelf { by_id, by_end, ended, .. } = &mut *shelf;
+        let Some(record) = by_id.get_mut(id) else { return Ok(None) };
         let end = match &record.ended {
             Some((end, rows)) => {
                 rows.iter().for_each(|row| answers.push(*row));
@@ -88,6 +98,9 @@ impl MemoryStore {
                 self.settle(now_us, record, plan, answers)?;
                 let rows = answers.get(0).map_or(&[][..], |(_, rows)| rows);
                 record.ended = Some((end, rows.to_vec()));
+                record.until_us = record.until_us.max(now_us.saturating_add(REPEATABLE_US));
+                by_end.push(Reverse((record.until_us, id.into())));
+                ended.push_back(id.into());
                 end
             }
         };
@@ -108,7 +121,8 @@ impl MemoryStore {
             .places
             .iter()
             .zip(&settlements)
-            .map(|(place, one)| {
+            .enumerate()
+            .map(|(at, (place, one))| {
                 let (limit, key) = place.as_bytes().split_first_chunk()?;
                 let charge = Charge {
                     limit: u64::from_be_bytes(*limit),
@@ -116,10 +130,16 @@ impl MemoryStore {
                     numbers: &one.numbers,
                     ticket: Ticket::default(),
                     cost: one.cost,
-                    mode: Mode::Enforce,
+                    mode: one.mode,
                     penalty: one.penalty.as_ref(),
                 };
-                Some(Adjustment { charge, change: one.change })
+                let change = match one.change {
+                    Change::GiveBack { receipt, under, .. } if record.void.contains(&at) => {
+                        Change::GiveBack { units: 0, receipt, under }
+                    }
+                    change => change,
+                };
+                Some(Adjustment { charge, change })
             })
             .collect::<Option<_>>()
             .ok_or_else(senseless)?;
@@ -134,6 +154,23 @@ pub(super) fn place(charge: &Charge<'_>) -> Place {
 }
 
 impl Book {
+    /// Nothing that was taken of this state before can be given back to it: it starts anew.
+    pub(super) fn void(&self, limit: u64, key: &[u8]) {
+        let same = |place: &Place| {
+            place.as_bytes().split_first_chunk() == Some((&limit.to_be_bytes(), key))
+        };
+        for record in self.lock().by_id.values_mut().filter(|record| record.ended.is_none()) {
+            let Record { places, void, .. } = record;
+            let found = places.iter().enumerate().filter(|(_, place)| same(place));
+            void.extend(found.map(|(at, _)| at));
+        }
+    }
+
+    /// Forgets what has expired.
+    pub(super) fn sweep(&self, now_us: u64) {
+        self.lock().forget_expired(now_us);
+    }
+
     /// A panic elsewhere leaves the shelf whole: every change to it is a single insertion or removal.
     fn lock(&self) -> MutexGuard<'_, Shelf> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
@@ -149,14 +186,44 @@ fn bytes(opening: &Opening<'_>) -> usize {
 }
 
 impl Shelf {
+    /// Forgets ended reservations until there is room for `bytes` more. Says whether there is.
+    fn make_room(&mut self, bytes: usize) -> bool {
+        while self.bytes + bytes > BYTES_MAX
+            && let Some(id) = self.ended.pop_front()
+        {
+            self.forget(&id);
+        }
+        if self.by_end.len() > 2 * self.by_id.len() + 64 {
+            let by_id = &self.by_id;
+            self.by_end.retain(|Reverse((_, id))| by_id.contains_key(id));
+        }
+        self.bytes + bytes <= BYTES_MAX
+    }
+
     fn forget_expired(&mut self, now_us: u64) {
         while let Some(Reverse((expires_us, _))) = self.by_end.peek()
             && *expires_us <= now_us
             && let Some(Reverse((_, id))) = self.by_end.pop()
         {
-            if let Some(record) = self.by_id.remove(&id) {
-                self.bytes = self.bytes.saturating_sub(record.bytes);
+            if self.by_id.get(&id).is_some_and(|record| record.until_us <= now_us) {
+                self.forget(&id);
             }
+        }
+        // Names of what has expired gather here, since nobody looks for them in the middle.
+        while let Some(id) = self.ended.front()
+            && !self.by_id.contains_key(id)
+        {
+            self.ended.pop_front();
+        }
+        if self.ended.len() > 2 * self.by_id.len() + 64 {
+            let by_id = &self.by_id;
+            self.ended.retain(|id| by_id.contains_key(id));
+        }
+    }
+
+    fn forget(&mut self, id: &str) {
+        if let Some(record) = self.by_id.remove(id) {
+            self.bytes = self.bytes.saturating_sub(record.bytes);
         }
     }
 }

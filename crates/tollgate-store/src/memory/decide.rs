@@ -2,11 +2,13 @@
 
 use super::address::Address;
 use super::evict::Want;
-use super::shard::{Found, Shard};
+use super::pack::{Inline, by_algorithm};
+use super::shard::{Found, Shard, Tables};
+use super::views::Guess;
 use super::{MemoryStore, Shared};
-use crate::sync::{Ordering, lock};
+use crate::sync::{Guard, Ordering, lock};
 use crate::{Answer, Answers, Charge, Mode};
-use tollgate_core::Intent;
+use tollgate_core::{Intent, Numbers};
 
 /// The store has no room for a new key's cell.
 #[derive(Debug)]
@@ -22,53 +24,142 @@ impl MemoryStore {
         intent: Intent,
         answers: &mut Answers,
     ) {
+        by_algorithm!(
+            charge.numbers,
+            algorithm => self.decide_alone(algorithm, now_us, charge, intent, answers),
+            else self.decide_spilled_alone(now_us, charge, intent, answers)
+        )
+    }
+
+    /// Decides a request with one charge, whose cell is at `address`.
+    #[inline]
+    pub(super) fn decide_at(
+        &self,
+        address: Address,
+        now_us: u64,
+        charge: &Charge<'_>,
+        intent: Intent,
+        answers: &mut Answers,
+    ) {
+        by_algorithm!(
+            charge.numbers,
+            algorithm => self.decide_in_turn(algorithm, address, now_us, charge, intent, answers),
+            else self.decide_spilling(address, now_us, charge, intent, answers)
+        )
+    }
+
+    // One function for each algorithm, from the key to the row: what goes from call to call goes through memory.
+    #[inline(never)]
+    fn decide_alone<A: Inline<W>, const W: usize>(
+        &self,
+        algorithm: &A,
+        now_us: u64,
+        charge: &Charge<'_>,
+        intent: Intent,
+        answers: &mut Answers,
+    ) where
+        Shard: Tables<W>,
+    {
         let address = self.addresses.of(charge.limit, charge.key);
+        let guess = self.shared.views.prefetch(address, W == 2);
+        self.decide_locking(algorithm, (address, guess), now_us, charge, intent, answers);
+    }
+
+    #[inline(never)]
+    fn decide_in_turn<A: Inline<W>, const W: usize>(
+        &self,
+        algorithm: &A,
+        address: Address,
+        now_us: u64,
+        charge: &Charge<'_>,
+        intent: Intent,
+        answers: &mut Answers,
+    ) where
+        Shard: Tables<W>,
+    {
+        self.decide_locking(
+            algorithm,
+            (address, Guess::default()),
+            now_us,
+            charge,
+            intent,
+            answers,
+        );
+    }
+
+    #[inline(always)]
+    fn decide_locking<A: Inline<W>, const W: usize>(
+        &self,
+        algorithm: &A,
+        (address, guess): (Address, Guess),
+        now_us: u64,
+        charge: &Charge<'_>,
+        intent: Intent,
+        answers: &mut Answers,
+    ) where
+        Shard: Tables<W>,
+    {
         let mut shard = lock(&self.shards[address.shard].0);
-        let decided = self.decide_in(&mut shard, address.tag, charge, now_us, intent, answers);
-        drop(shard);
-        if let Err(Full) = decided {
-            self.decide_overflowing(address, charge, now_us, intent, answers);
+        let decided =
+            shard.decide_usual(algorithm, (address.tag, guess), charge, now_us, intent, answers);
+        if decided.is_none() {
+            self.decide_unusual(shard, address, charge, now_us, intent, answers);
         }
     }
 
-    /// Decides a request with one charge, whose shard is locked.
-    #[inline(always)]
-    pub(super) fn decide_in(
+    #[inline(never)]
+    fn decide_spilled_alone(
         &self,
-        shard: &mut Shard,
-        tag: u64,
-        charge: &Charge<'_>,
         now_us: u64,
+        charge: &Charge<'_>,
         intent: Intent,
         answers: &mut Answers,
-    ) -> Result<(), Full> {
-        if shard.decide_usual(tag, charge, now_us, intent, answers).is_some() {
-            return Ok(());
-        }
-        self.decide_unusual(shard, tag, charge, now_us, intent, answers)
+    ) {
+        let address = self.addresses.of(charge.limit, charge.key);
+        self.decide_spilling(address, now_us, charge, intent, answers);
+    }
+
+    /// Decides a request with one charge, whose state never is in words.
+    #[inline(never)]
+    fn decide_spilling(
+        &self,
+        address: Address,
+        now_us: u64,
+        charge: &Charge<'_>,
+        intent: Intent,
+        answers: &mut Answers,
+    ) {
+        let shard = lock(&self.shards[address.shard].0);
+        self.decide_unusual(shard, address, charge, now_us, intent, answers);
     }
 
     #[cold]
     #[inline(never)]
     fn decide_unusual(
         &self,
-        shard: &mut Shard,
-        tag: u64,
+        mut shard: Guard<'_, Shard>,
+        address: Address,
         charge: &Charge<'_>,
         now_us: u64,
         intent: Intent,
         answers: &mut Answers,
-    ) -> Result<(), Full> {
-        let answer = decide_alone(&self.shared, shard, tag, charge, now_us, intent, false)?;
-        answers.push(answer);
-        answers.finish(answer.outcome.admitted || charge.mode == Mode::Shadow);
-        Ok(())
+    ) {
+        let decided =
+            decide_any(&self.shared, &mut shard, address.tag, charge, now_us, intent, false);
+        drop(shard);
+        match decided {
+            Ok(answer) => {
+                answers.push(answer);
+                answers.finish(answer.outcome.admitted || charge.mode == Mode::Shadow);
+            }
+            Err(Full) => self.decide_overflowing(address, charge, now_us, intent, answers),
+        }
     }
 
     /// Decides a request for whose new key there is no room, in a cell that such keys share.
     #[cold]
     #[inline(never)]
-    pub(super) fn decide_overflowing(
+    fn decide_overflowing(
         &self,
         address: Address,
         charge: &Charge<'_>,
@@ -80,7 +171,7 @@ impl MemoryStore {
         let address = self.addresses.overflow(charge.limit, address);
         let mut shard = lock(&self.shards[address.shard].0);
         let decided =
-            decide_alone(&self.shared, &mut shard, address.tag, charge, now_us, intent, true);
+            decide_any(&self.shared, &mut shard, address.tag, charge, now_us, intent, true);
         let mut answer =
             decided.unwrap_or_else(|Full| unreachable!("overflow cells are made beyond the cap"));
         // The cell is shared, and by then the key may have one of its own: nothing can be given back safely.
@@ -92,7 +183,7 @@ impl MemoryStore {
 
 /// Decides a request with one charge, whatever the state of its cell.
 #[cold]
-fn decide_alone(
+fn decide_any(
     shared: &Shared,
     shard: &mut Shard,
     tag: u64,

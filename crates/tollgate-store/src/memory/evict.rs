@@ -73,7 +73,7 @@ impl Shard {
             let more = want.div_ceil(Table::<W>::capacity_of(1));
             shared.budget.take(more * Table::<W>::CHUNK_BYTES);
             let cells = self.parts().0.drain();
-            self.refill::<W>(cells, self.table().chunks() + more);
+            self.refill::<W>(shared, cells, self.table().chunks() + more);
         }
         self.table().room() >= want && (force || evicted == want)
     }
@@ -95,9 +95,9 @@ impl Shard {
         let enough = Table::<W>::capacity_of(chunks) * 4 / 5;
         if cells.len() + want <= enough {
             shared.budget.give(bytes(taken));
-            self.refill::<W>(cells, chunks);
+            self.refill::<W>(shared, cells, chunks);
         } else {
-            self.refill::<W>(cells, chunks + taken);
+            self.refill::<W>(shared, cells, chunks + taken);
         }
         self.table().room() >= want
     }
@@ -123,15 +123,21 @@ impl Shard {
         cells
     }
 
-    pub(super) fn refill<const W: usize>(&mut self, cells: Vec<Slot<W>>, chunks: usize)
-    where
+    pub(super) fn refill<const W: usize>(
+        &mut self,
+        shared: &Shared,
+        cells: Vec<Slot<W>>,
+        chunks: usize,
+    ) where
         Self: Tables<W>,
     {
         let (table, _) = self.parts();
         table.resize(chunks);
+        let view = table.view();
         for slot in cells {
             table.insert(slot);
         }
+        shared.views.publish::<W>(self.number, view);
     }
 
     /// Forgets one cell that may be forgotten, if the hand finds one.

@@ -5,22 +5,21 @@
 
 use super::pack::{Inline, SPILLED, by_algorithm};
 use super::shard::{Shard, Tables, is_wide};
+use super::views::Guess;
 use crate::{Answer, Answers, Charge, Mode};
 use tollgate_core::{Intent, Numbers};
 
 /// What a request with several charges will write once all of its limits have spoken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
-    /// Whether the limit alone admits.
-    pub(super) admitted: bool,
     /// The slot, as long as no cell is added or taken away.
-    pub(super) at: usize,
+    at: usize,
     /// Its words afterwards; those that the cell does not have are zero.
     words: [u64; 2],
 }
 
 impl Pending {
-    pub(super) const NOTHING: Self = Self { admitted: false, at: usize::MAX, words: [0; 2] };
+    pub(super) const NOTHING: Self = Self { at: usize::MAX, words: [0; 2] };
 }
 
 /// What one charge would do to its cell.
@@ -30,60 +29,15 @@ struct Asked<const W: usize> {
     words: [u64; W],
     /// Whether the limit alone admits.
     admitted: bool,
-    /// Whether there is anything to write.
-    takes: bool,
 }
 
 impl Shard {
-    /// Answers the request, or says that this is not the usual case; then nothing has changed.
+    /// Answers a request with one charge, or says that this is not the usual case; then nothing has changed.
     #[inline(always)]
-    pub(super) fn decide_usual(
-        &mut self,
-        tag: u64,
-        charge: &Charge<'_>,
-        now_us: u64,
-        intent: Intent,
-        answers: &mut Answers,
-    ) -> Option<()> {
-        by_algorithm!(
-            charge.numbers,
-            algorithm => self.usual(algorithm, tag, charge, now_us, intent, answers),
-            else None
-        )
-    }
-
-    /// Adds the row of one charge among several, and says what an admission of all would write.
-    #[inline(always)]
-    pub(super) fn consider_usual(
-        &self,
-        tag: u64,
-        charge: &Charge<'_>,
-        now_us: u64,
-        intent: Intent,
-        answers: &mut Answers,
-    ) -> Option<Pending> {
-        by_algorithm!(
-            charge.numbers,
-            algorithm => self.consider(algorithm, tag, charge, now_us, intent, answers),
-            else None
-        )
-    }
-
-    /// Writes what was pending.
-    #[inline]
-    pub(super) fn write_usual(&mut self, numbers: &Numbers, pending: Pending) {
-        let Pending { at, words: [first, second], .. } = pending;
-        match is_wide(numbers) {
-            true => self.two.slot_mut(at).words = [first, second],
-            false => self.one.slot_mut(at).words = [first],
-        }
-    }
-
-    #[inline(never)]
-    fn usual<A: Inline<W>, const W: usize>(
+    pub(super) fn decide_usual<A: Inline<W>, const W: usize>(
         &mut self,
         algorithm: &A,
-        tag: u64,
+        (tag, guess): (u64, Guess),
         charge: &Charge<'_>,
         now_us: u64,
         intent: Intent,
@@ -92,32 +46,57 @@ impl Shard {
     where
         Self: Tables<W>,
     {
-        let Asked { at, words, admitted, takes } =
-            self.ask(algorithm, tag, charge, now_us, intent, answers)?;
-        if takes {
-            self.parts().0.slot_mut(at).words = words;
-        }
+        let Asked { at, words, admitted } =
+            self.ask(algorithm, (tag, guess), charge, now_us, intent, answers)?;
+        self.parts().0.slot_mut(at).words = words;
         answers.finish(admitted || charge.mode == Mode::Shadow);
         Some(())
+    }
+
+    /// Adds the row of one charge among several, notes what an admission of all would write, and says whether the limit alone admits.
+    #[inline(always)]
+    pub(super) fn consider_usual(
+        &self,
+        (tag, guess): (u64, Guess),
+        charge: &Charge<'_>,
+        now_us: u64,
+        answers: &mut Answers,
+        pending: &mut Pending,
+    ) -> Option<bool> {
+        by_algorithm!(
+            charge.numbers,
+            algorithm => self.consider(algorithm, (tag, guess), charge, now_us, answers, pending),
+            else None
+        )
+    }
+
+    /// Writes what was pending.
+    #[inline]
+    pub(super) fn write_usual(&mut self, numbers: &Numbers, pending: Pending) {
+        let Pending { at, words: [first, second] } = pending;
+        match is_wide(numbers) {
+            true => self.two.slot_mut(at).words = [first, second],
+            false => self.one.slot_mut(at).words = [first],
+        }
     }
 
     #[inline(never)]
     fn consider<A: Inline<W>, const W: usize>(
         &self,
         algorithm: &A,
-        tag: u64,
+        (tag, guess): (u64, Guess),
         charge: &Charge<'_>,
         now_us: u64,
-        intent: Intent,
         answers: &mut Answers,
-    ) -> Option<Pending>
+        pending: &mut Pending,
+    ) -> Option<bool>
     where
         Self: Tables<W>,
     {
-        let asked = self.ask(algorithm, tag, charge, now_us, intent, answers)?;
-        let mut words = [0; 2];
-        words.iter_mut().zip(asked.words).for_each(|(word, after)| *word = after);
-        Some(Pending { admitted: asked.admitted, at: asked.at, words })
+        let asked = self.ask(algorithm, (tag, guess), charge, now_us, Intent::Take, answers)?;
+        pending.at = asked.at;
+        pending.words.iter_mut().zip(asked.words).for_each(|(word, after)| *word = after);
+        Some(asked.admitted)
     }
 
     /// Adds the row, and says what it would write. Changes nothing else.
@@ -125,7 +104,7 @@ impl Shard {
     fn ask<A: Inline<W>, const W: usize>(
         &self,
         algorithm: &A,
-        tag: u64,
+        (tag, guess): (u64, Guess),
         charge: &Charge<'_>,
         now_us: u64,
         intent: Intent,
@@ -134,13 +113,12 @@ impl Shard {
     where
         Self: Tables<W>,
     {
-        // A second way out with an outcome of its own would have the compiler keep both in memory and copy them.
         if intent == Intent::Peek {
             return None;
         }
         let table = self.table();
-        let at = table.find(tag)?;
-        let mut words = table.slot(at).words;
+        let at = table.find_by(guess, tag)?;
+        let words = table.slot(at).words;
         if words[0] & SPILLED != 0 || table.slot(at).ticket() != charge.ticket {
             return None;
         }
@@ -148,14 +126,36 @@ impl Shard {
         if algorithm.redate(&mut state, now_us) {
             return None;
         }
-        let (outcome, receipt) = algorithm.take(&mut state, now_us, charge.cost)?;
-        if receipt.is_some() {
-            words = algorithm.pack(&state)?;
-        } else if !outcome.admitted && charge.penalty.is_some() {
-            return None;
-        }
+        let Some((outcome, receipt)) = algorithm.take(&mut state, now_us, charge.cost) else {
+            let (words, admitted) = otherwise(algorithm, state, words, charge, now_us, answers)?;
+            return Some(Asked { at, words, admitted });
+        };
+        let words = algorithm.pack(&state)?;
         // Here, where its parts are still in registers: handing it up would copy it field by field three times.
-        answers.push(Answer { outcome, blocked: false, receipt });
-        Some(Asked { at, words, admitted: outcome.admitted, takes: receipt.is_some() })
+        answers.push(Answer { outcome, blocked: false, receipt: Some(receipt) });
+        Some(Asked { at, words, admitted: true })
     }
+}
+
+/// Adds the row of a charge that cannot be taken in one go: it is refused, has to wait, or has unwieldy numbers.
+#[inline(never)]
+fn otherwise<A: Inline<W>, const W: usize>(
+    algorithm: &A,
+    mut state: A::State,
+    mut words: [u64; W],
+    charge: &Charge<'_>,
+    now_us: u64,
+    answers: &mut Answers,
+) -> Option<([u64; W], bool)> {
+    let outcome = algorithm.decide(&state, now_us, charge.cost, Intent::Take);
+    let mut receipt = None;
+    if !outcome.admitted && charge.penalty.is_some() {
+        return None;
+    }
+    if outcome.admitted && charge.cost > 0 {
+        receipt = Some(algorithm.charge(&mut state, now_us, charge.cost));
+        words = algorithm.pack(&state)?;
+    }
+    answers.push(Answer { outcome, blocked: false, receipt });
+    Some((words, outcome.admitted))
 }

@@ -3,7 +3,7 @@
 use super::MemoryStore;
 use super::address::Address;
 use super::shard::{Found, Shard};
-use crate::sync::{MutexGuard, lock};
+use crate::sync::{Guard, lock};
 
 /// Where one charge of a request is decided.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl MemoryStore {
     pub(super) fn with_locks<const INLINE: usize, T>(
         &self,
         places: &mut [Place],
-        work: impl FnOnce(&mut [Option<MutexGuard<'_, Shard>>], &mut [Place]) -> T,
+        work: impl FnOnce(&mut [Option<Guard<'_, Shard>>], &mut [Place]) -> T,
     ) -> T {
         let mut inline = [const { None }; INLINE];
         let mut heap = Vec::new();

@@ -15,6 +15,7 @@ mod decide;
 mod evict;
 mod fast;
 mod locks;
+mod one_key;
 mod options;
 mod pack;
 mod registry;
@@ -28,6 +29,7 @@ mod table;
 #[cfg(all(test, loom))]
 mod tests;
 mod together;
+mod views;
 
 use self::address::Addresses;
 use self::book::Book;
@@ -35,7 +37,8 @@ use self::budget::Budget;
 use self::registry::Registry;
 use self::shard::Shard;
 use self::stats::Events;
-use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
+use self::views::Views;
+use crate::sync::{AtomicUsize, Lock, Ordering, lock};
 use crate::{
     Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Store, StoreError,
     Ticket,
@@ -63,25 +66,27 @@ pub(crate) struct Shared {
     registry: Registry,
     budget: Budget,
     events: Events,
+    views: Views,
 }
 
 /// Two shards never share a cache line.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Padded(Mutex<Shard>);
+struct Padded(Lock<Shard>);
 
 impl MemoryStore {
     /// A store with the given options.
     pub fn new(options: Options) -> Self {
         let shards = options.shard_count();
-        let fixed_bytes = shards * size_of::<Padded>();
+        let fixed_bytes = shards * (size_of::<Padded>() + Views::SHARD_BYTES);
         Self {
             addresses: Addresses::new(shards, options.seed),
-            shards: (0..shards).map(|_| Padded(Mutex::new(Shard::new()))).collect(),
+            shards: (0..shards).map(|number| Padded(Lock::new(Shard::new(number)))).collect(),
             shared: Shared {
                 registry: Registry::new(),
                 budget: Budget::new(options.max_bytes, fixed_bytes as u64),
                 events: Events::default(),
+                views: Views::new(shards),
             },
             book: Book::default(),
             next_sweep: AtomicUsize::new(0),
@@ -89,6 +94,7 @@ impl MemoryStore {
     }
 
     /// Answers `requests` in order, as [`Store::decide`] does, without a future around it.
+    #[inline]
     pub fn decide_now(&self, now_us: u64, requests: &[Request<'_>], answers: &mut Answers) {
         answers.clear();
         self.decide_batch(now_us, requests, answers);
@@ -102,6 +108,7 @@ impl MemoryStore {
 
     /// Forgets one (limit, key), as [`Store::reset`] does, without a future around it.
     pub fn reset_now(&self, limit: u64, key: &[u8]) {
+        self.book.void(limit, key);
         let address = self.addresses.of(limit, key);
         let mut shard = lock(&self.shards[address.shard].0);
         // Which table it is in depends on an algorithm that is not known here.
@@ -112,6 +119,7 @@ impl MemoryStore {
     /// Forgets what is idle in the next `shards` shards and returns memory that they no longer need. A timer that calls this with a few shards at a
     /// time reclaims everything in turn, and holds one shard's lock at a time.
     pub fn sweep(&self, now_us: u64, shards: usize) {
+        self.book.sweep(now_us);
         for _ in 0..shards.min(self.shards.len()) {
             let at = self.next_sweep.fetch_add(1, Ordering::Relaxed) % self.shards.len();
             lock(&self.shards[at].0).sweep(&self.shared, now_us);

@@ -2,7 +2,7 @@
 
 use super::pack::always_packs;
 use crate::Ticket;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Lock, lock};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use tollgate_core::Numbers;
@@ -18,13 +18,13 @@ type Page = [OnceLock<Numbers>; PAGE];
 #[derive(Debug)]
 pub(crate) struct Registry {
     pages: Box<[OnceLock<Box<Page>>]>,
-    tickets: Mutex<HashMap<Numbers, u16>>,
+    tickets: Lock<HashMap<Numbers, u16>>,
 }
 
 impl Registry {
     pub(crate) fn new() -> Self {
         let pages = (0..TICKETS / PAGE).map(|_| OnceLock::new()).collect();
-        Self { pages, tickets: Mutex::new(HashMap::new()) }
+        Self { pages, tickets: Lock::new(HashMap::new()) }
     }
 
     /// The ticket of `numbers`. Once all are given out it is zero, which is valid and merely takes more memory.

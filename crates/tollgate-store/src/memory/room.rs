@@ -6,7 +6,7 @@ use super::locks::Place;
 use super::shard::{Found, Shard, is_wide};
 use super::{MemoryStore, Shared};
 use crate::Charge;
-use crate::sync::MutexGuard;
+use crate::sync::Guard;
 
 impl MemoryStore {
     /// Sends every charge that was found to have no room to its overflow cell.
@@ -23,12 +23,12 @@ impl MemoryStore {
 /// Makes room for the cells that charges will add. Those that find none are marked, to be moved to overflow cells.
 pub(super) fn make_room<'a>(
     shared: &Shared,
-    guards: &mut [Option<MutexGuard<'_, Shard>>],
+    guards: &mut [Option<Guard<'_, Shard>>],
     places: &mut [Place],
     now_us: u64,
     takes: impl Fn(usize) -> Option<(&'a Charge<'a>, u64)>,
 ) -> Result<(), Full> {
-    let absent = |guards: &[Option<MutexGuard<'_, Shard>>], place: &Place, charge: &Charge<'_>| {
+    let absent = |guards: &[Option<Guard<'_, Shard>>], place: &Place, charge: &Charge<'_>| {
         guards[place.lock]
             .as_ref()
             .is_some_and(|shard| shard.find(charge.numbers, place.address.tag) == Found::Absent)

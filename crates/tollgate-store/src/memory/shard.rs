@@ -17,6 +17,8 @@ pub(crate) struct Shard {
     pub(crate) slab: Slab,
     /// Where the search for a spilled cell to evict goes on.
     pub(crate) slab_hand: usize,
+    /// Which of the store's shards this is.
+    pub(crate) number: usize,
 }
 
 /// Where a key's cell is. Valid until a cell is added to or taken from the shard.
@@ -64,8 +66,8 @@ pub(crate) const fn is_wide(numbers: &Numbers) -> bool {
 }
 
 impl Shard {
-    pub(crate) const fn new() -> Self {
-        Self { one: Table::new(), two: Table::new(), slab: Slab::new(), slab_hand: 0 }
+    pub(crate) const fn new(number: usize) -> Self {
+        Self { one: Table::new(), two: Table::new(), slab: Slab::new(), slab_hand: 0, number }
     }
 
     pub(crate) const fn len(&self) -> usize {

@@ -32,7 +32,7 @@ impl Shard {
             return;
         }
         let cells = self.drain_idle::<W>(shared, now_us);
-        self.refill::<W>(cells, needed);
+        self.refill::<W>(shared, cells, needed);
         shared.budget.give((chunks - needed) * Table::<W>::CHUNK_BYTES);
     }
 

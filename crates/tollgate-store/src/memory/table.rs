@@ -5,12 +5,17 @@
 //! (Robin Hood), and deletion shifts back: no key is unlucky for long, and there are no tombstones.
 
 use super::registry::TICKET_BITS;
+use super::views::{Guess, View};
 use crate::Ticket;
 
 /// Slots in a chunk. Loom needs tables that grow within a few steps.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 4 } else { 64 };
 /// What a chunk of cells costs beside the cells: arrays that grow leave holes in the allocator's heap, measured at up to 19 % of it.
 const CHUNK_OVERHEAD: usize = 192;
+/// Bytes in a cache line.
+const LINE: usize = 64;
+/// Slots that are looked at together: those of a line, where lines hold a whole number of them.
+const TOGETHER: usize = 4;
 const TICKET_MASK: u64 = (1 << TICKET_BITS) - 1;
 
 /// A cell: 52 bits of the key's hash with the ticket of the numbers its words were written under, then the words.
@@ -49,6 +54,18 @@ pub(crate) const fn same_key(a: u64, b: u64) -> bool {
     (a ^ b) >> TICKET_BITS == 0
 }
 
+/// Whether a cache line holds a whole number of cells.
+const fn in_lines<const W: usize>() -> bool {
+    LINE.is_multiple_of(size_of::<Slot<W>>())
+}
+
+/// Where a search for `tag` begins among `len` slots: at the beginning of a line, of which `aligned` is the first.
+#[inline(always)]
+pub(crate) const fn home<const W: usize>(tag: u64, len: usize, aligned: usize) -> usize {
+    let at = ((tag >> 32) as usize * len) >> 32;
+    if in_lines::<W>() { (at & !(TOGETHER - 1)) + aligned } else { at }
+}
+
 /// Cells with `W` words of state.
 #[derive(Debug, Default)]
 pub(crate) struct Table<const W: usize> {
@@ -56,6 +73,8 @@ pub(crate) struct Table<const W: usize> {
     len: usize,
     /// Where the search for something to evict goes on.
     hand: usize,
+    /// The first slot at the beginning of a cache line, where there are such.
+    aligned: usize,
 }
 
 impl<const W: usize> Table<W> {
@@ -63,7 +82,7 @@ impl<const W: usize> Table<W> {
     pub(crate) const CHUNK_BYTES: usize = size_of::<Slot<W>>() * SLOTS + CHUNK_OVERHEAD;
 
     pub(crate) const fn new() -> Self {
-        Self { slots: Vec::new(), len: 0, hand: 0 }
+        Self { slots: Vec::new(), len: 0, hand: 0, aligned: 0 }
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -97,7 +116,34 @@ impl<const W: usize> Table<W> {
     /// Where the cell of `tag`'s key is. A tag has a bit set above its ticket, so it never equals an empty slot.
     #[inline]
     pub(crate) fn find(&self, tag: u64) -> Option<usize> {
-        let mut at = self.home(tag);
+        self.find_from(self.home(tag), tag)
+    }
+
+    /// As [`find`](Self::find), for whoever has made a guess where it is.
+    #[inline(always)]
+    pub(crate) fn find_by(&self, guess: Guess, tag: u64) -> Option<usize> {
+        match guess.len == self.slots.len() {
+            true => self.find_from(guess.home + self.aligned, tag),
+            false => self.find(tag),
+        }
+    }
+
+    #[inline(always)]
+    fn find_from(&self, home: usize, tag: u64) -> Option<usize> {
+        let mut at = home;
+        // A few keys that come often are at home, which can be foreseen. Where in its line another one is cannot be, so the rest of the line
+        // is looked at as a whole: guessing wrong would cost more.
+        if let Some([a, b, c, d]) = self.slots.get(at..at + TOGETHER) {
+            if same_key(a.tag, tag) {
+                return Some(at);
+            }
+            let nth = if same_key(d.tag, tag) { 3 } else { TOGETHER };
+            let nth = if same_key(c.tag, tag) { 2 } else { nth };
+            let nth = if same_key(b.tag, tag) { 1 } else { nth };
+            if nth < TOGETHER {
+                return Some(at + nth);
+            }
+        }
         loop {
             let found = self.slots.get(at)?.tag;
             if same_key(found, tag) {
@@ -108,11 +154,6 @@ impl<const W: usize> Table<W> {
             }
             at = self.after(at);
         }
-    }
-
-    /// The slot that a search for `tag` looks at first.
-    pub(crate) fn first(&self, tag: u64) -> Option<&Slot<W>> {
-        self.slots.get(self.home(tag))
     }
 
     /// Adds a cell whose key has none. There must be [`room`](Self::room), or the table will have no empty slot to end searches at.
@@ -164,6 +205,8 @@ impl<const W: usize> Table<W> {
         self.slots = Vec::new();
         self.slots = vec![Slot::EMPTY; chunks * SLOTS];
         self.hand = 0;
+        let before = self.slots.as_ptr().addr().next_multiple_of(LINE) - self.slots.as_ptr().addr();
+        self.aligned = if in_lines::<W>() { before / size_of::<Slot<W>>() } else { 0 };
     }
 
     /// Every cell.
@@ -179,9 +222,14 @@ impl<const W: usize> Table<W> {
         (slot.tag != 0).then_some((at, slot))
     }
 
+    /// Where the slots are.
+    pub(crate) fn view(&self) -> View {
+        View::new(self.slots.as_ptr().addr(), self.slots.len())
+    }
+
     #[inline]
     fn home(&self, tag: u64) -> usize {
-        ((tag >> 32) as usize * self.slots.len()) >> 32
+        home::<W>(tag, self.slots.len(), self.aligned)
     }
 
     #[inline]

@@ -1,13 +1,11 @@
 //! Requests with several charges: all of them or none.
 
 use super::decide::{Full, punish};
-use super::fast::Pending;
 use super::locks::Place;
 use super::room::make_room;
 use super::shard::{Found, Shard, is_wide};
 use super::{MemoryStore, Shared};
-use crate::raw::prefetch::prefetch;
-use crate::sync::MutexGuard;
+use crate::sync::Guard;
 use crate::{Answer, Answers, Charge, Mode};
 use tollgate_core::Intent;
 
@@ -20,9 +18,11 @@ impl MemoryStore {
         intent: Intent,
         answers: &mut Answers,
     ) {
-        match charges.len() <= Place::FEW {
-            true => self.decide_several::<{ Place::FEW }>(now_us, charges, intent, answers),
-            false => self.decide_several::<{ Place::USUAL }>(now_us, charges, intent, answers),
+        if charges.len() > Place::FEW {
+            self.decide_several::<{ Place::USUAL }>(now_us, charges, intent, answers);
+        } else if self.decide_on_one_key(now_us, charges, intent, answers).is_none() {
+            answers.reopen();
+            self.decide_several::<{ Place::FEW }>(now_us, charges, intent, answers);
         }
     }
 
@@ -43,7 +43,7 @@ impl MemoryStore {
         };
         for (place, charge) in places.iter_mut().zip(charges) {
             place.address = self.addresses.of(charge.limit, charge.key);
-            prefetch(&self.shards[place.address.shard]);
+            self.shared.views.prefetch(place.address, is_wide(charge.numbers));
         }
         loop {
             let decided = self.with_locks::<INLINE, _>(places, |guards, places| {
@@ -63,20 +63,13 @@ impl MemoryStore {
 /// Decides a request with several charges, whose shards are all locked.
 fn decide_together(
     shared: &Shared,
-    guards: &mut [Option<MutexGuard<'_, Shard>>],
+    guards: &mut [Option<Guard<'_, Shard>>],
     places: &mut [Place],
     charges: &[Charge<'_>],
     now_us: u64,
     intent: Intent,
     answers: &mut Answers,
 ) -> Result<bool, Full> {
-    for (place, charge) in places.iter().zip(charges) {
-        guards[place.lock].iter().for_each(|shard| shard.prefetch(charge, place.address.tag));
-    }
-    if let Some(admitted) = decide_usual(guards, places, charges, now_us, intent, answers) {
-        return Ok(admitted);
-    }
-    answers.reopen();
     let mut admitted = true;
     for (place, charge) in places.iter_mut().zip(charges) {
         let Some(shard) = &mut guards[place.lock] else { continue };
@@ -123,40 +116,4 @@ fn decide_together(
         }
     }
     Ok(false)
-}
-
-/// Decides a request with a few charges that are all in the [usual case](super::fast), each found and computed once. Otherwise
-/// nothing has changed but the rows.
-fn decide_usual(
-    guards: &mut [Option<MutexGuard<'_, Shard>>],
-    places: &[Place],
-    charges: &[Charge<'_>],
-    now_us: u64,
-    intent: Intent,
-    answers: &mut Answers,
-) -> Option<bool> {
-    let mut pending = [Pending::NOTHING; Place::FEW];
-    let pending = pending.get_mut(..charges.len())?;
-    let mut admitted = true;
-    for ((place, charge), pending) in places.iter().zip(charges).zip(&mut *pending) {
-        let shard = guards[place.lock].as_ref()?;
-        *pending = shard.consider_usual(place.address.tag, charge, now_us, intent, answers)?;
-        admitted &= pending.admitted || charge.mode == Mode::Shadow;
-    }
-    if !admitted {
-        // Nothing is taken after all, so the rows have to show the numbers of now.
-        return None;
-    }
-    // Two keys that share all their bits share a cell; what one of them takes must not overwrite what the other does.
-    let same = |a: usize, b: usize| {
-        places[a].address == places[b].address
-            && is_wide(charges[a].numbers) == is_wide(charges[b].numbers)
-    };
-    if (1..charges.len()).any(|b| (0..b).any(|a| same(a, b))) {
-        return None;
-    }
-    for ((place, charge), &pending) in places.iter().zip(charges).zip(&*pending) {
-        guards[place.lock].as_mut()?.write_usual(charge.numbers, pending);
-    }
-    Some(true)
 }

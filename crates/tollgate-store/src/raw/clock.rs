@@ -91,13 +91,13 @@ fn elapsed_ns(start: Instant) -> u64 {
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod tsc {
     use super::elapsed_ns;
-    use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
+    use std::arch::x86_64::{__cpuid, __rdtscp};
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering, fence};
     use std::time::{Duration, Instant};
 
-    /// Fixed point of the line: nanoseconds per tick and nanoseconds since the start, times 2^32.
-    const POINT: u32 = 32;
+    /// Fixed point of the line: microseconds per tick and since the start, times 2^64.
+    const POINT: u32 = 64;
     /// How long the counter is watched before it is believed.
     const WATCH: Duration = Duration::from_millis(2);
     const SECOND_NS: u64 = 1_000_000_000;
@@ -110,9 +110,10 @@ mod tsc {
         version: AtomicU64,
         /// Ticks at which the line begins.
         ticks: AtomicU64,
-        /// Nanoseconds since the start there.
-        ns: AtomicU64,
-        /// Nanoseconds per tick, times 2^32.
+        /// Microseconds since the start there, and the part of one times 2^64.
+        us: AtomicU64,
+        part: AtomicU64,
+        /// Microseconds per tick, times 2^64.
         slope: AtomicU64,
         /// Ticks after which the line is laid anew.
         stretch: u64,
@@ -124,7 +125,7 @@ mod tsc {
     impl Counter {
         /// `None` unless the counter ticks evenly and the kernel keeps its own time by it.
         pub(super) fn start(start: Instant) -> Option<Self> {
-            if !(is_invariant() && is_trusted()) {
+            if !(has_rdtscp() && is_invariant() && is_trusted()) {
                 return None;
             }
             let (first_ns, first_ticks) = read_both(start);
@@ -133,15 +134,16 @@ mod tsc {
             }
             let (ns, ticks) = read_both(start);
             let slope = slope(ns.checked_sub(first_ns)?, ticks.checked_sub(first_ticks)?)?;
+            let (us, part) = split(at_ns(ns));
             let counter = Self {
                 version: AtomicU64::new(0),
                 ticks: AtomicU64::new(ticks),
-                ns: AtomicU64::new(ns),
+                us: AtomicU64::new(us),
+                part: AtomicU64::new(part),
                 slope: AtomicU64::new(slope),
-                stretch: (u128::from(SECOND_NS) << POINT).checked_div(slope.into())? as u64,
+                stretch: at_ns(SECOND_NS).checked_div(slope.into())? as u64,
                 start,
-                start_ticks: ticks
-                    .wrapping_sub(((u128::from(ns) << POINT) / u128::from(slope)) as u64),
+                start_ticks: ticks.wrapping_sub((at_ns(ns) / u128::from(slope)) as u64),
                 laying: Mutex::new(()),
             };
             Some(counter)
@@ -152,7 +154,8 @@ mod tsc {
             loop {
                 let version = self.version.load(Ordering::Acquire);
                 let from = self.ticks.load(Ordering::Relaxed);
-                let ns = self.ns.load(Ordering::Relaxed);
+                let us = self.us.load(Ordering::Relaxed);
+                let part = self.part.load(Ordering::Relaxed);
                 let slope = self.slope.load(Ordering::Relaxed);
                 let ticks = read().saturating_sub(from);
                 fence(Ordering::Acquire);
@@ -160,7 +163,7 @@ mod tsc {
                     if ticks > self.stretch {
                         self.lay();
                     }
-                    return along(ns, slope, ticks) / 1_000;
+                    return us + split(along(part.into(), slope, ticks)).0;
                 }
                 std::hint::spin_loop();
             }
@@ -175,26 +178,29 @@ mod tsc {
             let (real_ns, ticks) = read_both(self.start);
             let from = self.ticks.load(Ordering::Relaxed);
             let old = self.slope.load(Ordering::Relaxed);
-            let shown_ns = along(self.ns.load(Ordering::Relaxed), old, ticks.saturating_sub(from));
+            let line = join(self.us.load(Ordering::Relaxed), self.part.load(Ordering::Relaxed));
+            let shown_ns = split(along(line, old, ticks.saturating_sub(from)) * 1_000).0;
             if ticks.saturating_sub(from) <= self.stretch {
                 return;
             }
             // The longer the process has run, the better the pace is known.
             let pace = slope(real_ns, ticks.wrapping_sub(self.start_ticks)).unwrap_or(old);
             let most = pace >> SLEW_SHIFT;
-            let (new, begin_ns) = match real_ns.checked_sub(shown_ns) {
+            let (new, leap_ns) = match real_ns.checked_sub(shown_ns) {
                 // Being behind by much means that nobody looked for long or that the machine slept: catch up at once.
-                Some(behind_ns) if behind_ns > SECOND_NS >> SLEW_SHIFT => (pace, real_ns),
-                Some(behind_ns) => (pace + correction(behind_ns, pace).min(most), shown_ns),
-                None => (pace - correction(shown_ns - real_ns, pace).min(most), shown_ns),
+                Some(behind_ns) if behind_ns > SECOND_NS >> SLEW_SHIFT => (pace, behind_ns),
+                Some(behind_ns) => (pace + correction(behind_ns, pace).min(most), 0),
+                None => (pace - correction(shown_ns - real_ns, pace).min(most), 0),
             };
             self.version.fetch_add(1, Ordering::AcqRel);
             fence(Ordering::Release);
             // Readers who still see the old line read the counter before this.
             let begin = read();
-            let passed_ns = along(0, old, begin.saturating_sub(ticks));
+            let here = along(line, old, begin.saturating_sub(from)) + at_ns(leap_ns);
+            let (us, part) = split(here);
             self.ticks.store(begin, Ordering::Relaxed);
-            self.ns.store(begin_ns + passed_ns, Ordering::Relaxed);
+            self.us.store(us, Ordering::Relaxed);
+            self.part.store(part, Ordering::Relaxed);
             self.slope.store(new, Ordering::Relaxed);
             self.version.fetch_add(1, Ordering::Release);
         }
@@ -205,16 +211,31 @@ mod tsc {
         ((u128::from(off_ns) * u128::from(pace)) / u128::from(SECOND_NS)) as u64
     }
 
-    #[inline]
-    fn along(ns: u64, slope: u64, ticks: u64) -> u64 {
-        ns + ((u128::from(ticks) * u128::from(slope)) >> POINT) as u64
+    /// Where the line through `line` is so many ticks later. A second's worth fits many times over.
+    #[inline(always)]
+    fn along(line: u128, slope: u64, ticks: u64) -> u128 {
+        line + u128::from(ticks) * u128::from(slope)
     }
 
-    /// Nanoseconds per tick; `None` outside 0.1 to 10 GHz, where something is wrong.
+    /// Whole microseconds, and the part of one.
+    #[inline(always)]
+    fn split(line: u128) -> (u64, u64) {
+        ((line >> POINT) as u64, line as u64)
+    }
+
+    fn join(us: u64, part: u64) -> u128 {
+        u128::from(us) << POINT | u128::from(part)
+    }
+
+    /// Nanoseconds in fixed point.
+    fn at_ns(ns: u64) -> u128 {
+        (u128::from(ns) << POINT) / 1_000
+    }
+
+    /// Microseconds per tick; `None` outside 0.1 to 10 GHz, where something is wrong.
     fn slope(ns: u64, ticks: u64) -> Option<u64> {
-        let slope = (u128::from(ns) << POINT).checked_div(ticks.into())?;
-        let (fastest, slowest) = (1_u128 << POINT, 10_u128 << POINT);
-        (slope > fastest / 10 && slope < slowest).then_some(slope as u64)
+        let slope = at_ns(ns).checked_div(ticks.into())?;
+        (slope > at_ns(1) / 10 && slope < at_ns(10)).then_some(slope as u64)
     }
 
     /// Both clocks at one instant: the closest of a few tries.
@@ -229,14 +250,18 @@ mod tsc {
         closest.map_or((0, 0), |(_, ns, ticks)| (ns, ticks))
     }
 
-    /// The counter, not before what comes earlier in the program: so that whoever was told a time sees no earlier one.
+    /// The counter, not before what comes earlier in the program: so that whoever was told a time sees no earlier one. A fence before the
+    /// plain instruction would do the same, and hold up what comes later as well.
     #[inline(always)]
     fn read() -> u64 {
-        // SAFETY: both instructions exist on every x86_64 processor and touch no memory.
-        unsafe {
-            _mm_lfence();
-            _rdtsc()
-        }
+        let mut core = 0;
+        // SAFETY: whoever has a counter has made sure that the processor knows the instruction, and it writes to a local variable only.
+        unsafe { __rdtscp(&mut core) }
+    }
+
+    /// CPUID 8000_0001h, EDX bit 27: the counter can be read in order.
+    fn has_rdtscp() -> bool {
+        __cpuid(0x8000_0000).eax >= 0x8000_0001 && __cpuid(0x8000_0001).edx & 1 << 27 != 0
     }
 
     /// CPUID 8000_0007h, EDX bit 8: the counter ticks at one rate in every power state.

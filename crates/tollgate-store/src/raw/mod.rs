@@ -1,5 +1,6 @@
-//! The only unsafe code there is: reading the time stamp counter, and asking for a cache line ahead of its use.
+//! The only unsafe code there is: reading the time stamp counter, asking for a cache line ahead of its use, and a lock.
 #![allow(unsafe_code)]
 
 pub(crate) mod clock;
+pub(crate) mod lock;
 pub(crate) mod prefetch;

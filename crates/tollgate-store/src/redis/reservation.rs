@@ -11,7 +11,10 @@ use super::pack::{self, array};
 use super::replay::senseless;
 use super::reply::Adjusted;
 use super::{RedisStore, script};
-use crate::{Answer, Answers, Change, Ended, Opened, Opening, Place, Plan, Settlement, StoreError};
+use crate::REPEATABLE_US;
+use crate::{
+    Answer, Answers, Change, Ended, Mode, Opened, Opening, Place, Plan, Settlement, StoreError,
+};
 use redis::Value;
 
 mod saved;
@@ -175,7 +178,7 @@ impl RedisStore {
     ) -> Result<Option<(u64, bool, Value)>, StoreError> {
         let program = changes.program();
         changes.tables.key(found.name.clone());
-        let end = array(&[pack::clamp(end)]);
+        let end = array(&[pack::clamp(end), REPEATABLE_US as i64]);
         let program = list(&[&text(&found.body), &end, &program]);
         let slot = slot_of(&found.name);
         match self.servers.call(slot, &script::END, &changes.tables, program, now_us).await? {
@@ -197,7 +200,7 @@ fn line((place, one): (&Place, &Settlement)) -> (Named, Change) {
         name: place.as_bytes().to_vec(),
         numbers: one.numbers,
         cost: one.cost,
-        enforced: true,
+        enforced: one.mode == Mode::Enforce,
         penalty: one.penalty,
     };
     (named, one.change)

@@ -46,7 +46,13 @@ async fn many_ends_from_two_nodes_are_one() {
             let units = 60 - n as u64;
             let plan = move |_: &[u8]| {
                 let change = Change::GiveBack { units, receipt, under: numbers };
-                Some(vec![Settlement { numbers, cost: 1, penalty: None, change }])
+                Some(vec![Settlement {
+                    numbers,
+                    cost: 1,
+                    mode: Mode::Enforce,
+                    penalty: None,
+                    change,
+                }])
             };
             let mut answers = Answers::default();
             let ended =
@@ -102,7 +108,13 @@ async fn records_live_as_long_as_their_reservation_and_hold_nothing_secret() {
         if ends {
             let plan = |_: &[u8]| {
                 let change = Change::Owe { units: 1 };
-                Some(vec![Settlement { numbers: hundred(), cost: 1, penalty: None, change }])
+                Some(vec![Settlement {
+                    numbers: hundred(),
+                    cost: 1,
+                    mode: Mode::Enforce,
+                    penalty: None,
+                    change,
+                }])
             };
             store.end_reservation(NOW_US, id, 6, &plan, &mut Answers::default()).await.unwrap();
         }

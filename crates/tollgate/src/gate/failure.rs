@@ -5,10 +5,14 @@ use smallvec::SmallVec;
 use tollgate_core::{Algorithm, Intent, Outcome};
 use tollgate_policy::limit::{Mode, OnStoreFailure};
 use tollgate_policy::policy::Selected;
-use tollgate_store::{Answer, Answers, Charge, Request, Store, Ticket};
+use tollgate_store::memory::Options;
+use tollgate_store::{Answer, Answers, Charge, MemoryStore, Request, Store, Ticket};
 
 /// When a client may ask again whom a limit refused because nobody could decide.
 const RETRY_AFTER_US: u64 = 1_000_000;
+/// What a failure of the store may cost in memory.
+const FALLBACK_BYTES_MAX: u64 = 32 << 20;
+const FALLBACK_SHARDS: usize = 256;
 
 impl<S: Store> Gate<S> {
     /// Answers by each limit's own policy. Shares are decided together and consumed only where no other limit refuses, since a
@@ -25,7 +29,7 @@ impl<S: Store> Gate<S> {
         mut rows: Vec<Row<'r>>,
     ) -> Verdict<'r> {
         let withheld = selected.clone().any(|one| policy(&one) == OnStoreFailure::Closed);
-        let shares: SmallVec<[Charge<'_>; 4]> = selected
+        let mut shares: SmallVec<[Charge<'_>; 4]> = selected
             .clone()
             .zip(charges)
             .filter(|(one, _)| matches!(policy(one), OnStoreFailure::Local { .. }))
@@ -37,7 +41,12 @@ impl<S: Store> Gate<S> {
             })
             .collect();
         let intent = if withheld { Intent::Peek } else { intent };
-        self.fallback().decide_now(now_us, &[Request { charges: &shares, intent }], answers);
+        answers.clear();
+        if !shares.is_empty() {
+            let fallback = self.fallback();
+            shares.iter_mut().for_each(|share| share.ticket = fallback.enroll(share.numbers));
+            fallback.decide_now(now_us, &[Request { charges: &shares, intent }], answers);
+        }
         let (admitted, mut decided) = answers.get(0).unwrap_or((true, &[]));
         rows.extend(selected.map(|one| match policy(&one) {
             OnStoreFailure::Open => {
@@ -56,12 +65,20 @@ impl<S: Store> Gate<S> {
         }));
         Verdict::new(admitted && !withheld, rows)
     }
+
+    /// Made when it is first needed.
+    pub(crate) fn fallback(&self) -> &MemoryStore {
+        let options = Options::default().max_bytes(FALLBACK_BYTES_MAX).shards(FALLBACK_SHARDS);
+        self.fallback.get_or_init(|| MemoryStore::new(options))
+    }
 }
 
 /// A limit in shadow mode never refuses, so it has nothing to decide without the store.
 fn policy(selected: &Selected<'_>) -> OnStoreFailure {
     match selected.limit.mode {
         Mode::Shadow => OnStoreFailure::Open,
+        // What misses its key is refused without asking anyone, as the fallback does.
+        Mode::Enforce | Mode::Off if selected.missing => OnStoreFailure::Local { nodes: 1 },
         Mode::Enforce | Mode::Off => selected.limit.on_store_failure,
     }
 }

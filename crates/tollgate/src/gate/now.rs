@@ -3,7 +3,9 @@
 use crate::{End, Gate, ReservationError, Rules, Settled, Verdict, Work};
 use std::future::Future;
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use tollgate_policy::facts::Facts;
 use tollgate_store::MemoryStore;
 
@@ -13,6 +15,26 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => unreachable!("the memory store has its answer at once"),
+    }
+}
+
+/// The value of a future that waits for another thread at most.
+fn soon<T>(future: impl Future<Output = T>) -> T {
+    struct Parked(Thread);
+
+    impl Wake for Parked {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let waker = Waker::from(Arc::new(Parked(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
     }
 }
 
@@ -61,6 +83,6 @@ impl Gate<MemoryStore> {
 
     /// [`end`](Self::end). Another thread may be ending the same reservation; then this waits for it.
     pub fn end_now(&self, now_us: u64, id: &str, end: End) -> Result<Settled, ReservationError> {
-        now(self.end(now_us, id, end))
+        soon(self.end(now_us, id, end))
     }
 }

@@ -1,6 +1,7 @@
 //! The one road to the store: charges there, decisions back. Every verb, with a future or without, takes it.
 
 use super::decision::{Decision, Permit, Receipts, Standing, Taken};
+use super::resets::is_dated;
 use super::{Inner, Limit};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -32,6 +33,7 @@ impl<S: Store> Inner<S> {
     }
 
     pub(crate) async fn check(&self, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
+        let resets = self.resets.of(key);
         let charges = self.charges(key, cost);
         let request = [Request { charges: &charges, intent: Intent::Take }];
         let mut answers = ANSWERS.try_with(Cell::take).ok().flatten().unwrap_or_default();
@@ -41,7 +43,8 @@ impl<S: Store> Inner<S> {
         let decision = match admitted {
             true => {
                 let receipts: Receipts = rows.iter().map(|row| row.receipt).collect();
-                let taken = Taken { limiter: self.id, key: SmallVec::from_slice(key), receipts };
+                let (limiter, key) = (self.id, SmallVec::from_slice(key));
+                let taken = Taken { limiter, resets, key, receipts };
                 Decision::Admitted(Permit::new(&standing, taken))
             }
             false => Decision::Refused(standing.into()),
@@ -66,8 +69,16 @@ impl<S: Store> Inner<S> {
             return self.peek(&taken.key, 1).await;
         }
         let receipts = self.limits.iter().zip(&taken.receipts);
-        let changes: SmallVec<[Change; 1]> =
-            receipts.map(|(limit, receipt)| change(limit.quota.numbers(), *receipt, end)).collect();
+        // Whoever was reset since has started anew; giving back to them what they took before would admit too much.
+        let stale = taken.resets != self.resets.of(&taken.key);
+        let changes: SmallVec<[Change; 1]> = receipts
+            .map(|(limit, receipt)| match change(limit.quota.numbers(), *receipt, end) {
+                Change::GiveBack { receipt, under, .. } if stale && !is_dated(&under) => {
+                    Change::GiveBack { units: 0, receipt, under }
+                }
+                change => change,
+            })
+            .collect();
         self.adjust(&taken.key, &changes).await
     }
 
@@ -99,6 +110,7 @@ impl<S: Store> Inner<S> {
     }
 
     pub(super) async fn reset(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.resets.add(key);
         for limit in &self.limits {
             self.store.reset(limit.id, key).await?;
         }

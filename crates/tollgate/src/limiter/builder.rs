@@ -1,5 +1,6 @@
 //! What a limiter is made of.
 
+use super::resets::Resets;
 use super::{Inner, Limit, Limiter};
 use crate::Quota;
 use smallvec::{SmallVec, smallvec};
@@ -114,6 +115,7 @@ impl<S: Store> LimiterBuilder<S> {
         let inner = Inner {
             limits: limits.collect(),
             id: LIMITERS.fetch_add(1, Ordering::Relaxed),
+            resets: Resets::new(),
             clock: self.clock,
             #[cfg(feature = "tokio")]
             lines: crate::wait::Lines::new(self.max_waiters),

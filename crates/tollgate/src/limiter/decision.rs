@@ -119,6 +119,8 @@ pub struct Standing {
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) limiter: u64,
+    /// How often the limiter had been reset.
+    pub(super) resets: u64,
     /// Short keys are kept in place, so that a check allocates nothing for them.
     pub(super) key: SmallVec<[u8; 32]>,
     pub(super) receipts: Receipts,

@@ -18,7 +18,9 @@ pub(crate) struct Entry {
     pub(crate) unit: u64,
     /// Whether the limit admitted: a shadow limit that would have refused takes nothing.
     pub(crate) taken: bool,
-    /// Absent when nothing was taken, a cost of zero included.
+    /// Units taken.
+    pub(crate) charged: u64,
+    /// Absent when nothing was taken, or nothing of it can be given back.
     pub(crate) receipt: Option<Receipt>,
 }
 
@@ -31,6 +33,10 @@ impl Entry {
         Settlement {
             numbers: self.numbers,
             cost: self.unit,
+            mode: match self.limit.mode {
+                Mode::Shadow => tollgate_store::Mode::Shadow,
+                Mode::Enforce | Mode::Off => tollgate_store::Mode::Enforce,
+            },
             penalty: self.limit.penalty,
             change: self.change(end),
         }
@@ -42,13 +48,14 @@ impl Entry {
             Numbers::Concurrency(_) => 0,
             _ => self.unit.saturating_mul(end.cost()),
         };
-        match (self.taken, target.checked_sub(receipt.cost)) {
+        match (self.taken, target.checked_sub(self.charged)) {
             // A shadow limit that would have refused took nothing and owes nothing.
             (false, _) => Change::GiveBack { units: 0, receipt, under },
             (true, Some(units @ 1..)) => Change::Owe { units },
+            // What a shared cell took cannot be given back, and has no receipt.
             (true, _) => {
-                let units = receipt.cost - target.min(receipt.cost);
-                Change::GiveBack { units, receipt, under }
+                let units = self.charged - target.min(self.charged);
+                Change::GiveBack { units: units.min(receipt.cost), receipt, under }
             }
         }
     }
@@ -68,6 +75,7 @@ pub(super) fn write(entries: &[Entry]) -> Vec<u8> {
         let bits = bits.into_iter().chain(more).rev();
         push(&mut out, bits.fold(0, |all, bit| all << 1 | u64::from(bit)));
         push(&mut out, entry.unit);
+        push(&mut out, entry.charged);
         lua::written(&entry.numbers).into_iter().for_each(|number| push(&mut out, number));
         if let Some(Receipt { cost, at_us, mark_us, mark_fraction }) = entry.receipt {
             for number in [cost, at_us, mark_us, mark_fraction.into()] {
@@ -98,7 +106,7 @@ pub(super) fn read(mut bytes: &[u8]) -> Option<Vec<Entry>> {
         let bit = |place: u32| bits >> place & 1 == 1;
         limit.mode = if bit(0) { Mode::Shadow } else { Mode::Enforce };
         limit.disclose = bit(1);
-        let unit = pull(rest)?;
+        let [unit, charged] = pull_all(rest)?;
         let numbers = lua::read(pull_all(rest)?)?;
         let receipt = match bit(3) {
             true => {
@@ -113,7 +121,8 @@ pub(super) fn read(mut bytes: &[u8]) -> Option<Vec<Entry>> {
             let after = u32::try_from(after).ok()?;
             limit.penalty = Some(Penalty::try_new(after, block_us, factor_milli, max_us).ok()?);
         }
-        entries.push(Entry { limit: Arc::new(limit), numbers, unit, taken: bit(2), receipt });
+        let (limit, taken) = (Arc::new(limit), bit(2));
+        entries.push(Entry { limit, numbers, unit, taken, charged, receipt });
     }
     rest.is_empty().then_some(entries)
 }

@@ -79,6 +79,8 @@ impl<S: Store> Gate<S> {
         // Selected for one unit, so that each entry knows what a settled unit is worth.
         rules.policy().select(facts, 1, selection);
         let selected = rules.policy().selected(selection);
+        let ttl_us =
+            ttl_us.unwrap_or_else(|| default_ttl_us(selected.clone().map(|one| one.numbers)));
         let held: SmallVec<[Numbers; 4]> =
             selected.clone().map(|selected| with_ttl(selected.numbers, ttl_us)).collect();
         let charges: Charges<'_> = selected
@@ -99,7 +101,6 @@ impl<S: Store> Gate<S> {
         if !verdict.allowed {
             return Ok((verdict, None));
         }
-        let ttl_us = ttl_us.unwrap_or_else(|| default_ttl_us(&held));
         let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
         // A shadow limit that misses an attribute has no key under which anything could be settled, and what the store did not take it
         // cannot be told about.
@@ -230,6 +231,7 @@ fn entry(rules: &Rules, selected: &Selected<'_>, charge: &Charge<'_>, answer: &A
             Cost::Fixed(_) | Cost::Attribute { .. } => selected.cost,
         },
         taken: answer.outcome.admitted,
+        charged: if answer.outcome.admitted { charge.cost } else { 0 },
         receipt: answer.receipt,
     }
 }
@@ -240,19 +242,19 @@ fn kept(entry: Entry, answer: &Answer, usual: Source) -> Kept {
 }
 
 /// Slots are held for as long as the reservation: one that outlived it could no longer be freed.
-fn with_ttl(numbers: &Numbers, ttl_us: Option<u64>) -> Numbers {
+fn with_ttl(numbers: &Numbers, ttl_us: u64) -> Numbers {
     match numbers {
         Numbers::Concurrency(slots) => {
-            let ttl_us = ttl_us.unwrap_or(slots.ttl_us()).min(TTL_US_MAX);
             slots.with_ttl(ttl_us).map_or(*numbers, Numbers::Concurrency)
         }
         _ => *numbers,
     }
 }
 
-fn default_ttl_us(held: &[Numbers]) -> u64 {
-    let ttls = held.iter().filter_map(|numbers| match numbers {
-        Numbers::Concurrency(slots) => Some(slots.ttl_us()),
+/// The longest that any of its slots would be held.
+fn default_ttl_us<'a>(numbers: impl Iterator<Item = &'a Numbers>) -> u64 {
+    let ttls = numbers.filter_map(|numbers| match numbers {
+        Numbers::Concurrency(slots) => Some(slots.ttl_us().min(TTL_US_MAX)),
         _ => None,
     });
     ttls.max().unwrap_or(TTL_US_DEFAULT)

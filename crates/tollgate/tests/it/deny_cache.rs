@@ -148,3 +148,26 @@ fn a_full_cache_forgets_what_no_longer_holds_and_asks_the_store_for_the_rest() {
     remembered(2 * SECOND);
     assert!((1..=16).contains(&remembered(2 * SECOND)), "and others once those are too old");
 }
+
+#[test]
+fn a_refusal_from_before_a_reset_is_not_learnt_after_it() {
+    let gate = gate(HOURLY);
+    sources(&gate, &[(0, 2)]);
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", "a").unwrap();
+    gate.store().set_slow(true);
+    {
+        let mut work = Work::default();
+        let mut check = std::pin::pin!(gate.check(&rules, NOW_US, &facts, 1, &mut work));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(
+            check.as_mut().poll(&mut context).is_pending(),
+            "it was refused, and is on its way"
+        );
+        gate.store().set_slow(false);
+        now(gate.reset(&rules, &facts, None)).unwrap();
+        assert!(check.as_mut().poll(&mut context).is_ready());
+    }
+    assert_eq!(sources(&gate, &[(0, 1)]), [(true, Source::Store)]);
+}

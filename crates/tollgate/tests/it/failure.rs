@@ -89,11 +89,15 @@ fn a_shadow_limit_never_refuses_whatever_it_says_about_failures() {
 }
 
 #[test]
-fn a_missing_attribute_still_refuses() {
-    let gate = down(
-        "  - {name: l, key: [org], rate: 1/min, on_missing: refuse, on_store_failure: local}\n",
-    );
-    check(&gate, |verdict| assert_eq!((verdict.allowed, verdict.retry_after_us), (false, None)));
+fn a_missing_attribute_still_refuses_and_no_wait_helps() {
+    for policy in ["open", "closed", "local"] {
+        let gate = down(&format!(
+            "  - {{name: l, key: [org], rate: 1/min, on_missing: refuse, on_store_failure: {policy}}}\n"
+        ));
+        check(&gate, |verdict| {
+            assert_eq!((verdict.allowed, verdict.retry_after_us), (false, None), "{policy}");
+        });
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A store that fails on demand and counts what it is asked, with the memory store behind it.
 
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
 use tollgate::{MemoryStore, Store, StoreError};
 use tollgate_core::Numbers;
 use tollgate_store::{
@@ -12,12 +14,18 @@ use tollgate_store::{
 pub(crate) struct Faulty {
     behind: MemoryStore,
     down: AtomicBool,
+    slow: AtomicBool,
     calls: AtomicU64,
 }
 
 impl Faulty {
     pub(crate) fn set_down(&self, down: bool) {
         self.down.store(down, Ordering::Relaxed);
+    }
+
+    /// Has every decision arrive a moment after it was made.
+    pub(crate) fn set_slow(&self, slow: bool) {
+        self.slow.store(slow, Ordering::Relaxed);
     }
 
     pub(crate) fn calls(&self) -> u64 {
@@ -41,7 +49,13 @@ impl Store for Faulty {
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
         self.ask()?;
-        self.behind.decide(now_us, requests, answers).await
+        self.behind.decide(now_us, requests, answers).await?;
+        let mut waits = self.slow.load(Ordering::Relaxed);
+        poll_fn(|_| match std::mem::take(&mut waits) {
+            true => Poll::Pending,
+            false => Poll::Ready(Ok(())),
+        })
+        .await
     }
 
     async fn adjust<'a>(

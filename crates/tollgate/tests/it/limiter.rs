@@ -300,3 +300,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_permit_from_before_a_reset_gives_nothing_back() {
+    let (limiter, _) = limiter(gcra(10));
+    let permit = permit(limiter.check_n("a", 6));
+    limiter.reset("a");
+    assert!(limiter.check_n("a", 7).is_admitted());
+    assert_eq!(limiter.refund(permit).remaining, 3);
+}

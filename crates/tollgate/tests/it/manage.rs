@@ -55,3 +55,21 @@ fn a_key_is_blocked_in_every_tier_until_told_otherwise() {
     block(None);
     assert!(check(&desk, &[("user", "a")], 1).allowed);
 }
+
+#[test]
+fn what_was_taken_before_a_reset_is_not_given_back_after_it() {
+    use tollgate::{End, Work};
+    for algorithm in ["fixed-window", "sliding-window", "sliding-log", "gcra", "token-bucket"] {
+        let limits = format!("  - {{name: l, key: [user], rate: 10/h, algorithm: {algorithm}}}\n");
+        let desk = gate(&limits);
+        let facts = facts(&desk, &[("user", "a")]);
+        let mut work = Work::default();
+        let (gate, rules) = (&desk.gate, &desk.rules);
+        gate.reserve_now(rules, NOW_US, "r", &facts, 6, None, &mut work).unwrap();
+        now(gate.reset(rules, &facts, None)).unwrap();
+        assert!(check(&desk, &[("user", "a")], 7).allowed);
+        gate.end_now(NOW_US, "r", End::Cancel).unwrap();
+        let left = gate.peek_now(rules, NOW_US, &facts, 1, &mut work).rows[0].outcome.remaining;
+        assert_eq!(left, 3, "{algorithm}");
+    }
+}

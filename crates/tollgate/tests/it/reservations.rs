@@ -159,3 +159,89 @@ fn a_ttl_outside_its_range_is_refused() {
         assert_eq!(refused, ReservationError::TtlOutOfRange);
     }
 }
+
+#[test]
+fn ended_reservations_make_room_for_new_ones() {
+    let gate = tokens();
+    let long = "x".repeat(4_000);
+    let facts = facts(&gate, &[("user", &long)]);
+    let mut work = Work::default();
+    for n in 0..40_000 {
+        let id = n.to_string();
+        let reserved = gate.gate.reserve_now(&gate.rules, NOW_US, &id, &facts, 0, None, &mut work);
+        assert!(reserved.is_ok(), "number {n}");
+        gate.gate.end_now(NOW_US, &id, End::Cancel).unwrap();
+    }
+    assert!(gate.gate.end_now(NOW_US, "39999", End::Cancel).is_ok(), "the last are still known");
+    let forgotten = gate.gate.end_now(NOW_US, "0", End::Cancel).unwrap_err();
+    assert_eq!(forgotten, ReservationError::Unknown);
+}
+
+#[test]
+fn slots_of_several_limits_are_held_equally_long() {
+    let gate = gate(concat!(
+        "  - {name: short, key: [user], algorithm: concurrency, rate: 1, ttl: 5s}\n",
+        "  - {name: long, key: [user], algorithm: concurrency, rate: 1, ttl: 60s}\n",
+    ));
+    let (_, ttl_us) = reserve(&gate, "r", 1, None).unwrap();
+    assert_eq!(ttl_us, Some(60 * SECOND));
+    let facts = facts(&gate, &[("user", "a")]);
+    let late =
+        gate.gate.peek_now(&gate.rules, NOW_US + 59 * SECOND, &facts, 1, &mut Work::default());
+    assert_eq!(rows(&late), [("short", false, 0), ("long", false, 0)]);
+}
+
+#[test]
+fn threads_that_end_one_reservation_at_once_have_one_answer() {
+    let gate = tokens();
+    for round in 0..200 {
+        let id = round.to_string();
+        reserve(&gate, &id, 0, None).unwrap();
+        let ended = std::thread::scope(|scope| {
+            let end = || gate.gate.end_now(NOW_US, &id, End::Settle(0)).is_ok();
+            let threads = [scope.spawn(end), scope.spawn(end), scope.spawn(end)];
+            threads.map(|thread| thread.join().unwrap())
+        });
+        assert_eq!(ended, [true; 3]);
+    }
+}
+
+#[tokio::test]
+async fn ending_without_a_future_works_within_a_task_too() {
+    let gate = tokens();
+    for n in 0..300 {
+        let id = n.to_string();
+        reserve(&gate, &id, 0, None).unwrap();
+        gate.gate.end_now(NOW_US, &id, End::Cancel).unwrap();
+    }
+}
+
+#[test]
+fn what_a_shared_cell_took_is_not_charged_twice() {
+    use tollgate::{Gate, MemoryStore};
+    use tollgate_store::memory::Options;
+    let store = MemoryStore::new(Options::default().max_bytes(0).shards(1));
+    let limits = "  - {name: l, key: [user], rate: 10/min, algorithm: fixed-window}\n";
+    let gate = Gate::new(crate::desk::setup(limits), store).unwrap();
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", "a").unwrap();
+    let mut work = Work::default();
+    gate.reserve_now(&rules, NOW_US, "r", &facts, 4, None, &mut work).unwrap();
+    gate.end_now(NOW_US, "r", End::Settle(4)).unwrap();
+    let peek = gate.peek_now(&rules, NOW_US, &facts, 1, &mut work);
+    assert!(peek.rows[0].outcome.remaining >= 6, "{:?}", peek.rows[0].outcome);
+}
+
+#[test]
+fn a_call_that_ended_a_reservation_can_be_repeated_when_its_time_has_passed() {
+    let gate = tokens();
+    reserve(&gate, "r", 3, Some(SECOND)).unwrap();
+    gate.gate.end_now(NOW_US, "r", End::Settle(2)).unwrap();
+    let late_us = NOW_US + 60 * SECOND;
+    assert_eq!(remaining(&gate.gate.end_now(late_us, "r", End::Settle(2)).unwrap()), [8]);
+    let other = gate.gate.end_now(late_us, "r", End::Cancel).unwrap_err();
+    assert_eq!(other, ReservationError::Ended);
+    let forgotten = gate.gate.end_now(NOW_US + 601 * SECOND, "r", End::Settle(2)).unwrap_err();
+    assert_eq!(forgotten, ReservationError::Unknown);
+}

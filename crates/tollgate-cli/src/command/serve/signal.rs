@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -14,12 +14,6 @@ pub(super) struct Signals {
     runtime: Runtime,
     reload: Signal,
     stop: [(Signal, i32); 2],
-}
-
-enum Told {
-    Reload,
-    /// By which signal.
-    Stop(i32),
 }
 
 impl Signals {
@@ -37,18 +31,38 @@ impl Signals {
     pub(super) fn serve(mut self, running: Running) {
         let Self { runtime, reload, stop } = &mut self;
         runtime.block_on(async {
-            while let Told::Reload = poll_fn(|context| told(reload, stop, context)).await {
+            let asked = running.reload();
+            let next = || {
+                let asked = asked.clone();
                 // What comes of it is in the log, the metrics and the health.
-                let _ = running.reload().now().await;
-            }
+                Box::pin(async move { drop(asked.now().await) })
+            };
+            let mut reloading = None;
+            // A reload can take long, and whoever says stop meanwhile is not to wait for it.
+            poll_fn(|context| {
+                loop {
+                    if stopped(stop, context).is_ready() {
+                        return Poll::Ready(());
+                    }
+                    reloading = match &mut reloading {
+                        None => ready!(reload.poll_recv(context)).map(|()| next()),
+                        Some(under_way) => {
+                            let under_way: &mut Pin<Box<_>> = under_way;
+                            ready!(under_way.as_mut().poll(context));
+                            None
+                        }
+                    };
+                }
+            })
+            .await;
             let (done, mut drained) = oneshot::channel::<()>();
             std::thread::spawn(move || {
                 running.drain();
                 drop(done);
             });
-            poll_fn(|context| match told(reload, stop, context) {
+            poll_fn(|context| match stopped(stop, context) {
                 // As a shell reports a process that a signal ended.
-                Poll::Ready(Told::Stop(number)) => std::process::exit(128 + number),
+                Poll::Ready(number) => std::process::exit(128 + number),
                 _ => Pin::new(&mut drained).poll(context).map(drop),
             })
             .await;
@@ -56,15 +70,12 @@ impl Signals {
     }
 }
 
-fn told(
-    reload: &mut Signal,
-    stop: &mut [(Signal, i32); 2],
-    context: &mut Context<'_>,
-) -> Poll<Told> {
+/// By which signal the process is told to stop.
+fn stopped(stop: &mut [(Signal, i32); 2], context: &mut Context<'_>) -> Poll<i32> {
     for (signal, number) in stop {
         if signal.poll_recv(context).is_ready() {
-            return Poll::Ready(Told::Stop(*number));
+            return Poll::Ready(*number);
         }
     }
-    reload.poll_recv(context).map(|_| Told::Reload)
+    Poll::Pending
 }

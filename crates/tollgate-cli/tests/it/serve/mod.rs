@@ -1,5 +1,6 @@
 //! `tollgate serve` as its users see it: standard error, signals, exit status, sockets.
 
+mod descriptors;
 pub(crate) mod process;
 mod signals;
 mod start;

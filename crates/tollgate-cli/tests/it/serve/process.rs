@@ -47,9 +47,21 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
-            .args(arguments)
-            .envs(variables.iter().copied())
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        command.args(arguments).envs(variables.iter().copied());
+        Self::spawn(command, folder)
+    }
+
+    /// `tollgate serve` in a shell that did something first.
+    pub(crate) fn start_after(first: &str, folder: &Path) -> Self {
+        let mut command = Command::new("sh");
+        let program = env!("CARGO_BIN_EXE_tollgate");
+        command.args(["-c", &format!("{first} && exec \"$0\" serve"), program]);
+        Self::spawn(command, folder)
+    }
+
+    fn spawn(mut command: Command, folder: &Path) -> Self {
+        let mut child = command
             .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

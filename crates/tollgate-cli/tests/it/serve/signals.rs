@@ -97,3 +97,52 @@ fn a_bad_file_is_said_in_the_log_the_metrics_and_the_health() {
     let statuses = [(); 4].map(|()| check(&http, "{\"user\": \"43\"}").0);
     assert_eq!(statuses, [200, 200, 200, 429]);
 }
+
+fn pipe(folder: &Folder, name: &str) -> std::path::PathBuf {
+    let path = folder.0.join(name);
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    path
+}
+
+#[test]
+fn a_policy_from_a_pipe_stays_as_it_was_read() {
+    let folder = Folder::new("pipe");
+    let path = pipe(&folder, "policy");
+    let mut process = Process::start(&folder.0, &["serve", "--config", "policy"], &[]);
+    std::fs::write(path, policy("1/366d")).unwrap();
+    let http = process.address("http");
+    process.signal("HUP");
+    let line = process.until(|line| line.contains("last good policy stays"));
+    assert!(line.contains("not a regular file"), "{line}");
+    let admitted = || check(&http, "{\"user\": \"42\"}").0 == 200;
+    assert!(admitted() && !admitted(), "its limit is in force");
+    process.signal("TERM");
+    assert!(process.end().success());
+}
+
+#[test]
+fn a_pipe_in_place_of_the_policy_holds_nothing_up() {
+    let folder = Folder::with("swapped", &policy("1/366d"));
+    let mut process = Process::start(&folder.0, &["serve"], &[]);
+    process.address("http");
+    std::fs::rename(pipe(&folder, "next"), folder.0.join("tollgate.yaml")).unwrap();
+    process.until(|line| line.contains("last good policy stays"));
+    folder.put(&policy("2/366d"));
+    process.until(|line| line.contains("\"generation\":2"));
+    process.signal("TERM");
+    assert!(process.end().success());
+}
+
+#[test]
+fn a_file_system_that_does_not_answer_does_not_keep_it() {
+    let file = format!("{}\nadmin: {{audit: {{file: audit.jsonl}}}}", policy("5/min"));
+    let folder = Folder::with("stuck", &file);
+    let mut process = Process::start(&folder.0, &["serve"], &[]);
+    let http = process.address("http");
+    // A reload opens the log, and a pipe that nobody reads does not open.
+    std::fs::rename(pipe(&folder, "next"), folder.0.join("audit.jsonl")).unwrap();
+    process.signal("HUP");
+    assert_eq!(check(&http, "{\"user\": \"42\"}").0, 200);
+    process.signal("TERM");
+    assert_eq!(process.end().code(), Some(0));
+}

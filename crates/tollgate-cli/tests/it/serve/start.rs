@@ -146,7 +146,9 @@ fn the_log_is_json_where_nobody_looks_and_text_when_asked() {
         }
         process.signal("TERM");
         assert_eq!(process.end().code(), Some(0));
-        process.lines.retain(|line| !line.starts_with("listening "));
+        // Whether there are few descriptors is the machine's affair.
+        let is_log = |line: &str| !line.starts_with("listening ") && !line.contains("open files");
+        process.lines.retain(|line| is_log(line));
         std::mem::take(&mut process.lines)
     };
     let json: Vec<Value> =

@@ -40,10 +40,12 @@ impl Algorithm for FixedWindow {
         Some(self.window_us)
     }
 
+    #[inline]
     fn redate(&self, state: &mut State, now_us: u64) -> bool {
         redate(&mut state.index, now_us, self.window_us)
     }
 
+    #[inline]
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let now_us = now_us.min(MAX_US);
         let place = place(now_us, self.window_us, state.index);
@@ -65,6 +67,7 @@ impl Algorithm for FixedWindow {
         }
     }
 
+    #[inline]
     fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
         let now_us = now_us.min(MAX_US);
         let place = place(now_us, self.window_us, state.index);
@@ -92,6 +95,7 @@ impl Algorithm for FixedWindow {
 
 impl State {
     /// The count that holds in window `place`, when the clock itself says window `now`.
+    #[inline]
     fn count_in(&self, place: u64, now: u64) -> u64 {
         if self.index == place || self.index > now { self.count } else { 0 }
     }

@@ -68,7 +68,7 @@ impl Algorithm for LeakyBucket {
     }
 
     #[inline(always)]
-    fn take(&self, state: &mut Tat, now_us: u64, cost: u64) -> Option<(Outcome, Option<Receipt>)> {
+    fn take(&self, state: &mut Tat, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
         self.0.take(state, now_us, cost)
     }
 

@@ -33,11 +33,13 @@ impl SlidingWindow {
     }
 
     /// What the previous window still weighs, rounded up: `n + c` fits iff it fits beside this whole number.
+    #[inline]
     fn weight(&self, previous: u64, elapsed_us: u64) -> u64 {
         mul_div_ceil(previous, self.window_us - elapsed_us, self.window_us)
     }
 
     /// From the counted instant until `cost` fits, which it does not yet; `cost` is within the capacity.
+    #[inline]
     fn wait_us(&self, previous: u64, current: u64, elapsed_us: u64, cost: u64) -> u64 {
         let w = self.window_us;
         match self.limit.checked_sub(current.saturating_add(cost)) {
@@ -58,10 +60,12 @@ impl Algorithm for SlidingWindow {
         Some(self.window_us)
     }
 
+    #[inline]
     fn redate(&self, state: &mut State, now_us: u64) -> bool {
         redate(&mut state.index, now_us, self.window_us)
     }
 
+    #[inline]
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let now_us = now_us.min(MAX_US);
         let Place { index, elapsed_us, ahead_us } = place(now_us, self.window_us, state.index);
@@ -90,6 +94,7 @@ impl Algorithm for SlidingWindow {
         }
     }
 
+    #[inline]
     fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
         let now_us = now_us.min(MAX_US);
         let place = place(now_us, self.window_us, state.index);
@@ -124,6 +129,7 @@ impl Algorithm for SlidingWindow {
 
 impl State {
     /// The counts that hold in window `place`, when the clock itself says window `now`.
+    #[inline]
     fn counts_in(&self, place: u64, now: u64) -> (u64, u64) {
         if self.index == place || self.index > now {
             (self.previous, self.current)

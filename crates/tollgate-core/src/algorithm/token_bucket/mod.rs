@@ -78,6 +78,16 @@ impl Algorithm for TokenBucket {
         self.0.charge(&mut state.full, counted_us, cost)
     }
 
+    #[inline(always)]
+    fn take(&self, state: &mut State, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
+        if now_us < state.latest_us {
+            return None;
+        }
+        let taken = self.0.take(&mut state.full, now_us, cost)?;
+        state.latest_us = now_us;
+        Some(taken)
+    }
+
     fn give_back(&self, state: &mut State, now_us: u64, units: u64, receipt: &Receipt) {
         let counted_us = now_us.max(state.latest_us);
         self.0.give_back(&mut state.full, counted_us, units, receipt);

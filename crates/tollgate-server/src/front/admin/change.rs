@@ -85,9 +85,11 @@ impl Admin {
             KeyChange::Reset | KeyChange::Unblock => None,
         };
         let names: Vec<&str> = before.iter().map(KeyView::name).collect();
+        // The later of two blocks counts, and what is told is when the last of them ends.
+        let expected_us = until_us.max(until_us.and(last_block(&before)));
         let after = match change {
             KeyChange::Reset => Value::Null,
-            _ => json!({"blocked_until": until_us.map(rfc3339)}),
+            _ => json!({"blocked_until": expected_us.map(rfc3339)}),
         };
         // The attributes in the form that keys have: an API key is hashed.
         let shown: BTreeMap<&str, String> =
@@ -108,8 +110,10 @@ impl Admin {
             }
         }
         let mut told = json!({"limits": names});
-        if let Some(until_us) = until_us {
-            told["blocked_until"] = rfc3339(until_us).into();
+        if until_us.is_some() {
+            let mut now = self.views(&rules, &facts, now_us, named).await.unwrap_or_default();
+            now.retain(|view| names.contains(&view.name()));
+            told["blocked_until"] = last_block(&now).or(expected_us).map(rfc3339).into();
         }
         Ok(answer(StatusCode::OK, &told))
     }
@@ -143,7 +147,12 @@ impl Admin {
             after: json!({"mode": after, "overridden": mode.is_some()}),
         };
         self.record(caller, &record, None).await?;
-        let change = gate.set_mode(name, mode).map_err(|_| no_such_limit(&rules, name))?;
+        let Ok(change) = gate.set_mode(name, mode) else {
+            // A reload took the limit away while the line was written.
+            let gone = format!("no limit is called `{}` any more", name.escape_debug());
+            let _ = self.record(caller, &record, Some(gone)).await;
+            return Err(no_such_limit(&gate.rules(), name));
+        };
         let told = json!({
             "name": name,
             "before": mode_word(change.before),
@@ -155,16 +164,13 @@ impl Admin {
 
     /// Reads the policy file again. What came of it is a second line in the audit log.
     pub(super) async fn reload(&self, caller: &Caller) -> Result<Response, Problem> {
-        let _one_at_a_time = self.changes.lock().await;
         let generation = || self.node.gate.rules().generation();
         let before = json!({"generation": generation()});
         let mut record = Record { what: "reload", target: Value::Null, before, after: Value::Null };
         self.record(caller, &record, None).await?;
         let control = Arc::clone(&self.control);
         let reloaded = tokio::task::spawn_blocking(move || control.reload()).await;
-        let reloaded = reloaded.map_err(|_| {
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the reload broke off; see the log")
-        })?;
+        let reloaded = reloaded.map_err(|_| Problem::broke_off("the reload"))?;
         record.what = "reload.done";
         record.after = json!({"generation": generation()});
         let error = reloaded.as_ref().err().map(ToString::to_string);
@@ -222,6 +228,11 @@ impl Admin {
         tracing::error!(error = why, what = record.what, "a change could not be recorded");
         Err(Problem::unavailable(format!("nothing was changed, since {why}")))
     }
+}
+
+/// When the last of the blocks ends.
+fn last_block(views: &[KeyView<'_>]) -> Option<u64> {
+    views.iter().filter_map(KeyView::blocked_until_us).max()
 }
 
 /// A change, as the audit log has it.

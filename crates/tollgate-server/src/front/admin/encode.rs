@@ -166,6 +166,8 @@ pub(super) struct KeyView<'a> {
     remaining: u64,
     reset_after: Box<RawValue>,
     blocked_until: Option<String>,
+    #[serde(skip)]
+    blocked_until_us: Option<u64>,
     blocked_for: Option<Box<RawValue>>,
 }
 
@@ -186,12 +188,18 @@ impl<'a> KeyView<'a> {
             remaining: outcome.remaining,
             reset_after: seconds(outcome.reset_after_us),
             blocked_until: until_us.map(rfc3339),
+            blocked_until_us: until_us,
             blocked_for: until_us.map(|until_us| seconds(until_us.saturating_sub(now_us))),
         }
     }
 }
 
 impl<'a> KeyView<'a> {
+    /// The end of the block that the key is in.
+    pub(super) fn blocked_until_us(&self) -> Option<u64> {
+        self.blocked_until_us
+    }
+
     pub(super) fn name(&self) -> &'a str {
         self.name
     }

@@ -20,9 +20,11 @@ mod route;
 
 pub use access::{Token, TokenError};
 pub use control::{Access, AccessError, Control, LastReload, Origin, ReloadFailure};
+#[cfg(test)]
+pub(crate) use reading::of as reading;
 
 use crate::audit::Who;
-use crate::front::http::decode::BODY_BYTES_MAX;
+use crate::front::{http::decode::BODY_BYTES_MAX, media::is_json};
 use crate::metrics::{Denied, Format, Front, Outcome};
 use crate::net::{Body, Handler, Request, Response, collect};
 use crate::node::Node;
@@ -51,7 +53,7 @@ pub struct Admin {
     control: Arc<dyn Control>,
     access: ArcSwap<Access>,
     guard: Guard,
-    /// Held while a change is recorded and made.
+    /// Held while a change is recorded and made. A reload is not made here, so the kill switch never waits for one.
     changes: tokio::sync::Mutex<()>,
 }
 
@@ -85,7 +87,7 @@ impl Admin {
     }
 
     /// Answers a call whose body is read by `body` once it is known to be wanted.
-    pub async fn answer<F>(&self, head: &Parts, peer: SocketAddr, body: F) -> Response
+    pub async fn answer<F>(self: &Arc<Self>, head: &Parts, peer: SocketAddr, body: F) -> Response
     where
         F: AsyncFnOnce() -> Result<Bytes, crate::net::BodyError>,
     {
@@ -113,7 +115,7 @@ impl Admin {
     }
 
     async fn try_answer<F>(
-        &self,
+        self: &Arc<Self>,
         head: &Parts,
         peer: SocketAddr,
         body: F,
@@ -143,16 +145,33 @@ impl Admin {
         };
         match route {
             Route::Inspect => self.inspect(&body).await,
-            Route::Reset => self.change_key(&caller, &body, KeyChange::Reset).await,
-            Route::Unblock => self.change_key(&caller, &body, KeyChange::Unblock).await,
+            Route::Policy => Ok(self.policy()),
+            route => {
+                let admin = Arc::clone(self);
+                let change = async move { admin.change(route, &caller, &body).await };
+                // In a task of its own: were it dropped with the call, there could be a line for a change that was not made.
+                let changed = tokio::spawn(change).await;
+                changed.unwrap_or_else(|_| Err(Problem::broke_off("the change")))
+            }
+        }
+    }
+
+    async fn change(
+        &self,
+        route: Route,
+        caller: &Caller,
+        body: &decode::Body,
+    ) -> Result<Response, Problem> {
+        match route {
             Route::Block => {
                 let for_us = body.for_us.unwrap_or_default();
-                self.change_key(&caller, &body, KeyChange::Block { for_us }).await
+                self.change_key(caller, body, KeyChange::Block { for_us }).await
             }
-            Route::SetMode(name) => self.change_mode(&caller, &name, body.mode).await,
-            Route::ClearMode(name) => self.change_mode(&caller, &name, None).await,
-            Route::Reload => self.reload(&caller).await,
-            _ => Ok(self.policy()),
+            Route::Unblock => self.change_key(caller, body, KeyChange::Unblock).await,
+            Route::Reset => self.change_key(caller, body, KeyChange::Reset).await,
+            Route::SetMode(name) => self.change_mode(caller, &name, body.mode).await,
+            Route::ClearMode(name) => self.change_mode(caller, &name, None).await,
+            _ => self.reload(caller).await,
         }
     }
 
@@ -189,7 +208,7 @@ impl Admin {
         let detail: serde_json::Map<String, serde_json::Value> = health
             .detail()
             .into_iter()
-            .map(|(subject, text)| (subject.to_owned(), String::from(text).into()))
+            .map(|(subject, text)| (subject.into_owned(), String::from(text).into()))
             .collect();
         let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         answer(status, &json!({"ready": ready, "detail": detail}))
@@ -215,13 +234,6 @@ impl Handler for Arc<Admin> {
         let (head, body) = request.into_parts();
         self.answer(&head, peer, async || collect(body, BODY_BYTES_MAX, BODY_WITHIN).await).await
     }
-}
-
-/// Whether the body is said to be JSON.
-fn is_json(headers: &HeaderMap) -> bool {
-    let field = headers.get(CONTENT_TYPE).and_then(|field| field.to_str().ok()).unwrap_or("");
-    let media = field.split(';').next().unwrap_or("").trim();
-    media.eq_ignore_ascii_case("application/json")
 }
 
 fn answer(status: StatusCode, value: &impl Serialize) -> Response {

@@ -74,6 +74,11 @@ impl Problem {
             .with(ALLOW, HeaderValue::from_static(allowed))
     }
 
+    /// Something went wrong here.
+    pub(super) fn broke_off(what: &str) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("{what} broke off; see the log"))
+    }
+
     pub(super) fn no_token_configured() -> Self {
         Self::new(
             StatusCode::FORBIDDEN,

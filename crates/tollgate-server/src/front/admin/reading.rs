@@ -5,19 +5,14 @@ use crate::node::Node;
 use std::collections::BTreeMap;
 
 /// The figures of now.
-pub(super) fn of(node: &Node) -> Reading {
+pub(crate) fn of(node: &Node) -> Reading {
     let rules = node.gate.rules();
-    let policy = rules.policy();
-    let mut overflowed: BTreeMap<&str, u64> = BTreeMap::new();
-    let memory = node.gate.store().memory();
-    for (id, count) in memory.map(|memory| memory.overflowed()).unwrap_or_default() {
-        // A limit has several states where its tiers have several periods.
-        if let Some(variant) = policy.numbers().iter().find(|variant| variant.id == id) {
-            *overflowed.entry(&policy.limits()[variant.limit].name).or_default() += count;
-        }
+    let mut overflowed: BTreeMap<Box<str>, u64> = BTreeMap::new();
+    for (_, name, count) in node.overflowed() {
+        *overflowed.entry(name).or_default() += count;
     }
     let limits = node.gate.counts().into_iter().map(|(name, counts)| LimitReading {
-        overflowed: overflowed.get(&*name).copied().unwrap_or_default(),
+        overflowed: overflowed.get(&name).copied().unwrap_or_default(),
         name,
         admitted: counts.admitted,
         refused: counts.refused,
@@ -26,6 +21,7 @@ pub(super) fn of(node: &Node) -> Reading {
         fail_closed: counts.fail_closed,
         deny_cache_hits: counts.deny_cache_hits,
     });
+    let memory = node.gate.store().memory();
     let stats = memory.map(|memory| memory.stats()).unwrap_or_default();
     Reading {
         limits: limits.collect(),

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Node,
     metrics::{Front, Outcome},
-    net::{Handler, Limits, Request, Response, collect},
+    net::{Handler, Limits, Plain, PlainAnswer, Request, Response, collect},
     trace,
 };
 use hyper::HeaderMap;
@@ -21,18 +21,18 @@ use tollgate_policy::facts::{Facts, FactsBuffer};
 
 /// Answers `POST /v1/{check,peek,reserve,settle,cancel}` and `GET /openapi.json`.
 pub struct CheckApi {
-    node: Arc<Node>,
+    pub(super) node: Arc<Node>,
     body_within: Duration,
     /// Taken while a request is decided. Where that has to wait, the next request makes a new one.
-    kit: Cell<Option<Box<Kit>>>,
+    pub(super) kit: Cell<Option<Box<Kit>>>,
 }
 
 /// Memory that outlives a request.
 #[derive(Default)]
-struct Kit {
-    work: Work,
-    facts: FactsBuffer,
-    writer: Writer,
+pub(super) struct Kit {
+    pub(super) work: Work,
+    pub(super) facts: FactsBuffer,
+    pub(super) writer: Writer,
 }
 
 impl CheckApi {
@@ -126,13 +126,9 @@ impl CheckApi {
             self.trace(&headers, &facts, &verdict, now_us);
         }
         let reserved = ttl_us.map(|ttl_us| (&*id, ttl_us));
-        let profiles = &self.node.conduct().profiles;
+        let profiles = rules.profiles();
         let response = kit.writer.decided(&verdict, reserved, profiles, now_us, headers);
-        let outcome = match fields::status(&verdict) {
-            200 => Outcome::Admitted,
-            503 => Outcome::FailClosed,
-            _ => Outcome::Refused,
-        };
+        let outcome = outcome(fields::status(&verdict));
         kit.work.recycle(verdict);
         kit.facts = facts.into_buffer();
         self.kit.set(Some(kit));
@@ -168,6 +164,19 @@ impl Handler for CheckApi {
         let (response, outcome) = self.answer(request).await;
         self.node.metrics.requests(Front::Http, outcome);
         response
+    }
+
+    async fn plain(&self, request: Plain<'_>, answer: &mut PlainAnswer) -> bool {
+        self.decide_plain(request, answer).await.is_some()
+    }
+}
+
+/// How an answer with this status counts.
+pub(super) fn outcome(status: u16) -> Outcome {
+    match status {
+        200 => Outcome::Admitted,
+        503 => Outcome::FailClosed,
+        _ => Outcome::Refused,
     }
 }
 

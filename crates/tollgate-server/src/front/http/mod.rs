@@ -5,6 +5,7 @@ pub mod decode;
 pub mod encode;
 mod name;
 pub mod openapi;
+mod plain;
 mod problem;
 mod reply;
 mod reservation;

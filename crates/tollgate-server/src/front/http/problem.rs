@@ -23,8 +23,12 @@ pub(super) enum Problem {
     NoSuchPath,
     /// Something is, but it is asked for in another way.
     Method { allow: &'static str },
+    /// Nobody, or several, are asked, which only those on the way could have done.
+    Host,
     /// The body does not say that it is JSON.
     NotJson,
+    /// The body is compressed.
+    Encoded,
     /// The body is too large, too slow or broken off.
     Body(BodyError),
     /// The body does not say what the operation needs.
@@ -42,7 +46,8 @@ impl Problem {
         match self {
             Self::NoSuchPath => StatusCode::NOT_FOUND,
             Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
-            Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Host => StatusCode::BAD_REQUEST,
+            Self::NotJson | Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Body(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Body(BodyError::TooSlow) => StatusCode::REQUEST_TIMEOUT,
             Self::Bad(BadRequest { fault: Fault::TooLarge, .. }) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -66,7 +71,9 @@ impl Problem {
         match self {
             Self::NoSuchPath => "path".into(),
             Self::Method { .. } => "method".into(),
+            Self::Host => "host".into(),
             Self::NotJson => "content-type".into(),
+            Self::Encoded => "content-encoding".into(),
             Self::Body(_) => "body".into(),
             Self::Bad(bad) => bad.field.as_deref().unwrap_or("body").into(),
             Self::Attribute { name, .. } => format!("attributes.{name}").into(),
@@ -85,6 +92,8 @@ impl Problem {
             Self::NotJson => {
                 "the body has to be JSON and say so: send Content-Type: application/json, as curl --json does".into()
             }
+            Self::Host => "a request over HTTP/1.1 has one Host field".into(),
+            Self::Encoded => "send the body as it is, without Content-Encoding".into(),
             Self::Body(BodyError::TooLarge) => {
                 format!("larger than {BODY_BYTES_MAX} bytes; send less").into()
             }

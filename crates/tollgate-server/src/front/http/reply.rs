@@ -4,12 +4,13 @@ use super::{
     encode::{self, fields},
     name, openapi,
 };
-use crate::net::{Body, Response};
+use crate::net::{Body, PlainAnswer, Response};
 use bytes::{Bytes, BytesMut};
 use hyper::{
     HeaderMap, StatusCode,
     header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue},
 };
+use std::time::{Duration, SystemTime};
 use tollgate::{Settled, Verdict};
 use tollgate_core::header::{Fields, Profile};
 
@@ -23,6 +24,8 @@ pub(super) struct Writer {
     json: Vec<u8>,
     /// Body and field values of an answer lie here together. Once it has been sent the memory is free for the next one.
     shared: BytesMut,
+    /// The line of the date, and the second for which it is right.
+    date: (u64, Vec<u8>),
 }
 
 impl Writer {
@@ -55,6 +58,37 @@ impl Writer {
             }
         });
         self.answer(fields::status(verdict), headers)
+    }
+
+    /// What was decided, as it goes over the wire.
+    pub(super) fn plain(
+        &mut self,
+        verdict: &Verdict<'_>,
+        profiles: &[Profile],
+        now_us: u64,
+        answer: &mut PlainAnswer,
+    ) {
+        answer.status = fields::status(verdict);
+        let lines = &mut answer.fields;
+        lines.extend_from_slice(b"content-type: application/json\r\ncache-control: no-store\r\n");
+        fields::each(verdict, profiles, now_us, &mut self.fields, |name, value| {
+            // In lower case, as the other way has them.
+            let start = lines.len();
+            lines.extend_from_slice(name.as_bytes());
+            lines[start..].make_ascii_lowercase();
+            lines.extend_from_slice(b": ");
+            lines.extend_from_slice(value.as_bytes());
+            lines.extend_from_slice(b"\r\n");
+        });
+        let (dated_s, date) = &mut self.date;
+        if *dated_s != now_us / 1_000_000 {
+            *dated_s = now_us / 1_000_000;
+            let instant = SystemTime::UNIX_EPOCH + Duration::from_secs(*dated_s);
+            *date = format!("date: {}\r\n", httpdate::fmt_http_date(instant)).into_bytes();
+        }
+        lines.extend_from_slice(date);
+        encode::verdict(&mut answer.body, verdict);
+        answer.body.push(b'}');
     }
 
     /// How a reservation ended.

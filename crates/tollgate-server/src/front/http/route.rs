@@ -1,7 +1,8 @@
 //! Which request is which.
 
 use super::{decode::Op, problem::Problem};
-use hyper::{Method, header, http::request::Parts};
+use crate::front::media::is_json;
+use hyper::{Method, Version, header, http::request::Parts};
 
 /// What can be asked of the front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,22 +37,22 @@ impl Route {
 
     /// The route of a request, or what is wrong with its head.
     pub(super) fn of(head: &Parts) -> Result<Self, Problem> {
+        if head.version == Version::HTTP_11
+            && head.headers.get_all(header::HOST).into_iter().count() != 1
+        {
+            return Err(Problem::Host);
+        }
         let route = Self::at(head.uri.path()).ok_or(Problem::NoSuchPath)?;
         let (method, allow) = route.method();
         if head.method != method {
             return Err(Problem::Method { allow });
         }
         match route {
-            Self::Op(_) if !is_json(head) => Err(Problem::NotJson),
+            Self::Op(_) if !is_json(&head.headers) => Err(Problem::NotJson),
+            Self::Op(_) if head.headers.contains_key(header::CONTENT_ENCODING) => {
+                Err(Problem::Encoded)
+            }
             _ => Ok(route),
         }
     }
-}
-
-/// Whether a body says that it is JSON, in whatever case and with whatever parameters.
-fn is_json(head: &Parts) -> bool {
-    let Some(value) = head.headers.get(header::CONTENT_TYPE) else { return false };
-    let value = value.as_bytes();
-    let essence = value.split(|&byte| byte == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
 }

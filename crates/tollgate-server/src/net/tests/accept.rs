@@ -5,6 +5,7 @@ use super::super::{
     worker::{Http, Service, Workers},
 };
 use super::*;
+use crate::log::{Format, tests::logged};
 use std::{
     cell::RefCell,
     collections::VecDeque,
@@ -36,6 +37,17 @@ const EMFILE: i32 = 24;
 const ENFILE: i32 = 23;
 const ENOMEM: i32 = 12;
 
+pub(super) fn door() -> Door {
+    Door {
+        front: Front::Http,
+        index: 0,
+        connections_max: 10,
+        stats: Arc::default(),
+        room: Notify::new(),
+        node: None,
+    }
+}
+
 #[test]
 fn no_error_ends_the_loop() {
     let codes = [EMFILE, ENFILE, ENOMEM, EMFILE].map(io::Error::from_raw_os_error);
@@ -44,23 +56,16 @@ fn no_error_ends_the_loop() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let door = Arc::new(Door {
-        front: Front::Http,
-        index: 0,
-        connections_max: 10,
-        stats: Arc::default(),
-        room: Notify::new(),
-        node: None,
-    });
+    let door = Arc::new(door());
     let connect = Box::new(|| Box::new(Http(Rc::<Desk>::default())) as Box<_>);
     let front = Service { door: door.clone(), limits: Limits::default(), connect };
     let mut workers = Workers::default();
-    let thread = workers.start([front].into()).unwrap();
+    let thread = workers.start([front].into(), None).unwrap();
     run(async {
         let (stop, stopping) = watch::channel(None);
         let source = Script { failures: RefCell::new(failures), listener };
         let start = now();
-        let accepting = accept_all(source, door.clone(), &workers, stopping);
+        let accepting = accept_all(&source, door.clone(), &workers, stopping);
         let stopper = async {
             // Ready once every failure has been met and paused for: 10 + 20 + 40 + 80 ms.
             tokio::time::sleep(Duration::from_millis(151)).await;
@@ -77,4 +82,86 @@ fn no_error_ends_the_loop() {
     workers.drain(Duration::ZERO);
     thread.join().unwrap();
     assert_eq!(door.stats.open(), 0);
+}
+
+/// Fails every other time, for as long as there are clients.
+struct Short {
+    listener: TcpListener,
+    is_out: Cell<bool>,
+}
+
+impl Accept for Short {
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let Ok(accepted) = self.listener.accept() else { return std::future::pending().await };
+        match self.is_out.replace(!self.is_out.get()) {
+            true => Err(io::Error::from_raw_os_error(EMFILE)),
+            false => Ok(accepted),
+        }
+    }
+}
+
+#[test]
+fn trouble_that_lasts_is_told_when_it_begins_and_when_it_ends() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let _clients: Vec<_> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let workers = Workers::default();
+    let accepting = async {
+        let (stop, stopping) = watch::channel(None);
+        let source = Short { listener, is_out: Cell::new(false) };
+        let accepting = accept_all(&source, Arc::new(door()), &workers, stopping);
+        let stopper = async {
+            tokio::time::sleep(seconds(30)).await;
+            stop.send(Some(Duration::ZERO)).unwrap();
+        };
+        tokio::join!(accepting, stopper);
+    };
+    let text = logged(Format::Json, "info", || run(accepting));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines[0].contains("cannot accept") && lines[1].contains("accepting connections again"));
+}
+
+/// Has 200 connections after an error, and as with a socket each try costs part of what a task may do in one go.
+struct Waiting {
+    listener: TcpListener,
+    clients: RefCell<Vec<TcpStream>>,
+    is_aborted: Cell<bool>,
+}
+
+impl Accept for Waiting {
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        tokio::task::coop::consume_budget().await;
+        if !self.is_aborted.replace(true) {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        if self.clients.borrow().len() == 200 {
+            return std::future::pending().await;
+        }
+        self.clients.borrow_mut().push(TcpStream::connect(self.listener.local_addr()?)?);
+        let (stream, peer) = self.listener.accept()?;
+        stream.set_nonblocking(true).map(|()| (stream, peer))
+    }
+}
+
+#[test]
+fn a_drain_serves_everybody_who_had_come_by_then() {
+    let door = Arc::new(door());
+    let connect = Box::new(|| Box::new(Http(Rc::<Desk>::default())) as Box<_>);
+    let front = Service { door: door.clone(), limits: Limits::default(), connect };
+    let mut workers = Workers::default();
+    let thread = workers.start([front].into(), None).unwrap();
+    let source = Waiting {
+        listener: TcpListener::bind("127.0.0.1:0").unwrap(),
+        clients: RefCell::default(),
+        is_aborted: Cell::new(false),
+    };
+    run(async {
+        let (_stop, stopping) = watch::channel(Some(Duration::ZERO));
+        accept_all(&source, door.clone(), &workers, stopping).await;
+    });
+    assert_eq!(door.stats.accepted(), 200);
+    workers.drain(Duration::ZERO);
+    thread.join().unwrap();
 }

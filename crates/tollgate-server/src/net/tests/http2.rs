@@ -123,3 +123,48 @@ fn streams_that_are_opened_only_to_be_reset_end_the_connection() {
         assert!(rig.desk.handled.get() <= 100, "{}", rig.desk.handled.get());
     });
 }
+
+#[test]
+fn a_peer_is_told_to_send_little_ahead() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let mut client = rig.connect();
+        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+        let (mut stream, mut connection) = (65_535, 65_535);
+        // Everything up to the acknowledgement of our settings.
+        loop {
+            let mut head = [0; 9];
+            client.read_exact(&mut head).await.unwrap();
+            let mut frame = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+            client.read_exact(&mut frame).await.unwrap();
+            let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());
+            match (head[3], head[4]) {
+                (4, 1) => break,
+                (4, _) => {
+                    let window = frame.chunks(6).find(|setting| setting[..2] == [0, 4]);
+                    stream = window.map_or(stream, |setting| number(&setting[2..]));
+                }
+                (8, _) => connection += number(&frame),
+                _ => {}
+            }
+        }
+        assert!(stream <= 64 * 1024 && connection <= 64 * 1024, "{stream} {connection}");
+    });
+}
+
+#[test]
+fn a_head_has_the_same_number_of_fields_at_most() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let mut client = client(&rig).await;
+        for (fields, status) in [(100, 200), (101, 431)] {
+            let mut request = hyper::Request::get("http://x/a").body(Empty::new()).unwrap();
+            for n in 0..fields {
+                let name: hyper::header::HeaderName = format!("field-{n}").parse().unwrap();
+                request.headers_mut().insert(name, "x".parse().unwrap());
+            }
+            assert_eq!(client.send_request(request).await.unwrap().status(), status, "{fields}");
+        }
+        assert_eq!(rig.desk.handled.get(), 1);
+    });
+}

@@ -4,10 +4,13 @@ mod accept;
 mod deadlines;
 mod drain;
 mod http2;
+mod plain;
+mod room;
+mod supervised;
 
 use super::{
-    Body, Handler, Limits, Request, Response, Stats, collect, connection::serve, life::Terms,
-    registry::Registry, worker::look_after,
+    Body, Handler, Limits, Plain, PlainAnswer, Request, Response, Stats, collect,
+    connection::serve, life::Terms, registry::Registry, worker::look_after,
 };
 use std::{cell::Cell, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
 use tokio::{
@@ -54,6 +57,19 @@ impl Handler for Desk {
             path => path.to_owned(),
         };
         Response::new(Body::from(body))
+    }
+
+    async fn plain(&self, request: Plain<'_>, answer: &mut PlainAnswer) -> bool {
+        match request.path {
+            "/plain" => {}
+            "/plain-large" => answer.body.extend_from_slice(&[b'x'; 100_000]),
+            "/plain-wait" => self.go.notified().await,
+            "/plain-panic" => panic!("as asked"),
+            _ => return false,
+        }
+        answer.status = 200;
+        answer.body.extend_from_slice(b"plainly");
+        true
     }
 }
 

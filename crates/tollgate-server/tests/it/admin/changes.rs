@@ -166,3 +166,15 @@ fn a_reload_answers_with_what_is_wrong() {
         "the last good one stays"
     );
 }
+
+#[test]
+fn of_two_blocks_the_later_one_is_told() {
+    let desk = Desk::audited("later");
+    let block = |body: &str| desk.call("POST", "/v1/block", body).json()["blocked_until"].clone();
+    let hour = block(r#"{"attributes": {"user": "42"}, "for": "1h"}"#);
+    let minute = block(r#"{"attributes": {"user": "42"}, "for": "1m"}"#);
+    assert_eq!(minute, hour, "the hour has not ended");
+    assert_eq!(desk.lines()[1]["after"]["blocked_until"], hour);
+    let day = block(r#"{"attributes": {"user": "42"}, "for": "1d"}"#);
+    assert!(day.as_str() > hour.as_str());
+}

@@ -4,6 +4,7 @@ mod access;
 mod audited;
 mod changes;
 mod errors;
+mod halfway;
 mod reads;
 mod socket;
 

@@ -2,6 +2,7 @@
 
 mod concurrency;
 mod http2;
+mod plain;
 mod problems;
 mod reservations;
 mod shapes;

@@ -1,8 +1,8 @@
 //! A server's end: what is under way is finished, and no more than that is waited for.
 
-use crate::http::{post, serve};
+use crate::http::{post, serve, serve_with};
 use std::{io::Write, net::TcpStream, time::Duration};
-use tollgate_server::metrics::Front;
+use tollgate_server::{metrics::Front, net::Limits};
 
 const FILE: &str = "limits: [{name: a, rate: 1000/h}]";
 
@@ -35,13 +35,15 @@ fn a_request_in_flight_is_answered() {
 
 #[test]
 fn what_does_not_finish_is_cut() {
-    let served = serve(FILE);
+    let mut limits = Limits::default();
+    (limits.last_call, limits.tick) = (Duration::from_millis(50), Duration::from_millis(10));
+    let served = serve_with(FILE, limits);
     let mut client = served.client();
     client.send(b"POST /v1/check HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{");
     let mut other = served.client();
     assert_eq!(other.post("/v1/check", "{}").status, 200);
     let stats = served.server.stats(Front::Http).unwrap();
-    served.server.drain(Duration::from_millis(700));
+    served.server.drain(Duration::from_secs(2));
     assert!(client.is_ended());
     assert!(other.is_ended());
     assert_eq!((stats.open(), stats.cut()), (0, 1), "the idle one left in time");

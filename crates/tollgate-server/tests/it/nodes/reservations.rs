@@ -75,14 +75,10 @@ fn debts_and_expiry_are_seen_everywhere() {
     let redis = Redis::start();
     let members = [(); 2].map(|()| Member::start(&redis, "deadline: 30s", LIMITS));
     let id = reserve(&members[0], 1, "50ms");
-    // In time it is cancelled, and repeats that until its time has passed.
-    until(|| {
-        let answer = cancel(&members[1], &id);
-        assert!([200, 404].contains(&answer.status), "{answer:?}");
-        answer.status == 404
-    });
-    // Either way its slot is free.
-    until(|| remaining(&peek(&members[0]))[1] == 2);
+    // It was there when it was answered, so by now its time has passed for certain.
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    assert_eq!(cancel(&members[1], &id).status, 404);
+    assert_eq!(remaining(&peek(&members[0])), [9, 2], "the charge stays, the slot is free");
     let id = reserve(&members[0], 1, "1h");
     let settled = settle(&members[1], &id, 50);
     assert_eq!((settled.status, settled.json()["charged"].as_u64()), (200, Some(50)));

@@ -17,6 +17,7 @@ fn entries() -> Vec<Entry> {
         limit: Arc::new(limit),
         numbers,
         unit: 5,
+        charged: 7,
         taken,
         receipt,
     };

@@ -1,7 +1,7 @@
 //! Why a body or a row was refused.
 
 use super::{
-    ATTRIBUTES_MAX, BODY_BYTES_MAX, Member, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
+    ATTRIBUTES_MAX, BODY_BYTES_MAX, Member, Members, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
     VALUE_BYTES_MAX,
 };
 use std::borrow::Cow;
@@ -32,8 +32,8 @@ pub enum Fault {
     NotJson(Box<str>),
     /// JSON of the wrong type.
     Type(Box<str>),
-    /// A member that means nothing here.
-    Unknown,
+    /// A member that means nothing here, and those that do.
+    Unknown(Members),
     /// A member given twice.
     Repeated,
     /// A member that has to be there.
@@ -125,14 +125,14 @@ impl fmt::Display for Fault {
             Self::NotUtf8(valid) => write!(f, "not JSON: not UTF-8 after byte {valid}"),
             Self::NotJson(what) => write!(f, "not JSON: {what}"),
             Self::Type(what) => f.write_str(what),
-            Self::Unknown => {
-                f.write_str("unknown member; there are ")?;
-                let mut separator = "";
-                for member in Member::ALL {
+            Self::Unknown(known) => {
+                f.write_str("unknown member; there is ")?;
+                let known = Member::ALL.into_iter().filter(|member| known.has(*member));
+                for (place, member) in known.enumerate() {
+                    let separator = if place > 0 { ", " } else { "" };
                     write!(f, "{separator}`{}`", member.as_str())?;
-                    separator = ", ";
                 }
-                f.write_str(", each where it applies")
+                Ok(())
             }
             Self::Repeated => f.write_str("given twice; name it once"),
             Self::Missing => f.write_str("missing; this operation needs it"),
@@ -150,7 +150,7 @@ impl fmt::Display for Fault {
             }
             Self::Negative => f.write_str("negative; a cost is 0 or more"),
             Self::NotAnInteger => {
-                write!(f, "not a whole number; a cost is an integer from 0 to {}", u64::MAX)
+                write!(f, "not a whole number from 0 to {}, as a cost is", u64::MAX)
             }
             Self::TimeNotANumber => {
                 f.write_str("not a number; time is in seconds since 1970, such as 1700000000.25")

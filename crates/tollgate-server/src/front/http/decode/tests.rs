@@ -51,13 +51,34 @@ fn each_operation_has_its_own_members() {
     assert_eq!(settle.reservation.as_deref(), Some("r"));
     assert!(body(br#"{"reservation": "r"}"#, Op::Cancel).is_ok());
 
-    assert_eq!(bad(r#"{"ttl": "30s"}"#, Op::Check), at("ttl", Fault::Unknown));
-    assert_eq!(bad(r#"{"reservation": "r"}"#, Op::Peek), at("reservation", Fault::Unknown));
-    assert_eq!(bad(r#"{"reservation": "r"}"#, Op::Reserve), at("reservation", Fault::Unknown));
-    assert_eq!(bad(r#"{"time": 1}"#, Op::Check), at("time", Fault::Unknown));
-    assert_eq!(bad(r#"{"op": "peek"}"#, Op::Check), at("op", Fault::Unknown));
-    assert_eq!(bad(r#"{"attributes": {}}"#, Op::Settle), at("attributes", Fault::Unknown));
-    assert_eq!(bad(r#"{"reservation": "r", "cost": 1}"#, Op::Cancel), at("cost", Fault::Unknown));
+    assert_eq!(
+        bad(r#"{"ttl": "30s"}"#, Op::Check),
+        at("ttl", Fault::Unknown(Members::of_body(Op::Check)))
+    );
+    assert_eq!(
+        bad(r#"{"reservation": "r"}"#, Op::Peek),
+        at("reservation", Fault::Unknown(Members::of_body(Op::Peek)))
+    );
+    assert_eq!(
+        bad(r#"{"reservation": "r"}"#, Op::Reserve),
+        at("reservation", Fault::Unknown(Members::of_body(Op::Reserve)))
+    );
+    assert_eq!(
+        bad(r#"{"time": 1}"#, Op::Check),
+        at("time", Fault::Unknown(Members::of_body(Op::Check)))
+    );
+    assert_eq!(
+        bad(r#"{"op": "peek"}"#, Op::Check),
+        at("op", Fault::Unknown(Members::of_body(Op::Check)))
+    );
+    assert_eq!(
+        bad(r#"{"attributes": {}}"#, Op::Settle),
+        at("attributes", Fault::Unknown(Members::of_body(Op::Settle)))
+    );
+    assert_eq!(
+        bad(r#"{"reservation": "r", "cost": 1}"#, Op::Cancel),
+        at("cost", Fault::Unknown(Members::of_body(Op::Cancel)))
+    );
     assert_eq!(bad(r#"{"cost": 1}"#, Op::Settle), at("reservation", Fault::Missing));
     assert_eq!(bad(r#"{"reservation": "r"}"#, Op::Settle), at("cost", Fault::Missing));
     assert_eq!(bad(r#"{}"#, Op::Cancel), at("reservation", Fault::Missing));
@@ -65,7 +86,10 @@ fn each_operation_has_its_own_members() {
 
 #[test]
 fn unknown_and_repeated_members_are_named() {
-    assert_eq!(bad(r#"{"atributes": {}}"#, Op::Check), at("atributes", Fault::Unknown));
+    assert_eq!(
+        bad(r#"{"atributes": {}}"#, Op::Check),
+        at("atributes", Fault::Unknown(Members::of_body(Op::Check)))
+    );
     assert_eq!(bad(r#"{"cost": 1, "cost": 1}"#, Op::Check), at("cost", Fault::Repeated));
     assert_eq!(bad(r#"{"cost": 1, "\u0063ost": 1}"#, Op::Check), at("cost", Fault::Repeated));
     assert_eq!(
@@ -163,7 +187,7 @@ fn the_caps_hold() {
     assert_eq!(bad(&many(65), Op::Check), at("attributes", Fault::TooManyAttributes));
 
     let long = bad(&format!("{{\"{}\": 1}}", "é".repeat(1_000)), Op::Check);
-    assert_eq!(long, at(&"é".repeat(128), Fault::Unknown));
+    assert_eq!(long, at(&"é".repeat(128), Fault::Unknown(Members::of_body(Op::Check))));
 
     let padded = |bytes: usize| format!("{{}}{}", " ".repeat(bytes - 2));
     assert!(body(padded(BODY_BYTES_MAX).as_bytes(), Op::Check).is_ok());

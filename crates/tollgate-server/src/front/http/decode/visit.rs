@@ -60,7 +60,7 @@ impl<'de> Visitor<'de> for Root<'_, 'de> {
         while let Some(name) = map.next_key_seed(Text)? {
             let member = match Member::named(&name) {
                 Some(member) if allowed.has(member) => member,
-                _ => return Err(found.refuse_at(&name, Fault::Unknown)),
+                _ => return Err(found.refuse_at(&name, Fault::Unknown(allowed))),
             };
             if seen.has(member) {
                 return Err(found.refuse_at(&name, Fault::Repeated));

@@ -1,0 +1,75 @@
+//! Processor time a request with fifty connections, each asking again as soon as it is answered.
+
+use crate::contender::{FLOOR, FLOOR_FIELDS, OURS, OURS_3, Programs, THROTTLECRAB};
+use crate::load::Load;
+use crate::table::{Rounds, median, ratio, spread, verdict};
+use crate::turns::{Runner, interleave, start};
+use crate::{CONNECTIONS, Effort};
+use std::error::Error;
+
+const TARGET: f64 = 1.25;
+
+/// What one turn said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    /// Server processor seconds a million requests.
+    pub(crate) s_per_m: f64,
+    /// Thousands of requests a second.
+    pub(crate) k_per_s: f64,
+    /// How much of its core the server had. Below 1 it waited for the load, or for others on that core.
+    pub(crate) busy: f64,
+}
+
+/// The table of HTTP/1.1.
+pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
+    let names = [OURS, OURS_3, FLOOR, FLOOR_FIELDS, THROTTLECRAB];
+    let runners = start(programs, &names, |contender| contender);
+    let turn = |runner: &Runner| turn(runner, effort.requests);
+    interleave(&runners, 1, turn)?;
+    let figures = interleave(&runners, effort.rounds, turn)?;
+    print(&format!("HTTP/1.1, {CONNECTIONS} connections"), &runners, &figures, Some(TARGET));
+    Ok(())
+}
+
+/// One measured turn, on connections of its own.
+pub(crate) fn turn(runner: &Runner, requests: usize) -> Result<Turn, Box<dyn Error>> {
+    let mut load = Load::open(runner.server.address, &runner.requests, CONNECTIONS)?;
+    let before = runner.server.cpu_seconds();
+    let seconds = load.closed(requests)?.as_secs_f64();
+    let cpu = runner.server.cpu_seconds() - before;
+    Ok(Turn::new(cpu, seconds, requests))
+}
+
+impl Turn {
+    pub(crate) fn new(cpu: f64, seconds: f64, requests: usize) -> Self {
+        let millions = requests as f64 / 1e6;
+        let k_per_s = requests as f64 / 1e3 / seconds;
+        Self { s_per_m: cpu / millions, k_per_s, busy: cpu / seconds }
+    }
+}
+
+/// Prints a table; a target holds for ours with one limit.
+pub(crate) fn print(title: &str, runners: &[Runner], figures: &[Vec<Turn>], target: Option<f64>) {
+    println!("\n### {title}\n");
+    println!("| | s/M | spread | k/s | of the core | of the floor | target | |");
+    println!("|---|---|---|---|---|---|---|---|");
+    let costs: Vec<Rounds> =
+        figures.iter().map(|turns| turns.iter().map(|turn| turn.s_per_m).collect()).collect();
+    let floor = runners.iter().position(|runner| runner.contender.name == FLOOR);
+    for (n, (runner, turns)) in runners.iter().zip(figures).enumerate() {
+        let name = runner.contender.name;
+        let of_floor = floor.map_or(f64::NAN, |floor| ratio(&costs[n], &costs[floor]));
+        let target = match target {
+            Some(target) if name == OURS => verdict(of_floor, target, " x"),
+            _ => " | ".into(),
+        };
+        let each = |figure: fn(&Turn) -> f64| median(&turns.iter().map(figure).collect::<Rounds>());
+        println!(
+            "| {name} | {:.2} | {} | {:.1} | {:.0} % | {of_floor:.2} | {target} |",
+            median(&costs[n]),
+            spread(&costs[n], 2),
+            each(|turn| turn.k_per_s),
+            each(|turn| turn.busy * 100.0),
+        );
+    }
+}

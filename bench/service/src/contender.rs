@@ -1,0 +1,151 @@
+//! Who answers, and how each is asked.
+
+use crate::process::{Program, Ready};
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Users that requests are spread over; each stays far below its limit.
+const USERS: usize = 10_000;
+
+/// One limit with the default algorithm.
+const ONE: &str = "listen: {http: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}
+limits:
+  - {name: per-user, key: [user], rate: 100000/min}
+";
+
+/// Where one user makes all requests: the same, but higher.
+const HIGHER: [(&str, &str); 2] =
+    [("100000/min", "100000000/min"), ("10000/s, burst: 20000", "1000000/s, burst: 1000000")];
+
+/// Two more on the same key.
+const TWO_MORE: &str =
+    "  - {name: spike, key: [user], algorithm: token-bucket, rate: 10000/s, burst: 20000}
+  - {name: daily, key: [user], algorithm: gcra, rate: 4000000000/day}
+";
+
+/// A server that is measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Contender {
+    /// As the tables call it.
+    pub(crate) name: &'static str,
+    pub(crate) program: Program,
+    pub(crate) wants: Wants,
+}
+
+/// What a request looks like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wants {
+    /// The check API. The floor takes anything, so it gets the same.
+    Check,
+    /// throttlecrab's API: the limit comes with the request.
+    Throttle,
+}
+
+pub(crate) const OURS: &str = "ours";
+pub(crate) const OURS_3: &str = "ours, three limits";
+pub(crate) const FLOOR: &str = "floor (bare hyper)";
+pub(crate) const FLOOR_FIELDS: &str = "floor with our header fields";
+pub(crate) const THROTTLECRAB: &str = "throttlecrab-server";
+
+/// Where the programs are.
+#[derive(Clone, Debug)]
+pub(crate) struct Programs {
+    pub(crate) ours: PathBuf,
+    pub(crate) throttlecrab: PathBuf,
+}
+
+impl Programs {
+    /// The contender called `name`, or why it cannot be started.
+    pub(crate) fn contender(&self, name: &'static str) -> Result<Contender, Box<dyn Error>> {
+        let (path, arguments, ready, wants) = match name {
+            OURS => (self.ours.clone(), serve("one.yaml", ONE)?, Ready::Line, Wants::Check),
+            OURS_3 => {
+                let file = format!("{ONE}{TWO_MORE}");
+                (self.ours.clone(), serve("three.yaml", &file)?, Ready::Line, Wants::Check)
+            }
+            THROTTLECRAB => {
+                let arguments = "--http --http-host 127.0.0.1 --http-port PORT --log-level warn";
+                let arguments = arguments.split(' ').map(str::to_owned).collect();
+                (self.throttlecrab.clone(), arguments, Ready::Port, Wants::Throttle)
+            }
+            FLOOR => (floor()?, Vec::new(), Ready::Line, Wants::Check),
+            FLOOR_FIELDS => (floor()?, vec!["--fields".into()], Ready::Line, Wants::Check),
+            _ => return Err(format!("nobody is called {name}").into()),
+        };
+        if !path.exists() {
+            return Err(format!("{name}: there is no {}", path.display()).into());
+        }
+        let path = path.to_string_lossy().into_owned();
+        Ok(Contender { name, program: Program { path, arguments, ready }, wants })
+    }
+}
+
+impl Contender {
+    /// The same server for HTTP/2: told to speak it if need be, and with limits that one user alone stays below.
+    pub(crate) fn http2(mut self) -> Self {
+        if self.name.starts_with("floor") {
+            self.program.arguments.push("--http2".into());
+        }
+        if let Some(file) = self.program.arguments.last().filter(|file| file.ends_with(".yaml")) {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            let higher = HIGHER.iter().fold(text, |text, (from, to)| text.replace(from, to));
+            // One that could not be written is refused by the server, whose word is printed.
+            fs::write(file, higher).ok();
+        }
+        self
+    }
+}
+
+impl Wants {
+    /// The target of every request.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::Check => "/v1/check",
+            Self::Throttle => "/throttle",
+        }
+    }
+
+    /// The body about one user.
+    pub(crate) fn body(self, user: usize) -> String {
+        match self {
+            Self::Check => format!("{{\"attributes\":{{\"user\":\"user-{user:06}\"}}}}"),
+            Self::Throttle => format!(
+                "{{\"key\":\"user-{user:06}\",\"max_burst\":100000,\"count_per_period\":100000,\"period\":60}}"
+            ),
+        }
+    }
+
+    /// A request for each user, as it goes over the wire.
+    pub(crate) fn requests(self) -> Vec<Vec<u8>> {
+        let request = |user| {
+            let (path, body) = (self.path(), self.body(user));
+            let length = body.len();
+            format!(
+                "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                Content-Length: {length}\r\n\r\n{body}"
+            )
+        };
+        (0..USERS).map(|user| request(user).into_bytes()).collect()
+    }
+}
+
+/// The arguments that serve this file.
+fn serve(name: &str, text: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let folder = folder();
+    fs::create_dir_all(&folder)?;
+    let file = folder.join(name);
+    fs::write(&file, text)?;
+    Ok(vec!["serve".into(), "--config".into(), file.to_string_lossy().into_owned()])
+}
+
+/// Where the files are that servers are started with.
+pub(crate) fn folder() -> PathBuf {
+    std::env::temp_dir().join(format!("tollgate-bench-{}", std::process::id()))
+}
+
+/// Built beside this program.
+fn floor() -> Result<PathBuf, Box<dyn Error>> {
+    let own = std::env::current_exe()?;
+    Ok(own.parent().unwrap_or(Path::new(".")).join("floor"))
+}

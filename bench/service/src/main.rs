@@ -1,0 +1,102 @@
+//! Measures the check API beside a floor and a peer: `cargo run --profile product -p service -- [ROW ...] [--ours FILE]
+//! [--throttlecrab FILE] [--rounds N] [--requests N] [--seconds N]`.
+//!
+//! Each server is a process of its own on the first core; the load is this process, on the second. Tables are printed as
+//! Markdown, ready for `docs/benchmarks.md`. A program that is not there is left out.
+
+mod closed;
+mod connection;
+mod contender;
+mod footprint;
+mod http2;
+mod instructions;
+mod latency;
+mod load;
+mod process;
+mod table;
+mod turns;
+
+use contender::Programs;
+use std::error::Error;
+use std::process::ExitCode;
+
+const ROWS: [&str; 5] = ["http", "http2", "latency", "footprint", "instructions"];
+const CONNECTIONS: usize = 50;
+const LOAD_CORE: usize = 1;
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    /// Turns for each contender; an odd number has a median that was measured.
+    rounds: usize,
+    /// In one turn of a closed loop.
+    requests: usize,
+    /// What one turn on a schedule takes.
+    schedule_seconds: f64,
+}
+
+#[derive(Debug)]
+struct Options {
+    rows: Vec<String>,
+    programs: Programs,
+    effort: Effort,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some(options) = read(&arguments) else {
+        let options =
+            "[--ours FILE] [--throttlecrab FILE] [--rounds N] [--requests N] [--seconds N]";
+        eprintln!("usage: service [ROW ...] {options}; rows: {}", ROWS.join(" "));
+        return ExitCode::from(2);
+    };
+    let measured = measure(&options);
+    std::fs::remove_dir_all(contender::folder()).ok();
+    match measured {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
+    let cores = core_affinity::get_core_ids().unwrap_or_default();
+    let core = cores.iter().find(|core| core.id == LOAD_CORE).ok_or("this needs two cores")?;
+    core_affinity::set_for_current(*core);
+    let wanted = |row: &str| options.rows.is_empty() || options.rows.iter().any(|name| name == row);
+    let Options { programs, effort, .. } = options;
+    for row in ROWS.into_iter().filter(|row| wanted(row)) {
+        match row {
+            "http" => closed::report(programs, *effort)?,
+            "http2" => http2::report(programs, *effort)?,
+            "latency" => latency::report(programs, *effort)?,
+            "footprint" => footprint::report(programs)?,
+            _ => instructions::report(programs)?,
+        }
+    }
+    Ok(())
+}
+
+fn read(arguments: &[String]) -> Option<Options> {
+    let mut programs = Programs {
+        ours: "../target/release/tollgate".into(),
+        throttlecrab: "target/peers/bin/throttlecrab-server".into(),
+    };
+    let mut effort = Effort { rounds: 7, requests: 150_000, schedule_seconds: 2.0 };
+    let mut rows = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--ours" => programs.ours = arguments.next()?.into(),
+            "--throttlecrab" => programs.throttlecrab = arguments.next()?.into(),
+            "--rounds" => effort.rounds = arguments.next()?.parse().ok()?,
+            "--requests" => effort.requests = arguments.next()?.parse().ok()?,
+            "--seconds" => effort.schedule_seconds = arguments.next()?.parse().ok()?,
+            row if ROWS.contains(&row) => rows.push(row.into()),
+            _ => return None,
+        }
+    }
+    Some(Options { rows, programs, effort })
+}

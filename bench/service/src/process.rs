@@ -1,0 +1,142 @@
+//! A server as a process of its own, pinned to a core, and what the system says about it.
+
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Where servers run; the load has the other one.
+pub(crate) const SERVER_CORE: usize = 0;
+/// What the kernel counts processor time in, as `sysconf(_SC_CLK_TCK)` has said on Linux for ever.
+const TICKS_A_SECOND: f64 = 100.0;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a server says where it listens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ready {
+    /// With a line on stderr.
+    Line,
+    /// Not at all: the port is an argument, and answers some time.
+    Port,
+}
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) path: String,
+    /// `PORT` among them is replaced by a free one.
+    pub(crate) arguments: Vec<String>,
+    pub(crate) ready: Ready,
+}
+
+/// A running server, killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    /// From the start of the process to its being ready.
+    pub(crate) started_in: Duration,
+}
+
+impl Server {
+    pub(crate) fn start(program: &Program) -> Result<Self, Box<dyn Error>> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port_text = port.to_string();
+        // taskset becomes the program, so the process is the server itself.
+        let mut command = Command::new("taskset");
+        command.args(["-c", &SERVER_CORE.to_string(), &program.path]);
+        command.args(program.arguments.iter().map(|argument| match argument.as_str() {
+            "PORT" => &port_text,
+            other => other,
+        }));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let start = Instant::now();
+        let mut child = command.spawn()?;
+        let stderr = child.stderr.take().map(BufReader::new).ok_or("no stderr")?;
+        // Made before anything can fail, so that the process ends with it.
+        let mut server =
+            Self { child, address: ([127, 0, 0, 1], port).into(), started_in: Duration::ZERO };
+        match program.ready {
+            Ready::Line => server.address = line(stderr)?,
+            Ready::Port => {
+                drain(stderr);
+                connect(server.address)?;
+            }
+        }
+        server.started_in = start.elapsed();
+        Ok(server)
+    }
+
+    /// Processor seconds of all its threads, in the program and in the kernel on its behalf.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        let text = self.proc("stat");
+        // The name may have spaces in it; the counts are the 12th and 13th field after its closing parenthesis.
+        let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
+        let ticks: f64 =
+            fields.split(' ').skip(11).take(2).filter_map(|n| n.parse::<f64>().ok()).sum();
+        ticks / TICKS_A_SECOND
+    }
+
+    pub(crate) fn resident_bytes(&self) -> f64 {
+        let status = self.proc("status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+        line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or(0.0) * 1024.0
+    }
+
+    /// Asks the server to end, and waits until it has.
+    pub(crate) fn end(mut self) -> Result<(), Box<dyn Error>> {
+        Command::new("kill").arg(self.child.id().to_string()).status()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    fn proc(&self, file: &str) -> String {
+        fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Reads up to the line that names the address.
+fn line(mut stderr: BufReader<ChildStderr>) -> Result<SocketAddr, Box<dyn Error>> {
+    let (mut line, mut said) = (String::new(), String::new());
+    while stderr.read_line(&mut line)? > 0 {
+        if let Some(address) = line.trim().strip_prefix("listening http ") {
+            let address = address.parse()?;
+            drain(stderr);
+            return Ok(address);
+        }
+        said.push_str(&line);
+        line.clear();
+    }
+    Err(format!("it ended before it was ready: {said}").into())
+}
+
+/// Keeps the pipe empty: a server that cannot log would stand still.
+fn drain(mut stderr: BufReader<ChildStderr>) {
+    thread::spawn(move || {
+        let mut line = Vec::new();
+        while stderr.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+            line.clear();
+        }
+    });
+}
+
+fn connect(address: SocketAddr) -> Result<(), Box<dyn Error>> {
+    let start = Instant::now();
+    while TcpStream::connect(address).is_err() {
+        if start.elapsed() > PATIENCE {
+            return Err(format!("nobody answers on {address}").into());
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}

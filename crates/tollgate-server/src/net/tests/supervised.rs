@@ -1,0 +1,108 @@
+//! A thread that panics is missing for a moment, and nothing with it.
+
+use super::super::{Listener, Server, accept::Accept, server::accept_on, worker::Workers};
+use super::*;
+use crate::{
+    Node,
+    supervise::{Supervisor, Turn},
+};
+use std::{
+    io::{self, Read, Write},
+    net::TcpStream,
+    num::NonZero,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+};
+use tokio::sync::watch;
+use tollgate_policy::settings::Front;
+
+fn node() -> Arc<Node> {
+    let compiled = tollgate_policy::compile(b"limits: [{name: a, rate: 5/min}]").unwrap();
+    let setup = tollgate::Setup::of(&compiled);
+    let node = Node::new(compiled, setup).unwrap();
+    node.health.set_serving(true);
+    Arc::new(node)
+}
+
+fn ask(client: &mut TcpStream) {
+    client.write_all(&get("/a")).unwrap();
+    let mut text = [0; 12];
+    client.read_exact(&mut text).unwrap();
+    assert_eq!(&text, b"HTTP/1.1 200");
+}
+
+#[test]
+fn a_worker_that_panics_begins_again() {
+    let (node, listener) =
+        (node(), Listener::bind(Front::Http, "127.0.0.1:0".parse().unwrap()).unwrap());
+    let (address, calls, was_ready) =
+        (listener.address(), AtomicUsize::new(0), Arc::new(AtomicBool::new(true)));
+    let seen = (node.clone(), was_ready.clone());
+    let desk = move || {
+        if calls.fetch_add(1, Relaxed) == 0 {
+            panic!("as asked");
+        }
+        seen.1.store(seen.0.health.is_ready(), Relaxed);
+        Desk::default()
+    };
+    let one = NonZero::<usize>::MIN;
+    let builder = Server::builder().node(node.clone()).workers(one);
+    let _server = builder.front(listener, Limits::default(), desk).start().unwrap();
+    ask(&mut TcpStream::connect(address).unwrap());
+    assert!(!was_ready.load(Relaxed), "traffic was kept away meanwhile");
+    assert!(node.health.is_ready(), "{:?}", node.health.detail());
+}
+
+#[test]
+fn nobody_waits_for_a_worker_that_is_missing() {
+    let (node, listener) =
+        (node(), Listener::bind(Front::Http, "127.0.0.1:0".parse().unwrap()).unwrap());
+    let address = listener.address();
+    let desk = || match std::thread::current().name() {
+        Some("worker-0") => panic!("as ever"),
+        _ => Desk::default(),
+    };
+    let builder = Server::builder().node(node.clone()).workers(NonZero::new(2).unwrap());
+    let server = builder.front(listener, Limits::default(), desk).start().unwrap();
+    while node.health.is_ready() {
+        std::thread::yield_now();
+    }
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let mut client = TcpStream::connect(address).unwrap();
+        ask(&mut client);
+        held.push(client);
+    }
+    assert!(!node.health.is_ready());
+    assert_eq!(node.health.detail()[0].0, "http-worker-0");
+    // It ends although one of its threads never gets to work.
+    drop(server);
+}
+
+/// Panics the first time.
+struct Broken(AtomicBool);
+
+impl Accept for Broken {
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        assert!(self.0.swap(true, Relaxed), "as asked");
+        std::future::pending().await
+    }
+}
+
+#[test]
+fn an_accept_loop_that_panics_begins_again() {
+    let node = node();
+    let sources = [(Arc::new(Broken(AtomicBool::new(false))), Arc::new(super::accept::door()))];
+    let supervisor = Supervisor::new("http-accept".to_owned(), Some(node.clone()));
+    let (stop, stopping) = watch::channel(None);
+    let mut turns = Vec::new();
+    supervisor.run(|turn| {
+        turns.push((turn, node.health.is_ready()));
+        if turn == Turn::Again {
+            stop.send(Some(Duration::ZERO)).unwrap();
+        }
+        let workers = Arc::new(Workers::default());
+        run(accept_on(&sources, &workers, &stopping, &supervisor));
+    });
+    assert_eq!(turns, [(Turn::First, true), (Turn::Again, false)]);
+    assert!(node.health.is_ready());
+}

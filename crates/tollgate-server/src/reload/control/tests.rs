@@ -1,0 +1,92 @@
+use super::{Care, Control, orders};
+use crate::Node;
+use crate::config::{Config, ConfigError};
+use crate::reload::{InForce, ReloadError};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+/// Panics at the first reload, and takes down how the node was at the next look.
+struct Fragile {
+    node: Arc<Node>,
+    reloads: usize,
+    looks: Arc<AtomicUsize>,
+    after: Arc<Mutex<Option<String>>>,
+}
+
+impl Care for Fragile {
+    fn reload(&mut self) -> Result<InForce, ConfigError> {
+        self.reloads += 1;
+        assert!(self.reloads > 1, "as asked");
+        Ok(InForce { generation: 7, limits: 0, restart_for: Vec::new() })
+    }
+
+    fn look(&mut self) {
+        self.looks.fetch_add(1, Relaxed);
+        if self.reloads == 1 && !self.node.health.is_ready() {
+            let why = self.node.health.detail()[0].0.to_string();
+            self.after.lock().unwrap().get_or_insert(why);
+        }
+    }
+}
+
+fn node(config: &Config) -> Arc<Node> {
+    let loaded = config.load().unwrap();
+    let setup = loaded.setup();
+    let node = Node::new(loaded.compiled, setup).unwrap();
+    node.health.set_serving(true);
+    Arc::new(node)
+}
+
+#[test]
+fn a_panic_is_told_to_who_asked_and_the_next_reload_works() {
+    let config = Config::built_in();
+    let node = node(&config);
+    let looks = Arc::new(AtomicUsize::new(0));
+    let after = Arc::new(Mutex::new(None));
+    let care =
+        Fragile { node: node.clone(), reloads: 0, looks: looks.clone(), after: after.clone() };
+    let control = Control::start(node.clone(), care, orders(&config)).unwrap();
+    let reload = control.reload().clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let error = runtime.block_on(reload.now()).unwrap_err();
+    assert!(matches!(error, ReloadError::BrokeOff), "{error}");
+    let broke_off = looks.load(Relaxed);
+    while looks.load(Relaxed) < broke_off + 2 {
+        std::thread::yield_now();
+    }
+    assert_eq!(after.lock().unwrap().as_deref(), Some("control"));
+    assert_eq!(runtime.block_on(reload.now()).unwrap().generation, 7);
+    let before = looks.load(Relaxed);
+    while looks.load(Relaxed) < before + 2 {
+        std::thread::yield_now();
+    }
+    assert!(node.health.is_ready(), "{:?}", node.health.detail());
+    drop(control);
+    let error = runtime.block_on(reload.now()).unwrap_err();
+    assert!(matches!(error, ReloadError::Stopping), "{error}");
+}
+
+/// Never comes back from its first look.
+struct Stuck(std::sync::mpsc::Sender<()>);
+
+impl Care for Stuck {
+    fn reload(&mut self) -> Result<InForce, ConfigError> {
+        unreachable!("it looks for ever")
+    }
+
+    fn look(&mut self) {
+        self.0.send(()).unwrap();
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+#[test]
+fn an_end_does_not_wait_for_a_look_that_does_not_end() {
+    let config = Config::built_in();
+    let (looking, looks) = std::sync::mpsc::channel();
+    let control = Control::start(node(&config), Stuck(looking), orders(&config)).unwrap();
+    looks.recv().unwrap();
+    drop(control);
+}

@@ -1,0 +1,28 @@
+use super::{Supervisor, Turn};
+use crate::Node;
+use std::sync::Arc;
+use tollgate_policy::compile;
+
+#[test]
+fn what_breaks_off_keeps_traffic_away_until_it_is_at_work_again() {
+    let compiled = compile(b"limits: [{name: a, rate: 5/min}]").unwrap();
+    let setup = tollgate::Setup::of(&compiled);
+    let node = Arc::new(Node::new(compiled, setup).unwrap());
+    node.health.set_serving(true);
+    let supervisor = Supervisor::new("worker-7".to_owned(), Some(node.clone()));
+    let mut seen = Vec::new();
+    supervisor.run(|turn| {
+        assert_eq!(turn == Turn::First, seen.is_empty());
+        seen.push((node.health.is_ready(), supervisor.is_at_work()));
+        match seen.len() {
+            1 => panic!("as asked"),
+            2 => {
+                supervisor.begun();
+                panic!("again")
+            }
+            _ => supervisor.begun(),
+        }
+    });
+    assert_eq!(seen, [(true, true), (false, false), (false, false)]);
+    assert!(node.health.is_ready() && node.health.detail().is_empty());
+}

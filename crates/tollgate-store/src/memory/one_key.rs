@@ -1,0 +1,56 @@
+//! Several limits on one key: one shard, one lock.
+
+use super::MemoryStore;
+use super::fast::Pending;
+use super::locks::Place;
+use super::shard::is_wide;
+use super::views::Guess;
+use crate::sync::lock;
+use crate::{Answers, Charge, Mode};
+use tollgate_core::Intent;
+
+impl MemoryStore {
+    /// Decides a request with a few charges on one key that are all in the [usual case](super::fast) and all admitted, each found and
+    /// computed once. Otherwise nothing has changed but the rows.
+    #[inline(never)]
+    pub(super) fn decide_on_one_key(
+        &self,
+        now_us: u64,
+        charges: &[Charge<'_>],
+        intent: Intent,
+        answers: &mut Answers,
+    ) -> Option<()> {
+        let key = charges.first()?.key;
+        if key.is_empty() || charges.len() > Place::FEW || intent == Intent::Peek {
+            return None;
+        }
+        let (hashed, mut shard) = (self.addresses.hash(key), 0);
+        let mut cells = [(0, Guess::default()); Place::FEW];
+        for (cell, charge) in cells.iter_mut().zip(charges) {
+            if !std::ptr::eq(charge.key, key) && charge.key != key {
+                return None;
+            }
+            let address = self.addresses.of_hashed(charge.limit, key, &hashed);
+            let guess = self.shared.views.prefetch(address, is_wide(charge.numbers));
+            (shard, *cell) = (address.shard, (address.tag, guess));
+        }
+        let mut shard = lock(&self.shards[shard].0);
+        let mut pending = [Pending::NOTHING; Place::FEW];
+        for (n, ((pending, &cell), charge)) in
+            pending.iter_mut().zip(&cells).zip(charges).enumerate()
+        {
+            let admitted = shard.consider_usual(cell, charge, now_us, answers, pending)?;
+            // After a refusal nothing is taken, so the rows have to show the numbers of now. And two limits that share all their bits
+            // share a cell: what one of them takes must not overwrite what the other does.
+            let refused = !admitted && charge.mode != Mode::Shadow;
+            if refused || cells[..n].iter().any(|other| other.0 == cell.0) {
+                return None;
+            }
+        }
+        for (charge, &pending) in charges.iter().zip(&pending) {
+            shard.write_usual(charge.numbers, pending);
+        }
+        answers.finish(true);
+        Some(())
+    }
+}
