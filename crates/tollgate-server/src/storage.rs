@@ -25,6 +25,10 @@ use tollgate_policy::settings;
 /// The store that a file names.
 #[derive(Debug)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one in a process, and memory is not to be behind a pointer"
+)]
 pub enum Storage {
     /// In this process.
     Memory(MemoryStore),

@@ -117,6 +117,7 @@ impl DenyCache {
     }
 
     /// Remembers the enforced limits that refused, unless something was forgotten since the `moment` before they were asked.
+    #[expect(clippy::too_many_arguments, reason = "a request, its answer, and when it was asked")]
     pub(crate) fn learn<'a>(
         &self,
         rules: &Rules,

@@ -223,7 +223,7 @@ fn body(opening: &Opening<'_>) -> Vec<u8> {
 }
 
 fn split(body: &[u8]) -> Option<(Vec<Place>, &[u8])> {
-    fn number<'a>(bytes: &mut &'a [u8]) -> Option<usize> {
+    fn number(bytes: &mut &[u8]) -> Option<usize> {
         let (number, rest) = bytes.split_first_chunk()?;
         *bytes = rest;
         Some(u16::from_be_bytes(*number).into())

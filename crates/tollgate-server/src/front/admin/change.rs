@@ -40,9 +40,8 @@ impl Admin {
         let rules = self.node.gate.rules();
         let limit = known(&rules, body.limit.as_deref())?;
         let now_us = self.node.clock.now_us();
-        let tier;
         let mut facts = facts(&rules, &body.attributes)?;
-        tier = self.node.tier(&facts, now_us).await;
+        let tier = self.node.tier(&facts, now_us).await;
         if let Some(tier) = &tier {
             facts.set_tier(tier);
         }
@@ -62,9 +61,8 @@ impl Admin {
         let rules = self.node.gate.rules();
         let named = known(&rules, body.limit.as_deref())?;
         let now_us = self.node.clock.now_us();
-        let tier;
         let mut facts = facts(&rules, &body.attributes)?;
-        tier = self.node.tier(&facts, now_us).await;
+        let tier = self.node.tier(&facts, now_us).await;
         if let Some(tier) = &tier {
             facts.set_tier(tier);
         }

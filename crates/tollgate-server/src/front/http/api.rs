@@ -93,7 +93,6 @@ impl CheckApi {
         let Node { gate, .. } = &*self.node;
         let rules = gate.rules();
         let mut kit = self.kit.take().unwrap_or_default();
-        let tier;
         let mut facts = rules.facts(mem::take(&mut kit.facts));
         for (name, value) in &body.attributes {
             if let Err(bad) = facts.set(name, value) {
@@ -102,7 +101,7 @@ impl CheckApi {
             }
         }
         rules.identify(&mut facts);
-        tier = self.node.tier(&facts, now_us).await;
+        let tier = self.node.tier(&facts, now_us).await;
         if let Some(tier) = &tier {
             facts.set_tier(tier);
         }

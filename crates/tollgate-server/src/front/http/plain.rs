@@ -33,13 +33,12 @@ impl CheckApi {
         let body = decode::body(request.body, op).ok()?;
         let rules = gate.rules();
         let mut kit = self.kit.take().unwrap_or_default();
-        let tier;
         let mut facts = rules.facts(mem::take(&mut kit.facts));
         for (name, value) in &body.attributes {
             facts.set(name, value).ok()?;
         }
         rules.identify(&mut facts);
-        tier = self.node.tier(&facts, now_us).await;
+        let tier = self.node.tier(&facts, now_us).await;
         if let Some(tier) = &tier {
             facts.set_tier(tier);
         }
