@@ -129,7 +129,8 @@ impl Node {
         let batch = &pending.batch;
         let spare = self.shared.options.spare;
         let program = batch.program();
-        let mut call = Call::new(&script::DECIDE, &batch.tables, program, pending.now_us, spare);
+        let mut call =
+            Call::new(script::decide(&batch.tables), &batch.tables, program, pending.now_us, spare);
         call.asking = pending.asking;
         call
     }

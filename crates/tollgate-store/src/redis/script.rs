@@ -1,8 +1,11 @@
-//! The scripts, each composed of the mirrors it needs, with the name that Redis knows it by.
+//! The scripts, each composed of what it needs, with the name that Redis knows it by.
+//!
+//! A script's functions are made anew in every call, so that a batch is decided by a script with no more algorithms than it uses.
 
+use super::batch::Tables;
 use sha1::{Digest, Sha1};
-use std::sync::LazyLock;
-use tollgate_core::lua;
+use std::sync::{LazyLock, OnceLock};
+use tollgate_core::{Numbers, lua};
 
 /// A script and its digest.
 #[derive(Debug)]
@@ -11,42 +14,73 @@ pub(super) struct Script {
     pub(super) sha: String,
 }
 
-/// Decides a batch of requests.
-pub(super) static DECIDE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(&[include_str!("script/decide.lua")]));
 /// Applies changes that are not subject to admission.
 pub(super) static ADJUST: LazyLock<Script> =
-    LazyLock::new(|| Script::new(&[CHANGES, include_str!("script/adjust.lua")]));
+    LazyLock::new(|| Script::new(ALL, true, [CELLS, CHANGES, include_str!("script/adjust.lua")]));
 /// Keeps a reservation.
 pub(super) static OPEN: LazyLock<Script> =
-    LazyLock::new(|| Script::new(&[RECORD, include_str!("script/open.lua")]));
+    LazyLock::new(|| Script::new(ALL, true, [CELLS, RECORD, include_str!("script/open.lua")]));
 /// Looks for a reservation.
 pub(super) static FIND: LazyLock<Script> =
-    LazyLock::new(|| Script::new(&[RECORD, include_str!("script/find.lua")]));
+    LazyLock::new(|| Script::new(ALL, true, [CELLS, RECORD, include_str!("script/find.lua")]));
 /// Keeps what the end of a reservation answered.
 pub(super) static SAVE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(&[RECORD, include_str!("script/save.lua")]));
+    LazyLock::new(|| Script::new(ALL, true, [CELLS, RECORD, include_str!("script/save.lua")]));
+/// Ends a reservation.
+pub(super) static END: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(ALL, true, [CELLS, CHANGES, RECORD, include_str!("script/end.lua")])
+});
 /// Asks a server about itself.
 pub(super) static PROBE: LazyLock<Script> =
-    LazyLock::new(|| Script::alone(include_str!("script/probe.lua")));
-/// Ends a reservation.
-pub(super) static END: LazyLock<Script> =
-    LazyLock::new(|| Script::new(&[CHANGES, RECORD, include_str!("script/end.lua")]));
+    LazyLock::new(|| Script::of(include_str!("script/probe.lua").to_owned()));
 
+/// Those that decide, by the algorithms in use, one bit each, and whether there are penalties.
+static DECIDE: [OnceLock<Script>; 2 * (ALL as usize + 1)] =
+    [const { OnceLock::new() }; 2 * (ALL as usize + 1)];
+
+const ALL: u8 = (1 << lua::MIRRORS.len()) - 1;
+const NUMBERS: &str = include_str!("script/numbers.lua");
 const CELLS: &str = include_str!("script/cells.lua");
 const CHANGES: &str = include_str!("script/changes.lua");
 const RECORD: &str = include_str!("script/record.lua");
+const PLAIN: &str = include_str!("script/plain.lua");
+const TAT: &str = include_str!("script/tat.lua");
+const FULL: &str = include_str!("script/decide.lua");
+
+/// The script that decides a batch with these tables.
+pub(super) fn decide(tables: &Tables) -> &'static Script {
+    let place = |numbers: &Numbers| lua::mirrored(numbers)[0].saturating_sub(1) as u8;
+    let used = tables.numbers.iter().fold(0, |used, one| used | 1 << place(one)) & ALL;
+    let punished = !tables.penalties.is_empty();
+    DECIDE[2 * usize::from(used) + usize::from(punished)].get_or_init(|| {
+        if punished || used & LEDGERS != 0 {
+            Script::new(used, punished, [CELLS, FULL])
+        } else if used & !TATS != 0 {
+            Script::new(used, false, [PLAIN])
+        } else {
+            Script::new(used, false, [TAT])
+        }
+    })
+}
+
+/// Sliding log and concurrency, by their places.
+const LEDGERS: u8 = 1 << 2 | 1 << 6;
+/// Leaky bucket and gcra.
+const TATS: u8 = 1 << 4 | 1 << 5;
 
 impl Script {
-    fn new(parts: &[&str]) -> Self {
-        let mirrors = lua::MIRRORS.iter().flat_map(|mirror| mirror.1.iter().copied());
-        let text = lua::compose(mirrors.chain([lua::PENALTY, CELLS]).chain(parts.iter().copied()));
-        Self::of(text)
-    }
-
-    /// One that decides nothing.
-    fn alone(text: &str) -> Self {
-        Self::of(text.to_owned())
+    fn new<const N: usize>(used: u8, punished: bool, bodies: [&str; N]) -> Self {
+        let is_used = |place: usize| used & 1 << place != 0;
+        let mirrors = lua::MIRRORS.iter().enumerate();
+        let parts = mirrors.clone().filter(|(place, _)| is_used(*place)).flat_map(|(_, one)| one.1);
+        // What is not used still has a name, so that asking for it is no mistake.
+        let absent = mirrors.filter(|(place, _)| !is_used(*place)).map(|(_, one)| one.0);
+        let absent = absent.chain((!punished).then_some("penalty"));
+        let names: String =
+            absent.map(|name| format!("local {}\n", name.replace('-', "_"))).collect();
+        let penalty = punished.then_some(lua::PENALTY);
+        let parts = parts.copied().chain(penalty).chain([names.as_str(), NUMBERS]).chain(bodies);
+        Self::of(lua::compose(parts))
     }
 
     fn of(text: String) -> Self {

@@ -28,7 +28,7 @@ pub struct LimiterBuilder<S = MemoryStore> {
 #[non_exhaustive]
 pub enum InvalidLimiter {
     /// The same quota twice would charge everybody double.
-    Twice(Quota),
+    Twice(Box<Quota>),
     /// More than 16 quotas.
     TooManyQuotas,
     /// A line that nobody may join.
@@ -97,7 +97,7 @@ impl<S: Store> LimiterBuilder<S> {
         let earlier = |at: usize| &self.quotas[..at];
         let twice = |(at, quota): &(usize, &Quota)| earlier(*at).contains(quota);
         match self.quotas.iter().enumerate().find(twice) {
-            Some((_, quota)) => Err(InvalidLimiter::Twice(*quota)),
+            Some((_, quota)) => Err(InvalidLimiter::Twice(Box::new(*quota))),
             None => Ok(self.assemble()),
         }
     }

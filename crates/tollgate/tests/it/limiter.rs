@@ -246,7 +246,7 @@ fn limiters_share_counts_by_name() {
 #[test]
 fn a_limiter_that_makes_no_sense_is_not_built() {
     let twice = Limiter::builder(gcra(1)).and(gcra(2)).and(gcra(1)).build();
-    assert_eq!(twice.unwrap_err(), InvalidLimiter::Twice(gcra(1)));
+    assert_eq!(twice.unwrap_err(), InvalidLimiter::Twice(Box::new(gcra(1))));
     let many = (2..=17).fold(Limiter::builder(gcra(1)), |builder, n| builder.and(gcra(n)));
     assert_eq!(many.build().unwrap_err(), InvalidLimiter::TooManyQuotas);
     let nobody = Limiter::builder(gcra(1)).max_waiters(0).build();

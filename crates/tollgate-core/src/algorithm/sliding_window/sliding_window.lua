@@ -22,11 +22,16 @@ local function sliding_window_wait(params, previous, current, elapsed, cost)
   return (window - elapsed) + muldiv_ceil(window, current - room, current)
 end
 
+-- What the previous window still weighs, rounded up.
+local function sliding_window_weight(window, previous, elapsed)
+  return muldiv_ceil(previous, window - elapsed, window)
+end
+
 function sliding_window.admits(params, state, now, cost)
   local window = params.window
   local index, elapsed, _, clock = place(now, window, state.index)
   local previous, current = sliding_window_counts(state, index, clock)
-  local weight = muldiv_ceil(previous, window - elapsed, window)
+  local weight = sliding_window_weight(window, previous, elapsed)
   return cost == 0 or weight + current + cost <= params.limit
 end
 
@@ -34,7 +39,7 @@ function sliding_window.decide(params, state, now, cost, take)
   local limit, window = params.limit, params.window
   local index, elapsed, ahead, clock = place(now, window, state.index)
   local previous, current = sliding_window_counts(state, index, clock)
-  local weight = muldiv_ceil(previous, window - elapsed, window)
+  local weight = sliding_window_weight(window, previous, elapsed)
   local admitted = cost == 0 or weight + current + cost <= limit
   if admitted and take then
     current = current + cost

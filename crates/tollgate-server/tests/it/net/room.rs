@@ -70,7 +70,7 @@ fn with_few_descriptors() {
     let served = serve(FILE);
     let stats = served.server.stats(Front::Http).unwrap();
     let mut held = Vec::new();
-    while stats.accept_errors() == 0 {
+    while stats.accept_errors() == 0 || stats.evicted() == 0 {
         match TcpStream::connect(served.address) {
             Ok(stream) => held.push(stream),
             Err(_) => std::thread::yield_now(),
@@ -78,7 +78,6 @@ fn with_few_descriptors() {
     }
     held.truncate(8);
     assert_eq!(served.post("/v1/check", "{}").status, 200);
-    assert!(stats.accept_errors() > 0 && stats.evicted() > 0);
     drop(held);
     let mut client = served.client();
     assert_eq!(client.post("/v1/check", "{}").status, 200);

@@ -1,45 +1,4 @@
--- What both scripts share: the cells of one call, read together, written together.
---
--- KEYS are distinct. ARGV[1] is the caller's instant, or empty for the server's; ARGV[2] how long a key outlives its use, in
--- milliseconds; ARGV[3] the numbers in use, ARGV[4] the penalties, both flat arrays in MessagePack.
---
--- A cell's value is its algorithm's own, unless somebody was refused or blocked: then a head stands in front of it, which begins with byte
--- 127, as no algorithm's value does: the end of an operator's block in seven bytes, the penalty's length and text.
-
-local ALGORITHMS = {
-  fixed_window, sliding_window, sliding_log, token_bucket, leaky_bucket, gcra, concurrency,
-}
-local HEAD = 127
-
--- Server time is read once: within a script it would differ from call to call.
-local function instant(given)
-  if given ~= '' then
-    return tonumber(given)
-  end
-  local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000000 + tonumber(time[2])
-end
-
--- Algorithms by number, each with its parameters: for windows and slots a limit and a length of time, for buckets what bucket_params
--- makes, with the fraction already in lowest terms.
-local function numbers_of(packed)
-  local flat, all = cmsgpack.unpack(packed), {}
-  for i = 1, #flat, 6 do
-    local a, b = flat[i + 1], flat[i + 2]
-    all[#all + 1] = {
-      algorithm = ALGORITHMS[flat[i]],
-      limit = a,
-      window = b,
-      ttl = b,
-      interval = a,
-      scale = b,
-      count = flat[i + 3],
-      capacity = flat[i + 4],
-      burst = flat[i + 5],
-    }
-  end
-  return all
-end
+-- Cells with all that they can have: the state, a block, a penalty. Follows numbers.lua.
 
 local function penalties_of(packed)
   local flat, all = cmsgpack.unpack(packed), {}
@@ -47,16 +6,6 @@ local function penalties_of(packed)
     all[#all + 1] = penalty.params(flat[i], flat[i + 1], flat[i + 2], flat[i + 3])
   end
   return all
-end
-
--- Splits a value into its head, as it is, and the algorithm's part.
-local function split(value)
-  if value and string.byte(value) == HEAD then
-    local at = 9 + string.byte(value, 9)
-    local state = string.sub(value, at + 1)
-    return string.sub(value, 1, at), state ~= '' and state or nil
-  end
-  return nil, value or nil
 end
 
 local function cell_of(value, algorithm)

@@ -1,0 +1,67 @@
+-- Decides a batch as decide.lua does, for limits that are no ledgers and have no penalties: most of them. Follows numbers.lua.
+--
+-- Here every table and every string counts: this is what a decision costs Redis.
+
+local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
+local numbers, program = numbers_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
+local values = redis.call('MGET', unpack(KEYS))
+local byte, ceil, call = string.byte, math.ceil, redis.call
+local states, changed, blocks, own, verdicts = {}, {}, {}, {}, {}
+
+local function open(key, params)
+  local value = values[key]
+  if value and byte(value) == HEAD then
+    local head, rest = split(value)
+    local block = struct.unpack('>I7', head, 2)
+    blocks[key], value = block > 0 and block or nil, rest
+  end
+  local state = params.algorithm.decode(value or nil)
+  states[key] = state
+  if params.algorithm.redate(params, state, now) then
+    changed[key] = params
+  end
+  return state
+end
+
+local at, last, request = 1, #program, 0
+while at < last do
+  local takes, admitted = program[at] == 1, true
+  local from, n = at + 2, 0
+  local to = from + program[at + 1] * 5 - 5
+  for i = from, to, 5 do
+    local key, params = program[i], numbers[program[i + 1]]
+    local enforced = program[i + 3] == 1
+    local fits = params.algorithm.admits(params, states[key] or open(key, params), now, program[i + 2])
+    if fits and enforced and blocks[key] and now < blocks[key] then
+      fits = false
+    end
+    n = n + 1
+    own[n] = fits
+    admitted = admitted and (fits or not enforced)
+  end
+  if takes and admitted then
+    n = 0
+    for i = from, to, 5 do
+      local cost = program[i + 2]
+      n = n + 1
+      if own[n] and cost > 0 then
+        local key, params = program[i], numbers[program[i + 1]]
+        params.algorithm.charge(params, states[key], now, cost)
+        changed[key] = params
+      end
+    end
+  end
+  request = request + 1
+  verdicts[request] = admitted and '1' or '0'
+  at = to + 5
+end
+
+for key, params in pairs(changed) do
+  local algorithm, state, block = params.algorithm, states[key], blocks[key]
+  local value, idle = algorithm.encode(state), algorithm.idle_at_us(params, state)
+  if block then
+    value, idle = string.char(HEAD) .. struct.pack('>I7', block) .. '\0' .. value, max(idle, block)
+  end
+  call('SET', KEYS[key], value, 'PX', digits(ceil(max(0, idle - now) / 1000) + spare))
+end
+return { digits(now), table.concat(verdicts), values, {} }
