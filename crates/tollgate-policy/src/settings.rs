@@ -81,7 +81,7 @@ pub struct Upstream {
 }
 
 /// Where counts are kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Store {
     /// In this process.
@@ -94,7 +94,7 @@ pub enum Store {
 }
 
 /// How to reach and use Redis.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Redis {
     /// Where it is.

@@ -5,6 +5,7 @@ mod load;
 mod tests;
 
 use crate::front::admin::AccessError;
+use crate::storage::StorageError;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -62,6 +63,13 @@ pub enum ConfigError {
         /// Why.
         error: AccessError,
     },
+    /// The store cannot be used as the file says.
+    Storage {
+        /// Which one.
+        file: PathBuf,
+        /// Why.
+        error: StorageError,
+    },
     /// The file asks for what this version does not have.
     Unavailable {
         /// Which one.
@@ -107,13 +115,14 @@ impl ConfigError {
             | Self::Invalid { file, .. }
             | Self::Policy { file, .. }
             | Self::Access { file, .. }
+            | Self::Storage { file, .. }
             | Self::Unavailable { file, .. } => file,
         }
     }
 
     /// Whether the file was read and something in it is to be changed.
     pub const fn is_invalid(&self) -> bool {
-        !matches!(self, Self::Unreadable { .. } | Self::Access { .. })
+        !matches!(self, Self::Unreadable { .. } | Self::Access { .. } | Self::Storage { .. })
     }
 }
 
@@ -131,6 +140,7 @@ impl fmt::Display for ConfigError {
                 f.write_str(text.trim_end())
             }
             Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::Storage { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Unavailable { file, field } => write!(
                 f,

@@ -12,8 +12,11 @@ pub mod net;
 pub mod node;
 pub mod reload;
 pub mod serve;
+pub mod storage;
 mod supervise;
+pub mod tiers;
 pub mod trace;
 pub mod watch;
 
-pub use node::{Conduct, Engine, Node};
+pub use node::{Conduct, Engine, Node, NodeError};
+pub use storage::{Storage, StorageError};

@@ -2,17 +2,21 @@
 
 use crate::health::Health;
 use crate::metrics::Metrics;
+use crate::storage::{Storage, StorageError};
+use crate::tiers::TierCache;
 use arc_swap::{ArcSwap, Guard};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate::policy::Compiled;
-use tollgate::{Gate, MemoryStore, ProcessClock, Setup};
+use tollgate::{Gate, ProcessClock, Setup, StoreError};
+use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
-use tollgate_policy::settings::{Settings, Store};
-use tollgate_store::memory::Options;
+use tollgate_policy::settings::{Settings, TierSource};
 
 /// The engine that a node runs, over whichever store its file names.
-pub type Engine = Gate<MemoryStore>;
+pub type Engine = Gate<Storage>;
 
 /// Everything a front end needs; one per process, shared by `Arc`.
 #[derive(Debug)]
@@ -25,6 +29,7 @@ pub struct Node {
     pub metrics: Metrics,
     /// Says how the node is.
     pub health: Health,
+    tiers: TierCache,
     conduct: ArcSwap<Conduct>,
     /// The names of limits whose keys overflowed, by what the store called them under earlier files.
     overflowed: Mutex<BTreeMap<u64, Box<str>>>,
@@ -39,6 +44,27 @@ pub struct Conduct {
     pub settings: Settings,
 }
 
+/// Why there is no node.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// The limits do not make a policy.
+    Policy(InvalidPolicy),
+    /// The store cannot be used as the file says.
+    Store(StorageError),
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Policy(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NodeError {}
+
 impl Conduct {
     /// By what a file says.
     pub fn new(settings: Settings) -> Self {
@@ -51,17 +77,30 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// When the limits do not make a policy.
-    pub fn new(compiled: Compiled, setup: Setup) -> Result<Self, InvalidPolicy> {
-        let options = match compiled.settings.store {
-            Store::Memory { max_bytes } => Options::default().max_bytes(max_bytes),
-            _ => Options::default(),
-        };
+    /// When the limits do not make a policy, or the store cannot be used as the file says.
+    pub fn new(compiled: Compiled, setup: Setup) -> Result<Self, NodeError> {
+        Self::beside(Path::new(""), compiled, setup)
+    }
+
+    /// The same, with the files that the settings name in this folder.
+    ///
+    /// # Errors
+    ///
+    /// When the limits do not make a policy, or the store cannot be used as the file says.
+    pub fn beside(folder: &Path, compiled: Compiled, setup: Setup) -> Result<Self, NodeError> {
+        let store = &compiled.settings.store;
+        let storage = Storage::new(store, folder, |name| std::env::var_os(name));
+        let gate = Gate::new(setup, storage.map_err(NodeError::Store)?);
+        let mut gate = gate.map_err(NodeError::Policy)?;
+        if let Some(deny_cache) = Storage::deny_cache(store) {
+            gate = gate.with_deny_cache(deny_cache);
+        }
         Ok(Self {
-            gate: Gate::new(setup, MemoryStore::new(options))?,
+            gate,
             clock: ProcessClock,
             metrics: Metrics::default(),
             health: Health::default(),
+            tiers: TierCache::default(),
             conduct: ArcSwap::from_pointee(Conduct::new(compiled.settings)),
             overflowed: Mutex::default(),
         })
@@ -70,6 +109,21 @@ impl Node {
     /// How to answer.
     pub fn conduct(&self) -> Guard<Arc<Conduct>> {
         self.conduct.load()
+    }
+
+    /// The tier that a hash in Redis gives whoever the facts name; `None` without such a hash, and for those it does not know.
+    pub async fn tier(&self, facts: &Facts<'_>, now_us: u64) -> Option<Arc<str>> {
+        let storage = self.gate.store();
+        if let Storage::Memory(_) = storage {
+            return None;
+        }
+        let conduct = self.conduct.load_full();
+        let Some(TierSource::Redis { hash, by }) = &conduct.settings.tiers.source else {
+            return None;
+        };
+        let who = facts.get(by)?.into_owned();
+        let failed = |error: &StoreError| self.metrics.store_error(error.kind);
+        self.tiers.tier(storage, hash, &who, now_us, failed).await
     }
 
     /// Decisions in cells that keys share, by limit: by the store's name for it and its own. A limit has several states where
@@ -83,7 +137,8 @@ impl Node {
             let now = variant.map(|variant| policy.limits()[variant.limit].name.clone());
             now.or_else(|| earlier.get(&id).cloned())
         };
-        let counts = self.gate.store().overflowed().into_iter();
+        let memory = self.gate.store().memory();
+        let counts = memory.map(|memory| memory.overflowed()).unwrap_or_default().into_iter();
         counts.filter_map(|(id, count)| Some((id, name(id)?, count))).collect()
     }
 

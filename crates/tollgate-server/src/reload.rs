@@ -78,7 +78,7 @@ struct Watched {
 #[derive(Debug, PartialEq, Eq)]
 struct Bound {
     listeners: Vec<Listener>,
-    max_bytes: Option<u64>,
+    store: Store,
 }
 
 impl Reloader {
@@ -246,16 +246,12 @@ impl Watched {
 
 impl Bound {
     fn of(settings: &Settings) -> Self {
-        let max_bytes = match settings.store {
-            Store::Memory { max_bytes } => Some(max_bytes),
-            _ => None,
-        };
-        Self { listeners: settings.listeners.clone(), max_bytes }
+        Self { listeners: settings.listeners.clone(), store: settings.store.clone() }
     }
 
     fn differences(&self, other: &Self) -> Vec<&'static str> {
         let listen = (self.listeners != other.listeners).then_some("listen");
-        let store = (self.max_bytes != other.max_bytes).then_some("store");
+        let store = (self.store != other.store).then_some("store");
         listen.into_iter().chain(store).collect()
     }
 }

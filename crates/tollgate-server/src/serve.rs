@@ -2,10 +2,10 @@
 
 mod descriptors;
 
-use crate::Node;
 use crate::config::{Config, ConfigError};
 use crate::front::{admin::Admin, http::CheckApi};
 use crate::net::{self, BindError, Limits, Listener};
+use crate::node::{Node, NodeError};
 use crate::reload::{self, Control, Reload, Reloader};
 use std::fmt;
 use std::io;
@@ -49,8 +49,11 @@ impl Server {
     /// When the configuration cannot be used, an address is taken, or the system is out of something.
     pub fn start(config: Config) -> Result<Running, StartError> {
         let loaded = config.load().map_err(StartError::Config)?;
-        let invalid = |error| ConfigError::Policy { file: config.name(), error };
-        let node = Node::new(loaded.compiled.clone(), loaded.setup())
+        let invalid = |error| match error {
+            NodeError::Policy(error) => ConfigError::Policy { file: config.name(), error },
+            NodeError::Store(error) => ConfigError::Storage { file: config.name(), error },
+        };
+        let node = Node::beside(config.folder(), loaded.compiled.clone(), loaded.setup())
             .map_err(|error| StartError::Config(invalid(error)))?;
         let node = Arc::new(node);
         let listeners = bind(&loaded.compiled.settings).map_err(StartError::Bind)?;

@@ -15,6 +15,7 @@ pub struct Answer {
 
 impl Answer {
     /// What a limit that took nothing answers.
+    #[cfg(feature = "redis")]
     pub(crate) const fn untaken(outcome: Outcome) -> Self {
         Self { outcome, blocked: false, receipt: None }
     }

@@ -44,6 +44,10 @@ impl StoreError {
 }
 
 impl StoreErrorKind {
+    /// Every kind, for whoever counts them.
+    pub const ALL: [Self; 5] =
+        [Self::Timeout, Self::Unreachable, Self::Busy, Self::Protocol, Self::Rejected];
+
     /// The kind as a metric label spells it.
     pub const fn label(self) -> &'static str {
         match self {

@@ -35,6 +35,7 @@ pub mod memory;
 mod raw;
 #[cfg(feature = "redis")]
 pub mod redis;
+mod reservation;
 mod store;
 mod sync;
 
@@ -48,4 +49,5 @@ pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
+pub use reservation::{Ended, Opened, Opening, Place, Plan, REPEATABLE_US, Settlement};
 pub use store::Store;

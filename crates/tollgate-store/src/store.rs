@@ -1,6 +1,8 @@
 //! The one interface between the engine and wherever state is kept.
 
-use crate::{Adjustment, Answers, Request, StoreError, Ticket};
+use crate::{
+    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, StoreError, Ticket,
+};
 use std::future::Future;
 use tollgate_core::Numbers;
 
@@ -42,6 +44,30 @@ pub trait Store: Send + Sync {
         limit: u64,
         key: &'a [u8],
     ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a;
+
+    /// Keeps a reservation until its time has passed, whether or not it has ended by then.
+    fn open_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        opening: &'a Opening<'a>,
+    ) -> impl Future<Output = Result<Opened, StoreError>> + Send + 'a;
+
+    /// Ends the reservation `id` and applies with it, all at once, what `plan` makes of its note. The answer is one request with a row for each of
+    /// its places, as [`adjust`](Self::adjust) answers.
+    ///
+    /// Only the first end counts: afterwards nothing changes any more, and the answer is that of the first. `None` when there is no such
+    /// reservation, or its time has passed. After an error it may or may not have ended; the same call again settles that. `end` is at most 2^53 - 1.
+    fn end_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: &'a Plan<'a>,
+        answers: &'a mut Answers,
+    ) -> impl Future<Output = Result<Option<Ended>, StoreError>> + Send + 'a;
+
+    /// The store's own name for what the charge's limit has for its key.
+    fn place(&self, charge: &Charge<'_>) -> Place;
 
     /// Whether other processes share the state, and so whether a decision has to leave this one.
     fn is_shared(&self) -> bool {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tollgate_core::{Algorithm, Numbers, Outcome};
 use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::Selected;
-use tollgate_store::{Answer, Charge};
+use tollgate_store::{Answer, Charge, Place};
 
 /// Locks, each with its own part of the entries.
 const SHARDS: usize = 16;
@@ -29,6 +29,8 @@ pub struct DenyCache {
 #[derive(Debug, Default)]
 struct Shard {
     entries: HashMap<u128, Entry, RandomState>,
+    /// The names of entries by hashes of what the store calls them: whoever ends another node's reservation knows nothing else.
+    places: HashMap<u64, u128, RandomState>,
     /// How often something was forgotten: a refusal from before that must not be learnt after it.
     forgets: u64,
     /// Looking for room again makes no sense until then.
@@ -40,6 +42,7 @@ pub(crate) type Moment = SmallVec<[u64; 4]>;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
+    place: u64,
     generation: u64,
     numbers: usize,
     cost: u64,
@@ -114,6 +117,7 @@ impl DenyCache {
     }
 
     /// Remembers the enforced limits that refused, unless something was forgotten since the `moment` before they were asked.
+    #[expect(clippy::too_many_arguments, reason = "a request, its answer, and when it was asked")]
     pub(crate) fn learn<'a>(
         &self,
         rules: &Rules,
@@ -121,6 +125,7 @@ impl DenyCache {
         selected: impl Iterator<Item = Selected<'a>>,
         charges: &[Charge<'_>],
         answers: &[Answer],
+        place: impl Fn(&Charge<'_>) -> Place,
         moment: &Moment,
     ) {
         for (((one, charge), answer), forgets) in
@@ -137,6 +142,7 @@ impl DenyCache {
             self.keep(
                 charge,
                 Entry {
+                    place: self.hash(&place(charge)),
                     generation: rules.generation(),
                     numbers: one.numbers_index,
                     cost: charge.cost,
@@ -152,24 +158,27 @@ impl DenyCache {
     fn keep(&self, charge: &Charge<'_>, entry: Entry, forgets: u64) {
         let (shard, name) = self.place(charge.limit, charge.key);
         let mut shard = lock(&self.shards[shard]);
-        if shard.forgets != forgets {
+        let Shard { entries, places, forgets: now_forgets, full_until_us } = &mut *shard;
+        if *now_forgets != forgets {
             return;
         }
         let now_us = entry.learnt_us;
-        if shard.entries.len() >= self.entries_per_shard && !shard.entries.contains_key(&name) {
+        if entries.len() >= self.entries_per_shard && !entries.contains_key(&name) {
             // All of them still hold, so the flood is wide: what is left out is asked of the store, as without a cache.
-            if now_us < shard.full_until_us {
+            if now_us < *full_until_us {
                 return;
             }
-            shard.entries.retain(|_, old| {
+            entries.retain(|_, old| {
                 now_us < old.until_us && now_us.saturating_sub(old.learnt_us) < self.max_age_us
             });
-            if shard.entries.len() >= self.entries_per_shard {
-                shard.full_until_us = now_us.saturating_add(self.max_age_us / 8);
+            places.retain(|_, name| entries.contains_key(name));
+            if entries.len() >= self.entries_per_shard {
+                *full_until_us = now_us.saturating_add(self.max_age_us / 8);
                 return;
             }
         }
-        shard.entries.insert(name, entry);
+        entries.insert(name, entry);
+        places.insert(entry.place, name);
     }
 
     /// Forgets the refusals of one key: something was given back to it.
@@ -177,7 +186,24 @@ impl DenyCache {
         let (shard, name) = self.place(limit, key);
         let mut shard = lock(&self.shards[shard]);
         shard.forgets += 1;
-        shard.entries.remove(&name);
+        shard.forget(name);
+    }
+
+    /// The same for whoever knows only what the store calls it.
+    pub(crate) fn forget_at(&self, place: &Place) {
+        let place = self.hash(place);
+        for shard in &self.shards {
+            let mut shard = lock(shard);
+            // Which shard a refusal on its way belongs to is not known here.
+            shard.forgets += 1;
+            if let Some(name) = shard.places.get(&place).copied() {
+                shard.forget(name);
+            }
+        }
+    }
+
+    fn hash(&self, place: &Place) -> u64 {
+        self.hashers[0].hash_one(place)
     }
 
     /// 128 bits of two keyed hashes name a key: nobody can make two collide.
@@ -187,7 +213,15 @@ impl DenyCache {
     }
 }
 
-/// A panic elsewhere leaves the entries whole: each change is a single insertion or removal.
+impl Shard {
+    fn forget(&mut self, name: u128) {
+        if let Some(entry) = self.entries.remove(&name) {
+            self.places.remove(&entry.place);
+        }
+    }
+}
+
+/// A panic elsewhere leaves the entries whole, or a place without one: each change is a single insertion or removal.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,7 @@
 //! The engine: identify, select, decide, verdict.
 
 mod change;
+mod errors;
 mod failure;
 mod manage;
 mod now;
@@ -9,10 +10,10 @@ pub use change::{ModeChange, UnknownLimit};
 pub use manage::Inspected;
 
 use crate::deny_cache::DenyCache;
-use crate::reservation::Book;
 use crate::{Rules, Setup, Verdict, Work};
 use arc_swap::{ArcSwap, Guard};
 use change::Wanted;
+use errors::Errors;
 use smallvec::SmallVec;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -26,10 +27,10 @@ use tollgate_store::{Answers, Charge, MemoryStore, Request, Store};
 pub struct Gate<S = MemoryStore> {
     rules: ArcSwap<Rules>,
     pub(crate) store: S,
-    pub(crate) book: Book,
     pub(crate) deny_cache: Option<DenyCache>,
-    /// Where limits that fall back on this node's share are counted while the store cannot be asked.
-    fallback: OnceLock<MemoryStore>,
+    /// Where limits that fall back on this node's share are counted while the store cannot be asked, and reservations made then are kept.
+    pub(crate) fallback: OnceLock<MemoryStore>,
+    pub(crate) errors: Errors,
     wanted: Mutex<Wanted>,
 }
 
@@ -56,9 +57,9 @@ impl<S: Store> Gate<S> {
         Ok(Self {
             rules: ArcSwap::from_pointee(rules),
             store,
-            book: Book::default(),
             deny_cache: None,
             fallback: OnceLock::new(),
+            errors: Errors::default(),
             wanted: Mutex::new(wanted),
         })
     }
@@ -81,7 +82,6 @@ impl<S: Store> Gate<S> {
 
     /// Forgets what has expired, a part of the fallback's shards at a time. For a timer; nothing waits for it.
     pub fn sweep(&self, now_us: u64) {
-        self.book.sweep(now_us);
         if let Some(fallback) = self.fallback.get() {
             fallback.sweep(now_us, fallback.shard_count() / 16);
         }
@@ -158,11 +158,15 @@ impl<S: Store> Gate<S> {
                 if let Some((deny_cache, moment)) = self.deny_cache.as_ref().zip(moment)
                     && !allowed
                 {
-                    deny_cache.learn(rules, now_us, selected, charges, decided, &moment);
+                    let place = |charge: &Charge<'_>| self.store.place(charge);
+                    deny_cache.learn(rules, now_us, selected, charges, decided, place, &moment);
                 }
                 Verdict::new(allowed, rows)
             }
-            Err(_) => self.without_store(rules, now_us, selected, charges, intent, answers, rows),
+            Err(error) => {
+                self.errors.count(&error);
+                self.without_store(rules, now_us, selected, charges, intent, answers, rows)
+            }
         }
     }
 }

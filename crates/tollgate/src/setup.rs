@@ -33,6 +33,9 @@ impl Setup {
         if let Some(TierSource::Attribute(name)) = &settings.tiers.source {
             options.tier_attribute = Some(name.to_string());
         }
+        if let Some(TierSource::Redis { by, .. }) = &settings.tiers.source {
+            options.attributes.push(by.to_string());
+        }
         let profiles: Arc<[Profile]> =
             settings.headers.iter().filter_map(|name| Profile::parse(name)).collect();
         let buckets = profiles.contains(&Profile::Discord);

@@ -60,6 +60,11 @@ impl Source {
         matches!(self, Self::Store | Self::Memory | Self::Lease)
     }
 
+    /// Whether the store could not be asked.
+    pub(crate) const fn is_without_store(self) -> bool {
+        matches!(self, Self::FailOpen | Self::FailClosed | Self::LocalFallback)
+    }
+
     /// Among the sources of an admitted request the most telling one wins.
     const fn rank(self) -> u8 {
         match self {

@@ -1,7 +1,10 @@
 //! `tollgate check`.
 
+mod probe;
+
 use super::{FAILED, UNUSABLE, written};
 use clap::ValueEnum;
+use probe::Probed;
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -25,6 +28,10 @@ pub(crate) struct Check {
     /// Treat warnings as errors
     #[arg(long, value_enum, value_name = "WHAT")]
     deny: Option<Deny>,
+
+    /// Connect to the store of each file and say what it is: version, mode, latency, eviction, clock, missing permissions
+    #[arg(long)]
+    probe: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -47,12 +54,19 @@ const BYTES_MAX: u64 = (16 << 20) + 1;
 impl Check {
     pub(crate) fn run(&self) -> ExitCode {
         let mut findings = Vec::new();
+        let mut probed = Vec::new();
         let mut unreadable = 0;
         for path in &self.files {
             let file = path.display().to_string();
             match read(path) {
                 Ok(bytes) => {
-                    findings.extend(check(&bytes).into_iter().map(|found| (file.clone(), found)));
+                    let compiled = tollgate_policy::compile(&bytes);
+                    if let (true, Ok(compiled)) = (self.probe, &compiled) {
+                        probed.push(Probed::new(path, compiled));
+                    }
+                    let found =
+                        compiled.map_or_else(|errors| errors, |good| tollgate_policy::lint(&good));
+                    findings.extend(found.into_iter().map(|found| (file.clone(), found)));
                 }
                 Err(error) => {
                     eprintln!("tollgate: cannot read {file}: {error}");
@@ -61,8 +75,11 @@ impl Check {
             }
         }
         let count = |severity| findings.iter().filter(|(_, f)| f.severity == severity).count();
-        let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-        let result = self.write(&findings);
+        let errors =
+            count(Severity::Error) + probed.iter().map(|one| one.errors.len()).sum::<usize>();
+        let warnings =
+            count(Severity::Warning) + probed.iter().map(|one| one.warnings.len()).sum::<usize>();
+        let result = self.write(&findings, &probed);
         let files = self.files.len() - unreadable;
         eprintln!(
             "{}, {} in {}",
@@ -79,16 +96,20 @@ impl Check {
         written(result, ExitCode::from(status))
     }
 
-    fn write(&self, findings: &[(String, Diagnostic)]) -> io::Result<()> {
+    fn write(&self, findings: &[(String, Diagnostic)], probed: &[Probed]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         match self.format {
             Format::Text => {
                 for (file, found) in findings {
                     write!(out, "{}", found.render(file))?;
                 }
+                for one in probed {
+                    one.write(&mut out)?;
+                }
             }
             Format::Json => {
-                let rows: Value = findings.iter().map(|(file, found)| row(file, found)).collect();
+                let found = findings.iter().map(|(file, found)| row(file, found));
+                let rows: Value = found.chain(probed.iter().flat_map(Probed::rows)).collect();
                 writeln!(out, "{rows:#}")?;
             }
         }
@@ -106,13 +127,6 @@ fn row(file: &str, found: &Diagnostic) -> Value {
         "message": found.message,
         "help": found.help,
     })
-}
-
-fn check(bytes: &[u8]) -> Vec<Diagnostic> {
-    match tollgate_policy::compile(bytes) {
-        Ok(compiled) => tollgate_policy::lint(&compiled),
-        Err(errors) => errors,
-    }
 }
 
 fn read(path: &PathBuf) -> io::Result<Vec<u8>> {

@@ -26,3 +26,33 @@ fn an_unknown_algorithm_has_no_mirror() {
 fn the_ledger_s_epoch_is_the_one_its_mirror_uses() {
     assert!(LEDGER.contains(&std::format!("LEDGER_EPOCH_US = {LEDGER_EPOCH_US}\n")));
 }
+
+#[test]
+fn numbers_are_read_as_they_were_written() {
+    use crate::algorithm::*;
+    use crate::{Numbers, Rate};
+    let day = 86_400_000_000;
+    for (count, period_us) in
+        [(7, 60_000_000), (1_000_000, day), (3, 1_000), (u32::MAX.into(), 366 * day), (0, 1_000)]
+    {
+        let rate = Rate::try_new(count, period_us).unwrap();
+        let burst = Some(count.clamp(1, 9));
+        let buckets = [
+            TokenBucket::try_new(rate, burst).map(Numbers::TokenBucket),
+            Gcra::try_new(rate, None).map(Numbers::Gcra),
+            LeakyBucket::try_new(rate, burst, Some(4)).map(Numbers::LeakyBucket),
+        ];
+        let others = [
+            Numbers::FixedWindow(FixedWindow::new(rate)),
+            Numbers::SlidingWindow(SlidingWindow::new(rate)),
+            Numbers::SlidingLog(SlidingLog::new(rate)),
+            Numbers::Concurrency(Concurrency::try_new(count, 30_000_000).unwrap()),
+        ];
+        for numbers in others.into_iter().chain(buckets.into_iter().flatten()) {
+            assert_eq!(read(written(&numbers)), Some(numbers));
+        }
+    }
+    assert_eq!(read([0; 7]), None);
+    assert_eq!(read([8, 1, 1, 1, 1, 1, 1_000]), None);
+    assert_eq!(read([5, 1, 1, 1, 1, 2, 1_000]), None, "more burst than capacity");
+}

@@ -1,7 +1,10 @@
 //! What crosses between the mirrors and Rust: numbers on the way in, values on the way out.
 
-use crate::algorithm::{Tat, fixed_window, sliding_window, token_bucket};
-use crate::{Algorithm, Numbers, State, penalty};
+use crate::algorithm::{
+    Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, Tat, TokenBucket,
+    fixed_window, sliding_window, token_bucket,
+};
+use crate::{Algorithm, Numbers, Rate, State, penalty};
 
 /// Numbers as six whole ones: the place of the algorithm among those of [`Numbers`], counted from one; limit and window, limit and time to live,
 /// or interval and scale; and for buckets the count, the capacity and the burst.
@@ -24,6 +27,31 @@ pub fn mirrored(numbers: &Numbers) -> [u64; 6] {
         Numbers::Gcra(one) => bucket(6, [one.interval(), one.scale()], one.count(), capacity),
         Numbers::Concurrency(slots) => [7, capacity, slots.ttl_us(), 0, 0, 0],
     }
+}
+
+/// Numbers as seven whole ones, to be kept and [read] again: what the mirrors get, and the period.
+pub fn written(numbers: &Numbers) -> [u64; 7] {
+    let [place, a, b, count, capacity, burst] = mirrored(numbers);
+    [place, a, b, count, capacity, burst, numbers.period_us()]
+}
+
+/// The numbers that were [written]; `None` for what is out of their range.
+pub fn read(written: [u64; 7]) -> Option<Numbers> {
+    let [place, a, b, count, capacity, burst, period_us] = written;
+    let rate = |count| Rate::try_new(count, period_us).ok();
+    Some(match place {
+        1 => Numbers::FixedWindow(FixedWindow::new(rate(a)?)),
+        2 => Numbers::SlidingWindow(SlidingWindow::new(rate(a)?)),
+        3 => Numbers::SlidingLog(SlidingLog::new(rate(a)?)),
+        4 => Numbers::TokenBucket(TokenBucket::try_new(rate(count)?, Some(capacity)).ok()?),
+        5 => {
+            let queue = capacity.checked_sub(burst)?;
+            Numbers::LeakyBucket(LeakyBucket::try_new(rate(count)?, Some(burst), Some(queue)).ok()?)
+        }
+        6 => Numbers::Gcra(Gcra::try_new(rate(count)?, Some(capacity)).ok()?),
+        7 => Numbers::Concurrency(Concurrency::try_new(a, b).ok()?),
+        _ => return None,
+    })
 }
 
 /// The state that a mirror's `encode` wrote, for the algorithm of `numbers`. `None` for what no mirror writes, and for ledgers, which are

@@ -6,7 +6,7 @@ use crate::watch::read_capped;
 use std::io;
 use std::path::{Path, PathBuf};
 use tollgate::Setup;
-use tollgate_policy::settings::{Front, Settings, Store, TierSource};
+use tollgate_policy::settings::{Front, Settings, TierSource};
 use tollgate_policy::{Compiled, TierMap};
 
 /// A configuration that can be put in force.
@@ -79,10 +79,14 @@ impl Config {
         Ok(Loaded { bytes, compiled, tiers })
     }
 
+    /// The folder in which files that the policy names are looked for.
+    pub(crate) fn folder(&self) -> &Path {
+        self.path().and_then(Path::parent).unwrap_or(Path::new(""))
+    }
+
     /// Who may use the admin API by these settings.
     pub(crate) fn access(&self, settings: &Settings) -> Result<Access, ConfigError> {
-        let beside = self.path().and_then(Path::parent).unwrap_or(Path::new(""));
-        let access = Access::new(settings, beside, |name| std::env::var_os(name));
+        let access = Access::new(settings, self.folder(), |name| std::env::var_os(name));
         access.map_err(|error| ConfigError::Access { file: self.name(), error })
     }
 
@@ -125,11 +129,7 @@ fn unavailable(settings: &Settings) -> Option<&'static str> {
         Front::Resp => Some("listen.resp"),
         _ => Some("listen"),
     });
-    let store = match settings.store {
-        Store::Memory { .. } => None,
-        _ => Some("store.redis"),
-    };
-    listener.or(store).or(settings.envoy.as_ref().map(|_| "envoy"))
+    listener.or(settings.envoy.as_ref().map(|_| "envoy"))
 }
 
 /// Whether there is a file that can be read more than once, and without waiting for whoever writes it.

@@ -5,7 +5,7 @@
 
 use super::process::Process;
 use super::sheet::{Sheet, older};
-use super::{BOUNDS_NS, Cells, Denied, FRONTS, Metrics, Outcome, Reading, Reloaded, STORE_ERRORS};
+use super::{BOUNDS_NS, Cells, Denied, FRONTS, Metrics, Outcome, Reading, Reloaded};
 use crate::net::Stats;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 use std::fmt;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tollgate_store::StoreErrorKind;
 
 /// How the text is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,10 +90,10 @@ impl Metrics {
             }),
             panics: self.served(|stats| [("", stats.panics())]),
             accept_errors: fronts().map(|(front, of)| (front, load(&of.accept_errors))).collect(),
-            store_errors: STORE_ERRORS
+            store_errors: StoreErrorKind::ALL
                 .iter()
                 .zip(&self.store_errors)
-                .map(|(kind, count)| (kind.label(), load(count)))
+                .map(|(kind, count)| (*kind, load(count)))
                 .collect(),
             reloads: Reloaded::ALL
                 .map(|result| (result.as_str(), load(&self.reloads[result as usize])))
@@ -154,7 +155,7 @@ struct Cold {
     closed: Served,
     panics: Served,
     accept_errors: Rows,
-    store_errors: Rows,
+    store_errors: Vec<(StoreErrorKind, u64)>,
     reloads: Rows,
     denied: Rows,
     audit_failures: u64,
@@ -229,7 +230,13 @@ impl Page {
 
     fn store(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
         let reading = &self.reading;
-        let errors = self.cold.store_errors.iter().map(|&(kind, count)| ([("kind", kind)], count));
+        let met =
+            |kind| reading.store_errors.iter().filter(move |one| one.0 == kind).map(|one| one.1);
+        let errors = self
+            .cold
+            .store_errors
+            .iter()
+            .map(|&(kind, count)| ([("kind", kind.label())], count + met(kind).sum::<u64>()));
         sheet.counters("tollgate_store_errors", "Failures of the store by kind.", errors)?;
         let help = "Keys in the memory store.";
         sheet.gauge("tollgate_memory_keys", help, reading.memory_keys)?;

@@ -27,7 +27,7 @@ pub struct Metrics {
     connections: [Connections; FRONTS.len()],
     /// What the front ends' own threads count, from when they were started.
     served: Mutex<Vec<(Front, Arc<Stats>)>>,
-    store_errors: [AtomicU64; STORE_ERRORS.len()],
+    store_errors: [AtomicU64; StoreErrorKind::ALL.len()],
     reloads: [AtomicU64; Reloaded::ALL.len()],
     denied: [AtomicU64; Denied::ALL.len()],
     audit_failures: AtomicU64,
@@ -97,14 +97,6 @@ const BOUNDS_NS: [u64; 17] = [
 ];
 
 const FRONTS: [Front; 5] = [Front::Gateway, Front::Http, Front::Grpc, Front::Resp, Front::Admin];
-
-const STORE_ERRORS: [StoreErrorKind; 5] = [
-    StoreErrorKind::Timeout,
-    StoreErrorKind::Unreachable,
-    StoreErrorKind::Busy,
-    StoreErrorKind::Protocol,
-    StoreErrorKind::Rejected,
-];
 
 /// What one thread counts. Processors fetch cache lines in pairs, so two stripes are two lines apart.
 #[derive(Debug, Default)]
@@ -189,9 +181,9 @@ impl Metrics {
         }
     }
 
-    /// Counts a failure of the store.
+    /// Counts a failure of the store that the engine does not count itself.
     pub fn store_error(&self, kind: StoreErrorKind) {
-        if let Some(at) = STORE_ERRORS.iter().position(|&known| known == kind) {
+        if let Some(at) = StoreErrorKind::ALL.iter().position(|&known| known == kind) {
             self.store_errors[at].fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -1,5 +1,7 @@
 //! What the engine and the store count, at one moment.
 
+use tollgate_store::StoreErrorKind;
+
 /// What the engine and the store count, at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
@@ -15,6 +17,8 @@ pub struct Reading {
     pub uncounted: u64,
     /// Chunks of a lease that went back to the store.
     pub lease_rollbacks: u64,
+    /// Failures of the store that the engine met, by kind.
+    pub store_errors: Vec<(StoreErrorKind, u64)>,
     /// Whether the store's circuit breaker is open.
     pub breaker_open: bool,
     /// Counts up with every change of the policy, overrides included.

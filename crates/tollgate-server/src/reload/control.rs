@@ -4,6 +4,7 @@ use super::{InForce, ReloadError, Reloader, Told};
 use crate::Node;
 use crate::config::{Config, ConfigError};
 use crate::front::admin::{self, Origin, ReloadFailure};
+use crate::storage;
 use crate::supervise::{Supervisor, Turn};
 use crate::watch::LOOK_EVERY;
 use std::future::poll_fn;
@@ -127,15 +128,19 @@ impl Control {
         (reload, mut orders): (Reload, mpsc::Receiver<Answer>),
     ) -> io::Result<Self> {
         let (stop, mut stopped) = oneshot::channel();
-        let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let supervisor = Supervisor::new("control".to_owned(), Some(node.clone()));
         let (ending, ended) = std::sync::mpsc::channel();
         let run = move || {
             let _ending = ending;
             supervisor.run(|turn| {
                 if turn == Turn::First || stopped.try_recv() == Err(TryRecvError::Empty) {
-                    let work = run(&node, &mut care, &mut orders, &mut stopped, &supervisor);
-                    runtime.block_on(work);
+                    runtime.block_on(async {
+                        tokio::select! {
+                            () = run(&node, &mut care, &mut orders, &mut stopped, &supervisor) => {}
+                            () = storage::watch(&node) => {}
+                        }
+                    });
                 }
             });
         };
@@ -191,8 +196,9 @@ async fn run(
             Event::Look => {
                 care.look();
                 node.gate.sweep(node.clock.now_us());
-                let store = node.gate.store();
-                store.sweep(node.clock.now_us(), store.shard_count().div_ceil(LOOKS_PER_SWEEP));
+                if let Some(store) = node.gate.store().memory() {
+                    store.sweep(node.clock.now_us(), store.shard_count().div_ceil(LOOKS_PER_SWEEP));
+                }
                 supervisor.begun();
             }
             Event::Reload(answer) => {

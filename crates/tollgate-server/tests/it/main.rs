@@ -5,6 +5,7 @@ mod exposition;
 mod http;
 mod metrics;
 mod net;
+mod nodes;
 mod openapi;
 mod recipes;
 mod serve;

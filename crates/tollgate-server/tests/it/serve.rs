@@ -174,7 +174,7 @@ limits: [{name: a, key: [user], rate: 1/ms, algorithm: gcra}]";
         let body = format!("{{\"attributes\": {{\"user\": \"{user}\"}}}}");
         assert_eq!(client.post("/v1/check", &body).status, 200);
     }
-    while running.node().gate.store().stats().keys > 0 {
+    while running.node().gate.store().memory().unwrap().stats().keys > 0 {
         thread::sleep(Duration::from_millis(10));
     }
 }

@@ -1,6 +1,9 @@
 //! Short words for asking a store.
 
-use crate::{Adjustment, Answer, Answers, Change, Charge, Mode, Request, Store};
+use crate::{
+    Adjustment, Answer, Answers, Change, Charge, Ended, Mode, Opened, Opening, Request, Settlement,
+    Store,
+};
 use tollgate_core::{Intent, Numbers, Penalty};
 
 /// A store with a clock: what the rules ask and read.
@@ -117,11 +120,40 @@ impl<'a, S: Store> Desk<'a, S> {
         read(&answers, 0).1
     }
 
+    /// Keeps a reservation of these lines, with `note`.
+    pub async fn open(&self, id: &str, ttl_us: u64, lines: &[Line<'_>], note: &[u8]) -> Opened {
+        let places: Vec<_> =
+            lines.iter().map(|line| self.store.place(&line.charge(self.store))).collect();
+        let opening = Opening { id, ttl_us, places: &places, note };
+        let opened = self.store.open_reservation(self.now_us, &opening).await;
+        opened.unwrap_or_else(|error| panic!("a store that works keeps reservations: {error}"))
+    }
+
+    /// Ends a reservation with `changes`, one for each of its lines.
+    pub async fn end(
+        &self,
+        id: &str,
+        end: u64,
+        changes: &[(Line<'_>, Change)],
+    ) -> Option<(Ended, Vec<Answer>)> {
+        let plan = |_: &[u8]| Some(changes.iter().map(settlement).collect());
+        let mut answers = Answers::default();
+        let ended = self.store.end_reservation(self.now_us, id, end, &plan, &mut answers).await;
+        let ended =
+            ended.unwrap_or_else(|error| panic!("a store that works ends them: {error}"))?;
+        Some((ended, read(&answers, 0).1))
+    }
+
     /// Forgets one key.
     pub async fn reset(&self, line: &Line<'_>) {
         let asked = self.store.reset(line.limit, line.key).await;
         asked.unwrap_or_else(|error| panic!("a store that works resets: {error}"));
     }
+}
+
+fn settlement((line, change): &(Line<'_>, Change)) -> Settlement {
+    let Line { numbers, cost, mode, penalty, .. } = *line;
+    Settlement { numbers, cost, mode, penalty, change: *change }
 }
 
 fn read(answers: &Answers, index: usize) -> (bool, Vec<Answer>) {

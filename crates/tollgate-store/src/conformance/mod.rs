@@ -21,6 +21,7 @@ mod admission;
 mod desk;
 mod model;
 mod penalties;
+mod reservations;
 mod trace;
 
 pub use adjustments::{debts, give_backs, resets};
@@ -28,6 +29,7 @@ pub use admission::{all_or_nothing, batches, costs, peeks, shadows, tier_changes
 pub use desk::Desk;
 pub use model::Model;
 pub use penalties::{blocks, operators_blocks, uncounted};
+pub use reservations::{ended_once, expiring, settled};
 pub use trace::{seven, traces};
 
 use crate::Store;
@@ -46,6 +48,9 @@ pub async fn run<S: Store>(fresh: impl AsyncFn() -> S) {
     give_backs(&fresh().await).await;
     debts(&fresh().await).await;
     resets(&fresh().await).await;
+    settled(&fresh().await).await;
+    ended_once(&fresh().await).await;
+    expiring(&fresh().await).await;
     for seed in 1..=8 {
         traces(&fresh().await, seed, 2_000).await;
     }

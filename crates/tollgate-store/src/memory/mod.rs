@@ -9,6 +9,7 @@
 mod address;
 mod adjust;
 mod batch;
+mod book;
 mod budget;
 mod decide;
 mod evict;
@@ -31,13 +32,17 @@ mod together;
 mod views;
 
 use self::address::Addresses;
+use self::book::Book;
 use self::budget::Budget;
 use self::registry::Registry;
 use self::shard::Shard;
 use self::stats::Events;
 use self::views::Views;
 use crate::sync::{AtomicUsize, Lock, Ordering, lock};
-use crate::{Adjustment, Answers, Request, Store, StoreError, Ticket};
+use crate::{
+    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Store, StoreError,
+    Ticket,
+};
 use std::future::{Future, ready};
 use tollgate_core::Numbers;
 
@@ -50,6 +55,7 @@ pub struct MemoryStore {
     addresses: Addresses,
     shards: Box<[Padded]>,
     shared: Shared,
+    book: Book,
     /// The shard that the next sweep starts with.
     next_sweep: AtomicUsize,
 }
@@ -82,6 +88,7 @@ impl MemoryStore {
                 events: Events::default(),
                 views: Views::new(shards),
             },
+            book: Book::default(),
             next_sweep: AtomicUsize::new(0),
         }
     }
@@ -101,6 +108,7 @@ impl MemoryStore {
 
     /// Forgets one (limit, key), as [`Store::reset`] does, without a future around it.
     pub fn reset_now(&self, limit: u64, key: &[u8]) {
+        self.book.void(limit, key);
         let address = self.addresses.of(limit, key);
         let mut shard = lock(&self.shards[address.shard].0);
         // Which table it is in depends on an algorithm that is not known here.
@@ -111,6 +119,7 @@ impl MemoryStore {
     /// Forgets what is idle in the next `shards` shards and returns memory that they no longer need. A timer that calls this with a few shards at a
     /// time reclaims everything in turn, and holds one shard's lock at a time.
     pub fn sweep(&self, now_us: u64, shards: usize) {
+        self.book.sweep(now_us);
         for _ in 0..shards.min(self.shards.len()) {
             let at = self.next_sweep.fetch_add(1, Ordering::Relaxed) % self.shards.len();
             lock(&self.shards[at].0).sweep(&self.shared, now_us);
@@ -174,6 +183,29 @@ impl Store for MemoryStore {
     ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a {
         self.reset_now(limit, key);
         ready(Ok(()))
+    }
+
+    fn open_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        opening: &'a Opening<'a>,
+    ) -> impl Future<Output = Result<Opened, StoreError>> + Send + 'a {
+        ready(Ok(self.open_now(now_us, opening)))
+    }
+
+    fn end_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: &'a Plan<'a>,
+        answers: &'a mut Answers,
+    ) -> impl Future<Output = Result<Option<Ended>, StoreError>> + Send + 'a {
+        ready(self.end_now(now_us, id, end, plan, answers))
+    }
+
+    fn place(&self, charge: &Charge<'_>) -> Place {
+        book::place(charge)
     }
 
     fn is_shared(&self) -> bool {

@@ -54,6 +54,11 @@ impl Namer {
         (1..=lua::MIRRORS.len() as u8).map(|place| self.name_at(limit, key, place)).collect()
     }
 
+    /// The name of a reservation's record, which is that of no limit's state: algorithms are counted from one.
+    pub(super) fn record(&self, id: &str) -> Vec<u8> {
+        self.name_at(0, id.as_bytes(), 0)
+    }
+
     fn name_at(&self, limit: u64, key: &[u8], algorithm: u8) -> Vec<u8> {
         let tag = self.keyed.clone().chain_update(b"t").chain_update(first_value(key)).finalize();
         let name = self.keyed.clone().chain_update([algorithm]).chain_update(limit.to_be_bytes());

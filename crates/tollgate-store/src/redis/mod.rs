@@ -23,9 +23,11 @@ mod node;
 mod observer;
 mod options;
 mod pack;
+mod probe;
 mod queue;
 mod replay;
 mod reply;
+mod reservation;
 mod script;
 mod servers;
 mod status;
@@ -34,9 +36,13 @@ mod task;
 pub use endpoint::{Endpoint, Tls};
 pub use observer::Observer;
 pub use options::Options;
+pub use probe::Report;
 pub use status::Status;
 
-use crate::{Adjustment, Answers, Request, Store, StoreError, StoreErrorKind, Ticket};
+use crate::{
+    Adjustment, Answer, Answers, Change, Charge, Ended, Opened, Opening, Place, Plan, Request,
+    Store, StoreError, StoreErrorKind, Ticket,
+};
 use adjust::Changes;
 use batch::{Ask, Named};
 use cluster::slot_of;
@@ -80,6 +86,33 @@ impl RedisStore {
     /// Whether a server is left alone because it failed.
     pub fn is_open(&self) -> bool {
         self.servers.is_open()
+    }
+
+    /// Applies changes, those of one slot together, and answers with the rows in their order.
+    async fn apply(
+        &self,
+        now_us: Option<u64>,
+        lines: &[(Named, Change)],
+    ) -> Result<Vec<Answer>, StoreError> {
+        let slots = self.servers.parts(lines.iter().map(|(line, _)| line.name.as_slice()));
+        let one = |(slot, places): &(u16, Vec<usize>)| {
+            let slot = *slot;
+            let picked: Vec<_> =
+                places.iter().map(|place| (&lines[*place].0, &lines[*place].1)).collect();
+            let changes = Changes::new(picked.iter().copied());
+            async move {
+                let program = changes.program();
+                let value =
+                    self.servers.call(slot, &script::ADJUST, &changes.tables, program, now_us);
+                adjust::rows(picked, &Adjusted::read(value.await?)?)
+            }
+        };
+        let all = futures_util::future::try_join_all(slots.iter().map(one));
+        let rows = all.await?;
+        let places = slots.iter().flat_map(|(_, places)| places);
+        let mut placed: Vec<_> = places.zip(rows.into_iter().flatten()).collect();
+        placed.sort_by_key(|(place, _)| **place);
+        Ok(placed.into_iter().map(|(_, row)| row).collect())
     }
 
     async fn in_time<T>(
@@ -133,25 +166,8 @@ impl Store for RedisStore {
         let now_us = self.options.at(now_us);
         let name = |one: &Adjustment<'_>| (Named::new(&self.namer, &one.charge), one.change);
         let lines: Vec<_> = adjustments.iter().map(name).collect();
-        let slots = self.servers.parts(lines.iter().map(|(line, _)| line.name.as_slice()));
-        let one = |(slot, places): &(u16, Vec<usize>)| {
-            let (slot, lines) = (*slot, &lines);
-            let picked: Vec<_> =
-                places.iter().map(|place| (&lines[*place].0, &lines[*place].1)).collect();
-            let changes = Changes::new(picked.iter().copied());
-            async move {
-                let program = changes.program();
-                let value =
-                    self.servers.call(slot, &script::ADJUST, &changes.tables, program, now_us);
-                adjust::rows(picked, &Adjusted::read(value.await?)?)
-            }
-        };
-        let all = futures_util::future::try_join_all(slots.iter().map(one));
-        let rows = self.in_time(all).await?;
-        let places = slots.iter().flat_map(|(_, places)| places);
-        let mut placed: Vec<_> = places.zip(rows.into_iter().flatten()).collect();
-        placed.sort_by_key(|(place, _)| **place);
-        placed.into_iter().for_each(|(_, row)| answers.push(row));
+        let rows = self.in_time(self.apply(now_us, &lines)).await?;
+        rows.into_iter().for_each(|row| answers.push(row));
         answers.finish(true);
         Ok(())
     }
@@ -163,6 +179,29 @@ impl Store for RedisStore {
         let mut unlink = redis::cmd("UNLINK");
         unlink.arg(names);
         self.in_time(self.servers.command(slot, &unlink)).await.map(drop)
+    }
+
+    async fn open_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        opening: &'a Opening<'a>,
+    ) -> Result<Opened, StoreError> {
+        self.in_time(self.open_record(now_us, opening)).await
+    }
+
+    async fn end_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: &'a Plan<'a>,
+        answers: &'a mut Answers,
+    ) -> Result<Option<Ended>, StoreError> {
+        self.in_time(self.end_record(now_us, id, end, plan, answers)).await
+    }
+
+    fn place(&self, charge: &Charge<'_>) -> Place {
+        Place::new(self.namer.name(charge.limit, charge.key, charge.numbers))
     }
 
     fn enroll(&self, _: &Numbers) -> Ticket {

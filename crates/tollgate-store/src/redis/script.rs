@@ -16,7 +16,23 @@ pub(super) struct Script {
 
 /// Applies changes that are not subject to admission.
 pub(super) static ADJUST: LazyLock<Script> =
-    LazyLock::new(|| Script::new(ALL, true, [CELLS, include_str!("script/adjust.lua")]));
+    LazyLock::new(|| Script::new(ALL, true, [CELLS, CHANGES, include_str!("script/adjust.lua")]));
+/// Keeps a reservation.
+pub(super) static OPEN: LazyLock<Script> =
+    LazyLock::new(|| Script::new(ALL, true, [CELLS, RECORD, include_str!("script/open.lua")]));
+/// Looks for a reservation.
+pub(super) static FIND: LazyLock<Script> =
+    LazyLock::new(|| Script::new(ALL, true, [CELLS, RECORD, include_str!("script/find.lua")]));
+/// Keeps what the end of a reservation answered.
+pub(super) static SAVE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(ALL, true, [CELLS, RECORD, include_str!("script/save.lua")]));
+/// Ends a reservation.
+pub(super) static END: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(ALL, true, [CELLS, CHANGES, RECORD, include_str!("script/end.lua")])
+});
+/// Asks a server about itself.
+pub(super) static PROBE: LazyLock<Script> =
+    LazyLock::new(|| Script::of(include_str!("script/probe.lua").to_owned()));
 
 /// Those that decide, by the algorithms in use, one bit each, and whether there are penalties.
 static DECIDE: [OnceLock<Script>; 2 * (ALL as usize + 1)] =
@@ -25,6 +41,8 @@ static DECIDE: [OnceLock<Script>; 2 * (ALL as usize + 1)] =
 const ALL: u8 = (1 << lua::MIRRORS.len()) - 1;
 const NUMBERS: &str = include_str!("script/numbers.lua");
 const CELLS: &str = include_str!("script/cells.lua");
+const CHANGES: &str = include_str!("script/changes.lua");
+const RECORD: &str = include_str!("script/record.lua");
 const PLAIN: &str = include_str!("script/plain.lua");
 const TAT: &str = include_str!("script/tat.lua");
 const FULL: &str = include_str!("script/decide.lua");
@@ -62,7 +80,10 @@ impl Script {
             absent.map(|name| format!("local {}\n", name.replace('-', "_"))).collect();
         let penalty = punished.then_some(lua::PENALTY);
         let parts = parts.copied().chain(penalty).chain([names.as_str(), NUMBERS]).chain(bodies);
-        let text = lua::compose(parts);
+        Self::of(lua::compose(parts))
+    }
+
+    fn of(text: String) -> Self {
         let sha = Sha1::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
         Self { text, sha }
     }

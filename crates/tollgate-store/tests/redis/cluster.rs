@@ -3,7 +3,7 @@
 use crate::server::Server;
 use crate::shop::{NOW_US, a_day, patient, take, take_all, until_healed};
 use futures_util::future::{join, join_all};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tollgate_store::redis::{Endpoint, Options};
@@ -78,11 +78,26 @@ async fn until_says(server: &Server, words: &str, what: &str) {
 
 /// Runs `redis-cli --cluster` without holding up the runtime.
 async fn redis_cli(arguments: &[&str]) {
+    let output = try_redis_cli(arguments).await;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+async fn try_redis_cli(arguments: &[&str]) -> Output {
     let mut command = Command::new("redis-cli");
     command.arg("--cluster").args(arguments).stdin(Stdio::null());
-    let run = tokio::task::spawn_blocking(move || command.output().unwrap());
-    let output = run.await.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+/// Waits until what moved before is known to all: nothing can be moved until then.
+async fn until_agreed(address: &str) {
+    for _ in 0..600 {
+        let output = try_redis_cli(&["check", address]).await;
+        if output.status.success() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the servers did not agree within a minute");
 }
 
 /// How much a key that had `limit` a day has left.
@@ -119,6 +134,9 @@ async fn every_rule_holds(store: &RedisStore) {
     conformance::blocks(store).await;
     conformance::uncounted(store).await;
     conformance::operators_blocks(store).await;
+    conformance::settled(store).await;
+    conformance::ended_once(store).await;
+    conformance::expiring(store).await;
     conformance::give_backs(store).await;
     conformance::debts(store).await;
     conformance::resets(store).await;
@@ -169,6 +187,7 @@ async fn slots_that_move_lose_and_double_nothing(cluster: &Cluster, store: &Redi
                 "1000",
                 "--cluster-yes",
             ];
+            until_agreed(&address).await;
             redis_cli(&arguments).await;
         }
         done.store(true, Ordering::Relaxed);

@@ -66,7 +66,8 @@ impl<S: Store> Gate<S> {
         Verdict::new(admitted && !withheld, rows)
     }
 
-    fn fallback(&self) -> &MemoryStore {
+    /// Made when it is first needed.
+    pub(crate) fn fallback(&self) -> &MemoryStore {
         let options = Options::default().max_bytes(FALLBACK_BYTES_MAX).shards(FALLBACK_SHARDS);
         self.fallback.get_or_init(|| MemoryStore::new(options))
     }

@@ -7,7 +7,7 @@ use tollgate_core::Intent;
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::Selected;
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, Mode, Request, Store, StoreError, Ticket,
+    Adjustment, Answers, Change, Charge, Mode, Place, Request, Store, StoreError, Ticket,
 };
 
 /// What one limit has for a key.
@@ -69,7 +69,6 @@ impl<S: Store> Gate<S> {
             rules.policy().select_one(index, facts, 0, &mut work.selection);
             for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
                 for (id, _) in rules.states(&one) {
-                    self.book.void(id, one.key);
                     self.store.reset(id, one.key).await?;
                     self.forget_refusal(id, one.key);
                 }
@@ -115,7 +114,14 @@ impl<S: Store> Gate<S> {
         Ok(done)
     }
 
-    pub(crate) fn forget_refusal(&self, limit: u64, key: &[u8]) {
+    /// The same for whoever knows only what the store calls it.
+    pub(crate) fn forget_refusals_at(&self, place: &Place) {
+        if let Some(deny_cache) = &self.deny_cache {
+            deny_cache.forget_at(place);
+        }
+    }
+
+    fn forget_refusal(&self, limit: u64, key: &[u8]) {
         if let Some(deny_cache) = &self.deny_cache {
             deny_cache.forget(limit, key);
         }

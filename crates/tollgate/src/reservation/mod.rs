@@ -1,11 +1,9 @@
 //! Reservations: what a request took and may still give back or add to.
 
-mod book;
+mod note;
 mod reserve;
 
 pub use reserve::{Settled, TTL_US_MAX};
-
-pub(crate) use book::{Book, Entry, Kept, Reservation};
 
 use tollgate_store::StoreErrorKind;
 
@@ -19,6 +17,14 @@ pub enum End {
 }
 
 impl End {
+    /// As a store keeps it: the cost, which is below 2^32, or 2^32.
+    const fn code(self) -> u64 {
+        match self {
+            Self::Settle(cost) => cost,
+            Self::Cancel => 1 << 32,
+        }
+    }
+
     /// The request's cost in the end.
     pub const fn cost(self) -> u64 {
         match self {

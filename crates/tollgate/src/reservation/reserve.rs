@@ -1,16 +1,20 @@
 //! Reserve, settle, cancel: one primitive for late costs and for slots with an end.
 
-use super::{End, Entry, Kept, Reservation, ReservationError};
+use super::note::{self, Entry};
+use super::{End, ReservationError};
 use crate::gate::Charges;
 use crate::{Gate, Row, Rules, Source, Verdict, Work};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use tollgate_core::{Intent, Numbers};
-use tollgate_policy::facts::Facts;
-use tollgate_policy::limit::{self, Cost};
+use tollgate_core::{Intent, Numbers, Outcome};
 use tollgate_policy::policy::Selected;
+use tollgate_policy::{
+    facts::Facts,
+    limit::{Cost, Limit},
+};
 use tollgate_store::{
-    Adjustment, Answer, Answers, Change, Charge, Mode, Store, StoreError, Ticket,
+    Adjustment, Answer, Answers, Charge, Ended, Opened, Opening, Place, Store, StoreErrorKind,
+    Ticket,
 };
 
 const TTL_US_MIN: u64 = 1_000;
@@ -25,6 +29,15 @@ pub struct Settled {
     /// The request's cost in the end.
     pub charged: u64,
     kept: Vec<Kept>,
+}
+
+/// A row of the answer that ended it.
+#[derive(Clone, Debug)]
+struct Kept {
+    limit: Arc<Limit>,
+    numbers: Numbers,
+    outcome: Outcome,
+    source: Source,
 }
 
 impl Settled {
@@ -62,7 +75,6 @@ impl<S: Store> Gate<S> {
         if ttl_us.is_some_and(|ttl_us| !(TTL_US_MIN..=TTL_US_MAX).contains(&ttl_us)) {
             return Err(ReservationError::TtlOutOfRange);
         }
-        self.book.admits(now_us, id)?;
         let Work { selection, answers, rows } = work;
         // Selected for one unit, so that each entry knows what a settled unit is worth.
         rules.policy().select(facts, 1, selection);
@@ -90,21 +102,75 @@ impl<S: Store> Gate<S> {
             return Ok((verdict, None));
         }
         let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
-        let entries = selected
+        // A shadow limit that misses an attribute has no key under which anything could be settled, and what the store did not take it
+        // cannot be told about.
+        let (places, entries): (Vec<_>, Vec<_>) = selected
             .zip(&charges)
             .zip(verdict.rows.iter().zip(decided))
-            // A shadow limit that misses an attribute has no key under which anything could be settled, and what the store did not
-            // take it cannot be told about.
             .filter(|((selected, _), (row, _))| !selected.missing && from_store(row))
-            .map(|((selected, charge), (_, answer))| entry(rules, &selected, charge, answer))
-            .collect();
-        let expires_us = now_us.saturating_add(ttl_us);
-        // Another request may have taken the name or the last place meanwhile: then nothing stays taken.
-        if let Err((error, entries)) = self.book.open(now_us, id, expires_us, entries) {
-            let _ = self.settle(now_us, End::Cancel, &entries).await;
-            return Err(error);
+            .map(|((selected, charge), (_, answer))| {
+                (self.store.place(charge), entry(rules, &selected, charge, answer))
+            })
+            .unzip();
+        let opening = Opening { id, ttl_us, places: &places, note: &note::write(&entries) };
+        // Where each limit decided without the store, so does this node alone.
+        let alone = verdict.rows.iter().any(|row| row.source.is_without_store());
+        match self.keep(now_us, &opening, alone).await {
+            Ok(()) => Ok((verdict, Some(ttl_us))),
+            Err(error) => {
+                // Then nothing stays taken, as far as the store can be told.
+                self.take_back(now_us, &charges, &entries, &places, answers).await;
+                Err(error)
+            }
         }
-        Ok((verdict, Some(ttl_us)))
+    }
+
+    async fn keep(
+        &self,
+        now_us: u64,
+        opening: &Opening<'_>,
+        alone: bool,
+    ) -> Result<(), ReservationError> {
+        let opened = match alone {
+            true => Ok(self.fallback().open_now(now_us, opening)),
+            false => self.store.open_reservation(now_us, opening).await,
+        };
+        match opened {
+            Ok(Opened::Kept) => Ok(()),
+            Ok(Opened::Taken) => Err(ReservationError::Taken),
+            Ok(_) => Err(ReservationError::Full),
+            Err(error) => {
+                self.errors.count(&error);
+                // One that concerns nothing in the store can as well be kept here.
+                let kept = opening.places.is_empty()
+                    && self.fallback().open_now(now_us, opening) == Opened::Kept;
+                if kept { Ok(()) } else { Err(ReservationError::Undecided(error.kind)) }
+            }
+        }
+    }
+
+    async fn take_back(
+        &self,
+        now_us: u64,
+        charges: &[Charge<'_>],
+        entries: &[Entry],
+        places: &[Place],
+        answers: &mut Answers,
+    ) {
+        let charge =
+            |place: &Place| charges.iter().find(|charge| self.store.place(charge) == *place);
+        let adjustments: Vec<_> = entries
+            .iter()
+            .zip(places)
+            .filter_map(|(entry, place)| {
+                let change = entry.settlement(End::Cancel).change;
+                Some(Adjustment { charge: *charge(place)?, change })
+            })
+            .collect();
+        if let Err(error) = self.store.adjust(now_us, &adjustments, answers).await {
+            self.errors.count(&error);
+        }
+        places.iter().for_each(|place| self.forget_refusals_at(place));
     }
 
     /// Ends the reservation `id` with what the request really cost, or with nothing. The same call again has the same answer.
@@ -116,37 +182,38 @@ impl<S: Store> Gate<S> {
         if end.cost() > u64::from(u32::MAX) {
             return Err(ReservationError::CostTooLarge);
         }
-        let place = self.book.find(now_us, id).ok_or(ReservationError::Unknown)?;
-        let mut reservation = place.lock().await;
-        let kept = match &*reservation {
-            Reservation::Ended(earlier, kept) if *earlier == end => kept.clone(),
-            Reservation::Ended(..) => return Err(ReservationError::Ended),
-            Reservation::Open(entries) => {
-                let settled = self.settle(now_us, end, entries).await;
-                let kept = settled.map_err(|error| ReservationError::Undecided(error.kind))?;
-                *reservation = Reservation::Ended(end, kept.clone());
-                self.book.ended(now_us, id);
-                kept
-            }
-        };
-        Ok(Settled { charged: end.cost(), kept })
-    }
-
-    async fn settle(
-        &self,
-        now_us: u64,
-        end: End,
-        entries: &[Entry],
-    ) -> Result<Vec<Kept>, StoreError> {
-        let adjustments: Vec<_> = entries
-            .iter()
-            .map(|entry| Adjustment { charge: entry.charge(), change: entry.change(end) })
-            .collect();
         let mut answers = Answers::default();
-        self.store.adjust(now_us, &adjustments, &mut answers).await?;
-        entries.iter().for_each(|entry| self.forget_refusal(entry.id, &entry.key));
+        let plan = |bytes: &[u8]| {
+            let entries = note::read(bytes)?;
+            Some(entries.iter().map(|entry| entry.settlement(end)).collect())
+        };
+        let alone = match self.fallback.get() {
+            Some(fallback) => fallback.end_now(now_us, id, end.code(), &plan, &mut answers),
+            None => Ok(None),
+        };
+        let ended = match alone {
+            Ok(None) => {
+                self.store.end_reservation(now_us, id, end.code(), &plan, &mut answers).await
+            }
+            known => known,
+        };
+        let ended = ended.map_err(|error| {
+            self.errors.count(&error);
+            ReservationError::Undecided(error.kind)
+        })?;
+        let Some(Ended { end: first, note, places }) = ended else {
+            return Err(ReservationError::Unknown);
+        };
+        places.iter().for_each(|place| self.forget_refusals_at(place));
+        if first != end.code() {
+            return Err(ReservationError::Ended);
+        }
+        let senseless = ReservationError::Undecided(StoreErrorKind::Protocol);
+        let entries = note::read(&note).ok_or(senseless)?;
         let rows = answers.get(0).map_or(&[][..], |(_, rows)| rows);
-        Ok(entries.iter().zip(rows).map(|(entry, answer)| entry.kept(answer)).collect())
+        let usual = self.rules().usual();
+        let kept = entries.into_iter().zip(rows).map(|(entry, answer)| kept(entry, answer, usual));
+        Ok(Settled { charged: end.cost(), kept: kept.collect() })
     }
 }
 
@@ -158,10 +225,7 @@ fn from_store(row: &Row<'_>) -> bool {
 fn entry(rules: &Rules, selected: &Selected<'_>, charge: &Charge<'_>, answer: &Answer) -> Entry {
     Entry {
         limit: Arc::clone(rules.limit(selected.index)),
-        id: selected.id,
-        key: selected.key.into(),
         numbers: *charge.numbers,
-        ticket: charge.ticket,
         unit: match selected.limit.cost {
             Cost::Estimate { .. } => 1,
             Cost::Fixed(_) | Cost::Attribute { .. } => selected.cost,
@@ -169,50 +233,12 @@ fn entry(rules: &Rules, selected: &Selected<'_>, charge: &Charge<'_>, answer: &A
         taken: answer.outcome.admitted,
         charged: if answer.outcome.admitted { charge.cost } else { 0 },
         receipt: answer.receipt,
-        usual: rules.usual(),
     }
 }
 
-impl Entry {
-    fn charge(&self) -> Charge<'_> {
-        Charge {
-            limit: self.id,
-            key: &self.key,
-            numbers: &self.numbers,
-            ticket: self.ticket,
-            cost: self.unit,
-            mode: match self.limit.mode {
-                limit::Mode::Shadow => Mode::Shadow,
-                limit::Mode::Enforce | limit::Mode::Off => Mode::Enforce,
-            },
-            penalty: self.limit.penalty.as_ref(),
-        }
-    }
-
-    fn kept(&self, answer: &Answer) -> Kept {
-        let source = Source::of(&self.limit, answer, self.usual);
-        let limit = Arc::clone(&self.limit);
-        Kept { limit, numbers: self.numbers, outcome: answer.outcome, source }
-    }
-
-    /// What `end` changes for this limit.
-    fn change(&self, end: End) -> Change {
-        let (receipt, under) = (self.receipt.unwrap_or_default(), self.numbers);
-        let target = match self.numbers {
-            Numbers::Concurrency(_) => 0,
-            _ => self.unit.saturating_mul(end.cost()),
-        };
-        match (self.taken, target.checked_sub(self.charged)) {
-            // A shadow limit that would have refused took nothing and owes nothing.
-            (false, _) => Change::GiveBack { units: 0, receipt, under },
-            (true, Some(units @ 1..)) => Change::Owe { units },
-            // What a shared cell took cannot be given back, and has no receipt.
-            (true, _) => {
-                let units = self.charged - target.min(self.charged);
-                Change::GiveBack { units: units.min(receipt.cost), receipt, under }
-            }
-        }
-    }
+fn kept(entry: Entry, answer: &Answer, usual: Source) -> Kept {
+    let source = Source::of(&entry.limit, answer, usual);
+    Kept { limit: entry.limit, numbers: entry.numbers, outcome: answer.outcome, source }
 }
 
 /// Slots are held for as long as the reservation: one that outlived it could no longer be freed.

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 use tollgate::{MemoryStore, Store, StoreError};
 use tollgate_core::Numbers;
-use tollgate_store::{Adjustment, Answers, Request, StoreErrorKind, Ticket};
+use tollgate_store::{
+    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, StoreErrorKind,
+    Ticket,
+};
 
 #[derive(Debug, Default)]
 pub(crate) struct Faulty {
@@ -68,6 +71,31 @@ impl Store for Faulty {
     async fn reset<'a>(&'a self, limit: u64, key: &'a [u8]) -> Result<(), StoreError> {
         self.ask()?;
         self.behind.reset(limit, key).await
+    }
+
+    async fn open_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        opening: &'a Opening<'a>,
+    ) -> Result<Opened, StoreError> {
+        self.ask()?;
+        self.behind.open_reservation(now_us, opening).await
+    }
+
+    async fn end_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: &'a Plan<'a>,
+        answers: &'a mut Answers,
+    ) -> Result<Option<Ended>, StoreError> {
+        self.ask()?;
+        self.behind.end_reservation(now_us, id, end, plan, answers).await
+    }
+
+    fn place(&self, charge: &Charge<'_>) -> Place {
+        self.behind.place(charge)
     }
 
     fn enroll(&self, numbers: &Numbers) -> Ticket {

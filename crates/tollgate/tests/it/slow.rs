@@ -4,7 +4,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tollgate::{MemoryStore, Store, StoreError};
 use tollgate_core::Numbers;
-use tollgate_store::{Adjustment, Answers, Request, Ticket};
+use tollgate_store::{
+    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Ticket,
+};
 
 #[derive(Debug, Default)]
 pub(crate) struct Slow {
@@ -73,6 +75,33 @@ impl Store for Slow {
         let _call = Call::new(&self.under_way);
         self.pause().await;
         self.behind.reset(limit, key).await
+    }
+
+    async fn open_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        opening: &'a Opening<'a>,
+    ) -> Result<Opened, StoreError> {
+        let _call = Call::new(&self.under_way);
+        self.pause().await;
+        self.behind.open_reservation(now_us, opening).await
+    }
+
+    async fn end_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: &'a Plan<'a>,
+        answers: &'a mut Answers,
+    ) -> Result<Option<Ended>, StoreError> {
+        let _call = Call::new(&self.under_way);
+        self.pause().await;
+        self.behind.end_reservation(now_us, id, end, plan, answers).await
+    }
+
+    fn place(&self, charge: &Charge<'_>) -> Place {
+        self.behind.place(charge)
     }
 
     fn enroll(&self, numbers: &Numbers) -> Ticket {

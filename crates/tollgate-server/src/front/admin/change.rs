@@ -39,8 +39,12 @@ impl Admin {
     pub(super) async fn inspect(&self, body: &Body) -> Result<Response, Problem> {
         let rules = self.node.gate.rules();
         let limit = known(&rules, body.limit.as_deref())?;
-        let facts = facts(&rules, &body.attributes)?;
         let now_us = self.node.clock.now_us();
+        let mut facts = facts(&rules, &body.attributes)?;
+        let tier = self.node.tier(&facts, now_us).await;
+        if let Some(tier) = &tier {
+            facts.set_tier(tier);
+        }
         let views = self.views(&rules, &facts, now_us, limit).await?;
         Ok(answer(StatusCode::OK, &json!({"limits": views})))
     }
@@ -56,8 +60,12 @@ impl Admin {
         let _one_at_a_time = self.changes.lock().await;
         let rules = self.node.gate.rules();
         let named = known(&rules, body.limit.as_deref())?;
-        let facts = facts(&rules, &body.attributes)?;
         let now_us = self.node.clock.now_us();
+        let mut facts = facts(&rules, &body.attributes)?;
+        let tier = self.node.tier(&facts, now_us).await;
+        if let Some(tier) = &tier {
+            facts.set_tier(tier);
+        }
         let mut before = self.views(&rules, &facts, now_us, named).await?;
         let is_whole = |key: &BTreeMap<&str, String>| {
             !key.is_empty() && key.values().all(|value| !value.is_empty())

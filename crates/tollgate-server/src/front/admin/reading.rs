@@ -21,13 +21,16 @@ pub(crate) fn of(node: &Node) -> Reading {
         fail_closed: counts.fail_closed,
         deny_cache_hits: counts.deny_cache_hits,
     });
-    let stats = node.gate.store().stats();
+    let memory = node.gate.store().memory();
+    let stats = memory.map(|memory| memory.stats()).unwrap_or_default();
     Reading {
         limits: limits.collect(),
         memory_keys: stats.keys,
         memory_bytes: stats.bytes,
         evicted: stats.evicted,
         uncounted: stats.uncounted,
+        store_errors: node.gate.store_errors().to_vec(),
+        breaker_open: node.gate.store().is_breaker_open(),
         generation: rules.generation(),
         ..Reading::default()
     }

@@ -101,6 +101,10 @@ impl CheckApi {
             }
         }
         rules.identify(&mut facts);
+        let tier = self.node.tier(&facts, now_us).await;
+        if let Some(tier) = &tier {
+            facts.set_tier(tier);
+        }
         let (cost, work) = (body.cost.unwrap_or(1), &mut kit.work);
         let mut id = String::new();
         let (verdict, ttl_us) = match op {

@@ -38,6 +38,10 @@ impl CheckApi {
             facts.set(name, value).ok()?;
         }
         rules.identify(&mut facts);
+        let tier = self.node.tier(&facts, now_us).await;
+        if let Some(tier) = &tier {
+            facts.set_tier(tier);
+        }
         let (cost, work) = (body.cost.unwrap_or(1), &mut kit.work);
         let verdict = match op {
             Op::Peek => gate.peek(&rules, now_us, &facts, cost, work).await,

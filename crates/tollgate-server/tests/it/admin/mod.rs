@@ -175,7 +175,8 @@ impl Desk {
             facts.set(name, value).unwrap();
         }
         let now_us = self.node.clock.now_us();
-        self.node.gate.check_now(&rules, now_us, &facts, 1, &mut Work::default()).allowed
+        let mut work = Work::default();
+        block_on(self.node.gate.check(&rules, now_us, &facts, 1, &mut work)).allowed
     }
 
     /// The lines of the audit log.

@@ -1,0 +1,131 @@
+//! `tollgate check --probe`: what the store of a file says of itself.
+
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::path::Path;
+use tollgate_policy::Compiled;
+use tollgate_server::storage::{self, Report};
+
+/// A clock that is further off than this makes waits wrong where the caller's time counts.
+const CLOCK_US_MAX: u64 = 1_000_000;
+
+/// What was found out about one file's store.
+pub(super) struct Probed {
+    file: String,
+    /// `None` for a store in the process itself.
+    report: Option<Report>,
+    pub(super) errors: Vec<Finding>,
+    pub(super) warnings: Vec<Finding>,
+}
+
+/// What is wrong, and what to do about it.
+type Finding = (String, &'static str);
+
+impl Probed {
+    /// Connects as `serve` would.
+    pub(super) fn new(path: &Path, compiled: &Compiled) -> Self {
+        let beside = path.parent().unwrap_or(Path::new(""));
+        let probed = storage::probe(&compiled.settings, beside, |name| std::env::var_os(name));
+        let mut found = Self {
+            file: path.display().to_string(),
+            report: None,
+            errors: Vec::new(),
+            warnings: Vec::new(),
+        };
+        match probed {
+            Ok(report) => {
+                report.iter().for_each(|report| found.judge(report));
+                found.report = report;
+            }
+            Err(error) => {
+                let help = "check that it runs, its address and the credentials in `store`";
+                found.errors.push((error.to_string(), help));
+            }
+        }
+        found
+    }
+
+    fn judge(&mut self, report: &Report) {
+        if !report.keeps_counts() {
+            let policy = report.eviction.as_deref().unwrap_or_default();
+            let message = format!(
+                "the store forgets counts when its memory is full (maxmemory-policy {policy})"
+            );
+            let help =
+                "set maxmemory-policy to noeviction; every key has a time to live of its own";
+            self.warnings.push((message, help));
+        }
+        if report.clock_ahead_us.unsigned_abs() > CLOCK_US_MAX {
+            let message = format!("the store's clock is off: {}", clock(report.clock_ahead_us));
+            self.warnings.push((message, "synchronise the clocks of both machines"));
+        }
+        let (optional, needed): (Vec<_>, Vec<_>) =
+            report.missing.iter().partition(|name| ***name == *"INFO");
+        for name in needed {
+            let message = format!("the store refuses the command {name}");
+            self.errors.push((message, "docs/operations.md has the rights that a node needs"));
+        }
+        if !optional.is_empty() {
+            let message = "the store refuses the command INFO, so version and eviction are unknown";
+            self.warnings.push((message.into(), "allow +info, if you want to be warned"));
+        }
+    }
+
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let file = &self.file;
+        let unknown = |value: &Option<Box<str>>| value.as_deref().unwrap_or("unknown").to_owned();
+        if let Some(report) = &self.report {
+            let permissions = match report.missing.len() {
+                0 => "all that are needed".to_owned(),
+                _ => format!("missing {}", report.missing.join(", ")),
+            };
+            for (what, value) in [
+                ("version", unknown(&report.version)),
+                ("mode", unknown(&report.mode)),
+                ("latency", format!("{} us", report.latency_us)),
+                ("eviction", unknown(&report.eviction)),
+                ("clock", clock(report.clock_ahead_us)),
+                ("permissions", permissions),
+            ] {
+                writeln!(out, "{file}: store: {what}: {value}")?;
+            }
+        } else if self.errors.is_empty() {
+            writeln!(out, "{file}: store: in the process itself, so there is nothing to ask")?;
+        }
+        for (severity, findings) in [("error", &self.errors), ("warning", &self.warnings)] {
+            for (message, help) in findings {
+                writeln!(out, "{file}: {severity}: {message}\nhelp: {help}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same as rows of the JSON array.
+    pub(super) fn rows(&self) -> Vec<Value> {
+        let store = self.report.as_ref().map(|report| {
+            json!({
+                "version": report.version,
+                "mode": report.mode,
+                "latency_us": report.latency_us,
+                "eviction": report.eviction,
+                "memory_bytes_max": report.memory_bytes_max,
+                "clock_ahead_us": report.clock_ahead_us,
+                "missing": report.missing,
+            })
+        });
+        let row = json!({"file": self.file, "severity": "info", "store": store});
+        let findings = [("error", &self.errors), ("warning", &self.warnings)];
+        let findings = findings.into_iter().flat_map(|(severity, all)| {
+            let row = move |(message, help): &Finding| {
+                json!({"file": self.file, "severity": severity, "message": message, "help": help})
+            };
+            all.iter().map(row)
+        });
+        std::iter::once(row).chain(findings).collect()
+    }
+}
+
+fn clock(ahead_us: i64) -> String {
+    let way = if ahead_us < 0 { "behind" } else { "ahead" };
+    format!("{} us {way}", ahead_us.unsigned_abs())
+}

@@ -1,0 +1,86 @@
+//! Asks a store about itself, as a node would that starts.
+
+use super::{Storage, StorageError};
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+use tokio::runtime::Builder;
+use tokio::time::sleep;
+use tollgate::StoreError;
+use tollgate::store::redis::Report;
+use tollgate_policy::settings::{Settings, TierSource};
+
+/// Attempts, since the first ones may be for a connection that is still being made.
+const ATTEMPTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(100);
+/// Calls of which the fastest counts.
+const CALLS: u32 = 5;
+
+/// Why nothing is known about a store.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ProbeError {
+    /// It cannot be used as the file says.
+    Storage(StorageError),
+    /// It did not answer.
+    Store(StoreError),
+}
+
+/// What the store of a file says of itself; `None` for one in this process. Files that the settings name are looked for in `beside`.
+///
+/// # Errors
+///
+/// When it cannot be used as the file says, or does not answer within a few seconds.
+pub fn probe(
+    settings: &Settings,
+    beside: &Path,
+    variable: impl FnOnce(&str) -> Option<OsString>,
+) -> Result<Option<Report>, ProbeError> {
+    let storage = Storage::new(&settings.store, beside, variable).map_err(ProbeError::Storage)?;
+    let system = |error| ProbeError::Storage(StorageError::System(error));
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(system)?;
+    runtime.block_on(async {
+        let Some(mut report) = first(&storage).await.map_err(ProbeError::Store)? else {
+            return Ok(None);
+        };
+        for _ in 1..CALLS {
+            if let Some(Ok(next)) = storage.probe().await
+                && next.latency_us < report.latency_us
+            {
+                report = next;
+            }
+        }
+        if let Some(TierSource::Redis { hash, .. }) = &settings.tiers.source
+            && storage.field(hash, "tollgate").await.is_err()
+        {
+            report.missing.push(format!("HGET {hash}").into());
+        }
+        Ok(Some(report))
+    })
+}
+
+async fn first(storage: &Storage) -> Result<Option<Report>, StoreError> {
+    let mut attempt = 1;
+    loop {
+        match storage.probe().await {
+            None => return Ok(None),
+            Some(Ok(report)) => return Ok(Some(report)),
+            Some(Err(error)) if attempt == ATTEMPTS || !error.is_transient() => return Err(error),
+            Some(Err(_)) => {}
+        }
+        attempt += 1;
+        sleep(PAUSE).await;
+    }
+}
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Storage(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ProbeError {}

@@ -1,0 +1,110 @@
+//! Redis, as a file describes it.
+
+use super::StorageError;
+use super::background::Background;
+use super::observer::Log;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use tollgate::store::RedisStore;
+use tollgate::store::redis::{Endpoint, Options, Tls};
+use tollgate_policy::settings::{self, Redis, RedisServer, SecretSource};
+
+/// A store in Redis, and the thread on which its connections live.
+#[derive(Debug)]
+pub struct Remote {
+    // Before the thread, so that its tasks end by themselves.
+    pub(super) store: RedisStore,
+    _background: Background,
+}
+
+impl Remote {
+    /// Starts to connect, and answers at once. Files that the settings name are looked for in `beside`.
+    pub(super) fn start(
+        settings: &Redis,
+        beside: &Path,
+        variable: impl FnOnce(&str) -> Option<OsString>,
+    ) -> Result<Self, StorageError> {
+        let password = password(settings, variable)?;
+        let tls = settings.tls.as_ref().map(|tls| self::tls(tls, beside)).transpose()?;
+        let endpoint = endpoint(settings, password, tls);
+        let background = Background::start("store").map_err(StorageError::System)?;
+        let store = {
+            let _inside = background.handle().enter();
+            RedisStore::open(&endpoint, options(settings))
+        };
+        let store = store.map_err(|error| StorageError::Invalid(error.to_string().into()))?;
+        Ok(Self { store, _background: background })
+    }
+}
+
+/// The password, looked for where the file says.
+fn password(
+    settings: &Redis,
+    variable: impl FnOnce(&str) -> Option<OsString>,
+) -> Result<Option<String>, StorageError> {
+    match settings.password.as_ref().map(|secret| secret.expose()) {
+        None => Ok(None),
+        Some(SecretSource::Literal(text)) => Ok(Some(text.to_string())),
+        Some(SecretSource::Env(name)) => {
+            let value = variable(name).and_then(|value| value.into_string().ok());
+            // Files that variables are set from like to end in a newline.
+            let value = value.map(|value| value.trim_end_matches(['\r', '\n']).to_owned());
+            value.filter(|value| !value.is_empty()).map(Some).ok_or_else(|| StorageError::Unset {
+                field: "store.redis.password",
+                variable: name.clone(),
+            })
+        }
+    }
+}
+
+fn tls(settings: &settings::Tls, beside: &Path) -> Result<Tls, StorageError> {
+    let read = |file: &str| {
+        let path = beside.join(file);
+        std::fs::read(&path).map_err(|error| StorageError::Unreadable { file: path, error })
+    };
+    let mut tls = Tls::default();
+    tls.ca = settings.ca.as_deref().map(read).transpose()?;
+    tls.client = match &settings.identity {
+        Some((certificate, key)) => Some((read(certificate)?, read(key)?)),
+        None => None,
+    };
+    Ok(tls)
+}
+
+/// Where to connect, and as whom.
+fn endpoint(settings: &Redis, password: Option<String>, tls: Option<Tls>) -> Endpoint {
+    let nodes = |nodes: &[(Box<str>, u16)]| {
+        nodes.iter().map(|(host, port)| (host.to_string(), *port)).collect::<Vec<_>>()
+    };
+    let endpoint = match &settings.server {
+        RedisServer::Tcp { host, port, database } => {
+            Endpoint::tcp(host.to_string(), *port).database(*database)
+        }
+        RedisServer::Unix { path } => Endpoint::unix(&**path),
+        RedisServer::Sentinel { master, nodes: all } => {
+            Endpoint::sentinel(master.to_string(), nodes(all))
+        }
+        RedisServer::Cluster { nodes: all } => Endpoint::cluster(nodes(all)),
+        // A kind of server that this version does not know leads nowhere, and says so when it is asked.
+        _ => Endpoint::cluster([]),
+    };
+    let endpoint = endpoint.credentials(settings.username.as_deref().map(String::from), password);
+    match tls {
+        Some(tls) => endpoint.tls(tls),
+        None => endpoint,
+    }
+}
+
+fn options(settings: &Redis) -> Options {
+    let mut options = Options::default();
+    options.prefix = settings.prefix.to_string();
+    options.caller_time = settings.caller_time;
+    options.deadline = settings.deadline;
+    options.connections = settings.connections as usize;
+    options.in_flight = settings.in_flight as usize;
+    options.breaker_errors = settings.breaker_errors;
+    options.breaker_probe = settings.breaker_probe;
+    options.observer = Some(Arc::new(Log));
+    options
+}

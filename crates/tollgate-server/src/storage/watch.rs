@@ -1,0 +1,101 @@
+//! Whether the store can be reached, asked whether or not anybody else asks.
+
+use super::Storage;
+use crate::Node;
+use std::future::pending;
+use std::time::Duration;
+use tokio::time::sleep;
+use tollgate::store::{Answers, Charge, Mode, Request, Ticket};
+use tollgate::{Store, StoreError};
+use tollgate_core::algorithm::FixedWindow;
+use tollgate_core::{Intent, Numbers, Rate};
+use tollgate_policy::limit::{self, OnStoreFailure};
+
+/// Under this name `/readyz` tells of it.
+const STORE: &str = "store";
+const WELL_EVERY: Duration = Duration::from_secs(1);
+const ILL_EVERY: Duration = Duration::from_millis(250);
+/// One call may have been late; this many in a row were not chance.
+const FAILURES: u32 = 2;
+
+/// Shows in the node's health how its store is, for ever.
+pub(crate) async fn watch(node: &Node) {
+    if let Storage::Memory(_) = node.gate.store() {
+        return pending().await;
+    }
+    let mut failures = 0;
+    let mut is_new = true;
+    loop {
+        match look(node).await {
+            Ok(()) => {
+                if is_new {
+                    is_new = greet(node).await.is_err();
+                }
+                if failures >= FAILURES {
+                    node.health.heal(STORE);
+                    tracing::info!("the store answers again");
+                }
+                failures = 0;
+            }
+            Err(error) => {
+                failures += 1;
+                if failures >= FAILURES {
+                    show(node, &error);
+                }
+                if failures == FAILURES {
+                    tracing::error!(%error, "the store does not answer: each limit's own policy decides");
+                }
+            }
+        }
+        sleep(if failures == 0 { WELL_EVERY } else { ILL_EVERY }).await;
+    }
+}
+
+/// Says once what sort of store it is, and what is wrong with it.
+async fn greet(node: &Node) -> Result<(), StoreError> {
+    let Some(report) = node.gate.store().probe().await else { return Ok(()) };
+    let report = report?;
+    let version = report.version.as_deref().unwrap_or("of unknown version");
+    let mode = report.mode.as_deref().unwrap_or("unknown");
+    tracing::info!(version, mode, "the store answers");
+    if !report.keeps_counts() {
+        let policy = report.eviction.as_deref().unwrap_or_default();
+        tracing::warn!(
+            policy,
+            "the store forgets counts when its memory is full; set maxmemory-policy to noeviction"
+        );
+    }
+    Ok(())
+}
+
+/// A peek at a key that nobody uses, on the way that every decision takes.
+async fn look(node: &Node) -> Result<(), StoreError> {
+    let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::NOTHING));
+    let charge = Charge {
+        limit: 0,
+        key: b"tollgate",
+        numbers: &numbers,
+        ticket: Ticket::default(),
+        cost: 0,
+        mode: Mode::Enforce,
+        penalty: None,
+    };
+    let requests = [Request { charges: &[charge], intent: Intent::Peek }];
+    node.gate.store().decide(node.clock.now_us(), &requests, &mut Answers::default()).await
+}
+
+/// Without its store a node is not ready only when every limit it enforces fails closed: then another node, or none, does as well. As
+/// long as one of them lets requests pass or counts them here, turning all traffic away would make an outage of it.
+fn show(node: &Node, error: &StoreError) {
+    let rules = node.gate.rules();
+    let limits = rules.policy().limits().iter();
+    let mut enforced = limits.filter(|limit| limit.mode == limit::Mode::Enforce).peekable();
+    let is_closed = enforced.peek().is_some()
+        && enforced.all(|limit| limit.on_store_failure == OnStoreFailure::Closed);
+    // The store's own words stay in the log: whoever can connect can read this.
+    let text = StoreError::new(error.kind, "").to_string();
+    match is_closed {
+        true => node.health.fail(STORE, text),
+        false => node.health.degrade(STORE, text),
+    }
+}

@@ -1,0 +1,95 @@
+//! Tiers that a hash in Redis gives out, remembered for a moment.
+
+use crate::storage::Storage;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tollgate::StoreError;
+
+/// How long an answer is believed, that there is none included.
+const BELIEVED_US: u64 = 5_000_000;
+/// How long nobody asks again after a failure: a store that is slow or gone costs one request its deadline, not all of them.
+const FAILED_US: u64 = 500_000;
+/// What a peer can make this grow to.
+const ENTRIES_MAX: usize = 65_536;
+/// Longer than any tier's name.
+const NAME_BYTES_MAX: usize = 256;
+
+/// The answers of the last few seconds.
+#[derive(Debug, Default)]
+pub struct TierCache {
+    entries: Mutex<HashMap<u128, Entry>>,
+    hashers: [RandomState; 2],
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    tier: Option<Arc<str>>,
+    until_us: u64,
+}
+
+impl TierCache {
+    /// The tier of `who` by the hash, or `None` for the default one: when it has none, and when nobody can say, which `failed` is told.
+    pub async fn tier(
+        &self,
+        storage: &Storage,
+        hash: &str,
+        who: &str,
+        now_us: u64,
+        failed: impl FnOnce(&StoreError),
+    ) -> Option<Arc<str>> {
+        let name = self.name(hash, who);
+        if let Some(entry) = self.lock().get(&name)
+            && now_us < entry.until_us
+            // A clock that was ahead once does not make an answer last.
+            && entry.until_us - now_us <= BELIEVED_US
+        {
+            return entry.tier.clone();
+        }
+        let (tier, believed_us) = match storage.field(hash, who).await {
+            Ok(value) => (value.and_then(tier), BELIEVED_US),
+            Err(error) => {
+                failed(&error);
+                (None, FAILED_US)
+            }
+        };
+        self.keep(
+            name,
+            Entry { tier: tier.clone(), until_us: now_us.saturating_add(believed_us) },
+            now_us,
+        );
+        tier
+    }
+
+    fn keep(&self, name: u128, entry: Entry, now_us: u64) {
+        let mut entries = self.lock();
+        if entries.len() >= ENTRIES_MAX && !entries.contains_key(&name) {
+            entries.retain(|_, old| now_us < old.until_us);
+            // More clients than that within seconds: then these are the ones that are asked for each time.
+            if entries.len() >= ENTRIES_MAX {
+                return;
+            }
+        }
+        entries.insert(name, entry);
+    }
+
+    /// 128 bits of two keyed hashes: nobody can make two names collide, and none is kept in clear.
+    fn name(&self, hash: &str, who: &str) -> u128 {
+        let [high, low] = self.hashers.each_ref().map(|hasher| hasher.hash_one((hash, who)));
+        u128::from(high) << 64 | u128::from(low)
+    }
+
+    /// A panic elsewhere leaves the entries whole: each change is a single insertion.
+    fn lock(&self) -> MutexGuard<'_, HashMap<u128, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A name, where it can be one.
+fn tier(value: Vec<u8>) -> Option<Arc<str>> {
+    let fits = (1..=NAME_BYTES_MAX).contains(&value.len());
+    String::from_utf8(value).ok().filter(|_| fits).map(Arc::from)
+}
+
+#[cfg(test)]
+mod tests;

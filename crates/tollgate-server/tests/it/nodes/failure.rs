@@ -1,0 +1,104 @@
+//! What nodes do without their store, over HTTP, and that they heal by themselves.
+
+use super::redis::Redis;
+use super::{Member, body, until};
+use crate::http::Answer;
+use tollgate_server::metrics::Front;
+
+const LIMITS: &str = "limits:
+  - {name: open, match: {path: /open}, key: [user], rate: 1/366d}
+  - {name: closed, match: {path: /closed}, key: [user], rate: 3/366d, on_store_failure: closed}
+  - {name: local, match: {path: /local}, key: [user], rate: 7/366d, algorithm: fixed-window, on_store_failure: {local: {nodes: 3}}}
+";
+
+fn ask(member: &Member, path: &str) -> Answer {
+    member.client(Front::Http).post("/v1/check", &body("a", path))
+}
+
+fn source(answer: &Answer) -> String {
+    answer.json()["source"].as_str().unwrap().to_owned()
+}
+
+/// The store has been gone long enough for everybody to know, or is back.
+fn settle(member: &Member, source_now: &str) {
+    until(|| source(&ask(member, "/open")) == source_now);
+}
+
+#[test]
+fn each_limit_answers_by_its_own_policy_and_heals() {
+    let mut redis = Redis::start();
+    let members = [(); 2].map(|()| Member::start(&redis, "deadline: 2s", LIMITS));
+    for member in &members {
+        settle(member, "store");
+        assert_eq!(ask(member, "/closed").status, 200);
+    }
+    redis.kill();
+    for member in &members {
+        settle(member, "fail-open");
+        let answer = ask(member, "/open");
+        assert_eq!((answer.status, answer.field("x-tollgate-source")), (200, Some("fail-open")));
+        let answer = ask(member, "/closed");
+        assert_eq!((answer.status, answer.field("retry-after")), (503, Some("1")), "{answer:?}");
+        assert_eq!(answer.field("x-tollgate-source"), Some("fail-closed"));
+        let local = [(); 3].map(|()| ask(member, "/local"));
+        assert_eq!(local.each_ref().map(|answer| answer.status), [200, 200, 429], "a third of 7");
+        assert_eq!(local[2].field("x-tollgate-source"), Some("local-fallback"));
+        until(|| member.ready().1["detail"].get("store").is_some());
+        assert_eq!(member.ready().0, 200, "some limits still answer");
+        assert!(
+            member.metric("tollgate_decisions_total{limit=\"open\",outcome=\"fail_open\"}") > 0
+        );
+        assert_eq!(
+            member.metric("tollgate_decisions_total{limit=\"closed\",outcome=\"fail_closed\"}"),
+            1
+        );
+        let kinds = ["timeout", "unreachable", "busy", "rejected"];
+        let errors = kinds
+            .map(|kind| member.metric(&format!("tollgate_store_errors_total{{kind=\"{kind}\"}}")));
+        assert!(errors.iter().sum::<u64>() > 4, "{errors:?}");
+    }
+    redis.restart();
+    for member in &members {
+        until(|| ask(member, "/closed").field("x-tollgate-source").is_none());
+        until(|| member.ready().1["detail"].get("store").is_none());
+    }
+    // The three that the new server, which knows nothing, has for both: two went in asking.
+    let last = [0, 1].map(|n| ask(&members[n], "/closed").status);
+    assert_eq!(last, [200, 429]);
+}
+
+#[test]
+fn a_node_starts_without_its_store_and_is_not_ready_where_nothing_could_pass() {
+    let mut redis = Redis::start();
+    redis.kill();
+    let closed = "limits: [{name: l, rate: 5/366d, on_store_failure: closed}]";
+    let open =
+        "limits: [{name: l, rate: 5/366d}, {name: m, rate: 5/366d, on_store_failure: closed}]";
+    let [closed, open] = [closed, open].map(|limits| Member::start(&redis, "deadline: 2s", limits));
+    until(|| closed.ready().0 == 503);
+    until(|| open.ready().1["detail"].get("store").is_some());
+    let (status, ready) = closed.ready();
+    assert_eq!((status, &ready["ready"]), (503, &false.into()));
+    assert!(ready["detail"]["store"].as_str().unwrap().contains("store"), "{ready}");
+    assert_eq!(open.ready().0, 200, "degraded");
+    assert_eq!(ask(&closed, "/").status, 503);
+    redis.restart();
+    until(|| closed.ready().0 == 200);
+    until(|| ask(&closed, "/").status == 200);
+}
+
+#[test]
+fn a_password_that_is_nowhere_is_named_at_the_start() {
+    let folder = std::env::temp_dir().join(format!("tollgate-secretless-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("tollgate.yaml");
+    let policy = "store: {redis: {url: 'redis://127.0.0.1:1/0', password: {env: TOLLGATE_NO_SUCH_PASSWORD}}}";
+    std::fs::write(&file, policy).unwrap();
+    let config = tollgate_server::config::Config::file(&file);
+    let error = tollgate_server::serve::Server::start(config).unwrap_err().to_string();
+    std::fs::remove_dir_all(folder).unwrap();
+    assert!(
+        error.contains("TOLLGATE_NO_SUCH_PASSWORD") && error.contains("store.redis.password"),
+        "{error}"
+    );
+}

@@ -1,0 +1,40 @@
+//! A flood on a refused key stays on the node.
+
+use super::redis::Redis;
+use std::sync::Arc;
+use tollgate::{Setup, Work};
+use tollgate_server::Node;
+
+const NOW_US: u64 = 1_700_000_000_000_000;
+
+#[test]
+fn a_hundred_thousand_refusals_in_a_second_cost_two_calls_at_most() {
+    let redis = Redis::start();
+    let file = format!(
+        "store: {{redis: {{url: '{}', time: caller, deadline: 30s}}}}\nlimits: [{{name: l, key: [user], rate: 3/h, algorithm: gcra, on_store_failure: closed}}]",
+        redis.url()
+    );
+    let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
+    let setup = Setup::of(&compiled);
+    let node = Arc::new(Node::new(compiled, setup).unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let rules = node.gate.rules();
+    let mut work = Work::default();
+    let mut ask = |now_us: u64, cost: u64| {
+        let mut facts = rules.facts(Default::default());
+        facts.set("user", "a").unwrap();
+        let verdict = runtime.block_on(node.gate.check(&rules, now_us, &facts, cost, &mut work));
+        let allowed = verdict.allowed;
+        work.recycle(verdict);
+        allowed
+    };
+    assert!(ask(NOW_US, 3));
+    let before = redis.scripts_run();
+    for n in 0..100_000 {
+        assert!(!ask(NOW_US + n * 10, 1), "{n}");
+    }
+    let calls = redis.scripts_run() - before;
+    assert!((1..=2).contains(&calls), "{calls} calls");
+    let hits = node.gate.counts()[0].1.deny_cache_hits;
+    assert!(hits >= 99_998, "{hits}");
+}

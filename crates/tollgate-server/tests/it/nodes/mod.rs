@@ -1,0 +1,83 @@
+//! Several nodes on one redis-server: Debian's package `redis-server`.
+
+mod exact;
+mod failure;
+mod flood;
+pub(crate) mod redis;
+mod reservations;
+mod rights;
+
+use crate::http::Client;
+use redis::Redis;
+use std::fs;
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tollgate_server::config::Config;
+use tollgate_server::metrics::Front;
+use tollgate_server::serve::{Running, Server};
+
+/// A node with its file.
+pub(crate) struct Member {
+    pub(crate) running: Running,
+    folder: PathBuf,
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Member {
+    /// A node whose store is `redis`, with further fields of it and the rest of the file.
+    pub(crate) fn start(redis: &Redis, fields: &str, rest: &str) -> Self {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let folder =
+            std::env::temp_dir().join(format!("tollgate-member-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = format!(
+            "listen: {{http: '127.0.0.1:0', admin: '127.0.0.1:0'}}\nstore: {{redis: {{url: '{}', {fields}}}}}\n{rest}",
+            redis.url()
+        );
+        fs::write(folder.join("tollgate.yaml"), file).unwrap();
+        let running = Server::start(Config::file(folder.join("tollgate.yaml"))).unwrap();
+        Self { running, folder }
+    }
+
+    pub(crate) fn client(&self, front: Front) -> Client {
+        let stream = TcpStream::connect(self.running.address(front).unwrap()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        Client(stream)
+    }
+
+    /// Status and body of `/readyz`.
+    pub(crate) fn ready(&self) -> (u16, serde_json::Value) {
+        let mut client = self.client(Front::Admin);
+        client.send(b"GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n");
+        let answer = client.answer();
+        (answer.status, answer.json())
+    }
+
+    /// A figure of `/metrics`.
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        let mut client = self.client(Front::Admin);
+        client.send(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n");
+        let body = client.answer().body;
+        let line = body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in {body}")).parse().unwrap()
+    }
+}
+
+/// Waits until it holds; what never holds keeps the test until it is ended.
+pub(crate) fn until(mut holds: impl FnMut() -> bool) {
+    while !holds() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(crate) fn body(user: &str, path: &str) -> String {
+    format!("{{\"attributes\": {{\"user\": \"{user}\", \"path\": \"{path}\"}}}}")
+}

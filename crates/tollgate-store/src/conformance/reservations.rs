@@ -1,0 +1,94 @@
+//! Reservations: kept, ended once, forgotten in time.
+
+use super::desk::{Desk, Line};
+use super::trace::seven;
+use crate::{Change, Opened, REPEATABLE_US, Store};
+use tollgate_core::{Algorithm, Intent, Receipt, State};
+
+const SECOND: u64 = 1_000_000;
+
+/// What an end changes is what an adjustment would change, several places together, and its rows say so.
+pub async fn settled<S: Store>(store: &S) {
+    for numbers in seven(10) {
+        let name = numbers.algorithm();
+        let id = &*format!("settled {name}");
+        let (less, more) = (Line::new(40, name, numbers), Line::new(41, name, numbers));
+        let mut desk = Desk::new(store);
+        let mut states = [State::New, State::New];
+        let (admitted, rows) = desk.take(&[less.cost(6), more.cost(2)]).await;
+        let receipts: Vec<Receipt> = rows.iter().filter_map(|row| row.receipt).collect();
+        assert!(admitted && receipts.len() == 2, "{name}: both fit");
+        numbers.charge(&mut states[0], desk.now_us, 6);
+        numbers.charge(&mut states[1], desk.now_us, 2);
+        assert_eq!(desk.open(id, 30 * SECOND, &[less, more], b"noted").await, Opened::Kept);
+        desk.now_us += 100_000;
+        let give_back = Change::GiveBack { units: 4, receipt: receipts[0], under: numbers };
+        let changes = [(less, give_back), (more, Change::Owe { units: 20 })];
+        let Some((ended, rows)) = desk.end(id, 2, &changes).await else {
+            panic!("{name}: it was open")
+        };
+        assert_eq!((ended.end, &*ended.note, ended.places.len()), (2, &b"noted"[..], 2), "{name}");
+        numbers.give_back(&mut states[0], desk.now_us, 4, &receipts[0]);
+        let receipt = numbers.charge(&mut states[1], desk.now_us, 20);
+        assert_eq!((rows[0].receipt, rows[1].receipt), (None, Some(receipt)), "{name}");
+        for (place, line) in [less, more].into_iter().enumerate() {
+            let now = numbers.decide(&states[place], desk.now_us, 1, Intent::Peek);
+            assert_eq!(rows[place].outcome, now, "{name}: the row of place {place}");
+            assert_eq!(desk.peek(&[line]).await.1[0].outcome, now, "{name}: everybody sees it");
+        }
+    }
+}
+
+/// Only the first end counts; every later one changes nothing and gets its answer.
+pub async fn ended_once<S: Store>(store: &S) {
+    for numbers in seven(10) {
+        let name = numbers.algorithm();
+        let id = &*format!("once {name}");
+        let line = Line::new(42, name, numbers);
+        let mut desk = Desk::new(store);
+        let (_, rows) = desk.take(&[line.cost(5)]).await;
+        let Some(receipt) = rows[0].receipt else { panic!("{name}: five fit") };
+        let changes = [(line, Change::GiveBack { units: 5, receipt, under: numbers })];
+        assert_eq!(desk.open(id, 30 * SECOND, &[line], b"").await, Opened::Kept);
+        assert_eq!(desk.open(id, 30 * SECOND, &[], b"").await, Opened::Taken, "{name}");
+        let first = desk.end(id, 0, &changes).await;
+        desk.take(&[line.cost(3)]).await;
+        desk.now_us += SECOND;
+        let before = desk.peek(&[line]).await.1[0].outcome;
+        for end in [0, 0, 7, 1 << 32] {
+            let again = desk.end(id, end, &changes).await;
+            assert_eq!(format!("{again:?}"), format!("{first:?}"), "{name}: end {end}");
+        }
+        assert_eq!(desk.peek(&[line]).await.1[0].outcome, before, "{name}: nothing more came back");
+        assert_eq!(
+            desk.open(id, SECOND, &[], b"").await,
+            Opened::Taken,
+            "{name}: ended, but known"
+        );
+    }
+    let desk = Desk::new(store);
+    assert_eq!(desk.open("of nothing", SECOND, &[], b"n").await, Opened::Kept);
+    assert!(desk.end("of nothing", 3, &[]).await.is_some_and(|(ended, _)| ended.end == 3));
+}
+
+/// Nobody knows a reservation that was never opened or whose time has passed, and its name is free again. A call that ended one can be
+/// repeated for longer.
+pub async fn expiring<S: Store>(store: &S) {
+    let mut desk = Desk::new(store);
+    assert!(desk.end("unknown", 0, &[]).await.is_none());
+    for name in ["open", "ended"] {
+        assert_eq!(desk.open(name, SECOND, &[], b"").await, Opened::Kept);
+    }
+    desk.now_us += SECOND - 1;
+    assert!(desk.end("ended", 0, &[]).await.is_some());
+    desk.now_us += 1;
+    assert!(desk.end("open", 0, &[]).await.is_none(), "its time has passed");
+    assert!(desk.end("ended", 0, &[]).await.is_some(), "its time has passed, but it had ended");
+    desk.now_us += REPEATABLE_US;
+    for name in ["open", "ended"] {
+        assert!(desk.end(name, 0, &[]).await.is_none(), "{name} is forgotten");
+        assert_eq!(desk.open(name, SECOND, &[], b"again").await, Opened::Kept, "{name}");
+        let ended = desk.end(name, 1, &[]).await;
+        assert!(ended.is_some_and(|(ended, _)| *ended.note == *b"again"), "{name}");
+    }
+}

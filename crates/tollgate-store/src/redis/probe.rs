@@ -1,0 +1,111 @@
+//! What an operator wants to know of a server before it matters.
+
+use super::batch::Tables;
+use super::cluster::slot_of;
+use super::pack::array;
+use super::replay::senseless;
+use super::{RedisStore, script};
+use crate::{ProcessClock, StoreError};
+use redis::Value;
+
+/// What a server says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// Its name and version, such as `redis 7.0.15`.
+    pub version: Option<Box<str>>,
+    /// `standalone` or `cluster`, whoever found it.
+    pub mode: Option<Box<str>>,
+    /// What it does when its memory is full: anything but `noeviction` forgets counts.
+    pub eviction: Option<Box<str>>,
+    /// How much memory it may use; 0 is all there is.
+    pub memory_bytes_max: Option<u64>,
+    /// How long a call took.
+    pub latency_us: u64,
+    /// How far its clock is ahead of this machine's, to within half of that.
+    pub clock_ahead_us: i64,
+    /// Commands that it refuses, of those the store uses.
+    pub missing: Vec<Box<str>>,
+}
+
+impl Report {
+    /// Whether counts stay until their time has passed. A server that does not say is trusted.
+    pub fn keeps_counts(&self) -> bool {
+        self.eviction.as_deref().is_none_or(|policy| policy == "noeviction")
+    }
+}
+
+impl RedisStore {
+    /// Asks a server about itself, on the way that every call takes.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be reached, or refuses scripts.
+    pub async fn probe(&self) -> Result<Report, StoreError> {
+        let name = self.namer.record("probe");
+        let (slot, mut tables) = (slot_of(&name), Tables::default());
+        tables.key(name);
+        let asked_us = ProcessClock.now_us();
+        let call = self.servers.call(slot, &script::PROBE, &tables, array(&[]), None);
+        let reply = self.in_time(call).await?;
+        let latency_us = ProcessClock.now_us().saturating_sub(asked_us);
+        let mut report = read(reply).ok_or_else(senseless)?;
+        report.latency_us = latency_us;
+        if !report.missing.iter().any(|name| **name == *"TIME") {
+            report.clock_ahead_us -= i64::try_from(asked_us + latency_us / 2).unwrap_or(i64::MAX);
+        }
+        Ok(report)
+    }
+
+    /// A field of a hash that belongs to somebody else, under its own name.
+    ///
+    /// # Errors
+    ///
+    /// When the server could not say in time.
+    pub async fn field(&self, hash: &str, field: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        // Not in a script: those want to be allowed to write what they name.
+        let mut command = redis::cmd("HGET");
+        command.arg(hash).arg(field);
+        match self.in_time(self.servers.command(slot_of(hash.as_bytes()), &command)).await? {
+            Value::Nil => Ok(None),
+            Value::BulkString(value) => Ok(Some(value)),
+            _ => Err(senseless()),
+        }
+    }
+}
+
+/// The report, with the server's time for how far it is ahead.
+fn read(reply: Value) -> Option<Report> {
+    let Value::Array(parts) = reply else { return None };
+    let [seconds, micros, server, memory, missing]: [Value; 5] = parts.try_into().ok()?;
+    let number = |value| text(value)?.parse::<i64>().ok();
+    let (server, memory) = (text(server)?, text(memory)?);
+    let Value::Array(missing) = missing else { return None };
+    let of = |info: &str, name: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.map(|value| Box::<str>::from(value.trim()))
+    };
+    let valkey = of(&server, "valkey_version").map(|version| format!("valkey {version}").into());
+    let redis = || of(&server, "redis_version").map(|version| format!("redis {version}").into());
+    Some(Report {
+        version: valkey.or_else(redis),
+        mode: of(&server, "redis_mode").or_else(|| of(&server, "server_mode")),
+        eviction: of(&memory, "maxmemory_policy"),
+        memory_bytes_max: of(&memory, "maxmemory").and_then(|bytes| bytes.parse().ok()),
+        latency_us: 0,
+        clock_ahead_us: number(seconds)? * 1_000_000 + number(micros)?,
+        missing: missing
+            .into_iter()
+            .map(|name| text(name).map(String::into_boxed_str))
+            .collect::<Option<_>>()?,
+    })
+}
+
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8(bytes).ok(),
+        Value::SimpleString(text) => Some(text),
+        Value::VerbatimString { text, .. } => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,27 @@
+-- Ends a reservation with all that this changes, or answers as its first end did. Follows cells.lua, changes.lua and record.lua.
+--
+-- The record is the last of KEYS. ARGV[5] is a list: the body that the changes were worked out from, the end and how long it can be repeated in a list of
+-- their own, and the changes, as in changes.lua.
+--
+-- Answers with the end that counts, whether it is this one (1), and what it answered, or with nothing where there is no such reservation.
+
+local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
+local given = cmsgpack.unpack(ARGV[5])
+local name = KEYS[#KEYS]
+local record = live(redis.call('GET', name), now)
+if not record or body_of(record) ~= given[1] then
+  return false
+end
+if has_ended(record) then
+  local size = struct.unpack('>I4', record, 16)
+  local reply = cmsgpack.unpack(string.sub(record, 20, 19 + size))
+  return { digits((struct.unpack('>I7', record, 9))), 0, reply }
+end
+local ends = given[2][1]
+local reply = apply(now, spare, numbers_of(ARGV[3]), penalties_of(ARGV[4]), given[3])
+local packed = cmsgpack.pack(reply)
+local expires = max(struct.unpack('>I7', record, 2), now + given[2][2])
+local head = 'E' .. struct.pack('>I7I7I4', expires, ends, #packed)
+local left = digits(math.ceil((expires - now) / 1000) + spare)
+redis.call('SET', name, head .. packed .. given[1], 'PX', left)
+return { digits(ends), 1, reply }

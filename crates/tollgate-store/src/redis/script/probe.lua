@@ -1,0 +1,41 @@
+-- What an operator wants to know of a server, and which of the commands that the other scripts use it refuses. KEYS[1] is nobody's.
+--
+-- Answers with the server's time, what it says of itself and of its memory, and the names of the commands that it refuses.
+
+local COMMANDS = {
+  { 'GET', KEYS[1] },
+  { 'MGET', KEYS[1] },
+  { 'SET', KEYS[1], '', 'PX', '1' },
+  { 'UNLINK', KEYS[1] },
+}
+
+local function refused(reply)
+  return type(reply) == 'table' and reply.err ~= nil
+end
+
+local function section(name, missing)
+  local text = redis.pcall('INFO', name)
+  if refused(text) then
+    missing['INFO'] = true
+    return ''
+  end
+  return text
+end
+
+local names, missing = {}, {}
+local time = redis.pcall('TIME')
+if refused(time) then
+  missing['TIME'] = true
+  time = { '0', '0' }
+end
+for _, command in ipairs(COMMANDS) do
+  if refused(redis.pcall(unpack(command))) then
+    missing[command[1]] = true
+  end
+end
+local server, memory = section('server', missing), section('memory', missing)
+for name in pairs(missing) do
+  names[#names + 1] = name
+end
+table.sort(names)
+return { time[1], time[2], server, memory, names }

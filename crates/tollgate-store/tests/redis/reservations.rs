@@ -1,0 +1,136 @@
+//! Reservations that several processes share.
+
+use super::Server;
+use super::shop::patient;
+use std::collections::BTreeSet;
+use tollgate_core::algorithm::FixedWindow;
+use tollgate_core::{Intent, Numbers, Rate};
+use tollgate_store::{
+    Answers, Change, Charge, Mode, Opening, RedisStore, Request, Settlement, Store, Ticket,
+};
+
+const NOW_US: u64 = 1_700_000_000_000_000;
+/// Stands for an API key: it must not be found anywhere.
+const MARKER: &[u8] = b"marker-of-a-secret";
+
+fn hundred() -> Numbers {
+    Numbers::FixedWindow(FixedWindow::new(Rate::try_new(100, 3_600_000_000).unwrap()))
+}
+
+fn charge(numbers: &Numbers, cost: u64) -> Charge<'_> {
+    let (ticket, mode) = (Ticket::default(), Mode::Enforce);
+    Charge { limit: 7, key: MARKER, numbers, ticket, cost, mode, penalty: None }
+}
+
+async fn ask(store: &RedisStore, cost: u64, intent: Intent) -> tollgate_store::Answer {
+    let (numbers, mut answers) = (hundred(), Answers::default());
+    let charges = [charge(&numbers, cost)];
+    let requests = [Request { charges: &charges, intent }];
+    store.decide(NOW_US, &requests, &mut answers).await.unwrap();
+    answers.get(0).unwrap().1[0]
+}
+
+#[tokio::test]
+async fn many_ends_from_two_nodes_are_one() {
+    let server = Server::start().await;
+    let stores = [(); 2].map(|()| RedisStore::open(&server.endpoint(), patient()).unwrap());
+    let receipt = ask(&stores[0], 60, Intent::Take).await.receipt.unwrap();
+    let numbers = hundred();
+    let places = [stores[0].place(&charge(&numbers, 1))];
+    assert_eq!(places[0], stores[1].place(&charge(&numbers, 1)), "every node has the same names");
+    let opening = Opening { id: "r", ttl_us: 30_000_000, places: &places, note: b"note" };
+    stores[0].open_reservation(NOW_US, &opening).await.unwrap();
+    let ends = (0..32).map(|n| {
+        let store = &stores[n % 2];
+        async move {
+            let units = 60 - n as u64;
+            let plan = move |_: &[u8]| {
+                let change = Change::GiveBack { units, receipt, under: numbers };
+                Some(vec![Settlement {
+                    numbers,
+                    cost: 1,
+                    mode: Mode::Enforce,
+                    penalty: None,
+                    change,
+                }])
+            };
+            let mut answers = Answers::default();
+            let ended =
+                store.end_reservation(NOW_US, "r", n as u64, &plan, &mut answers).await.unwrap();
+            (ended.unwrap().end, answers.get(0).unwrap().1[0].outcome.remaining)
+        }
+    });
+    let mut answered = BTreeSet::new();
+    let mut tasks = Vec::new();
+    // Polled together, over two connections.
+    for end in ends {
+        tasks.push(Box::pin(end));
+    }
+    for answer in join(tasks).await {
+        answered.insert(answer);
+    }
+    assert_eq!(answered.len(), 1, "one end, one answer: {answered:?}");
+    let (end, remaining) = answered.pop_first().unwrap();
+    assert_eq!(remaining, 40 + 60 - end, "what that end gave back and no more");
+    assert_eq!(ask(&stores[1], 1, Intent::Peek).await.outcome.remaining, remaining);
+}
+
+/// All of them at once, in order.
+async fn join<F: Future + Unpin>(mut futures: Vec<F>) -> Vec<F::Output> {
+    use std::{pin::Pin, task::Poll};
+    let mut done: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();
+    std::future::poll_fn(move |context| {
+        for (future, done) in futures.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let Poll::Ready(value) = Pin::new(future).poll(context)
+            {
+                *done = Some(value);
+            }
+        }
+        match done.iter().all(Option::is_some) {
+            true => Poll::Ready(done.iter_mut().filter_map(Option::take).collect()),
+            false => Poll::Pending,
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn records_live_as_long_as_their_reservation_and_hold_nothing_secret() {
+    let server = Server::start().await;
+    let store = RedisStore::open(&server.endpoint(), patient()).unwrap();
+    ask(&store, 5, Intent::Take).await;
+    let numbers = hundred();
+    let places = [store.place(&charge(&numbers, 1))];
+    for (id, ends) in [("open", false), ("ended", true)] {
+        let opening = Opening { id, ttl_us: 30_000_000, places: &places, note: b"note" };
+        store.open_reservation(NOW_US, &opening).await.unwrap();
+        if ends {
+            let plan = |_: &[u8]| {
+                let change = Change::Owe { units: 1 };
+                Some(vec![Settlement {
+                    numbers: hundred(),
+                    cost: 1,
+                    mode: Mode::Enforce,
+                    penalty: None,
+                    change,
+                }])
+            };
+            store.end_reservation(NOW_US, id, 6, &plan, &mut Answers::default()).await.unwrap();
+        }
+    }
+    let mut connection = server.connect().await;
+    let keys: Vec<Vec<u8>> =
+        redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
+    assert_eq!(keys.len(), 3, "a limit's state and two reservations");
+    for key in keys {
+        assert!(key.starts_with(b"tg:{"), "{}", String::from_utf8_lossy(&key));
+        let left_ms: i64 = redis::cmd("PTTL").arg(&key).query_async(&mut connection).await.unwrap();
+        assert!(left_ms > 0, "{} has no end", String::from_utf8_lossy(&key));
+        let value: Vec<u8> =
+            redis::cmd("GET").arg(&key).query_async(&mut connection).await.unwrap();
+        for text in [key, value] {
+            assert!(!text.windows(MARKER.len()).any(|window| window == MARKER));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What the engine writes down about a reservation, so that any node can end it, whatever its policy says by then.
+//!
+//! It names limits and holds their numbers; whose they are is known to the store alone.
+
+use super::End;
+use std::sync::Arc;
+use tollgate_core::{Numbers, Penalty, Receipt, lua};
+use tollgate_policy::limit::{Limit, Mode};
+use tollgate_store::{Change, Settlement};
+
+/// What it took of one limit.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// As much of it as a row shows.
+    pub(crate) limit: Arc<Limit>,
+    pub(crate) numbers: Numbers,
+    /// Units for a request of cost one.
+    pub(crate) unit: u64,
+    /// Whether the limit admitted: a shadow limit that would have refused takes nothing.
+    pub(crate) taken: bool,
+    /// Units taken.
+    pub(crate) charged: u64,
+    /// Absent when nothing was taken, or nothing of it can be given back.
+    pub(crate) receipt: Option<Receipt>,
+}
+
+/// Nodes of another version may meet it.
+const VERSION: u64 = 1;
+
+impl Entry {
+    /// What `end` does to this limit's state.
+    pub(super) fn settlement(&self, end: End) -> Settlement {
+        Settlement {
+            numbers: self.numbers,
+            cost: self.unit,
+            mode: match self.limit.mode {
+                Mode::Shadow => tollgate_store::Mode::Shadow,
+                Mode::Enforce | Mode::Off => tollgate_store::Mode::Enforce,
+            },
+            penalty: self.limit.penalty,
+            change: self.change(end),
+        }
+    }
+
+    fn change(&self, end: End) -> Change {
+        let (receipt, under) = (self.receipt.unwrap_or_default(), self.numbers);
+        let target = match self.numbers {
+            Numbers::Concurrency(_) => 0,
+            _ => self.unit.saturating_mul(end.cost()),
+        };
+        match (self.taken, target.checked_sub(self.charged)) {
+            // A shadow limit that would have refused took nothing and owes nothing.
+            (false, _) => Change::GiveBack { units: 0, receipt, under },
+            (true, Some(units @ 1..)) => Change::Owe { units },
+            // What a shared cell took cannot be given back, and has no receipt.
+            (true, _) => {
+                let units = self.charged - target.min(self.charged);
+                Change::GiveBack { units: units.min(receipt.cost), receipt, under }
+            }
+        }
+    }
+}
+
+/// The entries as bytes.
+pub(super) fn write(entries: &[Entry]) -> Vec<u8> {
+    let mut out = Vec::new();
+    push(&mut out, VERSION);
+    push(&mut out, entries.len() as u64);
+    for entry in entries {
+        let limit = &*entry.limit;
+        push(&mut out, limit.name.len() as u64);
+        out.extend_from_slice(limit.name.as_bytes());
+        let bits = [limit.mode == Mode::Shadow, limit.disclose, entry.taken];
+        let more = [entry.receipt.is_some(), limit.penalty.is_some()];
+        let bits = bits.into_iter().chain(more).rev();
+        push(&mut out, bits.fold(0, |all, bit| all << 1 | u64::from(bit)));
+        push(&mut out, entry.unit);
+        push(&mut out, entry.charged);
+        lua::written(&entry.numbers).into_iter().for_each(|number| push(&mut out, number));
+        if let Some(Receipt { cost, at_us, mark_us, mark_fraction }) = entry.receipt {
+            for number in [cost, at_us, mark_us, mark_fraction.into()] {
+                push(&mut out, number);
+            }
+        }
+        if let Some(penalty) = &limit.penalty {
+            penalty.mirrored().into_iter().for_each(|number| push(&mut out, number));
+        }
+    }
+    out
+}
+
+/// The entries that were written; `None` for what no version known here writes.
+pub(super) fn read(mut bytes: &[u8]) -> Option<Vec<Entry>> {
+    let rest = &mut bytes;
+    if pull(rest)? != VERSION {
+        return None;
+    }
+    let count = pull(rest)?;
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        let length = usize::try_from(pull(rest)?).ok()?;
+        let (name, after) = rest.split_at_checked(length)?;
+        *rest = after;
+        let mut limit = Limit::new(str::from_utf8(name).ok()?, &[], None);
+        let bits = pull(rest)?;
+        let bit = |place: u32| bits >> place & 1 == 1;
+        limit.mode = if bit(0) { Mode::Shadow } else { Mode::Enforce };
+        limit.disclose = bit(1);
+        let [unit, charged] = pull_all(rest)?;
+        let numbers = lua::read(pull_all(rest)?)?;
+        let receipt = match bit(3) {
+            true => {
+                let [cost, at_us, mark_us, fraction] = pull_all(rest)?;
+                let mark_fraction = u32::try_from(fraction).ok()?;
+                Some(Receipt { cost, at_us, mark_us, mark_fraction })
+            }
+            false => None,
+        };
+        if bit(4) {
+            let [after, block_us, factor_milli, max_us] = pull_all(rest)?;
+            let after = u32::try_from(after).ok()?;
+            limit.penalty = Some(Penalty::try_new(after, block_us, factor_milli, max_us).ok()?);
+        }
+        let (limit, taken) = (Arc::new(limit), bit(2));
+        entries.push(Entry { limit, numbers, unit, taken, charged, receipt });
+    }
+    rest.is_empty().then_some(entries)
+}
+
+/// Groups of seven bits, the lowest first.
+fn push(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn pull(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+fn pull_all<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {
+    let mut numbers = [0; N];
+    for number in &mut numbers {
+        *number = pull(bytes)?;
+    }
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests;
