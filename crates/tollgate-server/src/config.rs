@@ -5,6 +5,7 @@ mod load;
 mod tests;
 
 use crate::front::admin::AccessError;
+use crate::front::gateway::TlsError;
 use crate::storage::StorageError;
 use std::fmt;
 use std::io;
@@ -70,6 +71,13 @@ pub enum ConfigError {
         /// Why.
         error: StorageError,
     },
+    /// The gateway cannot be used as the file says.
+    Gateway {
+        /// Which one.
+        file: PathBuf,
+        /// Why.
+        error: TlsError,
+    },
     /// The file asks for what this version does not have.
     Unavailable {
         /// Which one.
@@ -116,13 +124,20 @@ impl ConfigError {
             | Self::Policy { file, .. }
             | Self::Access { file, .. }
             | Self::Storage { file, .. }
+            | Self::Gateway { file, .. }
             | Self::Unavailable { file, .. } => file,
         }
     }
 
     /// Whether the file was read and something in it is to be changed.
     pub const fn is_invalid(&self) -> bool {
-        !matches!(self, Self::Unreadable { .. } | Self::Access { .. } | Self::Storage { .. })
+        !matches!(
+            self,
+            Self::Unreadable { .. }
+                | Self::Access { .. }
+                | Self::Storage { .. }
+                | Self::Gateway { .. }
+        )
     }
 }
 
@@ -142,6 +157,7 @@ impl fmt::Display for ConfigError {
             Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Storage { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::Gateway { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Unavailable { file, field } => write!(
                 f,
                 "{}: `{field}` is not available in this build yet; remove it to use the rest",

@@ -123,8 +123,7 @@ impl TierFile {
 /// The first field that asks for what is not there yet.
 fn unavailable(settings: &Settings) -> Option<&'static str> {
     let listener = settings.listeners.iter().find_map(|listener| match listener.front {
-        Front::Http | Front::Admin => None,
-        Front::Gateway => Some("listen.gateway"),
+        Front::Gateway | Front::Http | Front::Admin => None,
         Front::Grpc => Some("listen.grpc"),
         Front::Resp => Some("listen.resp"),
         _ => Some("listen"),

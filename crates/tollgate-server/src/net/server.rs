@@ -1,9 +1,9 @@
 //! Threads that serve, and how they end.
 
 use super::{
-    Handler, Limits, Listener, Stats,
+    Handler, Intake, Limits, Listener, Relay, Stats,
     accept::{Accept, Door, Stop, accept_all},
-    worker::{Http, Service, Workers},
+    worker::{Connect, Http, Relayed, Service, Workers},
 };
 use crate::{
     Node,
@@ -49,10 +49,32 @@ impl Builder {
 
     /// Adds a front end. `handler` is called once on each worker.
     pub fn front<H: Handler>(
-        mut self,
+        self,
         listener: Listener,
         limits: Limits,
         handler: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Self {
+        self.add(listener, limits, move || Box::new(Http(Rc::new(handler()))))
+    }
+
+    /// Adds a front end whose bodies stream. `relay` is called once on each worker.
+    pub fn relay<R: Relay>(
+        self,
+        listener: Listener,
+        limits: Limits,
+        intake: Intake,
+        relay: impl Fn() -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.add(listener, limits, move || {
+            Box::new(Relayed { relay: Rc::new(relay()), intake: Rc::new(intake.clone()) })
+        })
+    }
+
+    fn add(
+        mut self,
+        listener: Listener,
+        limits: Limits,
+        connect: impl Fn() -> Box<dyn Connect> + Send + Sync + 'static,
     ) -> Self {
         let stats: Arc<Stats> = Arc::default();
         if let Some(node) = &self.node {
@@ -66,8 +88,7 @@ impl Builder {
             room: Notify::new(),
             node: self.node.clone(),
         };
-        let connect = Box::new(move || Box::new(Http(Rc::new(handler()))) as Box<_>);
-        self.fronts.push(Service { door: Arc::new(door), limits, connect });
+        self.fronts.push(Service { door: Arc::new(door), limits, connect: Box::new(connect) });
         self.sockets.push(listener.socket);
         self
     }
