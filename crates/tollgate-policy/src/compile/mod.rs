@@ -11,7 +11,9 @@ mod lease;
 mod limits;
 mod matching;
 mod numbers;
+mod on_response;
 mod penalty;
+mod refusal;
 mod store;
 
 use crate::diagnostic::{Diagnostic, Report};
@@ -68,6 +70,7 @@ fn settings(file: &File, report: &mut Report) -> Settings {
         identity: identity::identity(file, report),
         jwt,
         tiers,
+        refusal: refusal::refusal(file, report),
         admin_token: file.admin.as_ref().and_then(|admin| fields::secret(&admin.token, report)),
         admin_audit: front::admin_audit(file, report),
         lint_allow: front::lint_allow(file, report),

@@ -26,11 +26,11 @@ pub use gateway::{
 };
 pub use limit::{
     Algorithm, Conditions, Consistency, ConsistencyForm, ConsistencyWord, Cost, CostForm,
-    CostResponse, Leased, Limit, LimitTier, Match, Mode, OnMissing, Penalty, TierForm,
+    CostResponse, Leased, Limit, LimitTier, Match, Mode, OnMissing, OnResponse, Penalty, TierForm,
 };
 pub use settings::{
-    Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, TierMapFile, Tiers,
-    TiersFile, TiersRedis,
+    Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, Refusal, TierMapFile,
+    Tiers, TiersFile, TiersRedis,
 };
 pub use store::{
     Breaker, DenyCache, FailureForm, FailureLocal, FailureWord, Memory, OnStoreFailure, Password,
@@ -75,6 +75,8 @@ raw! {
         jwt: Jwt,
         /// Which tier a request belongs to.
         tiers: Tiers,
+        /// What clients read when they are refused.
+        refusal: Refusal,
         /// The admin API.
         admin: Admin,
         /// Which lints are accepted.
