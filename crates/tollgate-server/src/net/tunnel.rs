@@ -3,6 +3,7 @@
 use super::{Alarm, life::Life, stream::Stream};
 use bytes::Bytes;
 use std::{
+    any::Any,
     cell::Cell,
     fmt,
     future::poll_fn,
@@ -22,6 +23,8 @@ pub struct Tunnel {
     pub left: Bytes,
     /// How long nothing may pass in either direction.
     pub idle: Duration,
+    /// Dropped when the tunnel ends.
+    pub keep: Option<Box<dyn Any>>,
 }
 
 /// What can be read and written.
@@ -43,6 +46,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
     mut alarm: Alarm,
     life: &Life,
 ) {
+    let _keep = tunnel.keep;
     let passed = Rc::new(Cell::new(0));
     let mut near = Noted { inner: client, passed: passed.clone() };
     let mut far = Noted { inner: tunnel.stream, passed: passed.clone() };

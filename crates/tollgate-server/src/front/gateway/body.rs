@@ -1,11 +1,14 @@
 //! What a server is sent, and what a client is.
 
 use super::pool::Return;
-use crate::net::{Alarm, BodyError, BoxError, Upload};
+use crate::{
+    Node,
+    net::{Alarm, BodyError, BoxError, Upload},
+};
 use bytes::Bytes;
 use hyper::{
     HeaderMap,
-    body::{Body, Frame, Incoming, SizeHint},
+    body::{Body as _, Frame, Incoming, SizeHint},
     header,
 };
 use std::{
@@ -16,6 +19,7 @@ use std::{
     task::{Context, Poll, ready},
     time::Duration,
 };
+use tollgate_tower::Passed;
 
 /// A request's body on its way to a server.
 #[derive(Debug)]
@@ -34,7 +38,7 @@ pub(super) struct Sent {
     pub(super) fault: Cell<Option<BodyError>>,
 }
 
-impl Body for Outgoing {
+impl hyper::body::Body for Outgoing {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -129,12 +133,10 @@ pub(crate) struct Download {
     pub(super) alarm: Alarm,
     pub(super) idle: Duration,
     pub(super) connection: Option<Return>,
-    pub(super) ended: bool,
 }
 
 impl Download {
     fn end(&mut self) {
-        self.ended = true;
         if let Some(connection) = self.connection.take() {
             connection.give_back();
         }
@@ -149,7 +151,7 @@ impl Drop for Download {
     }
 }
 
-impl Body for Answer {
+impl hyper::body::Body for Answer {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -190,6 +192,43 @@ impl Body for Answer {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             Self::Theirs(download) => download.incoming.size_hint(),
+        }
+    }
+}
+
+/// An answer, with what its request holds until it ends.
+pub(crate) enum Body {
+    /// Decided: limits may be held.
+    Held(Passed<Answer, Node>),
+    /// Nothing is.
+    Free(Answer),
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut *self {
+            Self::Held(body) => Pin::new(body).poll_frame(context),
+            Self::Free(body) => Pin::new(body).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Held(body) => body.is_end_stream(),
+            Self::Free(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Held(body) => body.size_hint(),
+            Self::Free(body) => body.size_hint(),
         }
     }
 }

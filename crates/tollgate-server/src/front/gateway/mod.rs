@@ -24,20 +24,27 @@ use crate::{
     Node,
     metrics::{Front, Outcome},
     net::{Caller, Relay, Tunnel, Upload},
+    trace,
 };
 use arc_swap::ArcSwap;
-use body::{Answer, Download, Outgoing, Sent};
-use exchange::{Errand, Got};
+use body::{Answer, Body, Download, Outgoing, Sent};
+use exchange::{Errand, Fault, Got};
+use forward::Invalid;
 use health::Watch;
-use hyper::{Request, Response, StatusCode, body::Body, header::HeaderValue, http::request::Parts};
+use hyper::{
+    Request, Response, StatusCode, body::Body as _, header::HeaderValue, http::request::Parts,
+};
 use pool::Pool;
 use std::{
     path::{Path, PathBuf},
     rc::Rc,
     sync::{Arc, atomic::AtomicBool},
+    time::Duration,
 };
 use tls::Certificate;
-use tollgate::ProcessClock;
+use tollgate::{ProcessClock, Verdict};
+use tollgate_policy::facts::Facts;
+use tollgate_tower::{self as toll, Question, Toll};
 use upstream::Upstreams;
 
 /// What all workers share.
@@ -48,6 +55,7 @@ pub(crate) struct Shared {
     upstreams: ArcSwap<Upstreams>,
     certificate: Option<Certificate>,
     watched: AtomicBool,
+    toll: Toll<Node>,
 }
 
 impl Shared {
@@ -64,6 +72,7 @@ impl Shared {
         let upstreams = Upstreams::new(settings, folder, 1)?;
         drop(conduct);
         Ok(Self {
+            toll: Toll::new(node.clone()),
             node,
             folder: folder.into(),
             upstreams: ArcSwap::from_pointee(upstreams),
@@ -97,6 +106,7 @@ impl Shared {
 /// The gateway on one worker.
 pub(crate) struct Gateway {
     shared: Arc<Shared>,
+    toll: Toll<Node>,
     pool: Rc<Pool>,
 }
 
@@ -106,25 +116,65 @@ impl Gateway {
         if let Some(watch) = Watch::claim(&shared) {
             tokio::task::spawn_local(watch.keep());
         }
-        Self { shared, pool: Rc::default() }
+        Self { toll: shared.toll.clone(), shared, pool: Rc::default() }
     }
 
-    /// Who asks.
-    fn from<'a>(
+    /// Decides, waits where a limit shapes, and passes the request on.
+    async fn serve(
         &self,
-        _head: &Parts,
-        caller: &Caller,
-        own_host: Option<&'a HeaderValue>,
-    ) -> forward::From<'a> {
-        let peer = caller.peer.ip();
-        forward::From {
-            peer,
-            is_trusted: false,
-            client: peer,
-            is_tls: caller.is_tls,
-            may_upgrade: caller.may_upgrade,
-            own_host,
+        mut head: Parts,
+        upload: Upload,
+        caller: &Rc<Caller>,
+    ) -> (Response<Body>, Outcome) {
+        let pass = match self.ask(&mut head, caller).await {
+            toll::Answer::Admitted(pass) => pass,
+            toll::Answer::Refused(refusal) => {
+                let outcome = match refusal.status {
+                    StatusCode::SERVICE_UNAVAILABLE => Outcome::FailClosed,
+                    _ => Outcome::Refused,
+                };
+                let response = refusal.into_response(&head.headers);
+                return (response.map(|bytes| Body::Free(Answer::own(bytes))), outcome);
+            }
+        };
+        if !pass.delay().is_zero() {
+            tokio::time::sleep(pass.delay()).await;
         }
+        let (response, outcome, tunnel) = match self.pass_on(head, upload, caller).await {
+            Ok((response, tunnel)) => (response, Outcome::Admitted, tunnel),
+            Err(Unpassed::Invalid(invalid)) => (problem::invalid(invalid), Outcome::Invalid, None),
+            Err(Unpassed::Fault(fault)) => (problem::fault(fault), Outcome::Error, None),
+        };
+        let response = pass.answer(response);
+        let Some(mut tunnel) = tunnel else { return (response.map(Body::Held), outcome) };
+        // What is held is held until both have hung up.
+        let (head, held) = response.into_parts();
+        tunnel.keep = Some(Box::new(held));
+        caller.join(tunnel);
+        (Response::from_parts(head, Body::Free(Answer::Own(None))), outcome)
+    }
+
+    async fn ask(&self, head: &mut Parts, caller: &Caller) -> toll::Answer<Node> {
+        let node = &self.shared.node;
+        let parent = trace::enabled().then(|| head.headers.get("traceparent").cloned()).flatten();
+        let observe = |facts: &Facts<'_>, verdict: &Verdict<'_>, start_us: u64| {
+            let end_us = node.clock.now_us();
+            let elapsed = Duration::from_micros(end_us.saturating_sub(start_us));
+            node.metrics.observe(Front::Gateway, elapsed);
+            if trace::enabled() {
+                let decided = trace::Decided {
+                    front: Front::Gateway.name(),
+                    parent: parent.as_ref().and_then(|value| value.to_str().ok()),
+                    key_hash: trace::key_hash(facts, verdict),
+                    start_us,
+                    end_us,
+                };
+                trace::decision(&decided, verdict);
+            }
+        };
+        let mut question = Question::default();
+        question.observe = Some(&observe);
+        self.toll.ask_with(head, Some(caller.peer.ip()), &question).await
     }
 
     /// Passes a request on, and its answer back.
@@ -133,17 +183,11 @@ impl Gateway {
         mut head: Parts,
         upload: Upload,
         caller: &Rc<Caller>,
-    ) -> (Response<Answer>, Outcome) {
+    ) -> Result<(Response<Answer>, Option<Tunnel>), Unpassed> {
         let upstreams = self.shared.upstreams.load_full();
-        let failed = |fault| (problem::fault(fault), Outcome::Error);
-        let Some(flight) = upstreams.pick(&[], ProcessClock.now_us()) else {
-            return failed(exchange::Fault::Connect);
-        };
-        let from = self.from(&head, caller, upstreams.settings.own_host.then(|| &flight.server().authority));
-        let upgrade = match forward::request(&mut head, &from, |_| false) {
-            Ok(upgrade) => upgrade.is_some(),
-            Err(invalid) => return (problem::invalid(invalid), Outcome::Invalid),
-        };
+        let first = upstreams.pick(&[], ProcessClock.now_us()).ok_or(Fault::Connect)?;
+        let own_host = upstreams.settings.own_host.then(|| &first.server().authority);
+        let upgrade = self.make_ready(&mut head, caller, own_host)?;
         let mut sent = None;
         let body = match upload.is_end_stream() {
             true => Outgoing::Empty,
@@ -154,18 +198,56 @@ impl Gateway {
             }
         };
         let errand = Errand { upstreams: &upstreams, pool: &self.pool, caller, sent, upgrade };
-        match errand.run(exchange::request(head, body), flight).await {
-            Ok(got) => match answer(got, caller, &upstreams).await {
-                Some(response) => (response, Outcome::Admitted),
-                None => failed(exchange::Fault::Protocol),
-            },
-            Err(fault) => failed(fault),
-        }
+        let got = errand.run(exchange::request(head, body), first).await?;
+        Ok(answer(got, caller, &upstreams).await.ok_or(Fault::Protocol)?)
+    }
+
+    /// Makes a head ready for a server; whether it asks to speak something else.
+    fn make_ready(
+        &self,
+        head: &mut Parts,
+        caller: &Caller,
+        own_host: Option<&HeaderValue>,
+    ) -> Result<bool, Invalid> {
+        let rules = self.shared.node.gate.rules();
+        let (reader, peer) = (self.toll.reader(), caller.peer.ip());
+        let from = forward::From {
+            peer,
+            is_trusted: rules.web().client.is_trusted(peer),
+            client: reader.client(&rules, &head.headers, peer),
+            is_tls: caller.is_tls,
+            may_upgrade: caller.may_upgrade,
+            own_host,
+        };
+        let upgrade = forward::request(head, &from, |name| reader.reads(&rules, name))?;
+        Ok(upgrade.is_some())
+    }
+}
+
+/// Why a request was not passed on.
+enum Unpassed {
+    Invalid(Invalid),
+    Fault(Fault),
+}
+
+impl From<Invalid> for Unpassed {
+    fn from(invalid: Invalid) -> Self {
+        Self::Invalid(invalid)
+    }
+}
+
+impl From<Fault> for Unpassed {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
     }
 }
 
 /// Turns a server's answer into the client's.
-async fn answer(got: Got, caller: &Rc<Caller>, upstreams: &Upstreams) -> Option<Response<Answer>> {
+async fn answer(
+    got: Got,
+    caller: &Rc<Caller>,
+    upstreams: &Upstreams,
+) -> Option<(Response<Answer>, Option<Tunnel>)> {
     let Got { response, connection, estate } = got;
     let (mut head, incoming) = response.into_parts();
     forward::response(&mut head);
@@ -173,28 +255,26 @@ async fn answer(got: Got, caller: &Rc<Caller>, upstreams: &Upstreams) -> Option<
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
         // Nobody gets another protocol who has not asked for it.
         let estate = estate?.await.ok()?;
-        let tunnel = Tunnel { stream: Box::new(estate.stream), left: estate.left, idle };
-        caller.join(tunnel);
-        return Some(Response::from_parts(head, Answer::Own(None)));
+        let tunnel =
+            Tunnel { stream: Box::new(estate.stream), left: estate.left, idle, keep: None };
+        return Some((Response::from_parts(head, Answer::Own(None)), Some(tunnel)));
     }
     connection.connection.shared.heir.take();
-    let mut download =
-        Download { incoming, alarm: caller.alarm(), idle, connection: None, ended: false };
-    download.connection = Some(connection);
-    Some(Response::from_parts(head, Answer::Theirs(Box::new(download))))
+    let download = Download { incoming, alarm: caller.alarm(), idle, connection: Some(connection) };
+    Some((Response::from_parts(head, Answer::Theirs(Box::new(download))), None))
 }
 
 impl Relay for Gateway {
-    type Body = Answer;
+    type Body = Body;
 
-    async fn relay(&self, request: Request<Upload>, caller: &Rc<Caller>) -> Response<Answer> {
+    async fn relay(&self, request: Request<Upload>, caller: &Rc<Caller>) -> Response<Body> {
         let (mut head, upload) = request.into_parts();
         let (response, outcome) = match forward::settle_host(&mut head) {
             Ok(()) => {
                 forward::remove_aliases(&mut head.headers);
-                self.pass_on(head, upload, caller).await
+                self.serve(head, upload, caller).await
             }
-            Err(invalid) => (problem::invalid(invalid), Outcome::Invalid),
+            Err(invalid) => (problem::invalid(invalid).map(Body::Free), Outcome::Invalid),
         };
         self.shared.node.metrics.requests(Front::Gateway, outcome);
         response
