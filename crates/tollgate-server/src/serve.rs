@@ -83,7 +83,8 @@ impl Server {
         let reloader = Reloader::new(node.clone(), admin.clone(), told, config, loaded);
         reloader.announce();
         let control = Control::start(node.clone(), reloader, orders).map_err(StartError::System)?;
-        let (traffic, admin) = start(&node, admin, gateway, listeners).map_err(StartError::System)?;
+        let (traffic, admin) =
+            start(&node, admin, gateway, listeners).map_err(StartError::System)?;
         node.health.set_serving(true);
         Ok(Running { addresses, traffic, admin, control, node })
     }

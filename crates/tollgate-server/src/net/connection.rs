@@ -129,7 +129,10 @@ where
 
 /// Ends a connection on which only part of a head has come. One on which nothing has come, or not even the last answer
 /// has been read, ends without a word.
-pub(super) async fn too_slow<T: AsyncRead + AsyncWrite + Unpin>(mut stream: Stream<T>, life: &Life) {
+pub(super) async fn too_slow<T: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: Stream<T>,
+    life: &Life,
+) {
     if life.stage() != Stage::Head || stream.is_stuck() {
         return;
     }

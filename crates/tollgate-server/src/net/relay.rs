@@ -261,4 +261,3 @@ impl Drop for Settled<'_> {
         self.wire.settle(self.upgraded.get());
     }
 }
-

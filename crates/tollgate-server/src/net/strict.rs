@@ -79,8 +79,14 @@ impl Wire {
 #[derive(Debug)]
 enum State {
     Head(Head),
-    Body { left: u64, upgrade: bool },
-    Chunked { chunks: Chunks, upgrade: bool },
+    Body {
+        left: u64,
+        upgrade: bool,
+    },
+    Chunked {
+        chunks: Chunks,
+        upgrade: bool,
+    },
     /// After a request that may upgrade.
     Held,
     /// Not ours to judge: another protocol, or a head that is refused for its size.

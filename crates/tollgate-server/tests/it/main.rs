@@ -2,6 +2,7 @@
 
 mod admin;
 mod exposition;
+mod gateway;
 mod http;
 mod metrics;
 mod net;

@@ -106,7 +106,10 @@ fn gateway() {
     assert_eq!(gateway.idle_connections, 8);
     let health = gateway.health.unwrap();
     assert_eq!(&*health.path, "/healthz?deep=1");
-    assert_eq!((health.interval, health.timeout), (Duration::from_secs(2), Duration::from_millis(500)));
+    assert_eq!(
+        (health.interval, health.timeout),
+        (Duration::from_secs(2), Duration::from_millis(500))
+    );
     assert_eq!((health.unhealthy_after, health.healthy_after), (3, 1));
 
     let usual = good("listen").settings.gateway;

@@ -160,7 +160,9 @@ impl hyper::body::Body for Answer {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let download = match &mut *self {
-            Self::Own(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Own(bytes) => {
+                return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))));
+            }
             Self::Theirs(download) => download,
         };
         match Pin::new(&mut download.incoming).poll_frame(context) {

@@ -11,14 +11,7 @@ use super::{
 use crate::net::{Alarm, BodyError, Caller};
 use hyper::{Request, Response, body::Incoming, client::conn::TrySendError, http::request::Parts};
 use smallvec::SmallVec;
-use std::{
-    future::poll_fn,
-    pin::pin,
-    rc::Rc,
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{future::poll_fn, pin::pin, rc::Rc, sync::Arc, task::Poll, time::Duration};
 use tokio::sync::oneshot;
 use tollgate::ProcessClock;
 

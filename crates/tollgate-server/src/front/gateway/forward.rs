@@ -92,13 +92,16 @@ pub(super) fn settle_host(head: &mut request::Parts) -> Result<(), Invalid> {
     }
     match (head.uri.authority(), host) {
         (Some(authority), host) => {
-            let differs =
-                host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()));
+            let differs = host.is_some_and(|host| {
+                !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes())
+            });
             // HTTP/1 has the authority win; in HTTP/2 nobody sends two that differ by mistake.
             if head.version >= Version::HTTP_2 && differs {
                 return Err(Invalid::Host);
             }
-            let value = HeaderValue::from_maybe_shared(Bytes::copy_from_slice(authority.as_str().as_bytes()));
+            let value = HeaderValue::from_maybe_shared(Bytes::copy_from_slice(
+                authority.as_str().as_bytes(),
+            ));
             let value = value.ok().filter(is_host).ok_or(Invalid::Host)?;
             head.headers.insert(header::HOST, value);
             Ok(())
@@ -147,7 +150,9 @@ fn target(uri: &Uri) -> Result<Uri, Invalid> {
     match uri.path_and_query() {
         Some(path) if path.as_str().starts_with('/') || path == "*" => Ok(Uri::from(path.clone())),
         Some(path) if path.as_str().starts_with('?') => {
-            PathAndQuery::from_maybe_shared(format!("/{path}")).map(Uri::from).map_err(|_| Invalid::Target)
+            PathAndQuery::from_maybe_shared(format!("/{path}"))
+                .map(Uri::from)
+                .map_err(|_| Invalid::Target)
         }
         None if uri.authority().is_some() => Ok(Uri::from_static("/")),
         _ => Err(Invalid::Target),
@@ -216,7 +221,8 @@ fn remove_hop_by_hop(headers: &mut HeaderMap, reads: &impl Fn(&HeaderName) -> bo
     for value in headers.get_all(header::CONNECTION) {
         for token in value.as_bytes().split(|byte| *byte == b',') {
             let Ok(name) = HeaderName::from_bytes(token.trim_ascii()) else { continue };
-            let kept = KEPT.contains(&name) || name.as_str().starts_with("x-forwarded-") || reads(&name);
+            let kept =
+                KEPT.contains(&name) || name.as_str().starts_with("x-forwarded-") || reads(&name);
             if !kept && !gone.contains(&name) {
                 gone.push(name);
             }

@@ -80,7 +80,9 @@ async fn watch(upstreams: &Upstreams, server: usize, check: &HealthCheck) {
         {
             let server = server.authority.to_str().unwrap_or_default();
             match is_sick {
-                true => tracing::warn!(server, "the server fails its health check and gets no requests"),
+                true => {
+                    tracing::warn!(server, "the server fails its health check and gets no requests")
+                }
                 false => tracing::info!(server, "the server is healthy again"),
             }
         }

@@ -138,7 +138,9 @@ pub(super) fn client(tls: &Tls, folder: &Path) -> Result<Arc<ClientConfig>, TlsE
         Some((cert, key)) => {
             let (cert, key) = (folder.join(&**cert), folder.join(&**key));
             let chain = certificates(&cert, &read(&cert)?)?;
-            builder.with_client_auth_cert(chain, private_key(&key, &read(&key)?)?).map_err(unusable)?
+            builder
+                .with_client_auth_cert(chain, private_key(&key, &read(&key)?)?)
+                .map_err(unusable)?
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

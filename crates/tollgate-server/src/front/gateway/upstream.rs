@@ -55,7 +55,11 @@ pub(super) struct Flight {
 }
 
 impl Upstreams {
-    pub(super) fn new(settings: &Settings, folder: &Path, generation: u64) -> Result<Self, TlsError> {
+    pub(super) fn new(
+        settings: &Settings,
+        folder: &Path,
+        generation: u64,
+    ) -> Result<Self, TlsError> {
         let gateway = settings.gateway.clone();
         let mut client = None;
         let mut servers = Vec::new();
@@ -92,7 +96,8 @@ impl Upstreams {
             .map(|step| (step, &self.servers[(turn + step) % count]))
             .filter(|(_, server)| !tried.contains(&server.index))
             .min_by_key(|(step, server)| {
-                let load = if self.settings.round_robin { 0 } else { server.in_flight.load(Relaxed) };
+                let load =
+                    if self.settings.round_robin { 0 } else { server.in_flight.load(Relaxed) };
                 (server.is_sick.load(Relaxed), server.rests(now_us), load, *step)
             })?
             .1;

@@ -17,10 +17,19 @@ pub(super) struct Chunks {
 
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    Size { digits: u32, size: u64 },
-    Extension { size: u64 },
-    SizeLf { size: u64 },
-    Data { left: u64 },
+    Size {
+        digits: u32,
+        size: u64,
+    },
+    Extension {
+        size: u64,
+    },
+    SizeLf {
+        size: u64,
+    },
+    Data {
+        left: u64,
+    },
     DataCr,
     DataLf,
     /// At the start of a trailer, or of the line that ends them.
