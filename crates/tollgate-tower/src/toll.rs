@@ -19,10 +19,10 @@ pub struct Toll<E> {
 }
 
 /// Adds to the facts what only the caller knows about the request with this head.
-pub type Attributes = dyn Fn(&mut Facts<'_>, &Parts) + Sync;
+pub type Attributes<'a> = dyn Fn(&mut Facts<'_>, &Parts) + Sync + 'a;
 
 /// Sees the facts, the verdict, and the instant of the decision.
-pub type Observe = dyn Fn(&Facts<'_>, &Verdict<'_>, u64) + Sync;
+pub type Observe<'a> = dyn Fn(&Facts<'_>, &Verdict<'_>, u64) + Sync + 'a;
 
 /// What is asked about a request, beyond what its head says.
 #[derive(Default)]
@@ -31,9 +31,9 @@ pub struct Question<'a> {
     /// How it is decided.
     pub passage: Passage<'a>,
     /// Adds what only the caller knows about the request.
-    pub attributes: Option<&'a Attributes>,
+    pub attributes: Option<&'a Attributes<'a>>,
     /// Sees what was decided, and when.
-    pub observe: Option<&'a Observe>,
+    pub observe: Option<&'a Observe<'a>>,
 }
 
 /// What becomes of a request.
@@ -93,7 +93,8 @@ impl<E: Engine> Toll<E> {
         let head = &*head;
         let mut kit = KIT.take().unwrap_or_default();
         let now_us = self.engine.now_us();
-        let mut facts = self.reader.facts(&rules, head, peer, mem::take(&mut kit.facts));
+        let claims = |token: &str| self.engine.tokens()?.verify(token, now_us);
+        let mut facts = self.reader.facts(&rules, head, peer, claims, mem::take(&mut kit.facts));
         if let Some(attributes) = question.attributes {
             attributes(&mut facts, head);
         }
