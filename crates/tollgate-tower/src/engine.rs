@@ -1,8 +1,10 @@
 //! What decides.
 
+use crate::{Verifier, timer};
 use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tollgate::policy::Facts;
 use tollgate::{Gate, Store};
 
@@ -27,6 +29,16 @@ pub trait Engine: Send + Sync + 'static {
         _now_us: u64,
     ) -> impl Future<Output = Option<Arc<str>>> + Send {
         ready(None)
+    }
+
+    /// What verifies tokens, where the file in force has `jwt`.
+    fn tokens(&self) -> Option<Arc<Verifier>> {
+        None
+    }
+
+    /// Ends after `delay`, for requests that are held back.
+    fn sleep(&self, delay: Duration) -> Task {
+        timer::sleep(delay)
     }
 
     /// Has a task done that could not be done at once. One that is dropped instead costs what a crash would: slots

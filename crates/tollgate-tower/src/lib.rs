@@ -5,14 +5,20 @@
 
 mod answer;
 mod engine;
+mod layer;
 mod pass;
 mod read;
 mod standalone;
+mod timer;
+mod token;
 mod toll;
+mod usage;
 
 pub use answer::{Refusal, Shown};
 pub use engine::{Engine, Task};
-pub use pass::{Pass, Passed};
+pub use layer::{Tollgate, TollgateBody, TollgateLayer};
+pub use pass::{Holding, Pass, Passed};
 pub use read::{Reader, is_hop_by_hop};
 pub use standalone::Standalone;
+pub use token::{Claims, InvalidKeys, Verifier};
 pub use toll::{Answer, Attributes, Observe, Question, Toll};

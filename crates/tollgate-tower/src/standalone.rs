@@ -1,23 +1,30 @@
 //! An engine for a service of one's own.
 
-use crate::{Engine, Task};
+use crate::{Engine, Task, Verifier, timer};
+use arc_swap::ArcSwapOption;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use tollgate::{Clock, Gate, MemoryStore, ProcessClock, Store};
 
 /// A gate and a clock, which is all that most services need.
 pub struct Standalone<S = MemoryStore> {
     gate: Gate<S>,
     clock: Arc<dyn Clock>,
+    tokens: ArcSwapOption<Verifier>,
     later: Arc<Later>,
+    sleep: Arc<Sleep>,
 }
 
 type Later = dyn Fn(Task) + Send + Sync;
+type Sleep = dyn Fn(Duration) -> Task + Send + Sync;
 
 impl<S: Store + 'static> Standalone<S> {
     /// By the process's clock.
     pub fn new(gate: Gate<S>) -> Self {
-        Self { gate, clock: Arc::new(ProcessClock), later: Arc::new(spawn) }
+        let clock = Arc::new(ProcessClock);
+        let tokens = ArcSwapOption::empty();
+        Self { gate, clock, tokens, later: Arc::new(spawn), sleep: Arc::new(timer::sleep) }
     }
 
     /// By another clock: a [`ManualClock`](tollgate::ManualClock) in tests.
@@ -26,10 +33,26 @@ impl<S: Store + 'static> Standalone<S> {
         self
     }
 
-    /// Has `later` run what is left to do after an answer, on a runtime that is not tokio. Only a shared store leaves anything.
-    pub fn with_runtime(mut self, later: impl Fn(Task) + Send + Sync + 'static) -> Self {
-        self.later = Arc::new(later);
+    /// On a runtime that is not tokio: `later` runs what is left to do after an answer, which only a shared store leaves, and
+    /// `sleep` holds requests back that wait in a queue.
+    pub fn with_runtime(
+        mut self,
+        later: impl Fn(Task) + Send + Sync + 'static,
+        sleep: impl Fn(Duration) -> Task + Send + Sync + 'static,
+    ) -> Self {
+        (self.later, self.sleep) = (Arc::new(later), Arc::new(sleep));
         self
+    }
+
+    /// Verifies tokens with `tokens`, for attributes that come from claims.
+    pub fn with_tokens(self, tokens: Verifier) -> Self {
+        self.set_tokens(tokens);
+        self
+    }
+
+    /// Verifies tokens with other keys from now on.
+    pub fn set_tokens(&self, tokens: Verifier) {
+        self.tokens.store(Some(Arc::new(tokens)));
     }
 }
 
@@ -52,6 +75,14 @@ impl<S: Store + 'static> Engine for Standalone<S> {
 
     fn now_us(&self) -> u64 {
         self.clock.now_us()
+    }
+
+    fn tokens(&self) -> Option<Arc<Verifier>> {
+        self.tokens.load_full()
+    }
+
+    fn sleep(&self, delay: Duration) -> Task {
+        (self.sleep)(delay)
     }
 
     fn later(&self, task: Task) {

@@ -93,7 +93,8 @@ impl<E: Engine> Toll<E> {
         let head = &*head;
         let mut kit = KIT.take().unwrap_or_default();
         let now_us = self.engine.now_us();
-        let mut facts = self.reader.facts(&rules, head, peer, mem::take(&mut kit.facts));
+        let claims = |token: &str| self.engine.tokens()?.verify(token, now_us);
+        let mut facts = self.reader.facts(&rules, head, peer, claims, mem::take(&mut kit.facts));
         if let Some(attributes) = question.attributes {
             attributes(&mut facts, head);
         }

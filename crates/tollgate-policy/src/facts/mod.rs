@@ -148,6 +148,22 @@ impl<'a> Facts<'a> {
         Ok(())
     }
 
+    /// [`set`](Self::set) for a value that is nowhere in one piece: `write` appends it.
+    ///
+    /// # Errors
+    ///
+    /// When `ip` is not an address.
+    pub fn write(
+        &mut self,
+        name: &str,
+        write: impl FnOnce(&mut String),
+    ) -> Result<(), InvalidAddress> {
+        match self.names.get(name) {
+            Some(id) => self.write_id(id, write),
+            None => Ok(()),
+        }
+    }
+
     /// [`set_id`](Self::set_id) for a value that is nowhere in one piece: `write` appends it.
     ///
     /// # Errors

@@ -10,6 +10,7 @@
 //! | `host` | the authority, else `Host`; without port and final dot |
 //! | `header.x` | the lines of `x`, joined with `, `; bytes that are no UTF-8 are replaced, so they cannot make it absent |
 //! | `cookie.x`, `query.x` | the first of that name; a query's escapes are decoded |
+//! | `jwt.x` | a claim of the bearer token, once its signature has been verified |
 //! | others | as `identity` says |
 //!
 //! Nothing here looks at `Connection`: whoever names a field there cannot have it overlooked.
@@ -20,8 +21,9 @@ mod query;
 #[cfg(test)]
 mod tests;
 
+use crate::token::Claims;
 use arc_swap::ArcSwap;
-use http::header::{COOKIE, HOST};
+use http::header::{AUTHORIZATION, COOKIE, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use std::net::IpAddr;
@@ -46,6 +48,7 @@ struct Plan {
     /// The fields that anything is read from.
     fields: Box<[HeaderName]>,
     address: Option<HeaderName>,
+    has_claims: bool,
 }
 
 #[derive(Debug)]
@@ -63,6 +66,8 @@ enum From {
     Header(HeaderName),
     Cookie(Box<str>),
     Query(Box<str>),
+    /// A claim of the request's token.
+    Claim(Box<str>),
 }
 
 impl Default for Reader {
@@ -72,16 +77,21 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// What is known of a request, given its head and the address of whoever it came from.
+    /// What is known of a request, given its head and the address of whoever it came from. Claims count where a token was verified.
     pub fn facts<'a>(
         &self,
         rules: &'a Rules,
         head: &'a Parts,
         peer: Option<IpAddr>,
+        claims: impl FnOnce(&str) -> Option<Claims>,
         buffer: FactsBuffer,
     ) -> Facts<'a> {
         let plan = self.plan(rules);
         let mut facts = rules.facts(buffer);
+        let claims = match plan.has_claims {
+            true => bearer(&head.headers).and_then(claims),
+            false => None,
+        };
         for step in &plan.steps {
             // Only an address can be refused, and `ip` is read as one.
             let _ = match &step.from {
@@ -102,6 +112,10 @@ impl Reader {
                 From::Query(name) => match query::find(head.uri.query().unwrap_or(""), name) {
                     Some(value) if query::is_plain(value) => facts.set_id(step.id, value),
                     Some(value) => facts.write_id(step.id, |out| query::decode(value, out)),
+                    None => Ok(()),
+                },
+                From::Claim(name) => match &claims {
+                    Some(claims) => facts.write_id(step.id, |out| claims.write(name, out)),
                     None => Ok(()),
                 },
             };
@@ -165,6 +179,7 @@ impl Plan {
             match &from {
                 From::Header(name) => fields.push(name.clone()),
                 From::Cookie(_) => fields.push(COOKIE),
+                From::Claim(_) => fields.push(AUTHORIZATION),
                 _ => {}
             }
             steps.push(Step { id, from });
@@ -173,7 +188,9 @@ impl Plan {
         if steps.iter().any(|step| matches!(step.from, From::Address)) {
             fields.extend(address.clone());
         }
+        let has_claims = steps.iter().any(|step| matches!(step.from, From::Claim(_)));
         Self {
+            has_claims,
             generation: Some(rules.generation()),
             steps: steps.into(),
             fields: fields.into(),
@@ -202,6 +219,7 @@ impl From {
             Some(("header", name)) => Self::Header(name.parse().ok()?),
             Some(("cookie", name)) => Self::Cookie(name.into()),
             Some(("query", name)) => Self::Query(name.into()),
+            Some(("jwt", name)) => Self::Claim(name.into()),
             _ => return None,
         })
     }
@@ -211,7 +229,7 @@ impl From {
             Source::Header(name) => Self::Header(name.parse().ok()?),
             Source::Cookie(name) => Self::Cookie(name.clone()),
             Source::Query(name) => Self::Query(name.clone()),
-            Source::Jwt(_) => return None,
+            Source::Jwt(name) => Self::Claim(name.clone()),
         })
     }
 }
@@ -260,4 +278,11 @@ fn set_bytes<'a>(facts: &mut Facts<'a>, id: AttributeId, value: &'a [u8]) -> Set
         Ok(value) => facts.set_id(id, value),
         Err(_) => facts.write_id(id, |out| out.push_str(&String::from_utf8_lossy(value))),
     }
+}
+
+/// The token of a request that carries one.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

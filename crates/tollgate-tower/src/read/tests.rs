@@ -75,7 +75,7 @@ fn heads_become_facts() {
     let reader = Reader::default();
     for (request, fields, attribute, expected) in TABLE {
         let head = head(request, fields);
-        let facts = reader.facts(&rules, &head, None, Default::default());
+        let facts = reader.facts(&rules, &head, None, |_| None, Default::default());
         assert_eq!(
             facts.get(attribute).as_deref(),
             *expected,
@@ -113,7 +113,7 @@ fn the_client_is_whom_trusted_proxies_name() {
     for (peer, fields, client) in CLIENTS {
         let head = head("GET /", fields);
         let peer = peer.parse().expect("an address");
-        let facts = reader.facts(&rules, &head, Some(peer), Default::default());
+        let facts = reader.facts(&rules, &head, Some(peer), |_| None, Default::default());
         assert_eq!(facts.get("ip").as_deref(), Some(*client), "{peer} {fields:?}");
     }
 }
@@ -143,7 +143,7 @@ fn a_reader_follows_the_rules() {
     let head = head("GET /", &[("x-a", b"1"), ("x-b", b"2")]);
     {
         let rules = gate.rules();
-        let facts = reader.facts(&rules, &head, None, Default::default());
+        let facts = reader.facts(&rules, &head, None, |_| None, Default::default());
         assert_eq!(
             (facts.get("header.x-a").as_deref(), facts.get("header.x-b")),
             (Some("1"), None)
@@ -152,7 +152,7 @@ fn a_reader_follows_the_rules() {
     let other = b"limits: [{name: a, rate: 1/s, key: [header.x-b]}]";
     gate.replace(Setup::of(&policy::compile(other).expect("a policy"))).expect("a policy");
     let rules = gate.rules();
-    let facts = reader.facts(&rules, &head, None, Default::default());
+    let facts = reader.facts(&rules, &head, None, |_| None, Default::default());
     assert_eq!((facts.get("header.x-a"), facts.get("header.x-b").as_deref()), (None, Some("2")));
     assert!(reader.reads(&rules, &http::HeaderName::from_static("x-b")));
     assert!(!reader.reads(&rules, &http::HeaderName::from_static("x-a")));
