@@ -113,8 +113,8 @@ fn start(
                 apart = apart.front(listener, few.clone(), move || admin.clone());
             }
             (Front::Gateway, _, Some(gateway)) => {
-                let mut intake = Intake::default();
-                intake.proxy_protocol = node.conduct().settings.gateway.proxy_protocol;
+                let proxy_protocol = node.conduct().settings.gateway.proxy_protocol;
+                let intake = Intake { proxy_protocol };
                 let relay = move || gateway::Gateway::new(gateway.clone());
                 traffic = traffic.relay(listener, limits.clone(), intake, relay);
             }

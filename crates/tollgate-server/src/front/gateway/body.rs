@@ -22,9 +22,10 @@ use std::{
 use tollgate_tower::Passed;
 
 /// A request's body on its way to a server.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Outgoing {
     /// Nothing, so that it can be sent twice.
+    #[default]
     Empty,
     /// What the client sends.
     Upload(Box<Upload>, Rc<Sent>),

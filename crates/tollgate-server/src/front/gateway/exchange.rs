@@ -8,6 +8,7 @@ use super::{
     pool::{self, Connection, Estate, Pool, Return},
     upstream::{Flight, Upstreams},
 };
+use crate::metrics::Unanswered;
 use crate::net::{Alarm, BodyError, Caller};
 use hyper::{Request, Response, body::Incoming, client::conn::TrySendError, http::request::Parts};
 use smallvec::SmallVec;
@@ -26,6 +27,18 @@ pub(super) enum Fault {
     Timeout,
     /// The client's body did not come.
     Client(BodyError),
+}
+
+impl Fault {
+    /// What the metrics call it, where it is the server's.
+    pub(super) fn of_server(self) -> Option<Unanswered> {
+        match self {
+            Self::Connect => Some(Unanswered::Connect),
+            Self::Protocol => Some(Unanswered::Protocol),
+            Self::Timeout => Some(Unanswered::Timeout),
+            Self::Client(_) => None,
+        }
+    }
 }
 
 /// A server's answer, whose body is still to come.
@@ -61,7 +74,7 @@ impl Errand<'_> {
                 let spare = again.then(|| clone_head(&request));
                 match self.send(connection, request, flight).await {
                     Ok(got) => return Ok(got),
-                    Err((Unsent(unsent), back, _)) => (request, flight) = (unsent, back),
+                    Err((Unsent(unsent), back, _)) => (request, flight) = (*unsent, back),
                     Err((Lost { silent: true }, back, _)) if spare.is_some() => {
                         again = false;
                         flight = back;
@@ -122,7 +135,7 @@ impl Errand<'_> {
                 Ok(Got { response, connection, estate })
             }
             Some(Err(mut error)) => Err(match error.take_message() {
-                Some(unsent) => (Unsent(unsent), flight, Fault::Protocol),
+                Some(unsent) => (Unsent(Box::new(unsent)), flight, Fault::Protocol),
                 None => {
                     let fault = self.fault(&error);
                     let silent = connection.is_used && !line.heard.get();
@@ -144,7 +157,7 @@ impl Errand<'_> {
 /// How a request failed.
 enum Sending {
     /// It never left.
-    Unsent(Request<Outgoing>),
+    Unsent(Box<Request<Outgoing>>),
     /// It may have arrived. `silent`: on a connection that had been idle, without a byte in return.
     Lost { silent: bool },
 }
@@ -184,12 +197,6 @@ fn clone_head(request: &Request<Outgoing>) -> Request<Outgoing> {
     spare.uri_mut().clone_from(request.uri());
     spare.headers_mut().clone_from(request.headers());
     spare
-}
-
-impl Default for Outgoing {
-    fn default() -> Self {
-        Self::Empty
-    }
 }
 
 /// A request to a server, of a head that has been made ready for it.

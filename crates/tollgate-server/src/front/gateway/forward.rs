@@ -4,9 +4,6 @@
 //! can therefore neither have our fields removed by naming them in `Connection` nor get others through under a name that
 //! the server takes for ours.
 
-#[cfg(test)]
-mod tests;
-
 use bytes::Bytes;
 use hyper::{
     HeaderMap, Method, StatusCode, Uri, Version,

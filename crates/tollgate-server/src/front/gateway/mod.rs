@@ -32,7 +32,10 @@ use exchange::{Errand, Fault, Got};
 use forward::Invalid;
 use health::Watch;
 use hyper::{
-    Request, Response, StatusCode, body::Body as _, header::HeaderValue, http::request::Parts,
+    Request, Response, StatusCode,
+    body::Body as _,
+    header::{ACCEPT_ENCODING, HeaderValue},
+    http::request::Parts,
 };
 use pool::Pool;
 use std::{
@@ -140,18 +143,32 @@ impl Gateway {
         if !pass.delay().is_zero() {
             tokio::time::sleep(pass.delay()).await;
         }
+        if pass.reads_body() {
+            // What is compressed cannot be read in passing.
+            head.headers.remove(ACCEPT_ENCODING);
+        }
         let (response, outcome, tunnel) = match self.pass_on(head, upload, caller).await {
             Ok((response, tunnel)) => (response, Outcome::Admitted, tunnel),
             Err(Unpassed::Invalid(invalid)) => (problem::invalid(invalid), Outcome::Invalid, None),
-            Err(Unpassed::Fault(fault)) => (problem::fault(fault), Outcome::Error, None),
+            Err(Unpassed::Fault(fault)) => {
+                if let Some(why) = fault.of_server() {
+                    self.shared.node.metrics.unanswered(why);
+                }
+                (problem::fault(fault), Outcome::Error, None)
+            }
         };
-        let response = pass.answer(response);
-        let Some(mut tunnel) = tunnel else { return (response.map(Body::Held), outcome) };
-        // What is held is held until both have hung up.
-        let (head, held) = response.into_parts();
-        tunnel.keep = Some(Box::new(held));
-        caller.join(tunnel);
-        (Response::from_parts(head, Body::Free(Answer::Own(None))), outcome)
+        let (mut head, body) = response.into_parts();
+        let holding = pass.answer_head(&mut head);
+        let body = match tunnel {
+            None => Body::Held(holding.body(body)),
+            Some(mut tunnel) => {
+                // What is held is held until both have hung up.
+                tunnel.keep = Some(Box::new(holding));
+                caller.join(tunnel);
+                Body::Free(Answer::Own(None))
+            }
+        };
+        (Response::from_parts(head, body), outcome)
     }
 
     async fn ask(&self, head: &mut Parts, caller: &Caller) -> toll::Answer<Node> {

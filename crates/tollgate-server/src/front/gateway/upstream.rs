@@ -1,8 +1,5 @@
 //! The servers behind the gateway, and which of them gets a request.
 
-#[cfg(test)]
-mod tests;
-
 use super::tls::{self, TlsError};
 use hyper::header::HeaderValue;
 use rustls::{ClientConfig, pki_types::ServerName};

@@ -116,15 +116,66 @@ fn answers_refund_what_they_say() {
     assert_eq!(gateway.get("/200", "").status, 429);
 }
 
-/// The second of two waits for its turn; a third finds the queue full.
+/// Whether one more would be let into the queue now.
+fn has_room(gateway: &Gateway) -> bool {
+    let node = gateway.running().node();
+    let rules = node.gate.rules();
+    let facts = rules.facts(Default::default());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut work = tollgate::Work::default();
+    let peek = node.gate.peek(&rules, node.clock.now_us(), &facts, 1, &mut work);
+    runtime.block_on(peek).allowed
+}
+
+/// One waits for an hour, so the next finds the queue full, until the first has gone.
 #[test]
-fn shaping_holds_requests_back() {
+fn whoever_leaves_the_queue_makes_room() {
     let backend = Backend::usual();
-    let file = "limits: [{name: pace, rate: 1/s, algorithm: leaky-bucket, queue: 1}]";
+    let file = "limits: [{name: pace, rate: 1/h, algorithm: leaky-bucket, queue: 1}]";
     let gateway = Gateway::before(&backend, file);
     assert_eq!(gateway.get("/", "").status, 200);
-    let mut second = gateway.client();
-    second.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
-    while gateway.get("/", "").status != 429 {}
-    assert_eq!(second.answer().status, 200);
+    let mut waiting = gateway.client();
+    waiting.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    while has_room(&gateway) {}
+    assert_eq!(gateway.get("/", "").status, 429);
+    drop(waiting);
+    while !has_room(&gateway) {}
+    assert_eq!(backend.seen().len(), 1);
+}
+
+#[test]
+fn shaping_lets_requests_through_one_by_one() {
+    let backend = Backend::usual();
+    let file = "limits: [{name: pace, rate: 50/s, algorithm: leaky-bucket, queue: 5}]";
+    let gateway = Gateway::before(&backend, file);
+    for _ in 0..5 {
+        assert_eq!(gateway.get("/", "").status, 200);
+    }
+}
+
+/// What an answer says it cost is what it costs, as a stream of events too.
+#[test]
+fn costs_are_settled_from_answers() {
+    let backend = Backend::new(|seen, stream| {
+        let text: &[u8] = match seen.line().contains("/stream") {
+            true => b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n\
+                      8\r\ndata: {\"\r\n1f\r\nusage\": {\"total_tokens\": 40}}\n\n\r\n0\r\n\r\n",
+            false => b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 31\r\n\r\n{\"usage\": {\"total_tokens\": 30}}",
+        };
+        stream.write_all(text).is_ok()
+    });
+    let file = "headers: [draft-11]
+limits: [{name: tokens, rate: 100/h, algorithm: fixed-window, cost: {estimate: 5, response: {json: usage.total_tokens}}}]";
+    let gateway = Gateway::before(&backend, file);
+    let left = |path: &str| {
+        let mut client = gateway.client();
+        client.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\naccept-encoding: gzip\r\nconnection: close\r\n\r\n").as_bytes());
+        let text = super::rest(&mut client);
+        let shown = text.lines().find_map(|line| line.strip_prefix("ratelimit: ")).unwrap();
+        shown.split(['=', ';']).nth(2).unwrap().to_owned()
+    };
+    assert_eq!(left("/"), "95");
+    assert_eq!(left("/stream"), "65");
+    assert_eq!(left("/"), "25");
+    assert!(backend.seen().iter().all(|seen| seen.all("accept-encoding").is_empty()));
 }

@@ -1,10 +1,12 @@
 //! The gateway between raw sockets: a recorder behind it that shows what a server sees, byte for byte.
 
+mod abuse;
 mod balance;
 mod bodies;
 mod faults;
 mod forwarding;
 mod limits;
+mod restart;
 mod smuggling;
 mod tls;
 mod upgrade;
@@ -154,7 +156,7 @@ fn has_last_chunk(body: &[u8]) -> bool {
 
 /// A node with a gateway, and the folder of its file.
 struct Gateway {
-    running: Running,
+    running: Option<Running>,
     folder: PathBuf,
 }
 
@@ -180,11 +182,20 @@ impl Gateway {
         let path = folder.join("tollgate.yaml");
         fs::write(&path, file).unwrap();
         let running = Server::start(Config::file(path)).unwrap_or_else(|error| panic!("{error}"));
-        Self { running, folder }
+        Self { running: Some(running), folder }
+    }
+
+    fn running(&self) -> &Running {
+        self.running.as_ref().unwrap()
     }
 
     fn address(&self) -> SocketAddr {
-        self.running.address(Front::Gateway).unwrap()
+        self.running().address(Front::Gateway).unwrap()
+    }
+
+    /// Ends as SIGTERM would have it.
+    fn drain(mut self) {
+        self.running.take().unwrap().drain();
     }
 
     fn client(&self) -> Client {

@@ -10,6 +10,7 @@ fn certificate(folder: &Path, name: &str) {
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
         .args(["-days", "2", "-subj", &format!("/CN={name}")])
         .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
         .args(["-keyout", &path("key"), "-out", &path("pem")])
         .output()
         .expect("openssl");
