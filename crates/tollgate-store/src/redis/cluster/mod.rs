@@ -226,7 +226,7 @@ impl Cluster {
 }
 
 impl Errand<'_> {
-    pub(super) async fn at(&self, node: &Node) -> Result<Value, Failure> {
+    pub(super) async fn at(&self, node: &Arc<Node>) -> Result<Value, Failure> {
         match self {
             Self::Script(call) => node.control(call).await,
             Self::Command(command) => node.command(command).await,
