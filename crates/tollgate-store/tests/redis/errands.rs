@@ -1,12 +1,14 @@
 //! Whatever is not a decision: it has a connection of its own, which depends on nobody who asks, and no say in whether decisions are made.
 
 use crate::server::Server;
-use crate::shop::{a_day, patient, take};
+use crate::shop::{NOW_US, a_day, patient, take};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 use tokio::runtime::Builder;
 use tollgate_store::redis::Endpoint;
-use tollgate_store::{RedisStore, Store, StoreErrorKind};
+use tollgate_store::{
+    Adjustment, Answers, Change, Charge, Mode, RedisStore, Store, StoreErrorKind, Ticket,
+};
 
 /// Connections to `port` that take so long to come about.
 fn slow_to_connect(port: u16, delay: Duration) -> u16 {
@@ -78,4 +80,22 @@ async fn what_a_server_refuses_to_look_up_does_not_keep_it_from_deciding() {
     }
     assert!(!store.is_open());
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_block_lasts_as_long_by_the_servers_clock_as_it_was_meant_to_by_the_callers() {
+    let server = Server::start().await;
+    let mut options = patient();
+    options.caller_time = false;
+    let store = RedisStore::open(&server.endpoint(), options).unwrap();
+    let numbers = a_day(5);
+    let (limit, key, ticket, cost, mode) = (1, &b"key"[..], Ticket::default(), 1, Mode::Enforce);
+    let charge = Charge { limit, key, numbers: &numbers, ticket, cost, mode, penalty: None };
+    // The caller is years behind the server.
+    let change = Change::Block { until_us: NOW_US + 3_600_000_000 };
+    let mut answers = Answers::default();
+    store.adjust(NOW_US, &[Adjustment { charge, change }], &mut answers).await.unwrap();
+    let left_us = answers.get(0).unwrap().1[0].outcome.retry_after_us;
+    assert_eq!(left_us, Some(3_600_000_000));
+    assert!(!take(&store, key, &numbers).await.unwrap());
 }
