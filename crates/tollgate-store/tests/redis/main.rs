@@ -4,6 +4,7 @@ mod alike;
 mod cluster;
 mod failures;
 mod kept;
+mod lasting;
 mod reservations;
 mod sentinel;
 mod server;
