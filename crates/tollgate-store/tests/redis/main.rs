@@ -2,6 +2,7 @@
 
 mod alike;
 mod cluster;
+mod errands;
 mod failures;
 mod kept;
 mod lasting;
