@@ -30,6 +30,7 @@ mod reply;
 mod reservation;
 mod script;
 mod servers;
+mod single;
 mod status;
 mod task;
 

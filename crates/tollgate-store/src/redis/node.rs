@@ -11,6 +11,7 @@ use super::key::Namer;
 use super::link::{Call, Link};
 use super::queue::{Pending, Queue, Reply};
 use super::reply::Decided;
+use super::single::Singles;
 use super::{Options, lane, script, task};
 use crate::{StoreError, StoreErrorKind};
 use redis::{Cmd, Value};
@@ -131,9 +132,11 @@ impl Node {
     pub(super) fn call_for(&self, pending: &Pending) -> Call {
         let batch = &pending.batch;
         let spare = self.shared.options.spare;
-        let program = batch.program();
-        let mut call =
-            Call::new(script::decide(&batch.tables), &batch.tables, program, pending.now_us, spare);
+        let (tables, now_us) = (&batch.tables, pending.now_us);
+        let mut call = match Singles::of(batch) {
+            Some(singles) => Call::single(&singles, tables, now_us, spare),
+            None => Call::new(script::decide(tables), tables, batch.program(), now_us, spare),
+        };
         call.asking = pending.asking;
         call
     }

@@ -5,6 +5,7 @@ mod cluster;
 mod errands;
 mod failures;
 mod kept;
+mod lasting;
 mod reservations;
 mod sentinel;
 mod server;
