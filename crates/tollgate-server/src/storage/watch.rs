@@ -36,10 +36,10 @@ pub(crate) async fn watch(node: &Node) {
                     is_new = greet(node).await.is_err();
                 }
                 if failures >= FAILURES {
-                    node.health.heal(STORE);
                     tracing::info!("the store answers again");
                 }
                 failures = 0;
+                show_parts(&node.health, node.gate.store().is_breaker_open());
             }
             Err(error) => {
                 failures += 1;
@@ -52,6 +52,14 @@ pub(crate) async fn watch(node: &Node) {
             }
         }
         sleep(if failures == 0 { WELL_EVERY } else { ILL_EVERY }).await;
+    }
+}
+
+/// One look is at one server; of a cluster others may be left alone, and whoever has keys there is answered by each limit's own policy.
+fn show_parts(health: &Health, is_breaker_open: bool) {
+    match is_breaker_open {
+        true => health.degrade(STORE, "a part of the store failed and is left alone"),
+        false => health.heal(STORE),
     }
 }
 
