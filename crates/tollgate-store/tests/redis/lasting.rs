@@ -157,7 +157,7 @@ async fn no_key_stays_for_ever_or_for_much_longer_than_its_window() {
         ];
         let adjustments =
             changes.map(|(key, change)| Adjustment { charge: Charge { key, ..plain }, change });
-        store.adjust(0, &adjustments, &mut answers).await.unwrap();
+        store.adjust(now_us, &adjustments, &mut answers).await.unwrap();
         let places = [store.place(&plain)];
         for ended in [false, true] {
             let id = format!("{n} {ended}");
