@@ -78,8 +78,8 @@ async fn check(server: &Server, store: &RedisStore, numbers: Numbers, batches: &
         let charges = [charge(b"key", &numbers, *cost)];
         let requests = vec![Request { charges: &charges, intent: Intent::Take }; *times];
         store.decide(0, &requests, &mut answers).await.unwrap();
-        let receipts = (0..*times).filter_map(|place| answers.get(place).unwrap().1[0].receipt);
-        last = receipts.last().or(last);
+        let mut receipts = (0..*times).filter_map(|place| answers.get(place).unwrap().1[0].receipt);
+        last = receipts.next_back().or(last);
         let names = keys(&mut connection).await;
         let Some(receipt) = last else {
             assert_eq!(names.len(), 0, "a refusal keeps nothing");

@@ -3,6 +3,7 @@
 mod alike;
 mod cluster;
 mod failures;
+mod half_moved;
 mod kept;
 mod lasting;
 mod reservations;

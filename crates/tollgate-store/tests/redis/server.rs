@@ -107,6 +107,13 @@ impl Server {
         command.query_async(&mut self.connect().await).await.unwrap()
     }
 
+    /// Whether it has a key, of a slot of its own.
+    pub(crate) async fn has(&self, key: &str) -> bool {
+        let mut connection = self.connect().await;
+        let found = redis::cmd("EXISTS").arg(key).query_async::<bool>(&mut connection).await;
+        found.unwrap_or(false)
+    }
+
     pub(crate) async fn until_up(&self) {
         for _ in 0..3_000 {
             if self.try_connect().await.is_ok() {

@@ -37,7 +37,7 @@ async fn read(cluster: &Cluster) -> Option<Vec<Range>> {
         let Ok(link) = cluster.shared.dialer.dial(address).await else { continue };
         let mut command = redis::cmd("CLUSTER");
         command.arg("SLOTS");
-        let Ok(answer) = link.command(&command).await else { continue };
+        let Ok(answer) = link.command(&command, false).await else { continue };
         if let Some(ranges) = ranges(&answer, address) {
             return Some(ranges);
         }
