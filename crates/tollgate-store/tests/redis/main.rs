@@ -6,6 +6,7 @@ mod failures;
 mod half_moved;
 mod kept;
 mod lasting;
+mod others;
 mod reservations;
 mod sentinel;
 mod server;
