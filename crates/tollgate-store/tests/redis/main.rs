@@ -2,6 +2,7 @@
 
 mod alike;
 mod cluster;
+mod errands;
 mod failures;
 mod half_moved;
 mod kept;

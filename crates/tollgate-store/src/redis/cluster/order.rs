@@ -30,7 +30,7 @@ impl Cluster {
         now_us: Option<u64>,
         asks: Vec<Ask>,
     ) -> Result<Vec<Rows>, StoreError> {
-        self.until_known().await;
+        self.until_known().await?;
         let mut answered: Vec<Option<Rows>> = asks.iter().map(|_| None).collect();
         let mut flight = Flight::default();
         for (place, ask) in asks.into_iter().enumerate() {
