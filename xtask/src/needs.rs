@@ -27,7 +27,7 @@ enum Installer {
 /// will say so themselves, and as failed under `CI=true`, where nothing may be left out.
 pub(crate) fn install() -> Result<Counts, Failure> {
     let needs = parse(LIST).map_err(Failure::Failed)?;
-    let missing: Vec<&Need> = needs.iter().filter(|need| !is_installed(&need.program)).collect();
+    let missing: Vec<&Need> = needs.iter().filter(|need| !need.is_met()).collect();
     if missing.is_empty() {
         println!("all {} needed programs are installed", needs.len());
         return Ok(Counts::default());
@@ -52,11 +52,26 @@ pub(crate) fn install() -> Result<Counts, Failure> {
     }
     let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
     let mut counts = Counts::default();
-    for need in missing.iter().filter(|need| !is_installed(&need.program)) {
+    for need in missing.iter().filter(|need| !need.is_met()) {
         eprintln!("`{}` is missing; install the package `{}`", need.program, need.package);
         counts += if in_ci { Counts::ONE_FAILED } else { Counts::ONE_SKIPPED };
     }
     Ok(counts)
+}
+
+impl Need {
+    /// Whether the program is on the path, or Python knows the module.
+    fn is_met(&self) -> bool {
+        let Some(module) = self.program.strip_prefix("module:") else {
+            return is_installed(&self.program);
+        };
+        let find = format!(
+            "import importlib.util, sys; sys.exit(not importlib.util.find_spec('{module}'))"
+        );
+        let mut python = Command::new("python3");
+        python.args(["-c", &find]);
+        process::run(&mut python, Echo::Off).is_ok_and(|finished| finished.status.success())
+    }
 }
 
 impl Installer {
@@ -137,6 +152,17 @@ mod tests {
         assert!(text(&commands[0]).contains("update"), "{:?}", commands[0]);
         assert!(text(&commands[1]).ends_with("\"redis-server\""), "{:?}", commands[1]);
         assert_eq!(Installer::Pip.commands(&["cram"]).len(), 1);
+    }
+
+    #[test]
+    fn a_module_is_looked_for_in_python() {
+        let need = |program: &str| Need {
+            installer: Installer::Pip,
+            package: "some-package".into(),
+            program: program.into(),
+        };
+        assert!(need("module:json").is_met());
+        assert!(!need("module:no_such_module_anywhere").is_met());
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Measures the check API beside a floor and a peer: `cargo run --profile product -p service -- [ROW ...] [--ours FILE]
-//! [--throttlecrab FILE] [--rounds N] [--requests N] [--seconds N]`.
+//! [--throttlecrab FILE] [--cell FILE] [--rounds N] [--requests N] [--seconds N]`.
 //!
 //! Each server is a process of its own on the first core; the load is this process, on the second. Tables are printed as
 //! Markdown, ready for `docs/benchmarks.md`. A program that is not there is left out.
@@ -7,12 +7,15 @@
 mod closed;
 mod connection;
 mod contender;
+mod distributed;
 mod footprint;
 mod http2;
 mod instructions;
 mod latency;
 mod load;
 mod process;
+mod redis;
+mod script;
 mod table;
 mod turns;
 
@@ -20,7 +23,8 @@ use contender::Programs;
 use std::error::Error;
 use std::process::ExitCode;
 
-const ROWS: [&str; 5] = ["http", "http2", "latency", "footprint", "instructions"];
+const ROWS: [&str; 7] =
+    ["http", "http2", "latency", "footprint", "script", "distributed", "instructions"];
 const CONNECTIONS: usize = 50;
 const LOAD_CORE: usize = 1;
 
@@ -40,13 +44,14 @@ struct Options {
     rows: Vec<String>,
     programs: Programs,
     effort: Effort,
+    /// The module redis-cell, if there is one.
+    cell: Option<std::path::PathBuf>,
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(options) = read(&arguments) else {
-        let options =
-            "[--ours FILE] [--throttlecrab FILE] [--rounds N] [--requests N] [--seconds N]";
+        let options = "[--ours FILE] [--throttlecrab FILE] [--cell FILE] [--rounds N] [--requests N] [--seconds N]";
         eprintln!("usage: service [ROW ...] {options}; rows: {}", ROWS.join(" "));
         return ExitCode::from(2);
     };
@@ -73,6 +78,8 @@ fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
             "http2" => http2::report(programs, *effort)?,
             "latency" => latency::report(programs, *effort)?,
             "footprint" => footprint::report(programs)?,
+            "script" => script::report(*effort, options.cell.as_ref())?,
+            "distributed" => distributed::report(programs, *effort)?,
             _ => instructions::report(programs)?,
         }
     }
@@ -85,12 +92,13 @@ fn read(arguments: &[String]) -> Option<Options> {
         throttlecrab: "target/peers/bin/throttlecrab-server".into(),
     };
     let mut effort = Effort { rounds: 7, requests: 150_000, schedule_seconds: 2.0 };
-    let mut rows = Vec::new();
+    let (mut rows, mut cell) = (Vec::new(), None);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--ours" => programs.ours = arguments.next()?.into(),
             "--throttlecrab" => programs.throttlecrab = arguments.next()?.into(),
+            "--cell" => cell = Some(arguments.next()?.into()),
             "--rounds" => effort.rounds = arguments.next()?.parse().ok()?,
             "--requests" => effort.requests = arguments.next()?.parse().ok()?,
             "--seconds" => effort.schedule_seconds = arguments.next()?.parse().ok()?,
@@ -98,5 +106,5 @@ fn read(arguments: &[String]) -> Option<Options> {
             _ => return None,
         }
     }
-    Some(Options { rows, programs, effort })
+    Some(Options { rows, programs, effort, cell })
 }

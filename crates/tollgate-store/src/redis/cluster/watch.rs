@@ -61,7 +61,7 @@ async fn slots(cluster: &Cluster, address: &Address) -> Result<Vec<Range>, Failu
     let link = cluster.shared.dialer.dial(address).await?;
     let mut command = redis::cmd("CLUSTER");
     command.arg("SLOTS");
-    let answer = link.command(&command).await?;
+    let answer = link.command(&command, false).await?;
     ranges(&answer, address).ok_or_else(|| Failure {
         error: StoreError::new(StoreErrorKind::Unreachable, "no server has any slots"),
         then: Then::Keep,
