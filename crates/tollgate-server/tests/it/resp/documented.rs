@@ -22,11 +22,12 @@ fn run(page: &str, served: &Served) -> usize {
             assert_eq!(expected.len(), actual.len(), "{line} is {answer}");
             for (expected, actual) in expected.into_iter().zip(actual) {
                 match expected {
+                    same if same == actual => {}
                     "<id>" => id = actual.into(),
                     any if any.starts_with('<') => {
                         assert!(actual.parse::<u64>().is_ok(), "{answer}")
                     }
-                    expected => assert_eq!(expected, actual, "{line} is {answer}"),
+                    _ => panic!("{line} is {answer}"),
                 }
             }
         }

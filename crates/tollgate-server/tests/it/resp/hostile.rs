@@ -113,7 +113,7 @@ fn thousands_of_empty_commands_are_nothing() {
 /// Nothing that the callers choose is kept for ever, and there are always numbers for the policy.
 #[test]
 fn numbers_that_are_never_the_same_are_decided_all_the_same() {
-    let served = Served::new("limits: [{name: a, rate: 5/min}]");
+    let served = Served::new("limits: [{name: a, rate: 5/min, algorithm: gcra}]");
     let mut client = served.client();
     let mut sent = Vec::new();
     for count in 1..=6_000 {
@@ -125,5 +125,5 @@ fn numbers_that_are_never_the_same_are_decided_all_the_same() {
         assert!(client.answer().line().starts_with("0 100000 "));
     }
     writing.join().unwrap().unwrap();
-    assert_eq!(client.line("TG.CHECK a 0"), "0 5 4 -1 60000");
+    assert_eq!(client.line("TG.CHECK a 0"), "0 5 4 -1 12000");
 }

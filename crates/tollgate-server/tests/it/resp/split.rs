@@ -30,6 +30,14 @@ fn conversation() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(said, last)| [said.concat(), last].concat())
 }
 
+/// The answers but for the number of the connection, which `HELLO` tells.
+fn without_id(answers: &str) -> String {
+    let parts = answers.split("$2\r\nid\r\n:").enumerate();
+    parts
+        .map(|(n, part)| if n > 0 { part.trim_start_matches(char::is_numeric) } else { part })
+        .collect()
+}
+
 #[test]
 fn answers_do_not_depend_on_where_the_bytes_are_cut() {
     let served = Served::new("limits: [{name: a, key: [user], rate: 10/min, algorithm: gcra}]");
@@ -40,7 +48,7 @@ fn answers_do_not_depend_on_where_the_bytes_are_cut() {
         .run(&(conversation(), cuts), |(bytes, cuts)| {
             let mut whole = served.client();
             whole.send(&bytes);
-            let expected = whole.finish();
+            let expected = without_id(&whole.finish());
             let mut pieces = served.client();
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
             cuts.sort_unstable();
@@ -52,7 +60,7 @@ fn answers_do_not_depend_on_where_the_bytes_are_cut() {
                 from = cut;
                 std::thread::yield_now();
             }
-            prop_assert_eq!(pieces.finish(), expected);
+            prop_assert_eq!(without_id(&pieces.finish()), expected);
             Ok(())
         })
         .unwrap();
