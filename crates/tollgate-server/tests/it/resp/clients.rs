@@ -83,7 +83,9 @@ fn redis_rs() {
         let answer: (i64, i64, i64, i64, i64) = throttle(1).query(&mut connection).unwrap();
         assert_eq!(answer, (0, 16, 15, -1, 120));
         let mut pipeline = redis::pipe();
-        (0..32).for_each(|_| drop(pipeline.add_command(throttle(1))));
+        for _ in 0..32 {
+            pipeline.add_command(throttle(1));
+        }
         let answers: Vec<Vec<i64>> = pipeline.query(&mut connection).unwrap();
         let limited: Vec<i64> = answers.iter().map(|answer| answer[0]).collect();
         assert_eq!(limited, [vec![0; 15], vec![1; 17]].concat());

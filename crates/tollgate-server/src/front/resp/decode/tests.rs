@@ -1,8 +1,11 @@
 use super::*;
 use proptest::prelude::*;
 
-/// What was read of the first command: its arguments and its length.
-fn read(bytes: &[u8]) -> Result<(Vec<Vec<u8>>, usize), Result<usize, Malformed>> {
+/// Arguments and length of a command; or how long it is at least, or what is wrong with it.
+type Read = Result<(Vec<Vec<u8>>, usize), Result<usize, Malformed>>;
+
+/// What was read of the first command.
+fn read(bytes: &[u8]) -> Read {
     let (mut bytes, mut arguments) = (bytes.to_vec(), Arguments::new());
     match next(&mut bytes, Caps::USUAL, &mut arguments) {
         Ok(Next::Command(size)) => {
