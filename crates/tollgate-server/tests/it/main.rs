@@ -8,4 +8,5 @@ mod net;
 mod nodes;
 mod openapi;
 mod recipes;
+mod resp;
 mod serve;
