@@ -4,8 +4,7 @@ mod load;
 #[cfg(test)]
 mod tests;
 
-use crate::front::admin::AccessError;
-use crate::front::gateway::TlsError;
+use crate::front::{admin::AccessError, gateway::TlsError, resp::PasswordError};
 use crate::storage::StorageError;
 use std::fmt;
 use std::io;
@@ -15,8 +14,9 @@ use std::str::FromStr;
 use tollgate_policy::Diagnostic;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Front, Listener};
+use tollgate_tower::InvalidKeys;
 
-pub(crate) use load::{Loaded, TierFile};
+pub(crate) use load::{KeyFile, Loaded, TierFile};
 
 /// The policy of a server that was given none, as a file.
 pub const DEFAULT: &str = include_str!("config/default.yaml");
@@ -64,6 +64,13 @@ pub enum ConfigError {
         /// Why.
         error: AccessError,
     },
+    /// The password of Redis clients is not where the file says.
+    Password {
+        /// Which one.
+        file: PathBuf,
+        /// Why.
+        error: PasswordError,
+    },
     /// The store cannot be used as the file says.
     Storage {
         /// Which one.
@@ -77,6 +84,13 @@ pub enum ConfigError {
         file: PathBuf,
         /// Why.
         error: TlsError,
+    },
+    /// The keys of `jwt` cannot be used.
+    Keys {
+        /// The file with them.
+        file: PathBuf,
+        /// Why.
+        error: InvalidKeys,
     },
     /// The file asks for what this version does not have.
     Unavailable {
@@ -123,8 +137,10 @@ impl ConfigError {
             | Self::Invalid { file, .. }
             | Self::Policy { file, .. }
             | Self::Access { file, .. }
+            | Self::Password { file, .. }
             | Self::Storage { file, .. }
             | Self::Gateway { file, .. }
+            | Self::Keys { file, .. }
             | Self::Unavailable { file, .. } => file,
         }
     }
@@ -135,6 +151,7 @@ impl ConfigError {
             self,
             Self::Unreadable { .. }
                 | Self::Access { .. }
+                | Self::Password { .. }
                 | Self::Storage { .. }
                 | Self::Gateway { .. }
         )
@@ -155,7 +172,9 @@ impl fmt::Display for ConfigError {
                 f.write_str(text.trim_end())
             }
             Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::Password { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Storage { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::Keys { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Gateway { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Unavailable { file, field } => write!(

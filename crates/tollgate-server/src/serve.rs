@@ -3,6 +3,7 @@
 mod descriptors;
 
 use crate::config::{Config, ConfigError};
+use crate::front::resp::{self, Resp};
 use crate::front::{admin::Admin, gateway, http::CheckApi};
 use crate::net::{self, BindError, Intake, Limits, Listener};
 use crate::node::{Node, NodeError};
@@ -55,6 +56,9 @@ impl Server {
         };
         let node = Node::beside(config.folder(), loaded.compiled.clone(), loaded.setup())
             .map_err(|error| StartError::Config(invalid(error)))?;
+        let password = config.password(&loaded.compiled.settings).map_err(StartError::Config)?;
+        node.resp.set(password);
+        node.set_tokens(loaded.keys.as_ref().map(|keys| keys.tokens.clone()));
         let node = Arc::new(node);
         let listeners = bind(&loaded.compiled.settings).map_err(StartError::Bind)?;
         let addresses =
@@ -117,6 +121,11 @@ fn start(
                 let intake = Intake { proxy_protocol };
                 let relay = move || gateway::Gateway::new(gateway.clone());
                 traffic = traffic.relay(listener, limits.clone(), intake, relay);
+            }
+            (Front::Resp, _, _) => {
+                let (terms, node) = (Resp::limits(&limits), node.clone());
+                let shared = resp::Shared::new(node);
+                traffic = traffic.protocol(listener, terms, move || Resp::new(shared.clone()));
             }
             _ => {
                 let (node, terms) = (node.clone(), limits.clone());

@@ -4,7 +4,7 @@ use crate::Node;
 use crate::storage::Storage;
 use std::sync::Arc;
 use tollgate_policy::facts::Facts;
-use tollgate_tower::{Engine, Task};
+use tollgate_tower::{Engine, Task, Verifier};
 
 impl Engine for Node {
     type Store = Storage;
@@ -19,6 +19,10 @@ impl Engine for Node {
 
     async fn tier(&self, facts: &Facts<'_>, now_us: u64) -> Option<Arc<str>> {
         Self::tier(self, facts, now_us).await
+    }
+
+    fn tokens(&self) -> Option<Arc<Verifier>> {
+        Self::tokens(self)
     }
 
     /// On the worker's own runtime. A worker that is ending has none, and then it is as if the node had crashed.

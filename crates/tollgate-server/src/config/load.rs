@@ -1,13 +1,15 @@
 //! Reading what a [`Config`] names.
 
 use super::{Config, ConfigError, DEFAULT};
-use crate::front::admin::Access;
+use crate::front::{admin::Access, resp::Password};
 use crate::watch::read_capped;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tollgate::Setup;
-use tollgate_policy::settings::{Front, Settings, TierSource};
+use tollgate_policy::settings::{Front, Jwt, Settings, TierSource};
 use tollgate_policy::{Compiled, TierMap};
+use tollgate_tower::Verifier;
 
 /// A configuration that can be put in force.
 #[derive(Clone, Debug)]
@@ -17,6 +19,16 @@ pub(crate) struct Loaded {
     pub(crate) compiled: Compiled,
     /// The file that maps tiers, where there is one.
     pub(crate) tiers: Option<TierFile>,
+    /// The file of keys that verify tokens, where there is one.
+    pub(crate) keys: Option<KeyFile>,
+}
+
+/// A file of keys, as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyFile {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) tokens: Arc<Verifier>,
 }
 
 /// A tier file, as it was read.
@@ -76,7 +88,14 @@ impl Config {
             TierFile::new(&path, read(&path)?)
         });
         let tiers = tiers.transpose()?;
-        Ok(Loaded { bytes, compiled, tiers })
+        let keys = compiled.settings.jwt.as_ref().map(|jwt| {
+            let path = self.beside(&jwt.keys);
+            regular(&path)
+                .map_err(|error| ConfigError::Unreadable { file: path.clone(), error })?;
+            KeyFile::new(&path, jwt, read(&path)?)
+        });
+        let keys = keys.transpose()?;
+        Ok(Loaded { bytes, compiled, tiers, keys })
     }
 
     /// The folder in which files that the policy names are looked for.
@@ -90,14 +109,30 @@ impl Config {
         access.map_err(|error| ConfigError::Access { file: self.name(), error })
     }
 
+    /// What Redis clients have to say first by these settings; nothing where none are served.
+    pub(crate) fn password(&self, settings: &Settings) -> Result<Option<Password>, ConfigError> {
+        let serves = settings.listeners.iter().any(|one| one.front == Front::Resp);
+        let Some(secret) = settings.resp_password.as_ref().filter(|_| serves) else {
+            return Ok(None);
+        };
+        let password = Password::resolve(secret, |name| std::env::var_os(name));
+        let unset = |error| ConfigError::Password { file: self.name(), error };
+        password.map(Some).map_err(unset)
+    }
+
     /// Where the tier file is: beside the policy that names it.
     fn tier_path(&self, settings: &Settings) -> Option<PathBuf> {
         match &settings.tiers.source {
-            Some(TierSource::File { path }) => Some(match self.path() {
-                Some(file) => file.with_file_name(&**path),
-                None => PathBuf::from(&**path),
-            }),
+            Some(TierSource::File { path }) => Some(self.beside(path)),
             _ => None,
+        }
+    }
+
+    /// Where a file is that the policy names.
+    fn beside(&self, name: &str) -> PathBuf {
+        match self.path() {
+            Some(file) => file.with_file_name(name),
+            None => PathBuf::from(name),
         }
     }
 }
@@ -120,12 +155,19 @@ impl TierFile {
     }
 }
 
+impl KeyFile {
+    pub(crate) fn new(path: &Path, jwt: &Jwt, bytes: Vec<u8>) -> Result<Self, ConfigError> {
+        let tokens = Verifier::new(jwt, &bytes)
+            .map_err(|error| ConfigError::Keys { file: path.into(), error })?;
+        Ok(Self { path: path.into(), bytes, tokens: Arc::new(tokens) })
+    }
+}
+
 /// The first field that asks for what is not there yet.
 fn unavailable(settings: &Settings) -> Option<&'static str> {
     let listener = settings.listeners.iter().find_map(|listener| match listener.front {
-        Front::Gateway | Front::Http | Front::Admin => None,
+        Front::Gateway | Front::Http | Front::Resp | Front::Admin => None,
         Front::Grpc => Some("listen.grpc"),
-        Front::Resp => Some("listen.resp"),
         _ => Some("listen"),
     });
     listener.or(settings.envoy.as_ref().map(|_| "envoy"))

@@ -43,6 +43,7 @@ mod stats;
 mod stream;
 mod strict;
 mod tunnel;
+mod wire;
 mod worker;
 
 #[cfg(test)]
@@ -58,3 +59,4 @@ pub use relay::{BoxError, Caller, Intake, Relay, Upload};
 pub use server::{Builder, Drain, Server};
 pub use stats::Stats;
 pub use tunnel::Tunnel;
+pub use wire::{Busy, Protocol, Wire};

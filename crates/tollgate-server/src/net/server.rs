@@ -1,9 +1,9 @@
 //! Threads that serve, and how they end.
 
 use super::{
-    Handler, Intake, Limits, Listener, Relay, Stats,
+    Handler, Intake, Limits, Listener, Protocol, Relay, Stats,
     accept::{Accept, Door, Stop, accept_all},
-    worker::{Connect, Http, Relayed, Service, Workers},
+    worker::{Connect, Http, Other, Relayed, Service, Workers},
 };
 use crate::{
     Node,
@@ -68,6 +68,16 @@ impl Builder {
         self.add(listener, limits, move || {
             Box::new(Relayed { relay: Rc::new(relay()), intake: Rc::new(intake.clone()) })
         })
+    }
+
+    /// Adds a front end that speaks something other than HTTP. `protocol` is called once on each worker.
+    pub fn protocol<P: Protocol>(
+        self,
+        listener: Listener,
+        limits: Limits,
+        protocol: impl Fn() -> P + Send + Sync + 'static,
+    ) -> Self {
+        self.add(listener, limits, move || Box::new(Other(Rc::new(protocol()))))
     }
 
     fn add(

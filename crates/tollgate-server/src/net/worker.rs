@@ -1,7 +1,7 @@
 //! A thread that serves connections.
 
 use super::{
-    Handler, Intake, Limits, Relay,
+    Handler, Intake, Limits, Protocol, Relay, Wire,
     accept::Door,
     connection,
     life::Terms,
@@ -71,6 +71,19 @@ impl<R: Relay> Connect for Relayed<R> {
         tokio::task::spawn_local(async move {
             let _count = count;
             relay::serve(stream, peer, relay, intake, place).await;
+        });
+    }
+}
+
+/// A protocol that is not HTTP.
+pub(super) struct Other<P>(pub(super) Rc<P>);
+
+impl<P: Protocol> Connect for Other<P> {
+    fn connect(&self, stream: tokio::net::TcpStream, peer: SocketAddr, place: Place, count: Count) {
+        let protocol = self.0.clone();
+        tokio::task::spawn_local(async move {
+            let _count = count;
+            protocol.serve(Wire::new(stream, place), peer).await;
         });
     }
 }

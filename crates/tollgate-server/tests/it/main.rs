@@ -2,6 +2,7 @@
 
 mod admin;
 mod exposition;
+mod forward_auth;
 mod gateway;
 mod http;
 mod metrics;
@@ -9,4 +10,5 @@ mod net;
 mod nodes;
 mod openapi;
 mod recipes;
+mod resp;
 mod serve;
