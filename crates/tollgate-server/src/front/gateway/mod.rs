@@ -21,7 +21,7 @@ mod upstream;
 pub use tls::TlsError;
 
 use crate::{
-    Node,
+    Conduct, Node,
     metrics::{Front, Outcome},
     net::{Caller, Relay, Tunnel, Upload},
     trace,
@@ -41,12 +41,12 @@ use pool::Pool;
 use std::{
     path::{Path, PathBuf},
     rc::Rc,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 use tls::Certificate;
 use tollgate::{ProcessClock, Verdict};
-use tollgate_policy::facts::Facts;
+use tollgate_policy::{address::unmap, facts::Facts};
 use tollgate_tower::{self as toll, Question, Toll};
 use upstream::Upstreams;
 
@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     upstreams: ArcSwap<Upstreams>,
     certificate: Option<Certificate>,
     watched: AtomicBool,
+    /// The settings that were looked at last: what one file says is tried once.
+    tried: Mutex<Option<Arc<Conduct>>>,
     toll: Toll<Node>,
 }
 
@@ -81,6 +83,7 @@ impl Shared {
             upstreams: ArcSwap::from_pointee(upstreams),
             certificate,
             watched: AtomicBool::new(false),
+            tried: Mutex::default(),
         })
     }
 
@@ -97,7 +100,13 @@ impl Shared {
         }
         let conduct = self.node.conduct();
         let upstreams = self.upstreams.load();
-        if !upstreams.are_of(&conduct.settings) && !conduct.settings.upstream.is_empty() {
+        let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = tried.as_ref().is_some_and(|tried| Arc::ptr_eq(tried, &conduct));
+        if again || conduct.settings.upstream.is_empty() {
+            return;
+        }
+        *tried = Some(Arc::clone(&conduct));
+        if !upstreams.are_of(&conduct.settings) {
             match Upstreams::new(&conduct.settings, &self.folder, upstreams.generation + 1) {
                 Ok(changed) => self.upstreams.store(Arc::new(changed)),
                 Err(error) => tracing::warn!(%error, "the gateway's servers stay as they were"),
@@ -227,7 +236,7 @@ impl Gateway {
         own_host: Option<&HeaderValue>,
     ) -> Result<bool, Invalid> {
         let rules = self.shared.node.gate.rules();
-        let (reader, peer) = (self.toll.reader(), caller.peer.ip());
+        let (reader, peer) = (self.toll.reader(), unmap(caller.peer.ip()));
         let from = forward::From {
             peer,
             is_trusted: rules.web().client.is_trusted(peer),

@@ -51,8 +51,8 @@ pub(super) struct Certificate {
     cert: PathBuf,
     key: PathBuf,
     config: ArcSwap<ServerConfig>,
-    /// What was read last, whether or not it could be used.
-    read: Mutex<(Vec<u8>, Vec<u8>)>,
+    /// What was read last, whether or not it could be used; nothing where that was not possible.
+    read: Mutex<Option<(Vec<u8>, Vec<u8>)>>,
 }
 
 impl Certificate {
@@ -60,7 +60,7 @@ impl Certificate {
         let (cert, key) = (folder.join(&**cert), folder.join(&**key));
         let bytes = (read(&cert)?, read(&key)?);
         let config = server(&cert, &key, &bytes)?;
-        Ok(Self { cert, key, config: ArcSwap::from_pointee(config), read: Mutex::new(bytes) })
+        Ok(Self { cert, key, config: ArcSwap::from_pointee(config), read: Mutex::new(Some(bytes)) })
     }
 
     pub(super) fn config(&self) -> Arc<ServerConfig> {
@@ -70,13 +70,19 @@ impl Certificate {
     /// Uses the files for connections to come if they have changed; whether they had. While a certificate is replaced its key
     /// may be the old one: then the last good pair stays, and the files are looked at again when they change again.
     pub(super) fn renew(&self) -> Result<bool, TlsError> {
-        let bytes = (read(&self.cert)?, read(&self.key)?);
         let mut last = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if *last == bytes {
+        let bytes = match (read(&self.cert), read(&self.key)) {
+            (Ok(cert), Ok(key)) => (cert, key),
+            // It is said once.
+            (Err(error), _) | (_, Err(error)) => {
+                return last.take().map_or(Ok(false), |_| Err(error));
+            }
+        };
+        if last.as_ref() == Some(&bytes) {
             return Ok(false);
         }
         let config = server(&self.cert, &self.key, &bytes);
-        *last = bytes;
+        *last = Some(bytes);
         self.config.store(Arc::new(config?));
         Ok(true)
     }
