@@ -115,7 +115,8 @@ pub(crate) fn cpu_ns(process: u32) -> u64 {
 fn line(mut stderr: BufReader<ChildStderr>) -> Result<SocketAddr, Box<dyn Error>> {
     let (mut line, mut said) = (String::new(), String::new());
     while stderr.read_line(&mut line)? > 0 {
-        if let Some(address) = line.trim().strip_prefix("listening http ") {
+        let named = |front: &str| line.trim().strip_prefix("listening ")?.strip_prefix(front);
+        if let Some(address) = named("http ").or_else(|| named("resp ")) {
             let address = address.parse()?;
             drain(stderr);
             return Ok(address);

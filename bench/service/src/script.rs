@@ -1,10 +1,10 @@
 //! What a decision costs Redis: one script call each, the script that decides for many, and what others do.
 
+use crate::contender::Programs;
 use crate::redis::{Client, Redis, command};
 use crate::table::{Rounds, median, ratio, spread, verdict};
 use crate::{Effort, LOAD_CORE, process::SERVER_CORE};
 use std::error::Error;
-use std::path::PathBuf;
 
 const CONNECTIONS: usize = 8;
 const KEYS: usize = 10_000;
@@ -61,8 +61,9 @@ struct Row {
 }
 
 /// The table.
-pub(crate) fn report(effort: Effort, cell: Option<&PathBuf>) -> Result<(), Box<dyn Error>> {
-    let module = cell.map(|path| path.to_string_lossy().into_owned());
+pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
+    let module = Some(&programs.redis_cell).filter(|path| path.exists());
+    let module = module.map(|path| path.to_string_lossy().into_owned());
     let arguments: Vec<&str> = module.iter().flat_map(|path| ["--loadmodule", path]).collect();
     let redis = Redis::start(SERVER_CORE, &arguments)?;
     let mut clients: Vec<Client> =

@@ -80,7 +80,8 @@ fn adopt(cluster: &Arc<Cluster>, ranges: &[Range]) {
     let new = Arc::new(new);
     let old = std::mem::replace(&mut *map, Arc::clone(&new));
     drop(map);
-    if !old.is_like(&new) {
+    // Those that are found at the start are no others.
+    if !old.nodes.is_empty() && !old.is_like(&new) {
         cluster.shared.options.tell(|observer| observer.topology_changed());
     }
     let kept = |node: &&Arc<_>| !new.nodes.iter().any(|one| Arc::ptr_eq(one, node));
