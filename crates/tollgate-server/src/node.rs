@@ -1,5 +1,6 @@
 //! What all front ends of a process share.
 
+use crate::front::resp::Entrance;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::storage::{Storage, StorageError};
@@ -30,6 +31,8 @@ pub struct Node {
     pub metrics: Metrics,
     /// Says how the node is.
     pub health: Health,
+    /// Whom the front end for Redis clients lets in.
+    pub resp: Entrance,
     tiers: TierCache,
     tokens: ArcSwapOption<Verifier>,
     conduct: ArcSwap<Conduct>,
@@ -102,6 +105,7 @@ impl Node {
             clock: ProcessClock,
             metrics: Metrics::default(),
             health: Health::default(),
+            resp: Entrance::default(),
             tiers: TierCache::default(),
             tokens: ArcSwapOption::empty(),
             conduct: ArcSwap::from_pointee(Conduct::new(compiled.settings)),

@@ -69,6 +69,7 @@ fn settings(file: &File, report: &mut Report) -> Settings {
         jwt,
         tiers,
         refusal: refusal::refusal(file, report),
+        resp_password: file.resp.as_ref().and_then(|resp| fields::secret(&resp.password, report)),
         admin_token: file.admin.as_ref().and_then(|admin| fields::secret(&admin.token, report)),
         admin_audit: front::admin_audit(file, report),
         lint_allow: front::lint_allow(file, report),

@@ -24,7 +24,7 @@ pub use limit::{
     CostResponse, Leased, Limit, LimitTier, Match, Mode, OnMissing, OnResponse, Penalty, TierForm,
 };
 pub use settings::{
-    Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, Refusal, TierMapFile,
+    Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, Refusal, Resp, TierMapFile,
     Tiers, TiersFile, TiersRedis,
 };
 pub use store::{
@@ -74,6 +74,8 @@ raw! {
         refusal: Refusal,
         /// The admin API.
         admin: Admin,
+        /// The front end for Redis clients.
+        resp: Resp,
         /// Which lints are accepted.
         lint: Lint,
         /// The limits, in the order in which answers list them.

@@ -4,3 +4,4 @@ pub mod admin;
 mod forward_auth;
 pub mod http;
 mod media;
+pub mod resp;

@@ -9,4 +9,5 @@ mod net;
 mod nodes;
 mod openapi;
 mod recipes;
+mod resp;
 mod serve;

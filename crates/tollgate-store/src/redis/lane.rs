@@ -6,6 +6,7 @@ use super::link::Link;
 use super::node::Node;
 use super::queue::Pending;
 use super::reply::Decided;
+use super::single;
 use crate::{StoreError, StoreErrorKind};
 use futures_util::future::{Either, join_all, select};
 use std::pin::pin;
@@ -88,9 +89,14 @@ async fn decide(node: &Arc<Node>, link: &Link, mut pending: Pending) -> Option<S
     if !pending.prune() {
         return None;
     }
-    match link.call(&node.call_for(&pending)).await {
+    let call = node.call_for(&pending);
+    match link.call(&call).await {
         Ok(value) => {
-            match pending.answer(Decided::read(value)) {
+            let decided = match call.single {
+                true => single::read(&pending.batch, pending.now_us, value),
+                false => Decided::read(value),
+            };
+            match pending.answer(decided) {
                 Ok(()) => node.breaker.succeed(),
                 Err(error) => node.failed(&error),
             }
@@ -105,8 +111,10 @@ fn give_up(node: &Arc<Node>, mut pending: Pending, failure: Failure) -> Option<S
     let Failure { error, then } = failure;
     let useless = matches!(then, Then::Reconnect | Then::Elsewhere).then(|| error.clone());
     let elsewhere = !matches!(then, Then::Keep | Then::Reconnect | Then::Reload);
-    if elsewhere && pending.hops < HOPS_MOST {
-        pending.hops += 1;
+    // A slot on its way arrives, and whoever waits has a deadline.
+    let hop = u8::from(then != Then::TryAgain);
+    if elsewhere && pending.hops + hop <= HOPS_MOST {
+        pending.hops += hop;
         match node.cluster() {
             Some(cluster) => {
                 cluster.redirect(node, pending, then);

@@ -30,6 +30,7 @@ mod reply;
 mod reservation;
 mod script;
 mod servers;
+mod single;
 mod status;
 mod task;
 
@@ -163,8 +164,11 @@ impl Store for RedisStore {
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
         answers.clear();
+        let called_us = now_us;
         let now_us = self.options.at(now_us);
-        let name = |one: &Adjustment<'_>| (Named::new(&self.namer, &one.charge), one.change);
+        let change = |change| adjust::with_time_left(change, called_us);
+        let name =
+            |one: &Adjustment<'_>| (Named::new(&self.namer, &one.charge), change(one.change));
         let lines: Vec<_> = adjustments.iter().map(name).collect();
         let rows = self.in_time(self.apply(now_us, &lines)).await?;
         rows.into_iter().for_each(|row| answers.push(row));
@@ -176,9 +180,7 @@ impl Store for RedisStore {
         let names = self.namer.names(limit, key);
         // Their tag is the same, and so their slot.
         let slot = names.first().map_or(0, |name| slot_of(name));
-        let mut unlink = redis::cmd("UNLINK");
-        unlink.arg(names);
-        self.in_time(self.servers.command(slot, &unlink)).await.map(drop)
+        self.in_time(self.servers.unlink(slot, names)).await
     }
 
     async fn open_reservation<'a>(

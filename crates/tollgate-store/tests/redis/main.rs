@@ -2,8 +2,12 @@
 
 mod alike;
 mod cluster;
+mod errands;
 mod failures;
+mod half_moved;
 mod kept;
+mod lasting;
+mod others;
 mod reservations;
 mod sentinel;
 mod server;

@@ -1,6 +1,7 @@
 //! A cluster: requests go to the servers that have their slots, and follow when slots move.
 
 mod map;
+mod order;
 mod slot;
 mod split;
 mod watch;
@@ -33,8 +34,8 @@ pub(super) struct Cluster {
     shared: Shared,
     seeds: Vec<Address>,
     map: RwLock<Arc<Map>>,
-    /// Whether the map was ever read.
-    known: channel::Sender<bool>,
+    /// How the last attempt to read the map ended; once it was read, it is known.
+    known: channel::Sender<Option<Result<(), StoreError>>>,
     stale: Notify,
     tasks: Tasks,
 }
@@ -43,7 +44,8 @@ pub(super) struct Cluster {
 #[derive(Debug)]
 pub(super) enum Errand<'a> {
     Script(Call),
-    Command(&'a Cmd),
+    /// The command, and whether it is for a slot that is not the server's own yet.
+    Command(&'a Cmd, bool),
 }
 
 impl Cluster {
@@ -51,7 +53,7 @@ impl Cluster {
         let cluster = Arc::new(Self {
             seeds,
             map: RwLock::default(),
-            known: channel::Sender::new(false),
+            known: channel::Sender::new(None),
             stale: Notify::new(),
             tasks: Tasks::default(),
             shared: shared.clone(),
@@ -70,12 +72,20 @@ impl Cluster {
         self.map().nodes.clone()
     }
 
-    /// Waits until the slots are known, as they are soon after the start.
-    pub(super) async fn until_known(&self) {
-        if !*self.known.borrow() {
-            // The sender lives as long as this.
-            let _ = self.known.subscribe().wait_for(|known| *known).await;
+    /// Waits until the slots are known, as they are soon after the start. Where nobody could say which they are, there is nothing to wait for.
+    pub(super) async fn until_known(&self) -> Result<(), StoreError> {
+        if let Some(known) = &*self.known.borrow() {
+            return known.clone();
         }
+        let mut known = self.known.subscribe();
+        let known = known.wait_for(Option::is_some).await;
+        // The sender lives as long as this.
+        known.ok().and_then(|known| known.clone()).unwrap_or(Ok(()))
+    }
+
+    /// Whether its servers could not be found, so that nobody is asked.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(&*self.known.borrow(), Some(Err(_)))
     }
 
     /// Has the slots read again.
@@ -87,9 +97,9 @@ impl Cluster {
         self.map().node(slot_of(key)).is_some_and(|own| std::ptr::eq(&**own, node))
     }
 
-    /// Has a request decided by the server of `slot`.
-    fn push(&self, slot: u16, now_us: Option<u64>, ask: Ask) -> Result<Reply, StoreError> {
-        self.node(slot)?.push(Some(slot), now_us, vec![ask])
+    /// Has requests decided by the server of `slot`, in their order.
+    fn push(&self, slot: u16, now_us: Option<u64>, asks: Vec<Ask>) -> Result<Reply, StoreError> {
+        self.node(slot)?.push(Some(slot), now_us, asks)
     }
 
     fn map(&self) -> Arc<Map> {
@@ -181,7 +191,7 @@ impl Cluster {
         slot: u16,
         errand: &mut Errand<'_>,
     ) -> Result<Value, StoreError> {
-        self.until_known().await;
+        self.until_known().await?;
         let mut node = self.node(slot)?;
         let mut hops = 0;
         loop {
@@ -189,7 +199,8 @@ impl Cluster {
                 Ok(value) => return Ok(value),
                 Err(failure) => failure,
             };
-            hops += 1;
+            // A slot on its way arrives; whoever asked has a deadline.
+            hops += u8::from(failure.then != Then::TryAgain);
             node = self.follow(slot, errand, &node, failure, hops).await?;
         }
     }
@@ -212,8 +223,11 @@ impl Cluster {
                 None => Err(error),
             },
             Then::Ask(host, port) => match address(&host, port) {
-                Some(address) if errand.ask(true) => Ok(self.at(&address)),
-                _ => Err(error),
+                Some(address) => {
+                    errand.ask(true);
+                    Ok(self.at(&address))
+                }
+                None => Err(error),
             },
             Then::TryAgain | Then::Elsewhere => {
                 self.look_again();
@@ -226,21 +240,18 @@ impl Cluster {
 }
 
 impl Errand<'_> {
-    pub(super) async fn at(&self, node: &Node) -> Result<Value, Failure> {
+    pub(super) async fn at(&self, node: &Arc<Node>) -> Result<Value, Failure> {
         match self {
             Self::Script(call) => node.control(call).await,
-            Self::Command(command) => node.command(command).await,
+            Self::Command(command, asking) => node.command(command, *asking).await,
         }
     }
 
-    /// Sets whether it is for a slot on its way, and answers whether it can be.
-    const fn ask(&mut self, asking: bool) -> bool {
+    /// Sets whether it is for a slot on its way.
+    const fn ask(&mut self, now: bool) {
         match self {
-            Self::Script(call) => {
-                call.asking = asking;
-                true
-            }
-            Self::Command(_) => false,
+            Self::Script(call) => call.asking = now,
+            Self::Command(_, asking) => *asking = now,
         }
     }
 }
