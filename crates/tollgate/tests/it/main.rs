@@ -6,6 +6,7 @@ mod desk;
 mod failure;
 mod faulty;
 mod gate;
+mod held;
 mod limiter;
 mod manage;
 mod quota;
