@@ -91,7 +91,9 @@ fn is_there(program: &str) -> bool {
         None => return is_installed(program),
         Some(("python", library)) => {
             let mut python = Command::new("python3");
-            python.args(["-c", &format!("import {library}")]);
+            // Only looked for: loading it could do anything.
+            let find = format!("import importlib.util as i; exit(not i.find_spec('{library}'))");
+            python.args(["-c", &find]);
             python
         }
         Some((_, library)) => {
@@ -171,6 +173,7 @@ mod tests {
     fn a_program_that_does_not_exist_is_missing() {
         assert!(is_installed("cargo"));
         assert!(!is_installed("no-such-program-anywhere"));
+        assert!(is_there("python:json"));
         assert!(!is_there("python:no_such_library_anywhere"));
         assert!(!is_there("node:no-such-library-anywhere"));
     }

@@ -173,7 +173,7 @@ impl Wants {
 }
 
 /// The arguments that serve this file.
-fn serve(name: &str, text: &str) -> Result<Vec<String>, Box<dyn Error>> {
+pub(crate) fn serve(name: &str, text: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let folder = folder();
     fs::create_dir_all(&folder)?;
     let file = folder.join(name);

@@ -7,13 +7,16 @@
 mod closed;
 mod connection;
 mod contender;
+mod distributed;
 mod footprint;
 mod http2;
 mod instructions;
 mod latency;
 mod load;
 mod process;
+mod redis;
 mod resp;
+mod script;
 mod table;
 mod turns;
 
@@ -21,7 +24,8 @@ use contender::Programs;
 use std::error::Error;
 use std::process::ExitCode;
 
-const ROWS: [&str; 6] = ["http", "http2", "resp", "latency", "footprint", "instructions"];
+const ROWS: [&str; 8] =
+    ["http", "http2", "resp", "latency", "footprint", "script", "distributed", "instructions"];
 const CONNECTIONS: usize = 50;
 const LOAD_CORE: usize = 1;
 
@@ -74,6 +78,8 @@ fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
             "resp" => resp::report(programs, *effort)?,
             "latency" => latency::report(programs, *effort)?,
             "footprint" => footprint::report(programs)?,
+            "script" => script::report(programs, *effort)?,
+            "distributed" => distributed::report(programs, *effort)?,
             _ => instructions::report(programs)?,
         }
     }

@@ -2,6 +2,7 @@
 
 mod admin;
 mod exposition;
+mod forward_auth;
 mod http;
 mod metrics;
 mod net;
