@@ -162,7 +162,7 @@ fn credential<T>(
     own.or(url)
 }
 
-fn tls(field: &At<raw::Tls>, report: &mut Report) -> Tls {
+pub(super) fn tls(field: &At<raw::Tls>, report: &mut Report) -> Tls {
     if field.cert.is_some() != field.key.is_some() {
         let message = "`cert` and `key` come together, and only one is given";
         let help = "add the other, or remove both";

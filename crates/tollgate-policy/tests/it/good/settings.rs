@@ -97,6 +97,34 @@ fn front_ends() {
 }
 
 #[test]
+fn gateway() {
+    let settings = good("gateway").settings;
+    assert_eq!(listeners(&settings), [(Front::Gateway, "0.0.0.0:8443".into())]);
+    assert_eq!(settings.upstream.len(), 2);
+    let gateway = settings.gateway;
+    assert_eq!(gateway.tls, Some(("site.pem".into(), "site.key".into())));
+    assert!(gateway.proxy_protocol && gateway.round_robin && gateway.own_host);
+    let times = [gateway.connect, gateway.response, gateway.idle];
+    assert_eq!(times, [1, 30, 120].map(Duration::from_secs));
+    let identity = Some(("me.pem".into(), "me.key".into()));
+    assert_eq!(gateway.upstream_tls, Tls { ca: Some("ca.pem".into()), identity });
+    assert_eq!(gateway.idle_connections, 8);
+    let health = gateway.health.unwrap();
+    assert_eq!(&*health.path, "/healthz?deep=1");
+    assert_eq!(
+        (health.interval, health.timeout),
+        (Duration::from_secs(2), Duration::from_millis(500))
+    );
+    assert_eq!((health.unhealthy_after, health.healthy_after), (3, 1));
+
+    let usual = good("listen").settings.gateway;
+    assert!(usual.tls.is_none() && !usual.proxy_protocol && usual.health.is_none());
+    assert!(!usual.round_robin && !usual.own_host && usual.idle_connections == 128);
+    let times = [usual.connect, usual.response, usual.idle];
+    assert_eq!(times, [5, 60, 60].map(Duration::from_secs));
+}
+
+#[test]
 fn identity_and_tokens() {
     let settings = good("identity").settings;
     assert_eq!(
