@@ -77,7 +77,8 @@ if ledger ~= id then
   known, returned = 0, 0
 end
 if known > g then
-  algorithm.charge(params, state, now, fixed and known - g or min(known - g, params.capacity))
+  local most = windowed and params.limit or params.capacity
+  algorithm.charge(params, state, now, fixed and known - g or min(known - g, most))
   g, rolled = known, true
 end
 if returned > q then

@@ -4,6 +4,7 @@ mod alike;
 mod cluster;
 mod failures;
 mod kept;
+mod lease;
 mod reservations;
 mod sentinel;
 mod server;
