@@ -82,12 +82,7 @@ fn ask(step: &Step, told: Told, now_us: u64) -> Ask {
     ask
 }
 
-async fn run(
-    server: &mut MultiplexedConnection,
-    terms: &Terms,
-    now_us: u64,
-    ask: &Ask,
-) -> Reply {
+async fn run(server: &mut MultiplexedConnection, terms: &Terms, now_us: u64, ask: &Ask) -> Reply {
     let (script, numbers, program) = lease_script(terms, ask);
     let mut command = redis::cmd("EVAL");
     command.arg(script).arg(2).arg("state").arg("book").arg(now_us.to_string());
