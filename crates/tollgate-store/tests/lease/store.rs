@@ -8,14 +8,16 @@ use tollgate_store::lease::{Ask, Holder, Ledger, Reply, Sighting, Terms};
 const REMEMBERED: usize = 24;
 
 type Ledgers = BTreeMap<usize, Ledger>;
+/// The run that wrote it, and when.
+type Mark = Option<(u64, u64)>;
 
-/// One primary. The mark is the run that wrote it, and when.
+/// One primary.
 #[derive(Debug, Default)]
 pub(crate) struct Primary {
     pub(crate) run: u64,
-    mark: Option<(u64, u64)>,
+    mark: Mark,
     pub(crate) ledgers: Ledgers,
-    past: VecDeque<(u64, Ledgers, Option<(u64, u64)>)>,
+    past: VecDeque<(u64, Ledgers, Mark)>,
     pub(crate) ahead_us: i64,
     losses: Vec<Loss>,
 }
@@ -92,10 +94,9 @@ impl Primary {
                 loss.unnoticed = false;
                 loss.whole = None;
             }
-            if ask.ledger == loss.ledger {
-                if loss.holders.get(&ask.holder).is_some_and(|had| ask.known >= had.0) {
-                    loss.holders.remove(&ask.holder);
-                }
+            let held = loss.holders.get(&ask.holder).filter(|_| ask.ledger == loss.ledger);
+            if held.is_some_and(|had| ask.known >= had.0) {
+                loss.holders.remove(&ask.holder);
             }
             let same = loss.window.is_none_or(|window| window == reply.ledger);
             if loss.unnoticed && granted > 0 && same {
