@@ -151,6 +151,8 @@ pub struct Redis {
     pub username: Option<Box<str>>,
     /// The password.
     pub password: Option<Secret>,
+    /// What keys are hashed with; without it, the password.
+    pub secret: Option<Secret>,
     /// TLS, where it is used.
     pub tls: Option<Tls>,
     /// What every key starts with.
@@ -197,6 +199,10 @@ pub enum RedisServer {
         master: Box<str>,
         /// Hosts and ports of the Sentinels.
         nodes: Vec<(Box<str>, u16)>,
+        /// The user that they know.
+        username: Option<Box<str>>,
+        /// Their password.
+        password: Option<Secret>,
     },
     /// A cluster.
     Cluster {

@@ -72,3 +72,12 @@ fn a_listener_can_be_moved_and_added() {
         assert!(error.contains("http=127.0.0.1:8081"), "{error}");
     }
 }
+
+#[test]
+fn keys_are_read_with_the_file_that_names_them() {
+    let missing = load("jwt: {keys: not-there.json}").unwrap_err();
+    assert!(
+        matches!(&missing, ConfigError::Unreadable { file, .. } if file.ends_with("not-there.json")),
+        "{missing}"
+    );
+}
