@@ -80,8 +80,10 @@ struct Watched {
 #[derive(Debug, PartialEq, Eq)]
 struct Bound {
     listeners: Vec<Listener>,
-    /// Whose certificate the gateway shows, and whether connections begin with who they come from.
-    gateway: (Option<(Box<str>, Box<str>)>, bool),
+    /// The gateway's certificate and key.
+    certificate: Option<(Box<str>, Box<str>)>,
+    /// Whether connections to it begin with who they come from.
+    proxy_protocol: bool,
     store: Store,
 }
 
@@ -292,12 +294,17 @@ impl Watched {
 
 impl Bound {
     fn of(settings: &Settings) -> Self {
-        let gateway = (settings.gateway.tls.clone(), settings.gateway.proxy_protocol);
-        Self { listeners: settings.listeners.clone(), gateway, store: settings.store.clone() }
+        Self {
+            listeners: settings.listeners.clone(),
+            certificate: settings.gateway.tls.clone(),
+            proxy_protocol: settings.gateway.proxy_protocol,
+            store: settings.store.clone(),
+        }
     }
 
     fn differences(&self, other: &Self) -> Vec<&'static str> {
-        let same = self.listeners == other.listeners && self.gateway == other.gateway;
+        let listens = |bound: &Self| (bound.certificate.clone(), bound.proxy_protocol);
+        let same = self.listeners == other.listeners && listens(self) == listens(other);
         let listen = (!same).then_some("listen");
         let store = (self.store != other.store).then_some("store");
         listen.into_iter().chain(store).collect()
