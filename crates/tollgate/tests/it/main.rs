@@ -3,6 +3,7 @@
 mod change;
 mod deny_cache;
 mod desk;
+mod each;
 mod failure;
 mod faulty;
 mod gate;
