@@ -2,6 +2,7 @@
 
 mod node;
 mod oracle;
+mod patience;
 mod plan;
 mod rng;
 mod scenarios;

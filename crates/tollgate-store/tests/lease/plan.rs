@@ -40,18 +40,15 @@ pub(crate) struct Plan {
     pub(crate) cost_most: u64,
     /// Requests come for so long, and then for so long none do; or always.
     pub(crate) phases_us: Option<(u64, u64)>,
+    /// Whether nodes take all that they can get, whoever wants it, and now and then spend it all at once: the worst that is allowed.
+    pub(crate) hoard: bool,
     pub(crate) faults: Faults,
 }
 
 impl Plan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         loop {
-            let numbers = numbers(rng);
-            let longest_us = match numbers {
-                Numbers::SlidingWindow(_) => numbers.period_us() / 40,
-                _ => 500_000,
-            };
-            let lifetime_us = rng.within(longest_us / 10, longest_us);
+            let (numbers, lifetime_us) = any_numbers(rng);
             let quiet_us = lifetime_us * 2 + 300_000;
             let Some(terms) = Terms::of(&numbers, lifetime_us, 2, quiet_us) else { continue };
             let nodes = rng.within(1, 5) as usize;
@@ -64,8 +61,12 @@ impl Plan {
                 let on_us = rng.within(lifetime_us / 20, lifetime_us);
                 (on_us.max(1), rng.within(lifetime_us / 2, 2 * lifetime_us))
             });
+            let hoard = rng.once_in(3);
+            // Hoards are to be spent at once, and not bit by bit before.
+            let between_us = if hoard && rng.once_in(2) { length_us / 4 } else { between_us };
             return Self {
                 phases_us,
+                hoard,
                 numbers,
                 terms,
                 nodes,
@@ -80,6 +81,16 @@ impl Plan {
     }
 }
 
+/// A limit, and a lifetime that its algorithm allows.
+pub(crate) fn any_numbers(rng: &mut Rng) -> (Numbers, u64) {
+    let numbers = numbers(rng);
+    let longest_us = match numbers {
+        Numbers::SlidingWindow(_) => numbers.period_us() / 40,
+        _ => 500_000,
+    };
+    (numbers, rng.within(longest_us / 10, longest_us))
+}
+
 fn numbers(rng: &mut Rng) -> Numbers {
     let count = rng.pick(&[5, 20, 60, 100, 250, 600]);
     let period_us = rng.pick(&[200_000, 500_000, 1_000_000, 2_000_000]);
@@ -87,7 +98,10 @@ fn numbers(rng: &mut Rng) -> Numbers {
     let burst = Some(count * rng.pick(&[1, 1, 2, 3]));
     match rng.within(0, 9) {
         0..4 => Numbers::FixedWindow(FixedWindow::new(rate)),
-        4..6 => Numbers::SlidingWindow(SlidingWindow::new(rate)),
+        4..6 => {
+            let rate = Rate::try_new(count, period_us.max(1_000_000)).unwrap();
+            Numbers::SlidingWindow(SlidingWindow::new(rate))
+        }
         6 => Numbers::TokenBucket(TokenBucket::try_new(rate, burst).unwrap()),
         7 => Numbers::LeakyBucket(LeakyBucket::try_new(rate, burst, None).unwrap()),
         _ => Numbers::Gcra(Gcra::try_new(rate, burst).unwrap()),

@@ -19,6 +19,7 @@ fn plan(nodes: usize, skew: u64) -> Plan {
         skew,
         cost_most: 1,
         phases_us: None,
+        hoard: false,
         faults: Faults { delay_us: 200, ..Faults::default() },
     }
 }

@@ -20,6 +20,7 @@ enum Event {
     Request,
     Tick { node: usize },
     Fault,
+    Drain,
     Restart { node: usize },
     Arrives { node: usize, start: u64, primary: usize, run: u64, what: Call },
     Answers { node: usize, start: u64, primary: usize, run: u64, sent_us: u64, what: Answer },
@@ -105,6 +106,9 @@ impl World {
         }
         world.at(1, Event::Request);
         world.at(50_000, Event::Fault);
+        if plan.hoard {
+            world.at(plan.terms.quiet_us, Event::Drain);
+        }
         world
     }
 
@@ -151,6 +155,7 @@ impl World {
                 self.fault();
                 Ok(())
             }
+            Event::Drain => self.drain(),
             Event::Restart { node } => {
                 let mut word = || self.rng.next() as u32;
                 let process = [word(), word(), word(), word()];
@@ -224,6 +229,33 @@ impl World {
             self.nodes[node].waiting.entry(key).or_default().push((cost, gives_up_us));
         }
         self.want(node, key);
+        Ok(())
+    }
+
+    /// Every node spends all that it holds at once.
+    fn drain(&mut self) -> Result<(), String> {
+        let lifetime_us = self.plan.terms.lifetime_us;
+        // A window's end is when most can go wrong: what is left of the old one, and the new one beside it.
+        let period_us = self.plan.numbers.period_us();
+        let rest_us = period_us - self.primaries[0].clock_us(self.now_us) % period_us;
+        let after_us = match self.rng.within(0, 3) {
+            0 => self.rng.within(lifetime_us / 4, 2 * lifetime_us),
+            1 => rest_us + self.rng.within(0, lifetime_us),
+            _ => rest_us + self.rng.within(0, 400),
+        };
+        self.at(after_us, Event::Drain);
+        for node in 0..self.plan.nodes {
+            let clock_us = self.nodes[node].clock_us(self.now_us);
+            if !self.nodes[node].is_awake(self.now_us) {
+                continue;
+            }
+            for key in 0..self.plan.keys {
+                let good = self.nodes[node].leases.get(&key).map_or(0, |one| one.good(clock_us));
+                if good > 0 {
+                    self.spend(node, key, good)?;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -442,6 +474,13 @@ impl World {
                 self.nodes[node].leases.remove(&key);
             } else if lease.should_return(clock_us) {
                 self.send(node, key, (0, true));
+            } else if self.plan.hoard && !lease.is_asking() {
+                let share = self.plan.numbers.capacity() / self.plan.nodes as u64;
+                let need = lease.good(clock_us) + share.min(lease.view().left).max(1);
+                let home = self.homes[key].0;
+                if self.nodes[node].watches[home].may_ask(clock_us, terms.quiet_us) {
+                    self.send(node, key, (need, false));
+                }
             } else {
                 self.want(node, key);
             }
