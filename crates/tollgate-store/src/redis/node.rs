@@ -129,8 +129,13 @@ impl Node {
         let batch = &pending.batch;
         let spare = self.shared.options.spare;
         let program = batch.program();
-        let mut call =
-            Call::new(script::decide(&batch.tables), &batch.tables, program, pending.now_us, spare);
+        let mut call = Call::new(
+            script::decide(&batch.tables, batch.owes()),
+            &batch.tables,
+            program,
+            pending.now_us,
+            spare,
+        );
         call.asking = pending.asking;
         call
     }
@@ -202,8 +207,8 @@ impl Node {
             None => names.into_iter().next()?,
             Some(cluster) => names.into_iter().find(|name| cluster.is_served_by(name, self))?,
         };
-        let (cost, enforced, penalty) = (1, true, None);
-        let lines = vec![Named { name, numbers, cost, enforced, penalty }];
+        let (cost, mode, penalty) = (1, crate::Mode::Enforce, None);
+        let lines = vec![Named { name, numbers, cost, mode, penalty }];
         let now_us = self.shared.options.at(0);
         Some(Pending::unawaited(Ask { intent: Intent::Take, lines }, now_us))
     }
