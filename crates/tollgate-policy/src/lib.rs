@@ -11,6 +11,7 @@
 pub mod address;
 mod compile;
 pub mod diagnostic;
+pub mod envoy;
 pub mod facts;
 mod glob;
 mod grammar;

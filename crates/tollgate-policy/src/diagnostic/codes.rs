@@ -129,6 +129,8 @@ codes! {
         "The tier of a user is looked up in the Redis of `store`."
     NOT_A_LINT "TG052" "not a lint"
         "`lint.allow` takes codes of warnings, TG101 and above; errors cannot be allowed."
+    RATELIMIT_FILE "TG060" "unusable ratelimit file"
+        "A file of envoyproxy/ratelimit that `envoy.configs` names; the message is the one that the original gives."
     TOO_MANY_ERRORS "TG099" "too many errors"
         "After a hundred errors the rest are only counted."
 }

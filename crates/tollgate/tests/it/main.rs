@@ -8,6 +8,7 @@ mod faulty;
 mod gate;
 mod limiter;
 mod manage;
+mod parts;
 mod quota;
 mod reservations;
 mod slow;
