@@ -15,6 +15,7 @@ pub mod envoy;
 pub mod facts;
 mod glob;
 mod grammar;
+pub mod import;
 pub mod limit;
 mod lint;
 pub mod match_spec;

@@ -1,6 +1,7 @@
 //! From a file to what a node runs on, and what to say when that does not work.
 
 mod load;
+mod ratelimit;
 #[cfg(test)]
 mod tests;
 
@@ -13,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use tollgate_policy::Diagnostic;
 use tollgate_policy::policy::InvalidPolicy;
-use tollgate_policy::settings::{Front, Listener};
+use tollgate_policy::settings::{Front, Listener, Settings};
 
 pub(crate) use load::{Loaded, TierFile};
+pub(crate) use ratelimit::WatchedSet;
 
 /// The policy of a server that was given none, as a file.
 pub const DEFAULT: &str = include_str!("config/default.yaml");
@@ -48,6 +50,11 @@ pub enum ConfigError {
         file: PathBuf,
         /// All that is wrong with it.
         diagnostics: Vec<Diagnostic>,
+    },
+    /// Ratelimit files say what cannot be.
+    Ratelimit {
+        /// Which, each with all that is wrong with it.
+        files: Vec<(PathBuf, Vec<Diagnostic>)>,
     },
     /// The limits do not make a policy.
     Policy {
@@ -107,6 +114,23 @@ impl Config {
     }
 }
 
+/// What is wrong with the ratelimit files that a policy at `path` names, by file.
+///
+/// # Errors
+///
+/// When one of them cannot be read.
+pub fn check_ratelimit(
+    path: &Path,
+    settings: &Settings,
+) -> Result<Vec<(PathBuf, Vec<Diagnostic>)>, ConfigError> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    match ratelimit::Ratelimit::load(folder, settings) {
+        Ok(_) => Ok(Vec::new()),
+        Err(ConfigError::Ratelimit { files }) => Ok(files),
+        Err(error) => Err(error),
+    }
+}
+
 impl ConfigError {
     /// Which file is to be mended.
     pub fn file(&self) -> &Path {
@@ -117,6 +141,7 @@ impl ConfigError {
             | Self::Access { file, .. }
             | Self::Storage { file, .. }
             | Self::Unavailable { file, .. } => file,
+            Self::Ratelimit { files } => files.first().map_or(Path::new(""), |(file, _)| file),
         }
     }
 
@@ -138,6 +163,14 @@ impl fmt::Display for ConfigError {
                 let text: String =
                     diagnostics.iter().map(|one| one.render(&file).to_string()).collect();
                 f.write_str(text.trim_end())
+            }
+            Self::Ratelimit { files } => {
+                let each =
+                    files.iter().flat_map(|(file, all)| all.iter().map(move |one| (file, one)));
+                let shown = |(file, one): (&PathBuf, &Diagnostic)| {
+                    one.render(&file.display().to_string()).to_string()
+                };
+                f.write_str(each.map(shown).collect::<String>().trim_end())
             }
             Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Storage { file, error } => write!(f, "{}: {error}", file.display()),

@@ -3,7 +3,7 @@
 mod descriptors;
 
 use crate::config::{Config, ConfigError};
-use crate::front::{admin::Admin, http::CheckApi};
+use crate::front::{admin::Admin, grpc::Rls, http::CheckApi};
 use crate::net::{self, BindError, Limits, Listener};
 use crate::node::{Node, NodeError};
 use crate::reload::{self, Control, Reload, Reloader};
@@ -100,6 +100,11 @@ fn start(
         match (front, admin.clone()) {
             (Front::Admin, Some(admin)) => {
                 apart = apart.front(listener, few.clone(), move || admin.clone());
+            }
+            (Front::Grpc, _) => {
+                let (node, terms) = (node.clone(), limits.clone());
+                let rls = move || Rls::new(node.clone(), &terms);
+                traffic = traffic.front(listener, limits.clone(), rls);
             }
             _ => {
                 let (node, terms) = (node.clone(), limits.clone());

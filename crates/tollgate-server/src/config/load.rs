@@ -1,5 +1,6 @@
 //! Reading what a [`Config`] names.
 
+use super::ratelimit::Ratelimit;
 use super::{Config, ConfigError, DEFAULT};
 use crate::front::admin::Access;
 use crate::watch::read_capped;
@@ -17,6 +18,8 @@ pub(crate) struct Loaded {
     pub(crate) compiled: Compiled,
     /// The file that maps tiers, where there is one.
     pub(crate) tiers: Option<TierFile>,
+    /// The ratelimit files, where there are some.
+    pub(crate) ratelimit: Option<Ratelimit>,
 }
 
 /// A tier file, as it was read.
@@ -49,12 +52,12 @@ impl Config {
         self.load()
     }
 
-    /// What the policy says now, with the tier file that it names.
+    /// What the policy says now, with the files that it names.
     pub(crate) fn load(&self) -> Result<Loaded, ConfigError> {
         self.understand(self.read()?)
     }
 
-    /// What the bytes mean, with the tier file that they name.
+    /// What the bytes mean, with the files that they name.
     pub(crate) fn understand(&self, bytes: Vec<u8>) -> Result<Loaded, ConfigError> {
         let file = self.name();
         let mut compiled = tollgate_policy::compile(&bytes)
@@ -76,7 +79,8 @@ impl Config {
             TierFile::new(&path, read(&path)?)
         });
         let tiers = tiers.transpose()?;
-        Ok(Loaded { bytes, compiled, tiers })
+        let ratelimit = Ratelimit::load(self.folder(), &compiled.settings)?;
+        Ok(Loaded { bytes, compiled, tiers, ratelimit })
     }
 
     /// The folder in which files that the policy names are looked for.
@@ -105,6 +109,10 @@ impl Config {
 impl Loaded {
     pub(crate) fn setup(&self) -> Setup {
         let setup = Setup::of(&self.compiled);
+        let setup = match &self.ratelimit {
+            Some(ratelimit) => setup.with_envoy(ratelimit.configs.clone()),
+            None => setup,
+        };
         match &self.tiers {
             Some(tiers) => setup.with_tiers(tiers.map.clone()),
             None => setup,
@@ -122,14 +130,12 @@ impl TierFile {
 
 /// The first field that asks for what is not there yet.
 fn unavailable(settings: &Settings) -> Option<&'static str> {
-    let listener = settings.listeners.iter().find_map(|listener| match listener.front {
-        Front::Http | Front::Admin => None,
+    settings.listeners.iter().find_map(|listener| match listener.front {
+        Front::Http | Front::Admin | Front::Grpc => None,
         Front::Gateway => Some("listen.gateway"),
-        Front::Grpc => Some("listen.grpc"),
         Front::Resp => Some("listen.resp"),
         _ => Some("listen"),
-    });
-    listener.or(settings.envoy.as_ref().map(|_| "envoy"))
+    })
 }
 
 /// Whether there is a file that can be read more than once, and without waiting for whoever writes it.

@@ -1,5 +1,6 @@
 //! One folder per protocol, each with the same files: `decode` reads the wire, `encode` writes it.
 
 pub mod admin;
+pub mod grpc;
 pub mod http;
 mod media;

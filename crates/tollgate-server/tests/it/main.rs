@@ -1,7 +1,9 @@
 //! The server's integration tests, one binary.
 
 mod admin;
+mod envoy;
 mod exposition;
+mod grpc;
 mod http;
 mod metrics;
 mod net;

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     Node,
+    front::grpc::{Service, answer_json},
     metrics::{Front, Outcome},
     net::{Handler, Limits, Plain, PlainAnswer, Request, Response, collect},
     trace,
@@ -22,6 +23,8 @@ use tollgate_policy::facts::{Facts, FactsBuffer};
 /// Answers `POST /v1/{check,peek,reserve,settle,cancel}` and `GET /openapi.json`.
 pub struct CheckApi {
     pub(super) node: Arc<Node>,
+    /// For `/json`.
+    rls: Service,
     body_within: Duration,
     /// Taken while a request is decided. Where that has to wait, the next request makes a new one.
     pub(super) kit: Cell<Option<Box<Kit>>>,
@@ -38,7 +41,8 @@ pub(super) struct Kit {
 impl CheckApi {
     /// A handler for one worker.
     pub fn new(node: Arc<Node>, limits: &Limits) -> Self {
-        Self { node, body_within: limits.body, kit: Cell::new(None) }
+        let rls = Service::new(node.clone());
+        Self { node, rls, body_within: limits.body, kit: Cell::new(None) }
     }
 
     async fn answer(&self, request: Request) -> (Response, Outcome) {
@@ -160,6 +164,9 @@ impl CheckApi {
 
 impl Handler for CheckApi {
     async fn handle(&self, request: Request, _: SocketAddr) -> Response {
+        if request.uri().path() == "/json" {
+            return answer_json(&self.rls, request, self.body_within).await;
+        }
         let (response, outcome) = self.answer(request).await;
         self.node.metrics.requests(Front::Http, outcome);
         response
