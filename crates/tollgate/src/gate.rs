@@ -1,6 +1,7 @@
 //! The engine: identify, select, decide, verdict.
 
 mod change;
+mod each;
 mod errors;
 mod failure;
 mod manage;
@@ -8,6 +9,7 @@ mod now;
 pub(crate) mod parts;
 
 pub use change::{ModeChange, UnknownLimit};
+pub use each::{Decided, Desk, Single};
 pub use manage::Inspected;
 
 use crate::deny_cache::DenyCache;

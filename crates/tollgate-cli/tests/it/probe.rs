@@ -86,7 +86,7 @@ fn a_store_that_forgets_is_warned_of_and_one_that_refuses_is_an_error() {
     let (status, out, _) =
         run(&["check", "--probe", "-"], &redis.file("username: few, password: pw"));
     assert_eq!(status, 1, "{out}");
-    for name in ["MGET", "SET", "UNLINK"] {
+    for name in ["INCRBY", "MGET", "SET", "UNLINK"] {
         assert!(out.contains(&format!("error: the store refuses the command {name}\n")), "{out}");
     }
     assert!(!out.contains("command GET") && !out.contains("pw"), "{out}");

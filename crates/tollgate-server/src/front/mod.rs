@@ -4,3 +4,4 @@ pub mod admin;
 pub mod grpc;
 pub mod http;
 mod media;
+pub mod resp;

@@ -99,6 +99,12 @@ fn by_code(code: &str, text: &str) -> Failure {
         "ERR" if text.contains("user executing the script") => {
             Failure::new(Rejected, Then::Keep, "NOPERM: its user lacks rights that scripts need")
         }
+        "ERR" if text.contains("cluster support disabled") => {
+            Failure::new(Rejected, Then::Keep, "it is no part of a cluster; give its `url` instead")
+        }
+        "ERR" if text.contains("DB index is out of range") => {
+            Failure::new(Rejected, Then::Reconnect, "it has no database with this number")
+        }
         "NOAUTH" | "WRONGPASS" => Failure::new(Rejected, Then::Reconnect, code),
         "OOM" => Failure::new(Rejected, Then::Keep, "OOM: raise its maxmemory"),
         "ERR" if text.contains("max number of clients") => {

@@ -17,6 +17,7 @@ use crate::{StoreError, StoreErrorKind};
 use redis::{Cmd, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use tokio::runtime::Handle;
 
 /// One server, or a cluster of them.
 #[derive(Debug)]
@@ -53,6 +54,7 @@ impl Servers {
             options: Arc::clone(options),
             namer: Arc::clone(namer),
             died: Arc::default(),
+            runtime: Handle::current(),
         };
         let kind = match (home, &endpoint.topology) {
             (None, Topology::Cluster(seeds)) => {
@@ -81,7 +83,9 @@ impl Servers {
     pub(super) fn is_open(&self) -> bool {
         match &self.kind {
             Kind::One(node) => node.breaker.is_open(),
-            Kind::Cluster(_) => self.nodes().iter().any(|node| node.breaker.is_open()),
+            Kind::Cluster(cluster) => {
+                cluster.is_lost() || self.nodes().iter().any(|node| node.breaker.is_open())
+            }
         }
     }
 
@@ -106,7 +110,7 @@ impl Servers {
         match &self.kind {
             Kind::One(node) => wait(node.push(None, now_us, asks)?).await,
             Kind::Cluster(cluster) => {
-                cluster.until_known().await;
+                cluster.until_known().await?;
                 // All at once, in order; then their answers.
                 let ask = |ask: Ask| match ask.lines.is_empty() {
                     true => Ok(None),

@@ -140,14 +140,42 @@ impl Envoy {
     }
 }
 
+/// One request on a connection of its own.
 fn get(address: SocketAddr, path: &str, fields: &[(&str, &str)]) -> Answer {
-    let stream = TcpStream::connect(address).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let fields: String =
         fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let mut client = Client(stream);
-    client.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{fields}\r\n").as_bytes());
-    client.answer()
+    let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{fields}\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let mut lines = head.lines();
+    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    let field = |line: &str| {
+        let (name, value) = line.split_once(": ").unwrap_or((line, ""));
+        (name.to_ascii_lowercase(), value.to_owned())
+    };
+    let fields: Vec<_> = lines.map(field).collect();
+    let is_chunked = fields.iter().any(|(name, _)| name == "transfer-encoding");
+    let body = if is_chunked { joined(body) } else { body.to_owned() };
+    Answer { status, fields, body }
+}
+
+/// A body that came in chunks.
+fn joined(mut rest: &str) -> String {
+    let mut body = String::new();
+    while let Some((length, after)) = rest.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).unwrap();
+        body.push_str(&after[..length]);
+        rest = after[length..].trim_start_matches("\r\n");
+        if length == 0 {
+            break;
+        }
+    }
+    body
 }
 
 fn field<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {

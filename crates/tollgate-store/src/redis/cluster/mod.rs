@@ -33,8 +33,8 @@ pub(super) struct Cluster {
     shared: Shared,
     seeds: Vec<Address>,
     map: RwLock<Arc<Map>>,
-    /// Whether the map was ever read.
-    known: channel::Sender<bool>,
+    /// How the last attempt to read the map ended; once it was read, it is known.
+    known: channel::Sender<Option<Result<(), StoreError>>>,
     stale: Notify,
     tasks: Tasks,
 }
@@ -51,7 +51,7 @@ impl Cluster {
         let cluster = Arc::new(Self {
             seeds,
             map: RwLock::default(),
-            known: channel::Sender::new(false),
+            known: channel::Sender::new(None),
             stale: Notify::new(),
             tasks: Tasks::default(),
             shared: shared.clone(),
@@ -70,12 +70,20 @@ impl Cluster {
         self.map().nodes.clone()
     }
 
-    /// Waits until the slots are known, as they are soon after the start.
-    pub(super) async fn until_known(&self) {
-        if !*self.known.borrow() {
-            // The sender lives as long as this.
-            let _ = self.known.subscribe().wait_for(|known| *known).await;
+    /// Waits until the slots are known, as they are soon after the start. Where nobody could say which they are, there is nothing to wait for.
+    pub(super) async fn until_known(&self) -> Result<(), StoreError> {
+        if let Some(known) = &*self.known.borrow() {
+            return known.clone();
         }
+        let mut known = self.known.subscribe();
+        let known = known.wait_for(Option::is_some).await;
+        // The sender lives as long as this.
+        known.ok().and_then(|known| known.clone()).unwrap_or(Ok(()))
+    }
+
+    /// Whether its servers could not be found, so that nobody is asked.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(&*self.known.borrow(), Some(Err(_)))
     }
 
     /// Has the slots read again.
@@ -181,7 +189,7 @@ impl Cluster {
         slot: u16,
         errand: &mut Errand<'_>,
     ) -> Result<Value, StoreError> {
-        self.until_known().await;
+        self.until_known().await?;
         let mut node = self.node(slot)?;
         let mut hops = 0;
         loop {
@@ -226,7 +234,7 @@ impl Cluster {
 }
 
 impl Errand<'_> {
-    pub(super) async fn at(&self, node: &Node) -> Result<Value, Failure> {
+    pub(super) async fn at(&self, node: &Arc<Node>) -> Result<Value, Failure> {
         match self {
             Self::Script(call) => node.control(call).await,
             Self::Command(command) => node.command(command).await,

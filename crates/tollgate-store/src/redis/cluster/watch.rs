@@ -1,9 +1,11 @@
 //! Reads which server has which slots, at the start, from time to time, and whenever a server surprised.
 
 use super::super::endpoint::Address;
+use super::super::failure::{Failure, Then};
 use super::super::jitter::jitter;
 use super::Cluster;
 use super::map::{Map, Range, ranges};
+use crate::{StoreError, StoreErrorKind};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -15,11 +17,23 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(cluster: Arc<Cluster>) {
     loop {
-        if let Some(ranges) = read(&cluster).await {
-            adopt(&cluster, &ranges);
-            cluster.known.send_replace(true);
-        } else {
-            cluster.look_again();
+        match read(&cluster).await {
+            Ok(ranges) => {
+                adopt(&cluster, &ranges);
+                cluster.known.send_replace(Some(Ok(())));
+            }
+            Err(error) => {
+                // A map that was read once is still the best there is.
+                let unknown = |known: &mut Option<Result<(), StoreError>>| {
+                    let is_unknown = !matches!(known, Some(Ok(())));
+                    if is_unknown {
+                        *known = Some(Err(error));
+                    }
+                    is_unknown
+                };
+                cluster.known.send_if_modified(unknown);
+                cluster.look_again();
+            }
         }
         sleep(jitter(PAUSE)).await;
         // An error is the period's end.
@@ -27,22 +41,31 @@ pub(super) async fn run(cluster: Arc<Cluster>) {
     }
 }
 
-/// Asks one server after the other, those that work first.
-async fn read(cluster: &Cluster) -> Option<Vec<Range>> {
+/// Asks one server after the other, those that work first. The error is what the last of them said.
+async fn read(cluster: &Cluster) -> Result<Vec<Range>, StoreError> {
     let mut nodes = cluster.nodes();
     nodes.sort_by_key(|node| (node.breaker.is_open(), node.is_cut_off()));
     let known: Vec<Address> = nodes.iter().filter_map(|node| node.address().cloned()).collect();
     let seeds = cluster.seeds.iter().filter(|seed| !known.contains(seed));
+    let mut error = StoreError::new(StoreErrorKind::Unreachable, "");
     for address in known.iter().chain(seeds) {
-        let Ok(link) = cluster.shared.dialer.dial(address).await else { continue };
-        let mut command = redis::cmd("CLUSTER");
-        command.arg("SLOTS");
-        let Ok(answer) = link.command(&command).await else { continue };
-        if let Some(ranges) = ranges(&answer, address) {
-            return Some(ranges);
+        match slots(cluster, address).await {
+            Ok(ranges) => return Ok(ranges),
+            Err(failure) => error = failure.error,
         }
     }
-    None
+    Err(error)
+}
+
+async fn slots(cluster: &Cluster, address: &Address) -> Result<Vec<Range>, Failure> {
+    let link = cluster.shared.dialer.dial(address).await?;
+    let mut command = redis::cmd("CLUSTER");
+    command.arg("SLOTS");
+    let answer = link.command(&command).await?;
+    ranges(&answer, address).ok_or_else(|| Failure {
+        error: StoreError::new(StoreErrorKind::Unreachable, "no server has any slots"),
+        then: Then::Keep,
+    })
 }
 
 /// Puts what was read in force. Servers that have no slots any more are left once the calls to them have ended.
