@@ -15,8 +15,9 @@ use std::str::FromStr;
 use tollgate_policy::Diagnostic;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Front, Listener, Settings};
+use tollgate_tower::InvalidKeys;
 
-pub(crate) use load::{Loaded, TierFile};
+pub(crate) use load::{KeyFile, Loaded, TierFile};
 pub(crate) use ratelimit::WatchedSet;
 
 /// The policy of a server that was given none, as a file.
@@ -84,6 +85,13 @@ pub enum ConfigError {
         /// Why.
         error: StorageError,
     },
+    /// The keys of `jwt` cannot be used.
+    Keys {
+        /// The file with them.
+        file: PathBuf,
+        /// Why.
+        error: InvalidKeys,
+    },
     /// The file asks for what this version does not have.
     Unavailable {
         /// Which one.
@@ -148,6 +156,7 @@ impl ConfigError {
             | Self::Access { file, .. }
             | Self::Password { file, .. }
             | Self::Storage { file, .. }
+            | Self::Keys { file, .. }
             | Self::Unavailable { file, .. } => file,
             Self::Ratelimit { files } => files.first().map_or(Path::new(""), |(file, _)| file),
         }
@@ -189,6 +198,7 @@ impl fmt::Display for ConfigError {
             Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Password { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Storage { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::Keys { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Unavailable { file, field } => write!(
                 f,

@@ -5,7 +5,7 @@ use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::storage::{Storage, StorageError};
 use crate::tiers::TierCache;
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -15,6 +15,7 @@ use tollgate::{Gate, ProcessClock, Setup, StoreError};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Settings, TierSource};
+use tollgate_tower::Verifier;
 
 /// The engine that a node runs, over whichever store its file names.
 pub type Engine = Gate<Storage>;
@@ -33,6 +34,7 @@ pub struct Node {
     /// Whom the front end for Redis clients lets in.
     pub resp: Entrance,
     tiers: TierCache,
+    tokens: ArcSwapOption<Verifier>,
     conduct: ArcSwap<Conduct>,
     /// The names of limits whose keys overflowed, by what the store called them under earlier files.
     overflowed: Mutex<BTreeMap<u64, Box<str>>>,
@@ -105,6 +107,7 @@ impl Node {
             health: Health::default(),
             resp: Entrance::default(),
             tiers: TierCache::default(),
+            tokens: ArcSwapOption::empty(),
             conduct: ArcSwap::from_pointee(Conduct::new(compiled.settings)),
             overflowed: Mutex::default(),
         })
@@ -113,6 +116,16 @@ impl Node {
     /// How to answer.
     pub fn conduct(&self) -> Guard<Arc<Conduct>> {
         self.conduct.load()
+    }
+
+    /// What verifies tokens, where the file has `jwt`.
+    pub fn tokens(&self) -> Option<Arc<Verifier>> {
+        self.tokens.load_full()
+    }
+
+    /// Verifies tokens by these keys from now on.
+    pub fn set_tokens(&self, tokens: Option<Arc<Verifier>>) {
+        self.tokens.store(tokens);
     }
 
     /// The tier that a hash in Redis gives whoever the facts name; `None` without such a hash, and for those it does not know.

@@ -103,6 +103,14 @@ impl Storage {
         }
     }
 
+    /// How many tasks of it died and were started again.
+    pub(crate) fn died(&self) -> usize {
+        match self {
+            Self::Memory(_) => 0,
+            Self::Redis(remote) => remote.store.status().died,
+        }
+    }
+
     /// A field of a hash in Redis.
     pub(crate) async fn field(
         &self,

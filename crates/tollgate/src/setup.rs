@@ -7,7 +7,7 @@ use tollgate_policy::limit::{Counting, Limit, OnStoreFailure};
 use tollgate_policy::match_spec::MatchSpec;
 use tollgate_policy::policy::PolicyOptions;
 use tollgate_policy::settings::TierSource;
-use tollgate_policy::{Compiled, TierMap};
+use tollgate_policy::{Compiled, TierMap, Web};
 
 /// Limits and what holds for all of them, as configured.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,7 @@ pub struct Setup {
     pub(crate) on_store_failure: OnStoreFailure,
     /// Whether limits that requests bring count only what they admit.
     pub(crate) strict: bool,
+    pub(crate) web: Arc<Web>,
 }
 
 impl Setup {
@@ -44,12 +45,14 @@ impl Setup {
         let profiles: Arc<[Profile]> =
             settings.headers.iter().filter_map(|name| Profile::parse(name)).collect();
         let buckets = profiles.contains(&Profile::Discord);
+        let (limits, web) = (compiled.limits.clone(), Arc::new(Web::of(settings)));
         Self {
-            limits: compiled.limits.clone(),
+            limits,
             options,
             tiers: None,
             buckets,
             profiles,
+            web,
             envoy: None,
             on_store_failure: settings.on_store_failure,
             strict: settings.envoy.as_ref().is_none_or(|envoy| envoy.strict),
@@ -87,6 +90,19 @@ impl Setup {
     /// Looks tiers up in `tiers`.
     pub fn with_tiers(mut self, tiers: TierMap) -> Self {
         self.tiers = Some(Arc::new(tiers));
+        self
+    }
+
+    /// Reads requests over HTTP as `web` says.
+    pub fn with_web(mut self, web: Web) -> Self {
+        self.web = Arc::new(web);
+        self
+    }
+
+    /// Tells clients about their quota in the fields of these profiles.
+    pub fn with_profiles(mut self, profiles: &[Profile]) -> Self {
+        self.buckets |= profiles.contains(&Profile::Discord);
+        self.profiles = profiles.into();
         self
     }
 

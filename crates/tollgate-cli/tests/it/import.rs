@@ -54,7 +54,7 @@ fn check_looks_at_ratelimit_files_too() {
     let (status, out, _) = run(&["check", "-"], &policy);
     assert_eq!(status, 1);
     assert!(
-        out.contains("ratelimit.yml:1:9: error[TG060]: config file cannot have empty domain"),
+        out.contains("ratelimit.yml:1:9: error[TG070]: config file cannot have empty domain"),
         "{out}"
     );
     assert_eq!(run(&["check", "-"], "envoy: {configs: no-such-file.yaml}").0, 2);

@@ -93,11 +93,28 @@ fn a_store_that_forgets_is_warned_of_and_one_that_refuses_is_an_error() {
 }
 
 #[test]
+fn a_store_that_cannot_write_is_not_said_to_lack_rights() {
+    for (name, arguments, code) in [
+        ("full", ["--maxmemory", "1"].as_slice(), "OOM"),
+        ("replica", ["--replicaof", "127.0.0.1", "1"].as_slice(), "READONLY"),
+    ] {
+        let redis = Redis::start(name, arguments);
+        let (status, out, _) = run(&["check", "--probe", "-"], &redis.file(""));
+        assert_eq!(status, 1, "{out}");
+        let error = format!(
+            "the store refuses the command SET ({code})\nhelp: docs/operations.md says what"
+        );
+        assert!(out.contains(&error), "{out}");
+    }
+}
+
+#[test]
 fn a_store_that_is_not_there_is_an_error_and_memory_needs_none() {
     let file = "store: {redis: {url: 'redis://127.0.0.1:1/0'}}\nlimits: [{name: a, rate: 5/s}]\n";
     let (status, out, err) = run(&["check", "--probe", "-"], file);
     assert_eq!(status, 1, "{out}{err}");
     assert!(out.contains("-: error: ") && out.contains("\nhelp: check that it runs"), "{out}");
+    assert!(out.contains("refused"), "{out}");
     assert_eq!(run(&["check", "-"], file).0, 0, "only when it is asked for");
     let (status, out, _) = run(&["check", "--probe", "-"], "limits: [{name: a, rate: 5/s}]\n");
     assert_eq!(status, 0);

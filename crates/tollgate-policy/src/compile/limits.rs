@@ -1,7 +1,7 @@
 //! `limits`: each entry into one compiled limit, or one for each of its `keys`.
 
 use super::numbers::{LimitNumbers, numbers};
-use super::{cost, failure, lease, matching, penalty};
+use super::{cost, failure, lease, matching, on_response, penalty};
 use crate::diagnostic::{Position, Report, codes};
 use crate::grammar;
 use crate::limit::{Consistency, Counting, Limit, Mode, OnMissing};
@@ -52,6 +52,7 @@ fn limit(
     let cost = cost::cost(&entry.cost, report);
     let penalty = penalty::penalty(&entry.penalty, report);
     let counting = counting(entry, numbers.as_ref(), consistency, report);
+    let on_response = on_response::on_response(&entry.on_response, report);
     let on_store_failure = failure::on_store_failure(&entry.on_store_failure, report)
         .unwrap_or(settings.on_store_failure);
     let (Some(name), Some(numbers)) = (name, numbers) else { return Vec::new() };
@@ -76,6 +77,7 @@ fn limit(
             consistency,
             counting,
             addressed: false,
+            on_response: on_response.clone(),
             name,
             key,
         };

@@ -49,6 +49,8 @@ raw! {
         consistency: Consistency,
         /// Whether what was used is taken in full, even where less was left.
         debt: bool,
+        /// What the answer to a request changes afterwards.
+        on_response: OnResponse,
     }
 }
 
@@ -165,6 +167,16 @@ raw! {
         factor: Decimal,
         /// The longest block.
         max: DurationText,
+    }
+}
+
+raw! {
+    /// Statuses such as 401 or 2xx, of answers that change what their requests counted for.
+    OnResponse {
+        /// Requests that are answered so count for nothing.
+        refund: OneOrMany<Text>,
+        /// Requests that are answered so count as refusals do under `penalty`.
+        penalty: OneOrMany<Text>,
     }
 }
 

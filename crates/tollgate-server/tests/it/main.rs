@@ -3,6 +3,7 @@
 mod admin;
 mod envoy;
 mod exposition;
+mod forward_auth;
 mod grpc;
 mod http;
 mod metrics;
@@ -10,4 +11,5 @@ mod net;
 mod nodes;
 mod openapi;
 mod recipes;
+mod resp;
 mod serve;

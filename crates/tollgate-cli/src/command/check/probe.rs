@@ -63,7 +63,11 @@ impl Probed {
             report.missing.iter().partition(|name| ***name == *"INFO");
         for name in needed {
             let message = format!("the store refuses the command {name}");
-            self.errors.push((message, "docs/operations.md has the rights that a node needs"));
+            let help = match name.contains('(') {
+                true => "docs/operations.md says what each failure does",
+                false => "docs/operations.md has the rights that a node needs",
+            };
+            self.errors.push((message, help));
         }
         if !optional.is_empty() {
             let message = "the store refuses the command INFO, so version and eviction are unknown";

@@ -75,7 +75,7 @@ fn files_are_found_beside_the_policy_and_errors_name_them() {
     assert!(matches!(&error, ConfigError::Ratelimit { .. }) && error.is_invalid());
     assert_eq!(error.file(), bad);
     let text = error.to_string();
-    assert!(text.contains("worse.yaml:1:9: error[TG060]: duplicate domain 'edge'"), "{text}");
+    assert!(text.contains("worse.yaml:1:9: error[TG070]: duplicate domain 'edge'"), "{text}");
     std::fs::write(&policy, "envoy: {configs: missing.yaml}").unwrap();
     let error = config.load().unwrap_err();
     assert!(

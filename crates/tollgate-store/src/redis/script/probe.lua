@@ -1,6 +1,7 @@
 -- What an operator wants to know of a server, and which of the commands that the other scripts use it refuses. KEYS[1] is nobody's.
 --
--- Answers with the server's time, what it says of itself and of its memory, and the names of the commands that it refuses.
+-- Answers with the server's time, what it says of itself and of its memory, and the names of the commands that it refuses,
+-- with the reason where it is not for want of rights.
 
 local COMMANDS = {
   { 'GET', KEYS[1] },
@@ -30,8 +31,12 @@ if refused(time) then
   time = { '0', '0' }
 end
 for _, command in ipairs(COMMANDS) do
-  if refused(redis.pcall(unpack(command))) then
-    missing[command[1]] = true
+  local reply = redis.pcall(unpack(command))
+  if refused(reply) then
+    -- Rights are refused with one of these two codes; any other is the reason.
+    local code = string.match(reply.err, '^%-?(%u+)')
+    local reason = code and code ~= 'ERR' and code ~= 'NOPERM' and ' (' .. code .. ')' or ''
+    missing[command[1] .. reason] = true
   end
 end
 local server, memory = section('server', missing), section('memory', missing)
