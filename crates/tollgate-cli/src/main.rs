@@ -21,6 +21,7 @@ Examples:
   tollgate check tollgate.yaml                 find mistakes before they are in force
   tollgate simulate --config tollgate.yaml --requests requests.jsonl
                                                try a policy on traffic, real or imagined
+  tollgate import limitador limits.yaml        limits of another program as a tollgate.yaml
   tollgate admin status                        look after a running tollgate
   tollgate schema                              the file's JSON Schema, for your editor
 
@@ -31,6 +32,7 @@ enum Command {
     Serve(command::serve::Serve),
     Admin(command::admin::Admin),
     Check(command::check::Check),
+    Import(command::import::Import),
     Schema(command::schema::Schema),
     Simulate(command::simulate::Simulate),
     Completions(command::completions::Completions),
@@ -46,6 +48,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Some(Command::Serve(serve)) => serve.run(),
         Some(Command::Admin(admin)) => admin.run(),
         Some(Command::Check(check)) => check.run(),
+        Some(Command::Import(import)) => import.run(),
         Some(Command::Schema(schema)) => schema.run(),
         Some(Command::Simulate(simulate)) => simulate.run(),
         Some(Command::Completions(completions)) => completions.run::<Arguments>(),

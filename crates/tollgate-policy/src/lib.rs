@@ -11,9 +11,11 @@
 pub mod address;
 mod compile;
 pub mod diagnostic;
+pub mod envoy;
 pub mod facts;
 mod glob;
 mod grammar;
+pub mod import;
 pub mod limit;
 mod lint;
 pub mod match_spec;

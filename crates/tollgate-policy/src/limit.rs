@@ -30,8 +30,25 @@ pub struct Limit {
     pub penalty: Option<Penalty>,
     /// Decided by the store each time, or from chunks taken in advance.
     pub consistency: Consistency,
+    /// What is counted against it.
+    pub counting: Counting,
+    /// Whether it is found by its place alone, with a key that comes with it, as limits of ratelimit files are. Then `key` only tells its
+    /// state apart from that of others.
+    pub addressed: bool,
     /// What the answer to a request changes afterwards.
     pub on_response: OnResponse,
+}
+
+/// What is counted against a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counting {
+    /// What was admitted.
+    #[default]
+    Admitted,
+    /// What was asked for, refused or not: `compat: envoy`.
+    Asked,
+    /// What was used, in full, even where less was left and whoever refuses; a request passes as long as anything is left: `debt: true`.
+    Debt,
 }
 
 /// `on_missing`.
@@ -189,9 +206,12 @@ impl Limit {
             disclose: true,
             penalty: None,
             consistency: Consistency::default(),
+            counting: Counting::default(),
+            addressed: false,
             on_response: OnResponse::default(),
         }
     }
+
     /// Whose state it is under `numbers`, which are its own or those of one of its tiers. Tiers share state as
     /// long as their period is the same.
     pub fn state_id(&self, numbers: &Numbers) -> u64 {

@@ -33,6 +33,7 @@ use rustc_hash::FxHashMap;
 use tollgate_core::Numbers;
 
 pub use invalid::InvalidPolicy;
+pub(crate) use select::push_value;
 pub use select::{Selected, Selection};
 
 use crate::facts::{AttributeId, Facts, FactsBuffer, Names};
@@ -208,7 +209,9 @@ impl Compiler {
         let place = self.rules.len();
         let matcher = Matcher::compile(spec, &mut self.names)
             .map_err(|invalid| InvalidPolicy::from_condition(&limit.name, invalid))?;
-        let key = limit.key.iter().map(|name| self.attribute(name)).collect::<Result<_, _>>()?;
+        // What the key of an addressed limit names is no attribute.
+        let names = limit.key.iter().filter(|_| !limit.addressed);
+        let key = names.map(|name| self.attribute(name)).collect::<Result<_, _>>()?;
         let cost_attribute = match &limit.cost {
             Cost::Attribute { name, .. } => Some(self.attribute(name)?),
             Cost::Fixed(_) | Cost::Estimate { .. } => None,
@@ -218,7 +221,7 @@ impl Compiler {
         for (name, numbers) in &limit.tiers {
             tiers.push((self.tiers.intern(name), self.numbers(place, limit, *numbers)));
         }
-        if limit.mode != Mode::Off {
+        if limit.mode != Mode::Off && !limit.addressed {
             self.index.insert(place, &matcher);
         }
         self.rules.push(Rule { matcher, key, cost_attribute, base, tiers: tiers.into() });

@@ -1,6 +1,7 @@
 //! From a file to what a node runs on, and what to say when that does not work.
 
 mod load;
+mod ratelimit;
 #[cfg(test)]
 mod tests;
 
@@ -13,10 +14,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use tollgate_policy::Diagnostic;
 use tollgate_policy::policy::InvalidPolicy;
-use tollgate_policy::settings::{Front, Listener};
+use tollgate_policy::settings::{Front, Listener, Settings};
 use tollgate_tower::InvalidKeys;
 
 pub(crate) use load::{KeyFile, Loaded, TierFile};
+pub(crate) use ratelimit::WatchedSet;
 
 /// The policy of a server that was given none, as a file.
 pub const DEFAULT: &str = include_str!("config/default.yaml");
@@ -49,6 +51,11 @@ pub enum ConfigError {
         file: PathBuf,
         /// All that is wrong with it.
         diagnostics: Vec<Diagnostic>,
+    },
+    /// Ratelimit files say what cannot be.
+    Ratelimit {
+        /// Which, each with all that is wrong with it.
+        files: Vec<(PathBuf, Vec<Diagnostic>)>,
     },
     /// The limits do not make a policy.
     Policy {
@@ -92,13 +99,6 @@ pub enum ConfigError {
         /// Why.
         error: InvalidKeys,
     },
-    /// The file asks for what this version does not have.
-    Unavailable {
-        /// Which one.
-        file: PathBuf,
-        /// What asks for it.
-        field: &'static str,
-    },
 }
 
 /// The text is not `front=address`.
@@ -129,6 +129,23 @@ impl Config {
     }
 }
 
+/// What is wrong with the ratelimit files that a policy at `path` names, by file.
+///
+/// # Errors
+///
+/// When one of them cannot be read.
+pub fn check_ratelimit(
+    path: &Path,
+    settings: &Settings,
+) -> Result<Vec<(PathBuf, Vec<Diagnostic>)>, ConfigError> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    match ratelimit::Ratelimit::load(folder, settings) {
+        Ok(_) => Ok(Vec::new()),
+        Err(ConfigError::Ratelimit { files }) => Ok(files),
+        Err(error) => Err(error),
+    }
+}
+
 impl ConfigError {
     /// Which file is to be mended.
     pub fn file(&self) -> &Path {
@@ -140,8 +157,8 @@ impl ConfigError {
             | Self::Password { file, .. }
             | Self::Storage { file, .. }
             | Self::Gateway { file, .. }
-            | Self::Keys { file, .. }
-            | Self::Unavailable { file, .. } => file,
+            | Self::Keys { file, .. } => file,
+            Self::Ratelimit { files } => files.first().map_or(Path::new(""), |(file, _)| file),
         }
     }
 
@@ -171,17 +188,20 @@ impl fmt::Display for ConfigError {
                     diagnostics.iter().map(|one| one.render(&file).to_string()).collect();
                 f.write_str(text.trim_end())
             }
+            Self::Ratelimit { files } => {
+                let each =
+                    files.iter().flat_map(|(file, all)| all.iter().map(move |one| (file, one)));
+                let shown = |(file, one): (&PathBuf, &Diagnostic)| {
+                    one.render(&file.display().to_string()).to_string()
+                };
+                f.write_str(each.map(shown).collect::<String>().trim_end())
+            }
             Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Password { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Storage { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Keys { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Gateway { file, error } => write!(f, "{}: {error}", file.display()),
-            Self::Unavailable { file, field } => write!(
-                f,
-                "{}: `{field}` is not available in this build yet; remove it to use the rest",
-                file.display()
-            ),
         }
     }
 }

@@ -9,7 +9,7 @@ mod control;
 mod tests;
 
 use crate::Node;
-use crate::config::{Config, ConfigError, KeyFile, Loaded, TierFile};
+use crate::config::{Config, ConfigError, KeyFile, Loaded, TierFile, WatchedSet};
 use crate::front::admin::{Admin, LastReload, Origin};
 use crate::metrics::Reloaded;
 use crate::watch::{WatchedFile, read_capped};
@@ -63,6 +63,7 @@ pub(crate) struct Reloader {
     policy: Option<Watched>,
     tiers: Option<Watched>,
     keys: Option<Watched>,
+    ratelimit: Option<WatchedSet>,
     /// The file that a refused policy names and that is why it was refused.
     awaited: Option<Watched>,
 }
@@ -102,7 +103,8 @@ impl Reloader {
         let policy = policy.map(|path| Watched::new(path, loaded.bytes));
         let tiers = loaded.tiers.map(|tiers| Watched::new(&tiers.path, tiers.bytes));
         let keys = loaded.keys.map(|keys| Watched::new(&keys.path, keys.bytes));
-        Self { node, admin, told, config, bound, policy, tiers, keys, awaited: None }
+        let ratelimit = loaded.ratelimit.map(|files| files.watched());
+        Self { node, admin, told, config, bound, policy, tiers, keys, ratelimit, awaited: None }
     }
 
     /// Says what is in force.
@@ -119,6 +121,9 @@ impl Reloader {
     /// Looks once at each file and puts in force what is new and settled.
     pub(crate) fn look(&mut self) {
         if let Some(Ok(_)) = self.awaited.as_mut().and_then(Watched::look) {
+            let _ = self.reload();
+        }
+        if self.ratelimit.as_mut().is_some_and(WatchedSet::look) {
             let _ = self.reload();
         }
         match self.policy.as_mut().and_then(Watched::look) {
@@ -161,7 +166,7 @@ impl Reloader {
 
     fn put_in_force(&mut self, loaded: Loaded) -> Result<InForce, ConfigError> {
         let setup = loaded.setup();
-        let Loaded { bytes, compiled, tiers, keys } = loaded;
+        let Loaded { bytes, compiled, tiers, keys, ratelimit } = loaded;
         let restart_for = self.bound.differences(&Bound::of(&compiled.settings));
         let access =
             self.admin.as_ref().map(|_| self.config.access(&compiled.settings)).transpose()?;
@@ -182,6 +187,7 @@ impl Reloader {
         let tiers = tiers.map(|tiers| (tiers.path, tiers.bytes));
         Watched::follow(&mut self.tiers, tiers);
         Watched::follow(&mut self.keys, keys.map(|keys| (keys.path, keys.bytes)));
+        self.ratelimit = ratelimit.map(|files| files.watched());
         for field in &restart_for {
             tracing::warn!(field, "this change takes effect after a restart");
         }

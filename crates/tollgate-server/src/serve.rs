@@ -4,7 +4,7 @@ mod descriptors;
 
 use crate::config::{Config, ConfigError};
 use crate::front::resp::{self, Resp};
-use crate::front::{admin::Admin, gateway, http::CheckApi};
+use crate::front::{admin::Admin, gateway, grpc::Rls, http::CheckApi};
 use crate::net::{self, BindError, Intake, Limits, Listener};
 use crate::node::{Node, NodeError};
 use crate::reload::{self, Control, Reload, Reloader};
@@ -121,6 +121,11 @@ fn start(
                 let intake = Intake { proxy_protocol };
                 let relay = move || gateway::Gateway::new(gateway.clone());
                 traffic = traffic.relay(listener, limits.clone(), intake, relay);
+            }
+            (Front::Grpc, _, _) => {
+                let (node, terms) = (node.clone(), limits.clone());
+                let rls = move || Rls::new(node.clone(), &terms);
+                traffic = traffic.front(listener, limits.clone(), rls);
             }
             (Front::Resp, _, _) => {
                 let (terms, node) = (Resp::limits(&limits), node.clone());

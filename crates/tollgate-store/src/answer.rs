@@ -20,6 +20,16 @@ impl Answer {
         Self { outcome, blocked: false, receipt: None }
     }
 
+    /// What is answered for a charge that said this before its units were taken, where a peek says `after` afterwards.
+    pub(crate) fn owing(self, mut after: Self) -> Self {
+        if self.outcome.admitted {
+            after.outcome.admitted = true;
+            after.outcome.retry_after_us = Some(0);
+            after.outcome.delay_us = self.outcome.delay_us;
+        }
+        after
+    }
+
     /// Shows the block that the key is in for another `left_us`.
     pub(crate) fn show_block(&mut self, numbers: &Numbers, left_us: u64) {
         let retry_after_us = self.outcome.retry_after_us.map(|own_us| own_us.max(left_us));

@@ -21,13 +21,38 @@ pub struct Charge<'a> {
     pub penalty: Option<&'a Penalty>,
 }
 
-/// Whether a limit's refusal refuses the request.
+/// Whether a limit's refusal refuses the request, and what is taken from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// It does.
     Enforce,
     /// It is only reported; the limit is charged when the request is admitted and the limit alone would admit.
     Shadow,
+    /// A [`Take`](Intent::Take) takes these units whatever this limit or any other says, in place of the cost: what was used has
+    /// been used. The cost still says whether the limit admits. The row shows the numbers afterwards and has no receipt.
+    Owe {
+        /// How many units, at most 2^32 - 1 as everywhere; none leaves the limit as it is.
+        units: u64,
+        /// Whether a refusal refuses the request.
+        enforced: bool,
+    },
+}
+
+impl Mode {
+    /// Whether a refusal refuses the request.
+    #[inline]
+    pub const fn is_enforced(self) -> bool {
+        matches!(self, Self::Enforce | Self::Owe { enforced: true, .. })
+    }
+
+    /// What is taken whatever anyone says.
+    #[inline]
+    pub const fn owed(self) -> Option<u64> {
+        match self {
+            Self::Enforce | Self::Shadow => None,
+            Self::Owe { units, .. } => Some(units),
+        }
+    }
 }
 
 /// A store's own short name for a set of numbers; zero is always valid.

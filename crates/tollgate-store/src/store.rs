@@ -13,6 +13,7 @@ use tollgate_core::Numbers;
 /// [`Take`](tollgate_core::Intent::Take) charges every enforced limit and every shadow limit that alone admits; then the
 /// rows show the numbers after it. Otherwise nothing is charged and the rows show the numbers of now.
 /// A cost of zero is admitted outside blocks and charges nothing.
+/// What a `Take` [owes](crate::Mode::Owe) is charged whoever refuses, itself included, a block too.
 ///
 /// Penalties concern enforced limits only. A refusal of a `Take` by such a limit outside a block counts one
 /// violation, whatever the other limits said; a block that this starts already shows in that answer. In a block nothing

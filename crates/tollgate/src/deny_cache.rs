@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tollgate_core::{Algorithm, Numbers, Outcome};
-use tollgate_policy::limit::Mode;
+use tollgate_policy::limit::{Counting, Mode};
 use tollgate_policy::policy::Selected;
 use tollgate_store::{Answer, Charge, Place};
 
@@ -95,6 +95,7 @@ impl DenyCache {
         let fits = entry.generation == rules.generation()
             && entry.numbers == one.numbers_index
             && one.limit.mode == Mode::Enforce
+            && is_remembered(one)
             && cost >= entry.cost
             && now_us < entry.until_us
             && age_us < self.max_age_us;
@@ -134,7 +135,7 @@ impl DenyCache {
             let refused = one.limit.mode == Mode::Enforce && !answer.outcome.admitted;
             let counts = charge.penalty.is_some() && !answer.blocked;
             let slots = matches!(charge.numbers, Numbers::Concurrency(_));
-            if !refused || counts || slots || one.missing {
+            if !refused || counts || slots || one.missing || !is_remembered(&one) {
                 continue;
             }
             // What never fits is refused for as long as anything is remembered.
@@ -211,6 +212,11 @@ impl DenyCache {
         let [high, low] = self.hashers.each_ref().map(|hasher| hasher.hash_one((limit, key)));
         (low as usize % SHARDS, u128::from(high) << 64 | u128::from(low))
     }
+}
+
+/// Whether the numbers are the policy's, and a refusal takes nothing.
+fn is_remembered(one: &Selected<'_>) -> bool {
+    one.index != usize::MAX && one.limit.counting != Counting::Asked
 }
 
 impl Shard {

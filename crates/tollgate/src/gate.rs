@@ -6,6 +6,7 @@ mod errors;
 mod failure;
 mod manage;
 mod now;
+pub(crate) mod parts;
 
 pub use change::{ModeChange, UnknownLimit};
 pub use each::{Decided, Desk, Single};
@@ -145,11 +146,32 @@ impl<S: Store> Gate<S> {
         answers: &mut Answers,
         mut rows: Vec<crate::Row<'r>>,
     ) -> Verdict<'r> {
-        if let Some(deny_cache) = &self.deny_cache
+        if let Some(deny_cache) = self.deny_cache_for(charges)
             && deny_cache.refuses(rules, now_us, selected.clone(), charges, &mut rows)
         {
             return Verdict::new(false, rows);
         }
+        self.ask_store(rules, now_us, selected, charges, intent, answers, rows).await
+    }
+
+    /// What is taken whoever refuses has to reach the store.
+    pub(crate) fn deny_cache_for(&self, charges: &[Charge<'_>]) -> Option<&DenyCache> {
+        let owes = |charge: &Charge<'_>| charge.mode.owed().is_some_and(|units| units > 0);
+        self.deny_cache.as_ref().filter(|_| !charges.iter().any(owes))
+    }
+
+    /// What the store says, else what the limits do without it.
+    #[expect(clippy::too_many_arguments, reason = "a request, an instant and two buffers")]
+    pub(crate) async fn ask_store<'a, 'r: 'a>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        selected: impl ExactSizeIterator<Item = Selected<'a>> + Clone,
+        charges: &[Charge<'_>],
+        intent: Intent,
+        answers: &mut Answers,
+        mut rows: Vec<crate::Row<'r>>,
+    ) -> Verdict<'r> {
         let moment = self.deny_cache.as_ref().map(|deny_cache| deny_cache.moment(charges));
         match self.store.decide(now_us, &[Request { charges, intent }], answers).await {
             Ok(()) => {

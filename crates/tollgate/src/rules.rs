@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tollgate_core::header::Profile;
 use tollgate_core::{Algorithm, Numbers, Rate, algorithm::FixedWindow};
+use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::{Facts, FactsBuffer};
-use tollgate_policy::limit::{self, Limit, Mode, OnStoreFailure};
+use tollgate_policy::limit::{self, Counting, Limit, Mode, OnStoreFailure};
 use tollgate_policy::policy::{InvalidPolicy, Policy, Selected};
 use tollgate_policy::{TierMap, Web};
 use tollgate_store::{Answer, Charge, Store, Ticket};
@@ -33,7 +34,15 @@ pub struct Rules {
     nothing: Numbers,
     usual: Source,
     generation: u64,
+    /// What limits are called that requests bring with them.
+    brought: Limit,
+    envoy: Option<Arc<Configs>>,
+    /// The places in the policy of the limits of ratelimit files, by those of their rules.
+    addressed: Box<[Option<usize>]>,
 }
+
+/// What a limit can be charged at most, whoever refuses: as much as the largest there is.
+const UNITS_MAX: u64 = u32::MAX as u64;
 
 /// What the limits are called and counted by, whatever becomes of them.
 pub(crate) type ByName<T> = BTreeMap<Box<str>, T>;
@@ -46,7 +55,7 @@ impl Rules {
         store: &impl Store,
         generation: u64,
     ) -> Result<Self, InvalidPolicy> {
-        let mut limits = setup.limits.clone();
+        let mut limits = setup.all_limits();
         for (limit, _) in &mut limits {
             if let Some(mode) = modes.get(&limit.name) {
                 limit.mode = *mode;
@@ -78,6 +87,9 @@ impl Rules {
             nothing: Numbers::FixedWindow(FixedWindow::new(Rate::NOTHING)),
             usual: if store.is_shared() { Source::Store } else { Source::Memory },
             generation,
+            brought: setup.brought(),
+            addressed: setup.addressed(),
+            envoy: setup.envoy.clone(),
             policy,
         })
     }
@@ -116,6 +128,21 @@ impl Rules {
         }
     }
 
+    /// The ratelimit files in force.
+    pub fn envoy(&self) -> Option<&Configs> {
+        self.envoy.as_deref()
+    }
+
+    /// The limit that requests bring with them, without its numbers.
+    pub(crate) fn brought(&self) -> &Limit {
+        &self.brought
+    }
+
+    /// Where the policy has the limit of a rule of the ratelimit files; `None` where it is unlimited.
+    pub(crate) fn addressed(&self, rule: usize) -> Option<usize> {
+        *self.addressed.get(rule)?
+    }
+
     /// Where decisions of the store come from.
     pub(crate) fn usual(&self) -> Source {
         self.usual
@@ -141,7 +168,21 @@ impl Rules {
         }
     }
 
+    /// What the limit is charged, by what it counts.
     pub(crate) fn charge<'a>(&'a self, selected: &Selected<'a>) -> Charge<'a> {
+        let charge = self.plain_charge(selected);
+        let (units, enforced) = (charge.cost.min(UNITS_MAX), charge.mode.is_enforced());
+        let owing = tollgate_store::Mode::Owe { units, enforced };
+        match selected.limit.counting {
+            _ if selected.missing => charge,
+            Counting::Admitted => charge,
+            Counting::Asked => Charge { mode: owing, ..charge },
+            Counting::Debt => Charge { cost: charge.cost.min(1), mode: owing, ..charge },
+        }
+    }
+
+    /// What the limit would be charged if it counted only what it admits.
+    pub(crate) fn plain_charge<'a>(&'a self, selected: &Selected<'a>) -> Charge<'a> {
         let limit = selected.limit;
         let charge = Charge {
             limit: selected.id,
@@ -177,7 +218,7 @@ impl Rules {
         answer: &Answer,
         source: Source,
     ) -> Row<'_> {
-        let limit = &self.policy.limits()[selected.index];
+        let limit = self.policy.limits().get(selected.index).unwrap_or(&self.brought);
         let bucket = match self.buckets {
             true => stable_hash(selected.id, selected.key),
             false => 0,

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 use tollgate_core::header::Profile;
-use tollgate_policy::limit::Limit;
+use tollgate_policy::envoy::Configs;
+use tollgate_policy::limit::{Counting, Limit, OnStoreFailure};
 use tollgate_policy::match_spec::MatchSpec;
 use tollgate_policy::policy::PolicyOptions;
 use tollgate_policy::settings::TierSource;
@@ -16,6 +17,10 @@ pub struct Setup {
     pub(crate) tiers: Option<Arc<TierMap>>,
     pub(crate) buckets: bool,
     pub(crate) profiles: Arc<[Profile]>,
+    pub(crate) envoy: Option<Arc<Configs>>,
+    pub(crate) on_store_failure: OnStoreFailure,
+    /// Whether limits that requests bring count only what they admit.
+    pub(crate) strict: bool,
     pub(crate) web: Arc<Web>,
 }
 
@@ -41,7 +46,45 @@ impl Setup {
             settings.headers.iter().filter_map(|name| Profile::parse(name)).collect();
         let buckets = profiles.contains(&Profile::Discord);
         let (limits, web) = (compiled.limits.clone(), Arc::new(Web::of(settings)));
-        Self { limits, options, tiers: None, buckets, profiles, web }
+        Self {
+            limits,
+            options,
+            tiers: None,
+            buckets,
+            profiles,
+            web,
+            envoy: None,
+            on_store_failure: settings.on_store_failure,
+            strict: settings.envoy.as_ref().is_none_or(|envoy| envoy.strict),
+        }
+    }
+
+    /// Serves the limits of ratelimit files too.
+    pub fn with_envoy(mut self, configs: Configs) -> Self {
+        self.envoy = Some(Arc::new(configs));
+        self
+    }
+
+    /// Those of the file, and behind them those of ratelimit files.
+    pub(crate) fn all_limits(&self) -> Vec<(Limit, MatchSpec)> {
+        let rules = self.envoy.iter().flat_map(|configs| configs.rules());
+        let addressed = rules.filter_map(|rule| Some((rule.limit.clone()?, MatchSpec::default())));
+        self.limits.iter().cloned().chain(addressed).collect()
+    }
+
+    /// Where they are, by the places of their rules.
+    pub(crate) fn addressed(&self) -> Box<[Option<usize>]> {
+        let mut next = self.limits.len()..;
+        let rules = self.envoy.iter().flat_map(|configs| configs.rules());
+        rules.map(|rule| rule.limit.as_ref().and_then(|_| next.next())).collect()
+    }
+
+    /// A limit that a request brings with it, without its numbers.
+    pub(crate) fn brought(&self) -> Limit {
+        let mut limit = Limit::new("override", &[], None);
+        limit.on_store_failure = self.on_store_failure;
+        limit.counting = if self.strict { Counting::Admitted } else { Counting::Asked };
+        limit
     }
 
     /// Looks tiers up in `tiers`.

@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tollgate_policy::{Diagnostic, Severity};
+use tollgate_server::config::check_ratelimit;
 
 /// Look for mistakes in tollgate.yaml
 ///
@@ -64,6 +65,15 @@ impl Check {
                     if let (true, Ok(compiled)) = (self.probe, &compiled) {
                         probed.push(Probed::new(path, compiled));
                     }
+                    if let Ok(compiled) = &compiled {
+                        match check_ratelimit(path, &compiled.settings) {
+                            Ok(files) => findings.extend(files.into_iter().flat_map(by_file)),
+                            Err(error) => {
+                                eprintln!("tollgate: {error}");
+                                unreadable += 1;
+                            }
+                        }
+                    }
                     let found =
                         compiled.map_or_else(|errors| errors, |good| tollgate_policy::lint(&good));
                     findings.extend(found.into_iter().map(|found| (file.clone(), found)));
@@ -80,7 +90,7 @@ impl Check {
         let warnings =
             count(Severity::Warning) + probed.iter().map(|one| one.warnings.len()).sum::<usize>();
         let result = self.write(&findings, &probed);
-        let files = self.files.len() - unreadable;
+        let files = self.files.len().saturating_sub(unreadable);
         eprintln!(
             "{}, {} in {}",
             many(errors, "error"),
@@ -115,6 +125,13 @@ impl Check {
         }
         out.flush()
     }
+}
+
+fn by_file(
+    (file, found): (PathBuf, Vec<Diagnostic>),
+) -> impl Iterator<Item = (String, Diagnostic)> {
+    let file = file.display().to_string();
+    found.into_iter().map(move |one| (file.clone(), one))
 }
 
 fn row(file: &str, found: &Diagnostic) -> Value {

@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod import;
 pub(crate) mod man;
 pub(crate) mod schema;
 pub(crate) mod serve;

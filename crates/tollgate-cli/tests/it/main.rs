@@ -2,6 +2,7 @@
 
 mod admin;
 mod check;
+mod import;
 mod probe;
 mod serve;
 mod simulate;

@@ -4,12 +4,13 @@ use super::numbers::{LimitNumbers, numbers};
 use super::{cost, failure, lease, matching, on_response, penalty};
 use crate::diagnostic::{Position, Report, codes};
 use crate::grammar;
-use crate::limit::{Limit, Mode, OnMissing};
+use crate::limit::{Consistency, Counting, Limit, Mode, OnMissing};
 use crate::match_spec::MatchSpec;
 use crate::raw::{self, At, File, Text};
 use crate::settings::Settings;
 use crate::suggest::quoted;
 use std::collections::{HashMap, HashSet};
+use tollgate_core::Numbers;
 
 type Key = Box<[Box<str>]>;
 
@@ -50,6 +51,7 @@ fn limit(
     let consistency = lease::consistency(&entry.consistency, numbers.as_ref(), settings, report);
     let cost = cost::cost(&entry.cost, report);
     let penalty = penalty::penalty(&entry.penalty, report);
+    let counting = counting(entry, numbers.as_ref(), consistency, report);
     let on_response = on_response::on_response(&entry.on_response, report);
     let on_store_failure = failure::on_store_failure(&entry.on_store_failure, report)
         .unwrap_or(settings.on_store_failure);
@@ -73,6 +75,8 @@ fn limit(
             disclose: entry.disclose.as_ref().is_none_or(|disclose| disclose.value),
             penalty,
             consistency,
+            counting,
+            addressed: false,
             on_response: on_response.clone(),
             name,
             key,
@@ -145,6 +149,30 @@ fn key(attributes: &[At<Text>], report: &mut Report) -> Key {
         key.push(attribute);
     }
     key.into()
+}
+
+/// Slots come back when work ends, and a chunk that was taken in advance cannot be overdrawn.
+fn counting(
+    entry: &raw::Limit,
+    numbers: Option<&LimitNumbers>,
+    consistency: Consistency,
+    report: &mut Report,
+) -> Counting {
+    let Some(debt) = entry.debt.as_ref().filter(|debt| debt.value) else {
+        return Counting::Admitted;
+    };
+    let slots =
+        |numbers: &LimitNumbers| matches!(numbers.base.numbers, Some(Numbers::Concurrency(_)));
+    if numbers.is_some_and(slots) {
+        let message = "`debt` does not belong to `concurrency`";
+        let help = "remove it: slots come back by themselves";
+        report.error(codes::NOT_FOR_ALGORITHM, debt.name_at, message, help);
+    }
+    if matches!(consistency, Consistency::Leased { .. }) {
+        let message = "a limit with `debt` cannot be leased";
+        report.error(codes::LEASED_UNAVAILABLE, debt.name_at, message, "remove one of the two");
+    }
+    Counting::Debt
 }
 
 fn on_missing(entry: &raw::Limit) -> OnMissing {

@@ -133,6 +133,8 @@ codes! {
         "`on_response` names statuses such as 401 or classes such as 4xx, each under one of its two fields."
     BAD_TEMPLATE "TG061" "malformed refusal"
         "A refusal's body replaces {status}, {retry_after} and {limits}, and has a media type."
+    RATELIMIT_FILE "TG070" "unusable ratelimit file"
+        "A file of envoyproxy/ratelimit that `envoy.configs` names; the message is the one that the original gives."
     TOO_MANY_ERRORS "TG099" "too many errors"
         "After a hundred errors the rest are only counted."
 }

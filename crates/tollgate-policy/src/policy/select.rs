@@ -50,6 +50,20 @@ pub struct Selected<'s> {
     pub missing: bool,
 }
 
+impl<'s> Selected<'s> {
+    /// A limit that is in no file: it came with the request.
+    pub const fn own(
+        limit: &'s Limit,
+        numbers: &'s Numbers,
+        id: u64,
+        key: &'s [u8],
+        cost: u64,
+    ) -> Self {
+        let (index, numbers_index) = (usize::MAX, usize::MAX);
+        Self { limit, index, numbers, numbers_index, id, cost, key, missing: false }
+    }
+}
+
 impl Selection {
     /// How many limits apply.
     pub fn len(&self) -> usize {
@@ -66,7 +80,8 @@ impl Selection {
         self.entries.retain(|entry| keep(entry.limit));
     }
 
-    fn clear(&mut self) {
+    /// Forgets what was selected.
+    pub fn clear(&mut self) {
         self.entries.clear();
         self.keys.clear();
     }
@@ -77,8 +92,13 @@ impl Policy {
     ///
     /// The facts are those that [`Policy::facts`] of this very policy made.
     pub fn select(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
-        debug_assert!(facts.are_for(&self.names), "these facts were made for another policy");
         selection.clear();
+        self.select_more(facts, request_cost, selection);
+    }
+
+    /// Selects in addition to what is selected already.
+    pub fn select_more(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
+        debug_assert!(facts.are_for(&self.names), "these facts were made for another policy");
         let path = self.path.and_then(|path| facts.match_text(path));
         let mut candidates = std::mem::take(&mut selection.candidates);
         self.index.find(path, &mut candidates);
@@ -92,6 +112,25 @@ impl Policy {
         selection.candidates = candidates;
     }
 
+    /// Selects an [addressed](Limit::addressed) limit in addition to what is selected already, unless it is off.
+    pub fn select_addressed(
+        &self,
+        limit: usize,
+        key: &[u8],
+        request_cost: u64,
+        selection: &mut Selection,
+    ) {
+        let Some(definition) = self.limits.get(limit) else { return };
+        let Some(numbers) = self.rules[limit].base else { return };
+        if definition.mode != Mode::Off {
+            let start = selection.keys.len();
+            selection.keys.extend_from_slice(key);
+            let key = start..selection.keys.len();
+            let entry = Entry { limit, numbers, cost: request_cost, key, missing: false };
+            selection.entries.push(entry);
+        }
+    }
+
     /// Selects one limit, whatever it matches, unless it is off or unlimited, or `limit` is no limit's place.
     pub fn select_one(
         &self,
@@ -102,7 +141,8 @@ impl Policy {
     ) {
         debug_assert!(facts.are_for(&self.names), "these facts were made for another policy");
         selection.clear();
-        if self.limits.get(limit).is_some_and(|limit| limit.mode != Mode::Off) {
+        let usual = |limit: &Limit| limit.mode != Mode::Off && !limit.addressed;
+        if self.limits.get(limit).is_some_and(usual) {
             self.push(limit, facts, self.tier(facts), request_cost, selection);
         }
     }
@@ -214,7 +254,7 @@ const ABSENT: u8 = 0;
 
 /// The value behind its length plus one, in groups of seven bits, the lowest first: a prefix code, so tuples
 /// can be told apart whatever their values hold.
-fn push_value(out: &mut Vec<u8>, value: &[u8]) {
+pub(crate) fn push_value(out: &mut Vec<u8>, value: &[u8]) {
     let mut length = value.len() + 1;
     while length >= 0x80 {
         out.push(length as u8 | 0x80);

@@ -47,6 +47,8 @@ raw! {
         penalty: Penalty,
         /// Whether every request asks the store.
         consistency: Consistency,
+        /// Whether what was used is taken in full, even where less was left.
+        debt: bool,
         /// What the answer to a request changes afterwards.
         on_response: OnResponse,
     }

@@ -4,6 +4,7 @@ mod allocations;
 mod bad;
 mod good;
 mod lint;
+mod ratelimit;
 mod reference;
 mod robust;
 mod schema;

@@ -1,5 +1,6 @@
 //! Reading what a [`Config`] names.
 
+use super::ratelimit::Ratelimit;
 use super::{Config, ConfigError, DEFAULT};
 use crate::front::{admin::Access, resp::Password};
 use crate::watch::read_capped;
@@ -19,6 +20,8 @@ pub(crate) struct Loaded {
     pub(crate) compiled: Compiled,
     /// The file that maps tiers, where there is one.
     pub(crate) tiers: Option<TierFile>,
+    /// The ratelimit files, where there are some.
+    pub(crate) ratelimit: Option<Ratelimit>,
     /// The file of keys that verify tokens, where there is one.
     pub(crate) keys: Option<KeyFile>,
 }
@@ -61,12 +64,12 @@ impl Config {
         self.load()
     }
 
-    /// What the policy says now, with the tier file that it names.
+    /// What the policy says now, with the files that it names.
     pub(crate) fn load(&self) -> Result<Loaded, ConfigError> {
         self.understand(self.read()?)
     }
 
-    /// What the bytes mean, with the tier file that they name.
+    /// What the bytes mean, with the files that they name.
     pub(crate) fn understand(&self, bytes: Vec<u8>) -> Result<Loaded, ConfigError> {
         let file = self.name();
         let mut compiled = tollgate_policy::compile(&bytes)
@@ -77,9 +80,6 @@ impl Config {
                 Some(listener) => *listener = listen.0,
                 None => listeners.push(listen.0),
             }
-        }
-        if let Some(field) = unavailable(&compiled.settings) {
-            return Err(ConfigError::Unavailable { file, field });
         }
         let tiers = self.tier_path(&compiled.settings);
         let tiers = tiers.map(|path| {
@@ -95,7 +95,8 @@ impl Config {
             KeyFile::new(&path, jwt, read(&path)?)
         });
         let keys = keys.transpose()?;
-        Ok(Loaded { bytes, compiled, tiers, keys })
+        let ratelimit = Ratelimit::load(self.folder(), &compiled.settings)?;
+        Ok(Loaded { bytes, compiled, tiers, keys, ratelimit })
     }
 
     /// The folder in which files that the policy names are looked for.
@@ -140,6 +141,10 @@ impl Config {
 impl Loaded {
     pub(crate) fn setup(&self) -> Setup {
         let setup = Setup::of(&self.compiled);
+        let setup = match &self.ratelimit {
+            Some(ratelimit) => setup.with_envoy(ratelimit.configs.clone()),
+            None => setup,
+        };
         match &self.tiers {
             Some(tiers) => setup.with_tiers(tiers.map.clone()),
             None => setup,
@@ -161,16 +166,6 @@ impl KeyFile {
             .map_err(|error| ConfigError::Keys { file: path.into(), error })?;
         Ok(Self { path: path.into(), bytes, tokens: Arc::new(tokens) })
     }
-}
-
-/// The first field that asks for what is not there yet.
-fn unavailable(settings: &Settings) -> Option<&'static str> {
-    let listener = settings.listeners.iter().find_map(|listener| match listener.front {
-        Front::Gateway | Front::Http | Front::Resp | Front::Admin => None,
-        Front::Grpc => Some("listen.grpc"),
-        _ => Some("listen"),
-    });
-    listener.or(settings.envoy.as_ref().map(|_| "envoy"))
 }
 
 /// Whether there is a file that can be read more than once, and without waiting for whoever writes it.

@@ -24,21 +24,6 @@ fn the_built_in_policy_has_no_finding_and_the_documented_addresses() {
 }
 
 #[test]
-fn what_is_not_there_yet_is_named() {
-    let cases = [
-        ("listen: {grpc: '127.0.0.1:0'}", "`listen.grpc`"),
-        ("envoy: {configs: ['*.yaml']}", "`envoy`"),
-    ];
-    for (text, field) in cases {
-        let error = load(text).unwrap_err().to_string();
-        assert!(
-            error.contains(field) && error.contains("not available in this build yet"),
-            "{error}"
-        );
-    }
-}
-
-#[test]
 fn an_error_reads_as_check_shows_it() {
     let error = load("limits: [{name: a, rate: 5/min, algoritm: gcra}]").unwrap_err();
     let text = error.to_string();

@@ -3,6 +3,7 @@
 pub mod admin;
 mod forward_auth;
 pub mod gateway;
+pub mod grpc;
 pub mod http;
 mod media;
 pub mod resp;

@@ -2,12 +2,106 @@
 
 use super::life::Life;
 use bytes::{Bytes, BytesMut};
-use http_body_util::Full;
-use hyper::body::{Body as _, Incoming};
+use hyper::HeaderMap;
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use std::convert::Infallible;
+use std::task::Context;
 use std::{fmt, future::poll_fn, pin::Pin, rc::Rc, task::Poll, time::Duration};
 
-/// An answer's body: whole, in one piece.
-pub type Body = Full<Bytes>;
+/// An answer's body: most often whole, in one piece, with trailers where the protocol has some.
+#[derive(Default)]
+pub struct Body(Rest);
+
+/// What has not been sent yet.
+#[derive(Default)]
+enum Rest {
+    #[default]
+    Nothing,
+    Whole(Bytes, Option<Box<HeaderMap>>),
+    Trailers(Box<HeaderMap>),
+    Stream(Pin<Box<Stream>>),
+}
+
+type Stream = dyn hyper::body::Body<Data = Bytes, Error = Infallible> + Send;
+
+impl Body {
+    /// All of it.
+    pub fn new(data: Bytes) -> Self {
+        match data.is_empty() {
+            true => Self::default(),
+            false => Self(Rest::Whole(data, None)),
+        }
+    }
+
+    /// All of it, and what follows it.
+    pub fn with_trailers(data: Bytes, trailers: HeaderMap) -> Self {
+        Self(Rest::Whole(data, Some(Box::new(trailers))))
+    }
+
+    /// Written piece by piece.
+    pub fn stream<S>(stream: S) -> Self
+    where
+        S: hyper::body::Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    {
+        Self(Rest::Stream(Box::pin(stream)))
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Body {
+    fn from(data: T) -> Self {
+        Self::new(data.into())
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Rest::Nothing => f.write_str("Body()"),
+            Rest::Whole(data, _) => write!(f, "Body({} bytes)", data.len()),
+            Rest::Trailers(_) => f.write_str("Body(trailers)"),
+            Rest::Stream(_) => f.write_str("Body(stream)"),
+        }
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let rest = &mut self.get_mut().0;
+        if let Rest::Stream(stream) = rest {
+            return stream.as_mut().poll_frame(context);
+        }
+        Poll::Ready(match std::mem::take(rest) {
+            Rest::Whole(data, trailers) => {
+                *rest = trailers.map(Rest::Trailers).unwrap_or_default();
+                Some(Ok(Frame::data(data)))
+            }
+            Rest::Trailers(trailers) => Some(Ok(Frame::trailers(*trailers))),
+            Rest::Nothing | Rest::Stream(_) => None,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Rest::Nothing => true,
+            Rest::Whole(..) | Rest::Trailers(_) => false,
+            Rest::Stream(stream) => stream.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Rest::Nothing | Rest::Trailers(_) => SizeHint::with_exact(0),
+            Rest::Whole(data, _) => SizeHint::with_exact(data.len() as u64),
+            Rest::Stream(stream) => stream.size_hint(),
+        }
+    }
+}
 
 /// A request's body, to be read by [`collect`].
 #[derive(Debug)]
@@ -15,6 +109,13 @@ pub struct Unread {
     pub(super) incoming: Incoming,
     /// Of the connection that it comes from.
     pub(super) life: Rc<Life>,
+}
+
+impl Unread {
+    /// The body as it comes, for whoever answers before all of it is there, and sees to it that this ends.
+    pub fn into_incoming(self) -> Incoming {
+        self.incoming
+    }
 }
 
 /// Reads a body of at most `bytes_max` bytes. One that arrives in one piece is not copied, and the clock is looked at only

@@ -74,7 +74,7 @@ impl Stamp {
         (self.device, self.inode)
     }
 
-    fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),

@@ -1,9 +1,11 @@
 //! The server's integration tests, one binary.
 
 mod admin;
+mod envoy;
 mod exposition;
 mod forward_auth;
 mod gateway;
+mod grpc;
 mod http;
 mod metrics;
 mod net;

@@ -149,6 +149,41 @@ pub async fn shadows<S: Store>(store: &S) {
     }
 }
 
+/// What is owed is taken whoever refuses and shows at once; its cost alone says whether its limit admits; a peek takes nothing of it.
+pub async fn owed<S: Store>(store: &S) {
+    for numbers in seven(5) {
+        let desk = Desk::new(store);
+        let name = numbers.algorithm();
+        let counted = |units: u64| Line::new(30, name, numbers).cost(units).owing(units);
+        let (admitted, rows) = desk.take(&[counted(4)]).await;
+        assert!(admitted && rows[0].outcome.remaining == 1, "{name}: what fits is taken");
+        assert!(rows[0].receipt.is_none(), "{name}: what is owed is not given back");
+        let (admitted, rows) = desk.peek(&[counted(2)]).await;
+        assert!(!admitted && rows[0].outcome.remaining == 1, "{name}: a peek takes nothing");
+        let (admitted, rows) = desk.take(&[counted(2)]).await;
+        assert!(!admitted && rows[0].outcome.remaining == 0, "{name}: a refusal counts");
+        assert!(!desk.take(&[Line::new(30, name, numbers)]).await.0, "{name}: and it binds");
+
+        let late = Line::new(31, name, numbers).owing(9);
+        let (admitted, rows) = desk.take(&[late]).await;
+        assert!(admitted && rows[0].outcome.remaining == 0, "{name}: the cost decides");
+        assert!(!desk.take(&[late]).await.0, "{name}: nothing is left for it");
+
+        let spent = Line::new(32, name, one_a_second(1));
+        assert!(desk.take(&[spent]).await.0);
+        let (free, look) = (Line::new(33, name, numbers), Line::new(34, name, numbers).owing(0));
+        let (bill, shown) = (Line::new(35, name, numbers).owing(2), Line::new(36, name, numbers));
+        let shown = shown.shadow().owing(7).cost(7);
+        let (admitted, rows) = desk.take(&[free, look, spent, bill, shown]).await;
+        let left: Vec<_> = rows.iter().map(|row| row.outcome.remaining).collect();
+        assert!(!admitted, "{name}: one of them refuses");
+        assert_eq!(left, [5, 5, 0, 3, 0], "{name}: only what is owed was taken");
+        let (admitted, _) = desk.take(&[free, look, shown]).await;
+        assert!(admitted, "{name}: a shadow limit in debt refuses nothing");
+        assert!(!desk.take(&[shown]).await.1[0].outcome.admitted, "{name}: but says so");
+    }
+}
+
 /// State belongs to limit and key: other numbers of the same algorithm and period go on from it.
 pub async fn tier_changes<S: Store>(store: &S) {
     let tiers = [3, 7, 1_000, 11];

@@ -50,6 +50,12 @@ impl<'a> Line<'a> {
         self
     }
 
+    /// The same, taking these units whatever anyone says.
+    pub const fn owing(mut self, units: u64) -> Self {
+        self.mode = Mode::Owe { units, enforced: self.mode.is_enforced() };
+        self
+    }
+
     /// The same with a penalty.
     pub const fn penalty(mut self, penalty: Penalty) -> Self {
         self.penalty = Some(penalty);

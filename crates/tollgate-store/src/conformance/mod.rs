@@ -25,7 +25,7 @@ mod reservations;
 mod trace;
 
 pub use adjustments::{debts, give_backs, resets};
-pub use admission::{all_or_nothing, batches, costs, peeks, shadows, tier_changes};
+pub use admission::{all_or_nothing, batches, costs, owed, peeks, shadows, tier_changes};
 pub use desk::Desk;
 pub use model::Model;
 pub use penalties::{blocks, operators_blocks, uncounted};
@@ -41,6 +41,7 @@ pub async fn run<S: Store>(fresh: impl AsyncFn() -> S) {
     costs(&fresh().await).await;
     peeks(&fresh().await).await;
     shadows(&fresh().await).await;
+    owed(&fresh().await).await;
     tier_changes(&fresh().await).await;
     blocks(&fresh().await).await;
     uncounted(&fresh().await).await;

@@ -1,7 +1,7 @@
 //! The contract as plainly as it can be written: a map, and the core's functions.
 
 use super::desk::Line;
-use crate::{Answer, Change, Mode};
+use crate::{Answer, Change};
 use std::collections::HashMap;
 use tollgate_core::{Algorithm, Intent, Numbers, Outcome, State, penalty};
 
@@ -19,13 +19,18 @@ impl Model {
         lines: &[Line<'_>],
         intent: Intent,
     ) -> (bool, Vec<Answer>) {
-        let alone: Vec<_> = lines.iter().map(|line| self.alone(now_us, line, intent)).collect();
+        let alone = lines.iter().map(|line| match line.mode.owed() {
+            Some(_) => self.alone(now_us, line, Intent::Peek),
+            None => self.alone(now_us, line, intent),
+        });
+        let alone: Vec<_> = alone.collect();
         let counts = |(line, answer): (&Line<'_>, &Answer)| {
-            line.mode == Mode::Shadow || answer.outcome.admitted
+            !line.mode.is_enforced() || answer.outcome.admitted
         };
         let admitted = lines.iter().zip(&alone).all(counts);
         let rows =
             lines.iter().zip(alone).map(|(line, answer)| match (intent, answer.outcome.admitted) {
+                (Intent::Take, _) if line.mode.owed().is_some() => self.owe(now_us, line, answer),
                 (Intent::Take, true) if admitted => self.take(now_us, line, answer),
                 (Intent::Take, false) => self.refuse(now_us, line, answer),
                 _ => self.alone(now_us, line, Intent::Peek),
@@ -62,7 +67,7 @@ impl Model {
         let (state, penalties) = self.cell(line);
         line.numbers.redate(state, now_us);
         let own = line.numbers.decide(state, now_us, line.cost, intent);
-        let penalty = line.penalty.filter(|_| line.mode == Mode::Enforce);
+        let penalty = line.penalty.filter(|_| line.mode.is_enforced());
         match penalty.and_then(|penalty| penalty.blocked_until_us(penalties, now_us)) {
             None => Answer { outcome: own, blocked: false, receipt: None },
             Some(end_us) => {
@@ -78,10 +83,25 @@ impl Model {
         Answer { receipt: taken.then(|| line.numbers.charge(state, now_us, line.cost)), ..answer }
     }
 
+    fn owe(&mut self, now_us: u64, line: &Line<'_>, before: Answer) -> Answer {
+        let (state, _) = self.cell(line);
+        if let Some(units @ 1..) = line.mode.owed() {
+            line.numbers.charge(state, now_us, units);
+        }
+        let mut after = self.alone(now_us, line, Intent::Peek);
+        if before.outcome.admitted {
+            after.outcome.admitted = true;
+            after.outcome.retry_after_us = Some(0);
+            after.outcome.delay_us = before.outcome.delay_us;
+            return after;
+        }
+        self.refuse(now_us, line, after)
+    }
+
     fn refuse(&mut self, now_us: u64, line: &Line<'_>, answer: Answer) -> Answer {
         let (_, penalties) = self.cell(line);
         match line.penalty {
-            Some(penalty) if line.mode == Mode::Enforce && !answer.blocked => {
+            Some(penalty) if line.mode.is_enforced() && !answer.blocked => {
                 match penalty.count(penalties, now_us) {
                     Some(end_us) => blocked(&line.numbers, answer.outcome, end_us - now_us),
                     None => answer,

@@ -128,7 +128,12 @@ impl Dice {
         let key = KEYS[self.below(KEYS.len() as u64) as usize];
         let cost = [1, 1, 1, 1, 2, 3, 0, 11][self.below(8) as usize];
         let line = Line::new(100 + limit, key, numbers).cost(cost);
-        let line = if self.below(6) == 0 { line.shadow() } else { line };
+        let line = match self.below(12) {
+            0 | 1 => line.shadow(),
+            2 => line.owing(self.below(12)),
+            3 => line.shadow().owing(self.below(12)),
+            _ => line,
+        };
         match Penalty::try_new(2 + limit as u32 % 2, 700_000, 1_500, 4_000_000) {
             Ok(penalty) if limit.is_multiple_of(2) => line.penalty(penalty),
             _ => line,

@@ -7,7 +7,7 @@ use super::shard::{Found, Shard, Tables};
 use super::views::Guess;
 use super::{MemoryStore, Shared};
 use crate::sync::{Guard, Ordering, lock};
-use crate::{Answer, Answers, Charge, Mode};
+use crate::{Answer, Answers, Charge};
 use tollgate_core::{Intent, Numbers};
 
 /// The store has no room for a new key's cell.
@@ -150,7 +150,7 @@ impl MemoryStore {
         match decided {
             Ok(answer) => {
                 answers.push(answer);
-                answers.finish(answer.outcome.admitted || charge.mode == Mode::Shadow);
+                answers.finish(answer.outcome.admitted || !charge.mode.is_enforced());
             }
             Err(Full) => self.decide_overflowing(address, charge, now_us, intent, answers),
         }
@@ -177,7 +177,7 @@ impl MemoryStore {
         // The cell is shared, and by then the key may have one of its own: nothing can be given back safely.
         answer.receipt = None;
         answers.push(answer);
-        answers.finish(answer.outcome.admitted || charge.mode == Mode::Shadow);
+        answers.finish(answer.outcome.admitted || !charge.mode.is_enforced());
     }
 }
 
@@ -193,9 +193,14 @@ fn decide_any(
     force: bool,
 ) -> Result<Answer, Full> {
     let found = shard.find_dated(shared, tag, charge, now_us);
-    let mut answer = shard.decide(shared, found, charge, now_us, intent);
+    let owed = charge.mode.owed();
+    let intent_now = if owed.is_some() { Intent::Peek } else { intent };
+    let mut answer = shard.decide(shared, found, charge, now_us, intent_now);
     if intent == Intent::Peek {
         return Ok(answer);
+    }
+    if let Some(units) = owed {
+        return owe(shared, shard, found, tag, charge, now_us, (units, answer), force);
     }
     if !answer.outcome.admitted {
         punish(shared, shard, tag, charge, now_us, &mut answer);
@@ -212,6 +217,51 @@ fn decide_any(
     Ok(answer)
 }
 
+/// Takes what a charge with this answer owes, and answers with what it then is.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a cell, what is asked of it, and whether it may exceed the cap"
+)]
+fn owe(
+    shared: &Shared,
+    shard: &mut Shard,
+    found: Found,
+    tag: u64,
+    charge: &Charge<'_>,
+    now_us: u64,
+    (units, before): (u64, Answer),
+    force: bool,
+) -> Result<Answer, Full> {
+    if units > 0 {
+        if found == Found::Absent {
+            let spilled = usize::from(Shard::spills(charge, now_us, units));
+            let want = Want { cells: 1, spilled };
+            if !shard.reserve(shared, charge.numbers, now_us, want, &[tag], force) {
+                return Err(Full);
+            }
+        }
+        shard.charge(shared, found, tag, charge, now_us, units);
+    }
+    Ok(owing(shared, shard, tag, charge, now_us, before))
+}
+
+/// What a charge that said `before` answers now that its units are taken.
+pub(super) fn owing(
+    shared: &Shared,
+    shard: &mut Shard,
+    tag: u64,
+    charge: &Charge<'_>,
+    now_us: u64,
+    before: Answer,
+) -> Answer {
+    let found = shard.find(charge.numbers, tag);
+    let mut answer = before.owing(shard.decide(shared, found, charge, now_us, Intent::Peek));
+    if !answer.outcome.admitted {
+        punish(shared, shard, tag, charge, now_us, &mut answer);
+    }
+    answer
+}
+
 /// Counts a refusal against the key, and lets the answer show the block that this starts.
 pub(super) fn punish(
     shared: &Shared,
@@ -221,7 +271,7 @@ pub(super) fn punish(
     now_us: u64,
     answer: &mut Answer,
 ) {
-    let (Mode::Enforce, Some(penalty), false) = (charge.mode, charge.penalty, answer.blocked)
+    let (true, Some(penalty), false) = (charge.mode.is_enforced(), charge.penalty, answer.blocked)
     else {
         return;
     };

@@ -6,7 +6,7 @@
 use super::pack::{Inline, SPILLED, by_algorithm};
 use super::shard::{Shard, Tables, is_wide};
 use super::views::Guess;
-use crate::{Answer, Answers, Charge, Mode};
+use crate::{Answer, Answers, Charge};
 use tollgate_core::{Intent, Numbers};
 
 /// What a request with several charges will write once all of its limits have spoken.
@@ -49,7 +49,7 @@ impl Shard {
         let Asked { at, words, admitted } =
             self.ask(algorithm, (tag, guess), charge, now_us, intent, answers)?;
         self.parts().0.slot_mut(at).words = words;
-        answers.finish(admitted || charge.mode == Mode::Shadow);
+        answers.finish(admitted || !charge.mode.is_enforced());
         Some(())
     }
 
@@ -113,7 +113,7 @@ impl Shard {
     where
         Self: Tables<W>,
     {
-        if intent == Intent::Peek {
+        if intent == Intent::Peek || charge.mode.owed().is_some() {
             return None;
         }
         let table = self.table();

@@ -6,7 +6,7 @@ use super::locks::Place;
 use super::shard::is_wide;
 use super::views::Guess;
 use crate::sync::lock;
-use crate::{Answers, Charge, Mode};
+use crate::{Answers, Charge};
 use tollgate_core::Intent;
 
 impl MemoryStore {
@@ -42,7 +42,7 @@ impl MemoryStore {
             let admitted = shard.consider_usual(cell, charge, now_us, answers, pending)?;
             // After a refusal nothing is taken, so the rows have to show the numbers of now. And two limits that share all their bits
             // share a cell: what one of them takes must not overwrite what the other does.
-            let refused = !admitted && charge.mode != Mode::Shadow;
+            let refused = !admitted && charge.mode.is_enforced();
             if refused || cells[..n].iter().any(|other| other.0 == cell.0) {
                 return None;
             }

@@ -5,7 +5,7 @@ use super::pack::{Inline, SPILLED, by_algorithm};
 use super::shard::{Found, Shard, is_wide};
 use super::slab::{Slab, Spilled};
 use super::table::{Slot, Table};
-use crate::{Answer, Charge, Mode, Ticket};
+use crate::{Answer, Charge, Ticket};
 use tollgate_core::{Algorithm, Intent, Numbers, Penalty, Receipt, State};
 
 impl Shard {
@@ -110,9 +110,9 @@ impl Shard {
             let outcome = numbers.decide(&State::New, now_us, cost, intent);
             return Answer { outcome, blocked: false, receipt: None };
         };
-        let block = match mode {
-            Mode::Enforce => spilled.block_us(penalty, now_us),
-            Mode::Shadow => None,
+        let block = match mode.is_enforced() {
+            true => spilled.block_us(penalty, now_us),
+            false => None,
         };
         let intent = if block.is_some() { Intent::Peek } else { intent };
         let mut answer = Answer {

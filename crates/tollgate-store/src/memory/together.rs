@@ -1,12 +1,12 @@
 //! Requests with several charges: all of them or none.
 
-use super::decide::{Full, punish};
+use super::decide::{Full, owing, punish};
 use super::locks::Place;
 use super::room::make_room;
 use super::shard::{Found, Shard, is_wide};
 use super::{MemoryStore, Shared};
 use crate::sync::Guard;
-use crate::{Answer, Answers, Charge, Mode};
+use crate::{Answer, Answers, Charge};
 use tollgate_core::Intent;
 
 impl MemoryStore {
@@ -74,40 +74,48 @@ fn decide_together(
     for (place, charge) in places.iter_mut().zip(charges) {
         let Some(shard) = &mut guards[place.lock] else { continue };
         place.found = shard.find_dated(shared, place.address.tag, charge, now_us);
+        let looks = charge.mode.owed().is_some();
+        let intent = if looks { Intent::Peek } else { intent };
         let answer = shard.decide(shared, place.found, charge, now_us, intent);
-        admitted &= answer.outcome.admitted || charge.mode == Mode::Shadow;
+        admitted &= answer.outcome.admitted || !charge.mode.is_enforced();
         answers.push(answer);
     }
     if intent == Intent::Peek {
         return Ok(admitted);
     }
-    if admitted {
-        let takes = |n: usize, rows: &[Answer]| charges[n].cost > 0 && rows[n].outcome.admitted;
-        let rows = answers.open_rows();
-        let news = |(n, place): (usize, &Place)| takes(n, rows) && place.found == Found::Absent;
-        let moved = places.iter().enumerate().any(news);
-        if moved {
-            make_room(shared, guards, places, now_us, |n| {
-                takes(n, rows).then_some((&charges[n], charges[n].cost))
-            })?;
-        }
-        for (n, (place, charge)) in places.iter().zip(charges).enumerate() {
-            let Some(shard) = &mut guards[place.lock] else { continue };
-            if takes(n, rows) {
-                let tag = place.address.tag;
-                let found = if moved { shard.find(charge.numbers, tag) } else { place.found };
-                let receipt = shard.charge(shared, found, tag, charge, now_us, charge.cost);
-                // What a shared cell took cannot be given back: by then the key may have one of its own.
-                rows[n].receipt = (!place.overflow).then_some(receipt);
-            }
-        }
-        return Ok(true);
+    let rows = answers.open_rows();
+    let units = |n: usize, rows: &[Answer]| match charges[n].mode.owed() {
+        Some(units) => units,
+        None if admitted && rows[n].outcome.admitted => charges[n].cost,
+        None => 0,
+    };
+    let news = |(n, place): (usize, &Place)| units(n, rows) > 0 && place.found == Found::Absent;
+    let moved = places.iter().enumerate().any(news);
+    if moved {
+        make_room(shared, guards, places, now_us, |n| {
+            let units = units(n, rows);
+            (units > 0).then_some((&charges[n], units))
+        })?;
     }
     for (n, (place, charge)) in places.iter().zip(charges).enumerate() {
         let Some(shard) = &mut guards[place.lock] else { continue };
-        let tag = place.address.tag;
-        let answer = &mut answers.open_rows()[n];
-        if answer.outcome.admitted {
+        let (tag, units) = (place.address.tag, units(n, rows));
+        if units > 0 {
+            let found = if moved { shard.find(charge.numbers, tag) } else { place.found };
+            let receipt = shard.charge(shared, found, tag, charge, now_us, units);
+            // What a shared cell took cannot be given back: by then the key may have one of its own. What is owed never is.
+            let returnable = !place.overflow && charge.mode.owed().is_none();
+            rows[n].receipt = returnable.then_some(receipt);
+        }
+    }
+    for (n, (place, charge)) in places.iter().zip(charges).enumerate() {
+        let Some(shard) = &mut guards[place.lock] else { continue };
+        let (tag, answer) = (place.address.tag, &mut rows[n]);
+        if charge.mode.owed().is_some() {
+            *answer = owing(shared, shard, tag, charge, now_us, *answer);
+        } else if admitted {
+            continue;
+        } else if answer.outcome.admitted {
             // Nothing was taken after all, so the numbers are those of now.
             let found = shard.find(charge.numbers, tag);
             *answer = shard.decide(shared, found, charge, now_us, Intent::Peek);
@@ -115,5 +123,5 @@ fn decide_together(
             punish(shared, shard, tag, charge, now_us, answer);
         }
     }
-    Ok(false)
+    Ok(admitted)
 }

@@ -100,7 +100,7 @@ fn row<'a>(
         true => ledger_outcome(&line.numbers, outcome()?)?,
         false => line.numbers.decide(&cell.state, now_us, line.cost, Intent::Peek),
     });
-    if line.enforced
+    if line.mode.is_enforced()
         && let Some(left_us) = cell.blocked_for_us(line.penalty.as_ref(), now_us)
     {
         row.show_block(&line.numbers, left_us);

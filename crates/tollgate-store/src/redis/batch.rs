@@ -28,7 +28,7 @@ pub(super) struct Named {
     pub(super) name: Vec<u8>,
     pub(super) numbers: Numbers,
     pub(super) cost: u64,
-    pub(super) enforced: bool,
+    pub(super) mode: Mode,
     pub(super) penalty: Option<Penalty>,
 }
 
@@ -46,7 +46,7 @@ impl Named {
             name: namer.name(limit, key, numbers),
             numbers: *numbers,
             cost,
-            enforced: mode == Mode::Enforce,
+            mode,
             penalty: penalty.copied(),
         }
     }
@@ -58,8 +58,21 @@ pub(super) struct Line {
     pub(super) key: usize,
     pub(super) numbers: usize,
     pub(super) cost: u64,
-    pub(super) enforced: bool,
+    pub(super) mode: Mode,
     pub(super) penalty: Option<usize>,
+}
+
+impl Line {
+    /// The mode as `decide.lua` reads it: 0 for shadow, 1 for enforced; what is owed plus 2 where it is enforced, and below 0 by one more where not.
+    fn mode(&self) -> i64 {
+        let units = |units: u64| clamp(units.min(u64::from(u32::MAX)));
+        match self.mode {
+            Mode::Shadow => 0,
+            Mode::Enforce => 1,
+            Mode::Owe { units: owed, enforced: true } => units(owed) + 2,
+            Mode::Owe { units: owed, enforced: false } => -1 - units(owed),
+        }
+    }
 }
 
 /// One request: its intent, and the end of its lines.
@@ -122,7 +135,7 @@ impl Batch {
                 key: self.tables.key(line.name),
                 numbers: self.tables.numbers(&line.numbers),
                 cost: line.cost,
-                enforced: line.enforced,
+                mode: line.mode,
                 penalty: self.tables.penalty(line.penalty.as_ref()),
             });
         }
@@ -141,6 +154,11 @@ impl Batch {
         all.filter(|(asked, _)| !asked.gone).map(|(asked, lines)| (asked.intent, lines))
     }
 
+    /// Whether something is owed, whoever refuses.
+    pub(super) fn owes(&self) -> bool {
+        self.lines.iter().any(|line| line.mode.owed().is_some())
+    }
+
     /// The request at `index` by itself again.
     pub(super) fn ask(&self, index: usize) -> Option<Ask> {
         let asked = self.requests.get(index)?;
@@ -150,7 +168,7 @@ impl Batch {
             name: self.tables.keys[line.key].clone(),
             numbers: self.tables.numbers[line.numbers],
             cost: line.cost,
-            enforced: line.enforced,
+            mode: line.mode,
             penalty: line.penalty.map(|penalty| self.tables.penalties[penalty]),
         };
         Some(Ask { intent: asked.intent, lines: lines.iter().map(named).collect() })
@@ -166,7 +184,7 @@ impl Batch {
                     line.key as i64 + 1,
                     line.numbers as i64 + 1,
                     clamp(line.cost),
-                    i64::from(line.enforced),
+                    line.mode(),
                     line.penalty.map_or(0, |penalty| penalty as i64 + 1),
                 ]);
             }

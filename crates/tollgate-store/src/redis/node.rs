@@ -135,7 +135,10 @@ impl Node {
         let (tables, now_us) = (&batch.tables, pending.now_us);
         let mut call = match Singles::of(batch) {
             Some(singles) => Call::single(&singles, tables, now_us, spare),
-            None => Call::new(script::decide(tables), tables, batch.program(), now_us, spare),
+            None => {
+                let script = script::decide(tables, batch.owes());
+                Call::new(script, tables, batch.program(), now_us, spare)
+            }
         };
         call.asking = pending.asking;
         call
@@ -225,8 +228,8 @@ impl Node {
             None => names.into_iter().next()?,
             Some(cluster) => names.into_iter().find(|name| cluster.is_served_by(name, self))?,
         };
-        let (cost, enforced, penalty) = (1, true, None);
-        let lines = vec![Named { name, numbers, cost, enforced, penalty }];
+        let (cost, mode, penalty) = (1, crate::Mode::Enforce, None);
+        let lines = vec![Named { name, numbers, cost, mode, penalty }];
         let now_us = self.shared.options.at(0);
         Some(Pending::unawaited(Ask { intent: Intent::Take, lines }, now_us))
     }

@@ -111,7 +111,8 @@ impl Replay<'_> {
             rows.push(row);
         }
         let ledgers = self.ledgers(lines, rows)?;
-        let admits = |(line, row): (&Line, &Answer)| !line.enforced || row.outcome.admitted;
+        let admits =
+            |(line, row): (&Line, &Answer)| !line.mode.is_enforced() || row.outcome.admitted;
         let admitted = lines.iter().zip(&*rows).all(admits);
         for (n, (line, row)) in lines.iter().zip(rows).enumerate() {
             self.finish(line, row, intent, admitted, ledgers[n])?;
@@ -129,7 +130,8 @@ impl Replay<'_> {
         let cell = self.cells[line.key].as_mut()?;
         numbers.redate(&mut cell.state, self.now_us);
         let blocked = self.blocked(line);
-        let intent = if blocked.is_some() { Intent::Peek } else { intent };
+        let looks = blocked.is_some() || line.mode.owed().is_some();
+        let intent = if looks { Intent::Peek } else { intent };
         let cell = self.cells[line.key].as_ref()?;
         let mut answer =
             Answer::untaken(numbers.decide(&cell.state, self.now_us, line.cost, intent));
@@ -141,7 +143,7 @@ impl Replay<'_> {
 
     fn blocked(&self, line: &Line) -> Option<u64> {
         let penalty = line.penalty.map(|penalty| &self.batch.tables.penalties[penalty]);
-        let cell = self.cells[line.key].as_ref().filter(|_| line.enforced)?;
+        let cell = self.cells[line.key].as_ref().filter(|_| line.mode.is_enforced())?;
         cell.blocked_for_us(penalty, self.now_us)
     }
 
@@ -185,6 +187,9 @@ impl Replay<'_> {
     ) -> Option<()> {
         let numbers = &self.batch.tables.numbers[line.numbers];
         let own = row.outcome.admitted;
+        if let (Intent::Take, Some(units)) = (intent, line.mode.owed()) {
+            return self.owe(line, row, units);
+        }
         let cell = self.cells[line.key].as_mut()?;
         match (intent, admitted && own) {
             (Intent::Take, true) if line.cost > 0 => {
@@ -193,7 +198,7 @@ impl Replay<'_> {
                     false => Some(numbers.charge(&mut cell.state, self.now_us, line.cost)),
                 };
             }
-            (Intent::Take, false) if !own && !row.blocked && line.enforced => {
+            (Intent::Take, false) if !own && !row.blocked && line.mode.is_enforced() => {
                 if let Some(penalty) = line.penalty {
                     let penalty = &self.batch.tables.penalties[penalty];
                     let counted = cell.penalty.get_or_insert_default();
@@ -207,6 +212,36 @@ impl Replay<'_> {
                 row.outcome = numbers.decide(&cell.state, self.now_us, line.cost, Intent::Peek);
             }
             _ => {}
+        }
+        Some(())
+    }
+}
+
+impl Replay<'_> {
+    /// Takes what is owed, counts a refusal, and lets the row show both.
+    fn owe(&mut self, line: &Line, row: &mut Answer, units: u64) -> Option<()> {
+        let numbers = &self.batch.tables.numbers[line.numbers];
+        let before = *row;
+        let cell = self.cells[line.key].as_mut()?;
+        if !is_ledger(numbers) && units > 0 {
+            numbers.charge(&mut cell.state, self.now_us, units);
+        }
+        let counts = !before.outcome.admitted && !before.blocked && line.mode.is_enforced();
+        if let Some(penalty) = line.penalty.filter(|_| counts) {
+            let penalty = &self.batch.tables.penalties[penalty];
+            penalty.count(cell.penalty.get_or_insert_default(), self.now_us);
+        }
+        let after = match is_ledger(numbers) {
+            // The script worked it out after taking what was owed.
+            true => before,
+            false => {
+                let outcome = numbers.decide(&cell.state, self.now_us, line.cost, Intent::Peek);
+                Answer::untaken(outcome)
+            }
+        };
+        *row = before.owing(after);
+        if let Some(left_us) = self.blocked(line) {
+            row.show_block(numbers, left_us);
         }
         Some(())
     }

@@ -12,9 +12,7 @@ use super::replay::senseless;
 use super::reply::Adjusted;
 use super::{RedisStore, script};
 use crate::REPEATABLE_US;
-use crate::{
-    Answer, Answers, Change, Ended, Mode, Opened, Opening, Place, Plan, Settlement, StoreError,
-};
+use crate::{Answer, Answers, Change, Ended, Opened, Opening, Place, Plan, Settlement, StoreError};
 use redis::Value;
 
 mod saved;
@@ -200,7 +198,7 @@ fn line((place, one): (&Place, &Settlement)) -> (Named, Change) {
         name: place.as_bytes().to_vec(),
         numbers: one.numbers,
         cost: one.cost,
-        enforced: one.mode == Mode::Enforce,
+        mode: one.mode,
         penalty: one.penalty,
     };
     (named, one.change)

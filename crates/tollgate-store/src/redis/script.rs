@@ -38,9 +38,9 @@ pub(super) static PROBE: LazyLock<Script> =
 /// Decides requests with one charge each, by limits that are no more than a TAT.
 static SINGLE: LazyLock<Script> =
     LazyLock::new(|| Script::of(lua::compose([STEP, include_str!("script/single.lua")])));
-/// Those that decide anything, by the algorithms in use, one bit each, and whether there are penalties.
-static DECIDE: [OnceLock<Script>; 2 * (ALL as usize + 1)] =
-    [const { OnceLock::new() }; 2 * (ALL as usize + 1)];
+/// Those that decide anything, by the algorithms in use, one bit each, whether something is owed, and whether there are penalties.
+static DECIDE: [OnceLock<Script>; 4 * (ALL as usize + 1)] =
+    [const { OnceLock::new() }; 4 * (ALL as usize + 1)];
 
 const ALL: u8 = (1 << lua::MIRRORS.len()) - 1;
 const STEP: &str = include_str!("script/step.lua");
@@ -57,13 +57,14 @@ pub(super) fn single(_: &Singles) -> &'static Script {
     &SINGLE
 }
 
-/// The script that decides any batch with these tables.
-pub(super) fn decide(tables: &Tables) -> &'static Script {
+/// The script that decides any batch with these tables, in which something is owed or not.
+pub(super) fn decide(tables: &Tables, owes: bool) -> &'static Script {
     let place = |numbers: &Numbers| lua::mirrored(numbers)[0].saturating_sub(1) as u8;
     let used = tables.numbers.iter().fold(0, |used, one| used | 1 << place(one)) & ALL;
     let punished = !tables.penalties.is_empty();
-    DECIDE[2 * usize::from(used) + usize::from(punished)].get_or_init(|| {
-        if punished || used & LEDGERS != 0 {
+    let kind = 2 * usize::from(owes) + usize::from(punished);
+    DECIDE[4 * usize::from(used) + kind].get_or_init(|| {
+        if punished || owes || used & LEDGERS != 0 {
             Script::new(used, punished, [CELLS, FULL])
         } else if used & !TATS != 0 {
             Script::new(used, false, [PLAIN])

@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::pack;
 use super::replay::senseless;
 use super::reply::{Decided, bytes};
-use crate::StoreError;
+use crate::{Mode, StoreError};
 use redis::Value;
 use tollgate_core::{Intent, lua};
 
@@ -28,7 +28,7 @@ impl Singles {
         for (intent, lines) in batch.each() {
             let [line] = lines else { return None };
             let takes = intent == Intent::Take && line.cost > 0;
-            if !takes || !line.enforced || line.penalty.is_some() {
+            if !takes || line.mode != Mode::Enforce || line.penalty.is_some() {
                 return None;
             }
             let charge = (line.numbers, line.cost);

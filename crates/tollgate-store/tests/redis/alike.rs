@@ -67,6 +67,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         8 => Just(What::Ask(Intent::Take, Mode::Enforce)),
         1 => Just(What::Ask(Intent::Take, Mode::Shadow)),
         1 => Just(What::Ask(Intent::Peek, Mode::Enforce)),
+        2 => (costs(), any::<bool>())
+            .prop_map(|(units, enforced)| Mode::Owe { units: units.min(4_294_967_295), enforced })
+            .prop_map(|mode| What::Ask(Intent::Take, mode)),
         1 => Just(What::Owe),
         2 => Just(What::GiveBack),
         1 => (0..10_000_000_u64).prop_map(What::Block),

@@ -91,7 +91,8 @@ impl<S: Store> Gate<S> {
     /// When no limit has this name, in the policy or among the overridden.
     pub fn set_mode(&self, limit: &str, mode: Option<Mode>) -> Result<ModeChange, UnknownLimit> {
         let mut wanted = self.wanted();
-        let named = wanted.setup.limits.iter().find(|(one, _)| *one.name == *limit);
+        let limits = wanted.setup.all_limits();
+        let named = limits.iter().find(|(one, _)| *one.name == *limit);
         let configured = match (named, wanted.modes.contains_key(limit)) {
             (Some((one, _)), _) => one.mode,
             // Its limit is gone, so clearing it is all that can be done.
@@ -111,7 +112,7 @@ impl<S: Store> Gate<S> {
 
     /// The modes that the policy itself gives its limits, in file order, whatever overrides them.
     pub fn configured_modes(&self) -> Vec<Mode> {
-        self.wanted().setup.limits.iter().map(|(limit, _)| limit.mode).collect()
+        self.wanted().setup.all_limits().iter().map(|(limit, _)| limit.mode).collect()
     }
 
     /// The modes that are overridden, by the limits' names.

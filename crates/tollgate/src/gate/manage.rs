@@ -39,7 +39,7 @@ impl<S: Store> Gate<S> {
             rules.policy().select_one(index, facts, 0, &mut work.selection);
             for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
                 // A block shows to enforced limits only, and an operator wants to see it in any mode.
-                let charges = [Charge { mode: Mode::Enforce, ..rules.charge(&one) }];
+                let charges = [Charge { mode: Mode::Enforce, ..rules.plain_charge(&one) }];
                 let request = Request { charges: &charges, intent: Intent::Peek };
                 self.store.decide(now_us, &[request], &mut work.answers).await?;
                 let Some((_, [answer])) = work.answers.get(0) else { continue };
@@ -102,7 +102,7 @@ impl<S: Store> Gate<S> {
                         limit: id,
                         numbers,
                         ticket: Ticket::default(),
-                        ..rules.charge(&one)
+                        ..rules.plain_charge(&one)
                     };
                     let adjustments = [Adjustment { charge, change }];
                     self.store.adjust(now_us, &adjustments, &mut Answers::default()).await?;

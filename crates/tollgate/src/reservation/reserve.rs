@@ -121,7 +121,7 @@ impl<S: Store> Gate<S> {
             .clone()
             .zip(&held)
             .map(|(selected, numbers)| {
-                let charge = rules.charge(&selected);
+                let charge = rules.plain_charge(&selected);
                 let cost = charge.cost.saturating_mul(cost);
                 match selected.missing || selected.numbers == numbers {
                     true => Charge { cost, ..charge },

@@ -10,6 +10,7 @@ mod gate;
 mod held;
 mod limiter;
 mod manage;
+mod parts;
 mod quota;
 mod reservations;
 mod slow;

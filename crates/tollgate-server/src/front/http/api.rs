@@ -11,6 +11,7 @@ use super::{
 use crate::{
     Node,
     front::forward_auth::ForwardAuth,
+    front::grpc::{Service, answer_json},
     metrics::{Front, Outcome},
     net::{Handler, Limits, Plain, PlainAnswer, Request, Response, collect},
     trace,
@@ -23,6 +24,8 @@ use tollgate_policy::facts::{Facts, FactsBuffer};
 /// Answers `POST /v1/{check,peek,reserve,settle,cancel}`, `GET /openapi.json` and `/v1/forward-auth`.
 pub struct CheckApi {
     pub(super) node: Arc<Node>,
+    /// For `/json`.
+    rls: Service,
     forward_auth: ForwardAuth,
     body_within: Duration,
     /// Taken while a request is decided. Where that has to wait, the next request makes a new one.
@@ -40,8 +43,8 @@ pub(super) struct Kit {
 impl CheckApi {
     /// A handler for one worker.
     pub fn new(node: Arc<Node>, limits: &Limits) -> Self {
-        let forward_auth = ForwardAuth::new(node.clone());
-        Self { node, forward_auth, body_within: limits.body, kit: Cell::new(None) }
+        let (rls, forward_auth) = (Service::new(node.clone()), ForwardAuth::new(node.clone()));
+        Self { node, rls, forward_auth, body_within: limits.body, kit: Cell::new(None) }
     }
 
     async fn answer(&self, request: Request, peer: SocketAddr) -> (Response, Outcome) {
@@ -173,6 +176,9 @@ impl CheckApi {
 
 impl Handler for CheckApi {
     async fn handle(&self, request: Request, peer: SocketAddr) -> Response {
+        if request.uri().path() == "/json" {
+            return answer_json(&self.rls, request, self.body_within).await;
+        }
         let (response, outcome) = self.answer(request, peer).await;
         self.node.metrics.requests(Front::Http, outcome);
         response

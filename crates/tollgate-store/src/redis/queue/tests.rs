@@ -5,8 +5,8 @@ use tollgate_core::{Intent, Numbers, Rate};
 
 fn ask(name: &str) -> Ask {
     let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000).unwrap()));
-    let (name, cost, enforced, penalty) = (name.into(), 1, true, None);
-    Ask { intent: Intent::Take, lines: vec![Named { name, numbers, cost, enforced, penalty }] }
+    let (name, cost, mode, penalty) = (name.into(), 1, crate::Mode::Enforce, None);
+    Ask { intent: Intent::Take, lines: vec![Named { name, numbers, cost, mode, penalty }] }
 }
 
 #[test]

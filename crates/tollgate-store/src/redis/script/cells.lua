@@ -33,10 +33,11 @@ local function is_ledger(algorithm)
   return algorithm == sliding_log or algorithm == concurrency
 end
 
-local function outcome_of(params, cell, now, cost, take)
+-- `own` is whether it was admitted before it took what it owed.
+local function outcome_of(params, cell, now, cost, take, own)
   local outcome = params.algorithm.decide(params, cell.state, now, cost, take)
   return cmsgpack.pack({
-    outcome.admitted and 1 or 0,
+    (own or outcome.admitted) and 1 or 0,
     outcome.remaining,
     outcome.retry_after_us or -1,
     outcome.reset_after_us,

@@ -1,7 +1,8 @@
 -- Decides a batch of requests in order. Follows the mirrors and cells.lua.
 --
 -- ARGV[5] is a flat array: for each request whether it takes (1) and how many charges it has; for each charge its key, its numbers,
--- its cost, whether it is enforced (1), and its penalty (0 for none).
+-- its cost, its mode, and its penalty (0 for none). A mode is 0 for shadow and 1 for enforced; a charge that owes units whoever refuses has
+-- these plus 2 where it is enforced, and minus these minus 1 where it is not.
 --
 -- Answers with the instant, a byte for each request ('1' admitted), the values that were read (of ledgers only their heads), and the ledgers' own
 -- outcomes in the order asked. Whoever asked has the same algorithms and works the rows out from there: a reply stays small, and Redis
@@ -43,7 +44,7 @@ while at < last do
       change(key, cell, params)
     end
     cell.penalty_params = penalties[program[i + 4]] or cell.penalty_params
-    local enforced = program[i + 3] == 1
+    local enforced = program[i + 3] >= 1
     local blocked = enforced and blocked_until(cell, penalties[program[i + 4]], now)
     own[i] = not blocked and params.algorithm.admits(params, cell.state, now, cost)
     if enforced and not own[i] then
@@ -53,17 +54,24 @@ while at < last do
   for i = from, to, 5 do
     local key, params, cost = program[i], numbers[program[i + 1]], program[i + 2]
     local cell = cells[key]
-    local punished = penalties[program[i + 4]]
-    if is_ledger(params.algorithm) then
+    local punished, mode = penalties[program[i + 4]], program[i + 3]
+    local owed = takes and (mode > 1 and mode - 2 or mode < 0 and -1 - mode)
+    if owed and owed > 0 then
+      params.algorithm.charge(params, cell.state, now, owed)
+      change(key, cell, params)
+    end
+    if is_ledger(params.algorithm) and owed then
+      outcomes[#outcomes + 1] = outcome_of(params, cell, now, cost, false, own[i])
+    elseif is_ledger(params.algorithm) then
       outcomes[#outcomes + 1] = outcome_of(params, cell, now, cost, takes and admitted and own[i])
     end
-    if takes and admitted and own[i] and cost > 0 then
+    if takes and not owed and admitted and own[i] and cost > 0 then
       local receipt = params.algorithm.charge(params, cell.state, now, cost)
       if is_ledger(params.algorithm) then
         outcomes[#outcomes + 1] = cmsgpack.pack({ receipt.at_us, receipt.mark_us })
       end
       change(key, cell, params)
-    elseif takes and not own[i] and punished and program[i + 3] == 1
+    elseif takes and not own[i] and punished and mode >= 1
       and not blocked_until(cell, punished, now) then
       cell.penalty = cell.penalty or penalty.decode(nil)
       penalty.count(punished, cell.penalty, now)

@@ -1,0 +1,56 @@
+//! `tollgate import`.
+
+use super::{FAILED, UNUSABLE, written};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tollgate_policy::import::{Imported, limitador};
+
+/// Turn limits of other programs into a tollgate.yaml
+///
+/// The file goes to standard output, what has no equal in it to standard error. The status is 1 when a limit was left out, 2 when the file
+/// cannot be read.
+#[derive(clap::Args)]
+pub(crate) struct Import {
+    #[command(subcommand)]
+    from: From,
+}
+
+#[derive(clap::Subcommand)]
+enum From {
+    /// A limits file of Limitador
+    Limitador {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+impl Import {
+    pub(crate) fn run(&self) -> ExitCode {
+        let From::Limitador { file } = &self.from;
+        let bytes = match std::fs::read(file) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                eprintln!("tollgate: cannot read {}: {error}", file.display());
+                return ExitCode::from(UNUSABLE);
+            }
+        };
+        match limitador(&bytes) {
+            Err(error) => {
+                eprint!("{}", error.render(&file.display().to_string()));
+                ExitCode::from(UNUSABLE)
+            }
+            Ok(imported) => report(file, &imported),
+        }
+    }
+}
+
+fn report(file: &Path, imported: &Imported) -> ExitCode {
+    let lost = imported.notes.iter().filter(|note| note.is_lost).count();
+    for note in &imported.notes {
+        eprintln!("{}:{}:{}: {}", file.display(), note.at.line, note.at.column, note.text);
+    }
+    eprintln!("{} limits imported, {lost} left out", imported.limits);
+    let status = if lost > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
+    written(io::stdout().write_all(imported.text.as_bytes()), status)
+}

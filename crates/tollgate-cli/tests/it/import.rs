@@ -1,0 +1,61 @@
+//! `tollgate import`, and `tollgate check` on files that a file names.
+
+use super::run;
+use std::path::PathBuf;
+
+/// A file of its own, which goes with it.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(name: &str, text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tollgate-{}-{name}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn limits_of_limitador_become_a_file_that_checks() {
+    let good = "[{namespace: shop, max_value: 10, seconds: 60, variables: [user]}]";
+    let file = Temporary::new("limitador.yaml", good);
+    let (status, out, err) = run(&["import", "limitador", file.path()], "");
+    assert_eq!(status, 0, "{err}");
+    assert!(err.ends_with("1 limits imported, 0 left out\n"), "{err}");
+    let (status, found, _) = run(&["check", "-"], &out);
+    assert_eq!(status, 0, "{found}\n{out}");
+    assert!(out.contains("rate: 10/60s"), "{out}");
+}
+
+#[test]
+fn what_has_no_equal_is_reported() {
+    let bad = "[{namespace: shop, max_value: 10, seconds: 60, conditions: [\"x > 1\"]}]";
+    let file = Temporary::new("limitador-bad.yaml", bad);
+    let (status, out, err) = run(&["import", "limitador", file.path()], "");
+    assert_eq!(status, 1);
+    assert!(err.contains(":1:61: left out: the condition `x > 1` has no equal"), "{err}");
+    assert_eq!(run(&["check", "-"], &out).0, 0, "{out}");
+    assert_eq!(run(&["import", "limitador", "no-such-file"], "").0, 2);
+}
+
+#[test]
+fn check_looks_at_ratelimit_files_too() {
+    let file = Temporary::new("ratelimit.yml", "domain: ''\n");
+    let policy = format!("envoy: {{configs: '{}'}}", file.path());
+    let (status, out, _) = run(&["check", "-"], &policy);
+    assert_eq!(status, 1);
+    assert!(
+        out.contains("ratelimit.yml:1:9: error[TG070]: config file cannot have empty domain"),
+        "{out}"
+    );
+    assert_eq!(run(&["check", "-"], "envoy: {configs: no-such-file.yaml}").0, 2);
+}

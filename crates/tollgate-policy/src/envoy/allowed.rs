@@ -1,0 +1,79 @@
+//! The keys that a file may use, anywhere: the original has one list for all levels.
+
+use crate::diagnostic::{Report, codes};
+use crate::yaml::{Key, Kind, Node, Value};
+
+const KEYS: [&str; 16] = [
+    "domain",
+    "key",
+    "value",
+    "descriptors",
+    "rate_limit",
+    "unit",
+    "requests_per_unit",
+    "unlimited",
+    "shadow_mode",
+    "name",
+    "replaces",
+    "detailed_metric",
+    "value_to_metric",
+    "share_threshold",
+    "quota_mode",
+    "metadata",
+];
+
+/// Not of the original: `debt` beside `unit`, as for limits of our own.
+const OURS: &str = "debt";
+
+/// Reports what no file of the original has.
+pub(super) fn check(node: &Node, report: &mut Report) {
+    let Value::Map(entries) = &node.value else { return };
+    for (key, value) in entries {
+        if !known(key, report) || key.text == "metadata" {
+            continue;
+        }
+        match &value.value {
+            Value::Map(_) => check(value, report),
+            Value::List(items) => items.iter().for_each(|item| match item.value {
+                Value::Map(_) => check(item, report),
+                _ => {
+                    let message = "config error, yaml file contains list of type other than map";
+                    report.error(
+                        codes::RATELIMIT_FILE,
+                        item.at,
+                        message,
+                        "write each item as `- key: value`",
+                    );
+                }
+            }),
+            Value::Scalar { kind: Kind::Number, text } => {
+                let message =
+                    format!("error checking config: `{text}` is of no type that a config has");
+                let help = "values are texts, whole numbers, and true or false";
+                report.error(codes::RATELIMIT_FILE, value.at, message, help);
+            }
+            Value::Scalar { .. } | Value::Null => {}
+        }
+    }
+}
+
+fn known(key: &Key, report: &mut Report) -> bool {
+    let text = key.text.as_str();
+    if KEYS.contains(&text) || text == OURS {
+        return true;
+    }
+    let is_text =
+        text.parse::<f64>().is_err() && !matches!(text, "true" | "false" | "null" | "~" | "");
+    let (message, help) = match is_text {
+        true => (
+            format!("config error, unknown key '{text}'"),
+            format!("the keys are {}", KEYS.join(", ")),
+        ),
+        false => {
+            let message = format!("config error, key is not of type string: {text}");
+            (message, "keys are names, such as `key` or `rate_limit`".to_owned())
+        }
+    };
+    report.error(codes::RATELIMIT_FILE, key.at, message, help);
+    false
+}

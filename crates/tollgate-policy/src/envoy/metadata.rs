@@ -1,0 +1,35 @@
+//! `metadata`: whatever its author likes, handed on as it is.
+
+use crate::yaml::{Kind, Node, Value};
+
+/// A value of a free map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the kinds of JSON")]
+pub enum Metadata {
+    Null,
+    Bool(bool),
+    /// As it was written.
+    Number(Box<str>),
+    Text(Box<str>),
+    List(Vec<Metadata>),
+    Map(Vec<(Box<str>, Metadata)>),
+}
+
+impl Metadata {
+    /// Recursion is bounded by the parser's limit on depth.
+    pub(super) fn of(node: &Node) -> Self {
+        match &node.value {
+            Value::Null => Self::Null,
+            Value::Scalar { kind: Kind::Bool(value), .. } => Self::Bool(*value),
+            Value::Scalar { kind: Kind::Text, text } => Self::Text(text.as_str().into()),
+            Value::Scalar { text, .. } => Self::Number(text.as_str().into()),
+            Value::List(items) => Self::List(items.iter().map(Self::of).collect()),
+            Value::Map(entries) => Self::Map(
+                entries
+                    .iter()
+                    .map(|(key, node)| (key.text.as_str().into(), Self::of(node)))
+                    .collect(),
+            ),
+        }
+    }
+}

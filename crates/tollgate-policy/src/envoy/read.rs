@@ -1,0 +1,306 @@
+//! From files to the tree, with every error of the original, and its place.
+
+use super::find::{Descriptor, Level, Place};
+use super::{Bad, Configs, Metadata, Options, Rule, Unit, allowed};
+use crate::diagnostic::{Position, Report, codes};
+use crate::glob::Glob;
+use crate::limit::{Counting, Limit, Mode};
+use crate::yaml::{self, Kind, Node, Value};
+use std::collections::HashSet;
+use tollgate_core::{Numbers, Rate, algorithm::FixedWindow};
+
+pub(super) fn read(files: &[(&str, &[u8])], options: Options) -> Result<Configs, Vec<Bad>> {
+    let mut reader = Reader { configs: Configs::default(), options, names: HashSet::new() };
+    let mut all = Vec::new();
+    for (file, (_, bytes)) in files.iter().enumerate() {
+        let mut report = Report::default();
+        match yaml::parse(bytes) {
+            Err(error) => report.push(error),
+            Ok(node) => {
+                allowed::check(&node, &mut report);
+                if report.is_empty() {
+                    reader.file(&node, &mut report);
+                }
+            }
+        }
+        if !report.is_empty() {
+            all.push(Bad { file, diagnostics: report.finish() });
+        }
+    }
+    if all.is_empty() { Ok(reader.configs) } else { Err(all) }
+}
+
+struct Reader {
+    configs: Configs,
+    options: Options,
+    /// Of the limits so far, as the engine calls them.
+    names: HashSet<Box<str>>,
+}
+
+/// The way to a descriptor.
+#[derive(Clone)]
+struct Path {
+    /// As the original writes it.
+    shown: String,
+    /// Keys and values apart.
+    parts: Vec<Box<str>>,
+}
+
+fn wrong(report: &mut Report, at: Position, message: impl Into<String>, help: &str) {
+    report.error(codes::RATELIMIT_FILE, at, message, help);
+}
+
+impl Reader {
+    fn file(&mut self, node: &Node, report: &mut Report) {
+        let domain = field(node, "domain");
+        let name = domain.map(|node| text(node, report)).unwrap_or_default();
+        let at = domain.map_or(node.at, |domain| domain.at);
+        if name.is_empty() {
+            let help = "add `domain: NAME`, as the filter in Envoy names it";
+            return wrong(report, at, "config file cannot have empty domain", help);
+        }
+        if self.configs.has_domain(&name) {
+            let message = format!("duplicate domain '{name}' in config file");
+            return wrong(report, at, message, "put the descriptors of a domain into one file");
+        }
+        let path = Path { shown: format!("{name}."), parts: vec![name.as_str().into()] };
+        let level = self.level(node, &path, report);
+        self.configs.domains.insert(name.into(), level);
+    }
+
+    /// Recursion is bounded by the parser's limit on depth.
+    fn level(&mut self, node: &Node, path: &Path, report: &mut Report) -> Level {
+        let mut level = Level::default();
+        let mut seen = HashSet::new();
+        let list = match field(node, "descriptors").map(|list| (&list.value, list.at)) {
+            None | Some((Value::Null, _)) => return level,
+            Some((Value::List(list), _)) => list,
+            Some((_, at)) => {
+                wrong(report, at, "`descriptors` is not a list", "write each as `- key: NAME`");
+                return level;
+            }
+        };
+        for item in list {
+            let key = field(item, "key").map(|node| text(node, report)).unwrap_or_default();
+            let value = field(item, "value").map(|node| text(node, report)).unwrap_or_default();
+            if key.is_empty() {
+                wrong(report, item.at, "descriptor has empty key", "add `key: NAME`");
+                continue;
+            }
+            let mut path = path.clone();
+            path.shown += &key;
+            if !value.is_empty() {
+                path.shown += "_";
+                path.shown += &value;
+            }
+            if !seen.insert((key.clone(), value.clone())) {
+                let message = format!("duplicate descriptor composite key '{}'", path.shown);
+                wrong(report, item.at, message, "remove one of the two, or join them");
+                continue;
+            }
+            path.parts.extend([key.as_str().into(), value.as_str().into()]);
+            let Some(place) = place(&value, item, report) else { continue };
+            let descriptor = self.descriptor(item, &value, path, report);
+            level.insert(&key, place, descriptor);
+        }
+        level
+    }
+
+    fn descriptor(
+        &mut self,
+        node: &Node,
+        value: &str,
+        mut path: Path,
+        report: &mut Report,
+    ) -> Descriptor {
+        let is_shared = flag(node, "share_threshold", report);
+        if is_shared && !value.contains('*') {
+            let at = field(node, "share_threshold").map_or(node.at, |field| field.at);
+            let message = "share_threshold can only be used with wildcard values (containing '*')";
+            wrong(report, at, message, "give `value` a `*`, or remove `share_threshold`");
+        }
+        let limit = field(node, "rate_limit").filter(|field| !matches!(field.value, Value::Null));
+        let rule = limit.and_then(|limit| self.rule(node, limit, &path, report));
+        let rule = rule.map(|rule| {
+            self.configs.rules.push(rule);
+            self.configs.rules.len() - 1
+        });
+        path.shown += ".";
+        let below = self.level(node, &path, report);
+        Descriptor { rule, below, shared: is_shared.then(|| value.into()) }
+    }
+
+    fn rule(
+        &mut self,
+        descriptor: &Node,
+        node: &Node,
+        path: &Path,
+        report: &mut Report,
+    ) -> Option<Rule> {
+        let unlimited = flag(node, "unlimited", report);
+        let written = field(node, "unit").map(|unit| text(unit, report)).unwrap_or_default();
+        let at = field(node, "unit").map_or(node.at, |unit| unit.at);
+        let unit = Unit::parse(&written);
+        match (unlimited, unit) {
+            (true, Some(_)) => {
+                let message = "should not specify rate limit unit when unlimited";
+                wrong(report, at, message, "remove `unit`, or `unlimited`");
+            }
+            (false, None) => {
+                let message = format!("invalid rate limit unit '{written}'");
+                let help = "write second, minute, hour, day, week, month or year";
+                wrong(report, at, message, help);
+            }
+            _ => {}
+        }
+        let requests_per_unit = field(node, "requests_per_unit").map_or(0, |n| count(n, report));
+        let name = field(node, "name").map(|name| text(name, report)).filter(|n| !n.is_empty());
+        let replaces = replaces(node, name.as_deref(), report);
+        let limit = unit.filter(|_| !unlimited).and_then(|unit| {
+            self.limit(
+                descriptor,
+                node,
+                path,
+                Rate::try_new(requests_per_unit.into(), unit.period_us()).ok()?,
+                report,
+            )
+        });
+        Some(Rule {
+            limit,
+            name: name.map(Into::into),
+            replaces,
+            quota: flag(descriptor, "quota_mode", report),
+            unit: unit.filter(|_| !unlimited),
+            requests_per_unit,
+            metadata: field(descriptor, "metadata")
+                .map(Metadata::of)
+                .filter(|metadata| *metadata != Metadata::Null),
+        })
+    }
+
+    /// The limit with the name that the original gives its counters.
+    fn limit(
+        &mut self,
+        descriptor: &Node,
+        node: &Node,
+        path: &Path,
+        rate: Rate,
+        report: &mut Report,
+    ) -> Option<Limit> {
+        // These only name metrics there; here a label never comes from a request.
+        flag(descriptor, "value_to_metric", report);
+        flag(descriptor, "detailed_metric", report);
+        let visible = |c: char| if matches!(c, ' '..='~') { c } else { '?' };
+        let plain: String = path.shown.chars().map(visible).collect();
+        let numbered = |n: usize| if n == 1 { plain.clone() } else { format!("{plain}#{n}") };
+        let name = (1..).map(numbered).find(|name| !self.names.contains(name.as_str()))?;
+        self.names.insert(name.as_str().into());
+        let key: Vec<&str> = path.parts.iter().map(|part| &**part).collect();
+        let mut limit = Limit::new(&name, &key, Some(Numbers::FixedWindow(FixedWindow::new(rate))));
+        limit.addressed = true;
+        limit.on_store_failure = self.options.on_store_failure;
+        if flag(descriptor, "shadow_mode", report) {
+            limit.mode = Mode::Shadow;
+        }
+        limit.counting = match (flag(node, "debt", report), self.options.strict) {
+            (_, false) => Counting::Asked,
+            (true, true) => Counting::Debt,
+            (false, true) => Counting::Admitted,
+        };
+        Some(limit)
+    }
+}
+
+fn place(value: &str, node: &Node, report: &mut Report) -> Option<Place> {
+    if value.is_empty() {
+        return Some(Place::Any);
+    }
+    if !value.contains('*') {
+        return Some(Place::Exact(value.into()));
+    }
+    match Glob::text(value) {
+        Ok(glob) => Some(Place::Wild(glob)),
+        Err(_) => {
+            wrong(report, node.at, "the wildcard value is too long", "shorten `value`");
+            None
+        }
+    }
+}
+
+fn replaces(node: &Node, own: Option<&str>, report: &mut Report) -> Box<[Box<str>]> {
+    let Some(field_) = field(node, "replaces") else { return Box::default() };
+    let Value::List(items) = &field_.value else {
+        if !matches!(field_.value, Value::Null) {
+            wrong(report, field_.at, "`replaces` is not a list", "write each as `- name: NAME`");
+        }
+        return Box::default();
+    };
+    let mut names = Vec::new();
+    for item in items {
+        let name = field(item, "name").map(|name| text(name, report)).unwrap_or_default();
+        if name.is_empty() {
+            let help = "name the limit that is replaced: `- name: NAME`";
+            wrong(report, item.at, "should not have an empty replaces entry", help);
+        } else if own == Some(name.as_str()) {
+            let message = "replaces should not contain name of same descriptor";
+            wrong(report, item.at, message, "a limit cannot replace itself; remove this entry");
+        } else {
+            names.push(name.into());
+        }
+    }
+    names.into()
+}
+
+fn field<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
+    let Value::Map(entries) = &node.value else { return None };
+    entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
+}
+
+fn text(node: &Node, report: &mut Report) -> String {
+    match &node.value {
+        Value::Scalar { text, .. } => text.clone(),
+        Value::Null => String::new(),
+        Value::List(_) | Value::Map(_) => {
+            wrong(
+                report,
+                node.at,
+                "error loading config file: a text is needed here",
+                "write a text",
+            );
+            String::new()
+        }
+    }
+}
+
+fn flag(node: &Node, name: &str, report: &mut Report) -> bool {
+    match field(node, name).map(|field| (&field.value, field.at)) {
+        None | Some((Value::Null, _)) => false,
+        Some((Value::Scalar { kind: Kind::Bool(value), .. }, _)) => *value,
+        // The original reads YAML 1.1, which has more words for it.
+        Some((Value::Scalar { text, .. }, _)) if is_word(text, ["yes", "on", "y"]) => true,
+        Some((Value::Scalar { text, .. }, _)) if is_word(text, ["no", "off", "n"]) => false,
+        Some((_, at)) => {
+            let message = format!("error loading config file: `{name}` is true or false");
+            wrong(report, at, message, "write `true` or `false`");
+            false
+        }
+    }
+}
+
+fn is_word(text: &str, words: [&str; 3]) -> bool {
+    words.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+fn count(node: &Node, report: &mut Report) -> u32 {
+    let given = match &node.value {
+        Value::Null => Some(0),
+        Value::Scalar { kind: Kind::Unsigned(value), .. } => u32::try_from(*value).ok(),
+        _ => None,
+    };
+    given.unwrap_or_else(|| {
+        let message =
+            "error loading config file: `requests_per_unit` is a whole number up to 4294967295";
+        wrong(report, node.at, message, "write digits without quotes");
+        0
+    })
+}

@@ -1,0 +1,34 @@
+//! Limits of other programs, as a file of ours.
+
+mod condition;
+mod limitador;
+#[cfg(test)]
+mod tests;
+
+pub use limitador::limitador;
+
+use crate::diagnostic::Position;
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Imported {
+    /// The file of ours.
+    pub text: String,
+    /// How many limits are in it.
+    pub limits: usize,
+    /// What has no equal, or is not quite the same.
+    pub notes: Vec<Note>,
+}
+
+/// Something that somebody has to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Note {
+    /// Where it is in the file that was read.
+    pub at: Position,
+    /// Whether a limit was left out because of it.
+    pub is_lost: bool,
+    /// What it is.
+    pub text: String,
+}

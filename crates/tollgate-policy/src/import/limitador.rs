@@ -1,0 +1,196 @@
+//! Limitador's limits file: a list of limits, each with a namespace, a count and a time.
+
+use super::condition::{Condition, conditions, variable};
+use super::{Imported, Note};
+use crate::diagnostic::{Diagnostic, Position, Severity, codes};
+use crate::yaml::{self, Kind, Node, Value};
+use std::collections::HashSet;
+use std::fmt::Write;
+
+const HEAD: &str = "# Made by `tollgate import limitador`; look through what it said before you use it.\n\
+listen: {grpc: 127.0.0.1:8082}\nlimits:\n";
+
+/// What a limits file says, as a file of ours.
+///
+/// # Errors
+///
+/// When it is not YAML, or not a list.
+pub fn limitador(bytes: &[u8]) -> Result<Imported, Diagnostic> {
+    let node = yaml::parse(bytes)?;
+    let Value::List(items) = &node.value else {
+        let message = "a limits file of Limitador is a list";
+        let help = "give the file that limitador-server is started with";
+        return Err(Diagnostic::new(codes::WRONG_TYPE, Severity::Error, node.at, message, help));
+    };
+    let mut import =
+        Import { text: HEAD.to_owned(), limits: 0, notes: Vec::new(), names: HashSet::new() };
+    for item in items {
+        if let Err(why) = import.limit(item) {
+            import.note(why.0, true, format!("left out: {}", why.1));
+        }
+    }
+    if import.limits == 0 {
+        import.text = import.text.replace("limits:\n", "limits: []\n");
+    } else {
+        let text =
+            "windows are aligned to the clock here; Limitador begins one with the first request";
+        import.note(node.at, false, text.to_owned());
+    }
+    let Import { text, limits, notes, .. } = import;
+    Ok(Imported { text, limits, notes })
+}
+
+struct Import {
+    text: String,
+    limits: usize,
+    notes: Vec<Note>,
+    names: HashSet<String>,
+}
+
+/// Where, and why a limit has no equal.
+type Lost = (Position, String);
+
+impl Import {
+    fn note(&mut self, at: Position, is_lost: bool, text: String) {
+        self.notes.push(Note { at, is_lost, text });
+    }
+
+    fn limit(&mut self, node: &Node) -> Result<(), Lost> {
+        let Value::Map(fields) = &node.value else {
+            return Err((node.at, "it is not a map".to_owned()));
+        };
+        let known = ["namespace", "max_value", "seconds", "name", "id", "conditions", "variables"];
+        if let Some((key, _)) = fields.iter().find(|(key, _)| !known.contains(&&*key.text)) {
+            return Err((key.at, format!("`{}` has no equal", key.text)));
+        }
+        let field =
+            |name: &str| fields.iter().find(|(key, _)| key.text == name).map(|(_, node)| node);
+        let namespace = field("namespace")
+            .and_then(text)
+            .ok_or_else(|| (node.at, "it has no namespace".to_owned()))?;
+        if namespace.contains('*') || namespace.is_empty() {
+            return Err((node.at, "its namespace is a pattern here".to_owned()));
+        }
+        let rate = rate(node, field("max_value"), field("seconds"))?;
+        let (mut equal, mut unequal) =
+            (vec![("domain".to_owned(), namespace.to_owned())], Vec::new());
+        for (at, condition) in all_conditions(field("conditions"))? {
+            let name = format!("descriptor.{}", condition.key);
+            if equal.iter().any(|(known, _)| *known == name) {
+                return Err((at, format!("`{}` is compared twice", condition.key)));
+            }
+            let pair = (name, condition.value);
+            if condition.is_equal { equal.push(pair) } else { unequal.push(pair) }
+        }
+        let key = variables(field("variables"))?;
+        let given = field("name").or(field("id")).and_then(text).unwrap_or(namespace);
+        let name = self.name(given);
+        self.limits += 1;
+        let map = |pairs: &[(String, String)]| -> String {
+            let pair =
+                |(name, value): &(String, String)| format!("{}: {}", quote(name), quote(value));
+            pairs.iter().map(pair).collect::<Vec<_>>().join(", ")
+        };
+        // An attribute that is missing is not equal, there and here.
+        let not = match unequal.is_empty() {
+            true => String::new(),
+            false => {
+                let each =
+                    unequal.iter().map(|pair| format!("{{{}}}", map(std::slice::from_ref(pair))));
+                format!(", not: [{}]", each.collect::<Vec<_>>().join(", "))
+            }
+        };
+        let out = &mut self.text;
+        let _ = writeln!(out, "  - name: {}", quote(&name));
+        let _ = writeln!(out, "    match: {{{}{not}}}", map(&equal));
+        if !key.is_empty() {
+            let _ = writeln!(
+                out,
+                "    key: [{}]",
+                key.iter().map(|k| quote(k)).collect::<Vec<_>>().join(", ")
+            );
+        }
+        let _ = writeln!(out, "    algorithm: fixed-window\n    rate: {rate}");
+        Ok(())
+    }
+
+    /// A name that a limit can have, and that none has yet.
+    fn name(&mut self, given: &str) -> String {
+        let plain = |c: char| if matches!(c, ' '..='~') && c != '/' { c } else { '-' };
+        let plain: String = given.chars().map(plain).take(56).collect();
+        let plain = if plain.trim().is_empty() { "limit".to_owned() } else { plain };
+        let numbered = |n: usize| if n == 1 { plain.clone() } else { format!("{plain}-{n}") };
+        let name = (1..).map(numbered).find(|name| !self.names.contains(name)).unwrap_or_default();
+        self.names.insert(name.clone());
+        name
+    }
+}
+
+fn rate(node: &Node, max: Option<&Node>, seconds: Option<&Node>) -> Result<String, Lost> {
+    let number = |field: Option<&Node>, name: &str, most: u64| match field
+        .map(|node| (&node.value, node.at))
+    {
+        Some((Value::Scalar { kind: Kind::Unsigned(value), .. }, _)) if *value <= most => {
+            Ok(*value)
+        }
+        Some((_, at)) => Err((at, format!("`{name}` is not a whole number up to {most}"))),
+        None => Err((node.at, format!("it has no `{name}`"))),
+    };
+    let max = number(max, "max_value", u32::MAX.into())?;
+    match number(seconds, "seconds", 366 * 86_400)? {
+        0 => Err((node.at, "its `seconds` are 0".to_owned())),
+        seconds => Ok(format!("{max}/{seconds}s")),
+    }
+}
+
+fn all_conditions(field: Option<&Node>) -> Result<Vec<(Position, Condition)>, Lost> {
+    let mut all = Vec::new();
+    for item in list(field)? {
+        let text = text(item).unwrap_or_default();
+        let read = conditions(text)
+            .ok_or_else(|| (item.at, format!("the condition `{text}` has no equal")))?;
+        all.extend(read.into_iter().map(|condition| (item.at, condition)));
+    }
+    Ok(all)
+}
+
+fn variables(field: Option<&Node>) -> Result<Vec<String>, Lost> {
+    let mut all = Vec::new();
+    for item in list(field)? {
+        let text = text(item).unwrap_or_default();
+        let key = variable(text)
+            .ok_or_else(|| (item.at, format!("the variable `{text}` has no equal")))?;
+        let name = format!("descriptor.{key}");
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    Ok(all)
+}
+
+fn list(field: Option<&Node>) -> Result<&[Node], Lost> {
+    match field.map(|node| (&node.value, node.at)) {
+        None | Some((Value::Null, _)) => Ok(&[]),
+        Some((Value::List(items), _)) => Ok(items),
+        Some((_, at)) => Err((at, "it is not a list".to_owned())),
+    }
+}
+
+fn text(node: &Node) -> Option<&str> {
+    match &node.value {
+        Value::Scalar { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
+/// In single quotes, in which only they are special.
+fn quote(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    match !text.is_empty()
+        && text.chars().all(is_plain)
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+    {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "''")),
+    }
+}

@@ -1,0 +1,74 @@
+use super::condition::{conditions, variable};
+use super::limitador;
+
+const FILE: &[u8] = b"
+- namespace: shop
+  max_value: 10
+  seconds: 60
+  conditions: [\"descriptors[0]['req.method'] == 'GET'\"]
+  variables: [\"descriptors[0].user_id\"]
+- namespace: shop
+  name: not/for admins
+  max_value: 5
+  seconds: 1
+  conditions:
+    - \"req.path == '/login' && role != 'admin'\"
+- namespace: shop
+  max_value: 1
+  seconds: 1
+  conditions: [\"descriptors[0].path.startsWith('/api')\"]
+- namespace: shop
+  max_value: 4294967296
+  seconds: 1
+- {namespace: shop, max_value: 1, seconds: 0}
+- {namespace: shop, max_value: 1, seconds: 1, variables: [\"size(x)\"]}
+- {namespace: shop, max_value: 1, seconds: 1, policy: x}
+- {max_value: 1, seconds: 1}
+";
+
+#[test]
+fn what_has_an_equal_becomes_a_limit_that_loads() {
+    let imported = limitador(FILE).unwrap();
+    assert_eq!(imported.limits, 2);
+    let compiled = crate::compile(imported.text.as_bytes()).unwrap();
+    let names: Vec<_> = compiled.limits.iter().map(|(limit, _)| &*limit.name).collect();
+    assert_eq!(names, ["shop", "not-for admins"]);
+    let (limit, spec) = &compiled.limits[0];
+    assert_eq!(*limit.key, ["descriptor.user_id".into()]);
+    assert_eq!(limit.numbers.unwrap().period_us(), 60_000_000);
+    assert_eq!(spec.conditions.len(), 2, "its namespace, and what it asks for");
+    assert_eq!(compiled.limits[1].1.not.len(), 1);
+}
+
+#[test]
+fn what_has_none_is_named_with_its_place() {
+    let imported = limitador(FILE).unwrap();
+    let lost: Vec<_> = imported.notes.iter().filter(|note| note.is_lost).collect();
+    let lines: Vec<_> = lost.iter().map(|note| note.at.line).collect();
+    assert_eq!(lines, [16, 18, 20, 21, 22, 23], "{lost:#?}");
+    assert!(lost[0].text.contains("startsWith"));
+    assert!(imported.notes.iter().any(|note| !note.is_lost && note.text.contains("aligned")));
+    assert!(limitador(b"limits: []").is_err());
+    let nothing = limitador(b"[]").unwrap();
+    assert!(crate::compile(nothing.text.as_bytes()).unwrap().limits.is_empty());
+}
+
+#[test]
+fn conditions_are_comparisons_of_entries_with_texts() {
+    let read = |text: &str| {
+        conditions(text).map(|all| {
+            all.into_iter()
+                .map(|c| format!("{} {} {}", c.key, c.is_equal, c.value))
+                .collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(read("a == 'b'"), Some(vec!["a true b".to_owned()]));
+    assert_eq!(read("descriptors[1]['a.b'] != \"c\""), Some(vec!["a.b false c".to_owned()]));
+    for wrong in
+        ["a", "a == b", "a == '*'", "a == ''", "a == 'b' || c == 'd'", "f(a) == 'b'", "a > '1'"]
+    {
+        assert_eq!(read(wrong), None, "{wrong}");
+    }
+    assert_eq!(variable("descriptors[x].a"), None);
+    assert_eq!(variable("descriptors[0][a]"), None);
+}

@@ -1,0 +1,172 @@
+//! The files that `envoy.configs` names.
+
+use super::ConfigError;
+use crate::watch::{Stamp, Watcher, read_capped};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use tollgate_policy::envoy::{Configs, Options};
+use tollgate_policy::settings::Settings;
+
+/// More than anyone has; whoever names a folder by mistake is told.
+const FILES_MAX: usize = 4096;
+
+/// The files, as they were read.
+#[derive(Clone, Debug)]
+pub(crate) struct Ratelimit {
+    pub(crate) configs: Configs,
+    patterns: Vec<PathBuf>,
+    /// What told them from others before they were read.
+    stamp: Option<Stamp>,
+}
+
+/// Files that are looked at, those that come and go included.
+#[derive(Debug)]
+pub(crate) struct WatchedSet {
+    patterns: Vec<PathBuf>,
+    watcher: Watcher,
+    in_force: Option<Stamp>,
+}
+
+impl Ratelimit {
+    /// Reads what the settings name, beside the policy.
+    pub(super) fn load(folder: &Path, settings: &Settings) -> Result<Option<Self>, ConfigError> {
+        let Some(envoy) = &settings.envoy else { return Ok(None) };
+        let patterns: Vec<PathBuf> =
+            envoy.configs.iter().map(|pattern| folder.join(&**pattern)).collect();
+        let stamp = stamp(&patterns);
+        let mut files = Vec::new();
+        for pattern in &patterns {
+            let unreadable = |error| ConfigError::Unreadable { file: pattern.clone(), error };
+            for path in expand(pattern).map_err(unreadable)? {
+                let bytes = read_capped(&path);
+                let unreadable = |error| ConfigError::Unreadable { file: path.clone(), error };
+                files.push((path.clone(), bytes.map_err(unreadable)?));
+            }
+        }
+        let mut options = Options::default();
+        options.strict = envoy.strict;
+        options.on_store_failure = settings.on_store_failure;
+        let shown: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
+        let named: Vec<(&str, &[u8])> =
+            shown.iter().zip(&files).map(|(name, (_, bytes))| (name.as_str(), &**bytes)).collect();
+        let configs = Configs::read(&named, options).map_err(|bad| ConfigError::Ratelimit {
+            files: bad
+                .into_iter()
+                .map(|one| (files[one.file].0.clone(), one.diagnostics))
+                .collect(),
+        })?;
+        Ok(Some(Self { configs, patterns, stamp }))
+    }
+
+    /// To be looked at from now on.
+    pub(crate) fn watched(&self) -> WatchedSet {
+        let (patterns, in_force) = (self.patterns.clone(), self.stamp);
+        WatchedSet { patterns, watcher: Watcher::default(), in_force }
+    }
+}
+
+impl WatchedSet {
+    /// Looks once, and says whether something is new and settled.
+    pub(crate) fn look(&mut self) -> bool {
+        let now = stamp(&self.patterns);
+        match self.watcher.look(now) {
+            None => false,
+            Some(_) => std::mem::replace(&mut self.in_force, now) != now,
+        }
+    }
+}
+
+/// One for all files that the patterns name: which they are, and what is in them.
+fn stamp(patterns: &[PathBuf]) -> Option<Stamp> {
+    let mut hash = Fnv::default();
+    let mut all = Stamp { device: 0, inode: 0, size: 0, modified: (0, 0), changed: (0, 0) };
+    for path in patterns.iter().flat_map(|pattern| expand(pattern).unwrap_or_default()) {
+        hash.add(path.as_os_str().as_encoded_bytes());
+        let Ok(stamp) = std::fs::metadata(&path).map(|metadata| Stamp::of(&metadata)) else {
+            continue;
+        };
+        for number in [stamp.device, stamp.inode] {
+            hash.add(&number.to_le_bytes());
+        }
+        all.size = all.size.wrapping_add(stamp.size);
+        for (sum, (seconds, nanos)) in
+            [(&mut all.modified, stamp.modified), (&mut all.changed, stamp.changed)]
+        {
+            let mut times = Fnv(sum.0.cast_unsigned());
+            times.add(&seconds.to_le_bytes());
+            times.add(&nanos.to_le_bytes());
+            sum.0 = times.0.cast_signed();
+        }
+    }
+    all.inode = hash.0;
+    Some(all)
+}
+
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// The files that a pattern names, in order. A path without `*` is itself, whether or not there is such a file; a `*` stands for any run
+/// of characters within a name, and not for the dot at its start.
+fn expand(pattern: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = vec![PathBuf::new()];
+    for component in pattern.components() {
+        let wild = match component {
+            Component::Normal(name) => name.to_str().filter(|name| name.contains('*')),
+            _ => None,
+        };
+        let Some(wild) = wild else {
+            found.iter_mut().for_each(|path| path.push(component));
+            continue;
+        };
+        let mut next = Vec::new();
+        for folder in found {
+            let folder = if folder.as_os_str().is_empty() { Path::new(".").into() } else { folder };
+            let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+            let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+            let names = names.filter(|name| !name.starts_with('.') && fits(wild, name));
+            next.extend(names.map(|name| folder.join(name)));
+            if next.len() > FILES_MAX {
+                return Err(io::Error::other("it names more than 4096 files"));
+            }
+        }
+        next.sort();
+        found = next;
+    }
+    let is_wild = pattern.to_string_lossy().contains('*');
+    found.retain(|path| !is_wild || path.is_file());
+    Ok(found)
+}
+
+/// Whether a name is what a pattern with `*` says.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part) {
+            Some(place) => rest = &rest[place + part.len()..],
+            None => return false,
+        }
+    }
+    rest.is_empty()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! `POST /json`: the same call in the JSON of proto3, as envoyproxy/ratelimit has it beside gRPC.
+
+use super::service::Service;
+use super::status;
+use super::wire::{self, Kind, RateLimitRequest, RateLimitResponse};
+use crate::net::{Body, BodyError, Request, Response, collect};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, StatusCode};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+use std::time::Duration;
+use tollgate_policy::envoy::Unit;
+
+pub(crate) const PATH: &str = "/json";
+
+/// Answers one request: 200, 429 when it is over a limit, 400 when it makes no sense.
+pub(crate) async fn answer(service: &Service, request: Request, body_within: Duration) -> Response {
+    if request.method() != Method::POST {
+        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "use POST\n");
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        return response;
+    }
+    let body = match collect(request.into_body(), super::BYTES_MAX, body_within).await {
+        Ok(body) => body,
+        Err(BodyError::TooLarge) => {
+            return plain(StatusCode::PAYLOAD_TOO_LARGE, "a request has at most 64 KiB\n");
+        }
+        Err(BodyError::TooSlow) => return plain(StatusCode::REQUEST_TIMEOUT, "too slow\n"),
+        Err(_) => return plain(StatusCode::BAD_REQUEST, "the body broke off\n"),
+    };
+    let request = match read(&body) {
+        Ok(request) => request,
+        Err(why) => return plain(StatusCode::BAD_REQUEST, format!("{why}\n")),
+    };
+    match service.decide(&request, status::within(None)).await {
+        Err(status) => plain(StatusCode::BAD_REQUEST, format!("{}\n", status.message)),
+        Ok(response) => {
+            let mut answer = Response::new(Body::from(write(&response).to_string()));
+            if response.overall_code == wire::OVER_LIMIT {
+                *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+            }
+            let json = HeaderValue::from_static("application/json");
+            answer.headers_mut().insert(CONTENT_TYPE, json);
+            answer
+        }
+    }
+}
+
+pub(super) fn plain(status: StatusCode, text: impl Into<String>) -> Response {
+    let mut response = Response::new(Body::from(text.into()));
+    *response.status_mut() = status;
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, text);
+    response
+}
+
+/// Names are in either spelling, numbers of 64 bits also in quotes, enumerations by name or number.
+pub(super) fn read(body: &[u8]) -> Result<RateLimitRequest, serde_json::Error> {
+    let given: RequestJson = serde_json::from_slice(body)?;
+    let entry = |entry: EntryJson| wire::Entry { key: entry.key, value: entry.value };
+    let descriptor = |one: DescriptorJson| wire::RateLimitDescriptor {
+        entries: one.entries.into_iter().map(entry).collect(),
+        limit: one.limit.map(|limit| wire::Override {
+            requests_per_unit: limit.requests_per_unit.0,
+            unit: limit.unit.0,
+        }),
+        hits_addend: one.hits_addend.map(|value| wire::UInt64Value { value: value.0 }),
+        is_negative_hits: one.is_negative_hits,
+    };
+    Ok(RateLimitRequest {
+        domain: given.domain,
+        descriptors: given.descriptors.into_iter().map(descriptor).collect(),
+        hits_addend: given.hits_addend.0,
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+#[derive(Default)]
+struct RequestJson {
+    domain: String,
+    descriptors: Vec<DescriptorJson>,
+    #[serde(alias = "hits_addend")]
+    hits_addend: Count<u32>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+struct DescriptorJson {
+    entries: Vec<EntryJson>,
+    limit: Option<OverrideJson>,
+    #[serde(alias = "hits_addend")]
+    hits_addend: Option<Count<u64>>,
+    #[serde(alias = "is_negative_hits")]
+    is_negative_hits: bool,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct EntryJson {
+    key: String,
+    value: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+struct OverrideJson {
+    #[serde(alias = "requests_per_unit")]
+    requests_per_unit: Count<u32>,
+    unit: UnitJson,
+}
+
+/// A number, or its digits in quotes.
+#[derive(Deserialize, Default)]
+#[serde(try_from = "Written")]
+struct Count<T: TryFrom<u64>>(T);
+
+/// A unit, by its name or its number.
+#[derive(Deserialize, Default)]
+#[serde(try_from = "Written")]
+struct UnitJson(i32);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(u64),
+    Text(String),
+}
+
+impl<T: TryFrom<u64>> TryFrom<Written> for Count<T> {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Self, &'static str> {
+        let number = match written {
+            Written::Number(number) => Some(number),
+            Written::Text(text) => text.parse().ok(),
+        };
+        let number = number.and_then(|number| T::try_from(number).ok());
+        number.map(Self).ok_or("a number is not one, or too large")
+    }
+}
+
+impl TryFrom<Written> for UnitJson {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Self, &'static str> {
+        match written {
+            Written::Number(number) => i32::try_from(number).ok(),
+            Written::Text(name) if name == "UNKNOWN" => Some(0),
+            // In any case elsewhere, but not here.
+            Written::Text(name) => {
+                Unit::ALL.into_iter().find(|unit| unit.name() == name).map(|unit| unit as i32)
+            }
+        }
+        .map(Self)
+        .ok_or("there is no such unit")
+    }
+}
+
+/// Defaults are left out, as the mapping of proto3 has it.
+pub(super) fn write(response: &RateLimitResponse) -> Value {
+    let code = |code: i32| if code == wire::OK { "OK" } else { "OVER_LIMIT" };
+    let status = |one: &wire::DescriptorStatus| {
+        let mut status = Map::new();
+        status.insert("code".into(), code(one.code).into());
+        if let Some(limit) = &one.current_limit {
+            let mut shown = Map::new();
+            some(&mut shown, "requestsPerUnit", limit.requests_per_unit.into());
+            some(&mut shown, "unit", Unit::of_number(limit.unit).map_or("", Unit::name).into());
+            some(&mut shown, "name", limit.name.as_str().into());
+            status.insert("currentLimit".into(), shown.into());
+        }
+        some(&mut status, "limitRemaining", one.limit_remaining.into());
+        if let Some(left) = &one.duration_until_reset {
+            status.insert("durationUntilReset".into(), format!("{}s", left.seconds).into());
+        }
+        Value::from(status)
+    };
+    let header = |one: &wire::HeaderValue| json!({"key": one.key, "value": one.value});
+    let list = |all: &[wire::HeaderValue]| all.iter().map(header).collect::<Vec<_>>();
+    let mut out = Map::new();
+    out.insert("overallCode".into(), code(response.overall_code).into());
+    out.insert("statuses".into(), response.statuses.iter().map(status).collect());
+    some(&mut out, "responseHeadersToAdd", list(&response.response_headers_to_add).into());
+    some(&mut out, "requestHeadersToAdd", list(&response.request_headers_to_add).into());
+    some(&mut out, "rawBody", base64(&response.raw_body).into());
+    if let Some(metadata) = &response.dynamic_metadata {
+        out.insert("dynamicMetadata".into(), object(metadata));
+    }
+    out.into()
+}
+
+fn some(map: &mut Map<String, Value>, name: &str, value: Value) {
+    let is_default = match &value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Number(number) => number.as_u64() == Some(0),
+        _ => false,
+    };
+    if !is_default {
+        map.insert(name.into(), value);
+    }
+}
+
+fn object(given: &wire::Struct) -> Value {
+    given
+        .fields
+        .iter()
+        .map(|(name, item)| (name.clone(), value(item)))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+fn value(given: &wire::Value) -> Value {
+    match &given.kind {
+        None | Some(Kind::Null(_)) => Value::Null,
+        Some(Kind::Number(number)) => (*number).into(),
+        Some(Kind::Text(text)) => text.as_str().into(),
+        Some(Kind::Bool(value)) => (*value).into(),
+        Some(Kind::Struct(map)) => object(map),
+        Some(Kind::List(list)) => list.values.iter().map(value).collect(),
+    }
+}
+
+/// With padding, as the mapping of bytes has it.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
+            << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            match place <= chunk.len() {
+                true => out.push(DIGITS[(bits >> (18 - 6 * place) & 63) as usize].into()),
+                false => {
+                    let _ = out.write_char('=');
+                }
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,111 @@
+//! Envoy's rate limit service, version 3, with health and reflection, on HTTP/2; and `POST /json`, which is the same in JSON.
+//!
+//! gRPC needs little of HTTP/2, and all of that is here: a message in a frame, a status in trailers. So it runs on the same
+//! workers, under the same caps, as every other front end.
+
+pub mod decode;
+mod encode;
+pub mod fault;
+mod health;
+mod json;
+mod reflection;
+mod service;
+mod status;
+pub mod wire;
+
+pub use service::Service;
+
+use crate::Node;
+use crate::net::{BodyError, Handler, Limits, Request, Response, collect};
+use bytes::BytesMut;
+use fault::{DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, Status, UNIMPLEMENTED};
+use hyper::header::CONTENT_TYPE;
+use hyper::{Method, StatusCode};
+use prost::Message;
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use json::answer as answer_json;
+
+/// What Envoy calls.
+pub const SERVICE: &str = "envoy.service.ratelimit.v3.RateLimitService";
+
+const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+const HEALTH_CHECK: &str = "/grpc.health.v1.Health/Check";
+const REFLECTION: [&str; 2] = [
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+];
+
+/// A request's message at most.
+pub(crate) const BYTES_MAX: usize = 64 * 1024;
+
+/// Answers calls. One for each worker.
+pub struct Rls {
+    service: Service,
+    body_within: Duration,
+    out: RefCell<BytesMut>,
+}
+
+impl Rls {
+    /// A handler for one worker.
+    pub fn new(node: Arc<Node>, limits: &Limits) -> Self {
+        Self {
+            service: Service::new(node),
+            body_within: limits.body,
+            out: RefCell::new(BytesMut::new()),
+        }
+    }
+
+    async fn answer(&self, request: Request) -> Result<Response, Status> {
+        let path = request.uri().path();
+        if REFLECTION.contains(&path) {
+            return Ok(reflection::answer(request.into_body()));
+        }
+        let is_health = path == HEALTH_CHECK;
+        if !is_health && path != SHOULD_RATE_LIMIT {
+            return Err(Status::new(UNIMPLEMENTED, "there is no such method"));
+        }
+        let within = status::within(status::timeout(request.headers()));
+        let body = collect(request.into_body(), BYTES_MAX + status::HEAD, self.body_within).await;
+        let body = body.map_err(|error| match error {
+            BodyError::TooLarge => Status::new(RESOURCE_EXHAUSTED, "a message has at most 64 KiB"),
+            BodyError::TooSlow => Status::new(DEADLINE_EXCEEDED, "the message took too long"),
+            _ => Status::new(INVALID_ARGUMENT, "the message broke off"),
+        })?;
+        if is_health {
+            let response = health::check(&self.service.node, &status::message(&body)?)?;
+            return Ok(self.framed(&response));
+        }
+        let response = self.service.decide(&status::message(&body)?, within).await?;
+        Ok(self.framed(&response))
+    }
+
+    fn framed(&self, message: &impl Message) -> Response {
+        status::answered(status::framed(message, &mut self.out.borrow_mut()))
+    }
+}
+
+impl Handler for Rls {
+    async fn handle(&self, request: Request, _: SocketAddr) -> Response {
+        if request.uri().path() == json::PATH {
+            return json::answer(&self.service, request, self.body_within).await;
+        }
+        let is_grpc = request
+            .headers()
+            .get(CONTENT_TYPE)
+            .is_some_and(|value| value.as_bytes().starts_with(status::GRPC.as_bytes()));
+        if request.method() != Method::POST || !is_grpc {
+            return json::plain(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "this port speaks gRPC, and JSON at POST /json\n",
+            );
+        }
+        match self.answer(request).await {
+            Ok(response) => response,
+            Err(status) => status.into_response(),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `ShouldRateLimit`: descriptors in, statuses out.
+
+use super::decode::{self, Hits, Limited, Names};
+use super::encode::{self, Decided, Shown};
+use super::fault::Status;
+use super::wire::{RateLimitRequest, RateLimitResponse};
+use crate::Node;
+use crate::metrics::{Front, Outcome};
+use crate::trace;
+use smallvec::SmallVec;
+use std::cell::Cell;
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+use tollgate::{Partial, Parts, Rules, Store, Use, Work};
+use tollgate_core::header::Fields;
+use tollgate_policy::envoy::Configs;
+use tollgate_policy::facts::FactsBuffer;
+
+/// Decides what Envoy asks. One for each worker.
+pub struct Service {
+    pub(super) node: Arc<Node>,
+    /// Taken while a request is decided. Where that has to wait, the next request makes a new one.
+    kit: Cell<Option<Box<Kit>>>,
+}
+
+/// Memory that outlives a request.
+#[derive(Default)]
+struct Kit {
+    work: Work,
+    facts: FactsBuffer,
+    names: Names,
+    /// What is charged, and what is given back.
+    parts: [Parts; 2],
+    fields: Fields,
+    key: Vec<u8>,
+}
+
+/// Where a descriptor's rows are, and which rule of the files it found.
+#[derive(Clone, Copy)]
+struct Asked {
+    refunds: bool,
+    part: usize,
+    rule: Option<usize>,
+}
+
+impl Service {
+    /// For one worker.
+    pub fn new(node: Arc<Node>) -> Self {
+        Self { node, kit: Cell::new(None) }
+    }
+
+    /// Answers one request within this time.
+    ///
+    /// # Errors
+    ///
+    /// When it makes no sense. A store that fails is no error: then each limit's failure policy answers.
+    pub async fn decide(
+        &self,
+        request: &RateLimitRequest,
+        within: Duration,
+    ) -> Result<RateLimitResponse, Status> {
+        let node = &*self.node;
+        if let Err(status) = decode::check(request) {
+            node.metrics.requests(Front::Grpc, Outcome::Invalid);
+            return Err(status);
+        }
+        let now_us = node.clock.now_us();
+        let rules = node.gate.rules();
+        let mut kit = self.kit.take().unwrap_or_default();
+        let asked = self.ask(&rules, request, now_us, &mut kit).await;
+        let Kit { work, parts: [charged, given_back], fields, .. } = &mut *kit;
+        let (charged, refunded) =
+            self.settle(&rules, now_us, charged, given_back, work, within).await;
+        let shown = asked.iter().map(|one| Shown {
+            rows: match (one.refunds, &refunded) {
+                (true, Some(refunded)) => refunded.rows(one.part).collect(),
+                (true, None) => SmallVec::new(),
+                (false, _) => charged.rows(one.part).collect(),
+            },
+            rule: one.rule.and_then(|rule| rules.envoy()?.rules().get(rule)),
+        });
+        let shown: SmallVec<[Shown<'_>; 8]> = shown.collect();
+        let decided = Decided { verdict: &charged.verdict, shown: &shown, now_us };
+        let response = encode::response(&decided, rules.profiles(), fields);
+        let outcome = encode::outcome(&decided, &response);
+        if trace::enabled() {
+            self.trace(&charged, now_us);
+        }
+        drop(shown);
+        kit.work.recycle(charged.verdict);
+        self.kit.set(Some(kit));
+        let elapsed_us = node.clock.now_us().saturating_sub(now_us);
+        node.metrics.observe(Front::Grpc, Duration::from_micros(elapsed_us));
+        node.metrics.requests(Front::Grpc, outcome);
+        Ok(response)
+    }
+
+    /// Fills the parts, and says which of them belongs to which descriptor.
+    async fn ask(
+        &self,
+        rules: &Rules,
+        request: &RateLimitRequest,
+        now_us: u64,
+        kit: &mut Kit,
+    ) -> SmallVec<[Asked; 8]> {
+        let Kit { facts: buffer, names, parts, key, .. } = kit;
+        parts.iter_mut().for_each(Parts::clear);
+        names.renew(rules);
+        let found = found(rules.envoy(), request, key);
+        let quotas = found.iter().filter(|rule| is_quota(rules, **rule)).count();
+        let mut asked = SmallVec::new();
+        for (descriptor, rule) in request.descriptors.iter().zip(found) {
+            let hits = decode::hits(request, descriptor);
+            let parts = &mut parts[usize::from(hits.refunds)];
+            parts.begin();
+            asked.push(Asked { refunds: hits.refunds, part: parts.len() - 1, rule });
+            let known = rules.envoy().is_none_or(|configs| configs.has_domain(&request.domain));
+            if let (Ok(Limited::By(rate)), true) = (decode::limited(descriptor), known) {
+                decode::add_own(parts, rate, &request.domain, descriptor, hits);
+                continue;
+            }
+            let mut facts = rules.facts(mem::take(buffer));
+            names.fill(&request.domain, descriptor, &mut facts);
+            rules.identify(&mut facts);
+            let tier = self.node.tier(&facts, now_us).await;
+            if let Some(tier) = &tier {
+                facts.set_tier(tier);
+            }
+            parts.add(rules, &facts, hits.hits, usual(hits));
+            *buffer = facts.into_buffer();
+            if let (Some(rule), Some(configs)) = (rule, rules.envoy()) {
+                decode::find(configs, &request.domain, descriptor, key);
+                // One quota that is over is all of them.
+                let counts = is_quota(rules, Some(rule)) && quotas > 1;
+                let how = if counts && !hits.looks { Use::Count } else { usual(hits) };
+                parts.add_rule(rules, rule, key, hits.hits, how);
+            }
+        }
+        asked
+    }
+
+    /// Has the store decide, and then give back; or, where it takes too long, has each limit answer for itself.
+    async fn settle<'r>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        charged: &Parts,
+        given_back: &Parts,
+        work: &mut Work,
+        within: Duration,
+    ) -> (Partial<'r>, Option<Partial<'r>>) {
+        let gate = &self.node.gate;
+        if !gate.store().is_shared() {
+            let partial = gate.check_parts(rules, now_us, charged, work).await;
+            let refunded = match given_back.is_empty() {
+                true => None,
+                false => gate.refund_parts(rules, now_us, given_back, work).await.ok(),
+            };
+            return (partial, refunded);
+        }
+        let deadline = tokio::time::sleep(within);
+        tokio::pin!(deadline);
+        let decided = tokio::select! {
+            biased;
+            partial = gate.check_parts(rules, now_us, charged, work) => Some(partial),
+            () = &mut deadline => None,
+        };
+        let partial =
+            decided.unwrap_or_else(|| gate.parts_without_store(rules, now_us, charged, work));
+        if given_back.is_empty() {
+            return (partial, None);
+        }
+        let refunded = tokio::select! {
+            biased;
+            refunded = gate.refund_parts(rules, now_us, given_back, work) => refunded.ok(),
+            () = &mut deadline => None,
+        };
+        (partial, refunded)
+    }
+
+    #[cold]
+    fn trace(&self, partial: &Partial<'_>, start_us: u64) {
+        let end_us = self.node.clock.now_us();
+        let front = Front::Grpc.name();
+        let decided = trace::Decided { front, parent: None, key_hash: 0, start_us, end_us };
+        trace::decision(&decided, &partial.verdict);
+    }
+}
+
+fn usual(hits: Hits) -> Use {
+    if hits.looks { Use::Look } else { Use::Charge }
+}
+
+fn is_quota(rules: &Rules, rule: Option<usize>) -> bool {
+    let rule = rule.and_then(|rule| rules.envoy()?.rules().get(rule));
+    rule.is_some_and(|rule| rule.quota && rule.limit.is_some())
+}
+
+/// Which rule of the files each descriptor found, those left out that another one replaces.
+fn found(
+    configs: Option<&Configs>,
+    request: &RateLimitRequest,
+    key: &mut Vec<u8>,
+) -> SmallVec<[Option<usize>; 8]> {
+    let Some(configs) = configs else {
+        return request.descriptors.iter().map(|_| None).collect();
+    };
+    let mut find = |descriptor| decode::find(configs, &request.domain, descriptor, key);
+    let all: SmallVec<[Option<usize>; 8]> = request
+        .descriptors
+        .iter()
+        .map(|descriptor| find(descriptor).filter(|_| descriptor.limit.is_none()))
+        .collect();
+    let replaced = |rule: usize| configs.is_replaced(rule, all.iter().copied().flatten());
+    all.iter().map(|rule| rule.filter(|rule| !replaced(*rule))).collect()
+}

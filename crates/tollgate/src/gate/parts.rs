@@ -1,0 +1,375 @@
+//! Requests in several parts, such as the descriptors of one call from Envoy: every part has limits of its own, and all charges are
+//! decided together.
+
+use super::Gate;
+use crate::{Row, Rules, Source, Verdict, Work};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::ops::Range;
+use tollgate_core::algorithm::FixedWindow;
+use tollgate_core::{Algorithm, Intent, Numbers, Outcome, Rate, Receipt};
+use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::Counting;
+use tollgate_policy::policy::{Selected, Selection};
+use tollgate_store::{
+    Adjustment, Answer, Answers, Change, Charge, Mode, Store, StoreError, Ticket,
+};
+
+/// What the parts of one request ask. Reused for the next one.
+#[derive(Debug, Default)]
+pub struct Parts {
+    selection: Selection,
+    /// For each selected limit, then for each brought one.
+    selected_uses: Vec<Use>,
+    brought: Vec<Brought>,
+    parts: Vec<Part>,
+}
+
+/// What a part does with a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Charges it.
+    Charge,
+    /// Charges it, and is not refused by it.
+    Count,
+    /// Takes nothing, and is refused where one unit would be.
+    Look,
+}
+
+#[derive(Debug)]
+struct Part {
+    selected: Range<usize>,
+    brought: Range<usize>,
+}
+
+/// A limit that came with the request.
+#[derive(Debug)]
+struct Brought {
+    numbers: Numbers,
+    id: u64,
+    key: Vec<u8>,
+    cost: u64,
+    how: Use,
+}
+
+/// The verdict on a request in parts.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Partial<'r> {
+    /// On all of it, with a row for each (limit, key).
+    pub verdict: Verdict<'r>,
+    /// For each part the places of its rows, the policy's first.
+    rows: Vec<SmallVec<[usize; 4]>>,
+}
+
+impl Partial<'_> {
+    /// The rows of one part, in the order in which its limits were added.
+    pub fn rows(&self, part: usize) -> impl Iterator<Item = &Row<'_>> {
+        let places = self.rows.get(part).map(|places| &places[..]).unwrap_or_default();
+        places.iter().filter_map(|place| self.verdict.rows.get(*place))
+    }
+}
+
+impl Parts {
+    /// Forgets the last request.
+    pub fn clear(&mut self) {
+        self.selection.clear();
+        self.selected_uses.clear();
+        self.brought.clear();
+        self.parts.clear();
+    }
+
+    /// How many parts there are.
+    pub fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Begins the next part.
+    pub fn begin(&mut self) {
+        let (selected, brought) = (self.selection.len(), self.brought.len());
+        self.parts.push(Part { selected: selected..selected, brought: brought..brought });
+    }
+
+    /// Adds the limits that apply to the facts.
+    pub fn add(&mut self, rules: &Rules, facts: &Facts<'_>, cost: u64, how: Use) {
+        let cost = if how == Use::Look { 1 } else { cost };
+        rules.policy().select_more(facts, cost, &mut self.selection);
+        self.end(how);
+    }
+
+    /// Adds the limit of a rule of the ratelimit files. Answers whether there is something to decide.
+    pub fn add_rule(
+        &mut self,
+        rules: &Rules,
+        rule: usize,
+        key: &[u8],
+        cost: u64,
+        how: Use,
+    ) -> bool {
+        let Some(limit) = rules.addressed(rule) else { return false };
+        let cost = if how == Use::Look { 1 } else { cost };
+        rules.policy().select_addressed(limit, key, cost, &mut self.selection);
+        self.end(how)
+    }
+
+    /// Adds a limit that came with the request: so many units in a window of so long, for this key.
+    pub fn add_brought(&mut self, rate: Rate, key: Vec<u8>, cost: u64, how: Use) {
+        let id = tollgate_policy::state_id("\0override", &[], "fixed-window", rate.period_us());
+        let numbers = Numbers::FixedWindow(FixedWindow::new(rate));
+        let cost = if how == Use::Look { 1 } else { cost };
+        self.brought.push(Brought { numbers, id, key, cost, how });
+        if let Some(part) = self.parts.last_mut() {
+            part.brought.end = self.brought.len();
+        }
+    }
+
+    fn end(&mut self, how: Use) -> bool {
+        let (before, now) = (self.selected_uses.len(), self.selection.len());
+        self.selected_uses.resize(now, how);
+        if let Some(part) = self.parts.last_mut() {
+            part.selected.end = now;
+        }
+        now > before
+    }
+
+    /// All limits, those for the same key once, and which of them each part has.
+    fn merged<'a>(&'a self, rules: &'a Rules) -> Merged<'a> {
+        let mut merged = Merged::default();
+        let selected: SmallVec<[Selected<'a>; 8]> =
+            rules.policy().selected(&self.selection).collect();
+        for part in &self.parts {
+            let mut places = SmallVec::new();
+            for index in part.selected.clone() {
+                let how = self.selected_uses.get(index).copied().unwrap_or(Use::Charge);
+                places.push(merged.push(selected[index], how));
+            }
+            for brought in &self.brought[part.brought.clone()] {
+                let Brought { numbers, id, key, cost, how } = brought;
+                let one = Selected::own(rules.brought(), numbers, *id, key, *cost);
+                places.push(merged.push(one, *how));
+            }
+            merged.rows.push(places);
+        }
+        merged
+    }
+}
+
+#[derive(Default)]
+struct Merged<'a> {
+    lines: SmallVec<[(Selected<'a>, Use); 8]>,
+    /// By limit and key, once there are many.
+    places: HashMap<(u64, &'a [u8]), usize>,
+    rows: Vec<SmallVec<[usize; 4]>>,
+}
+
+/// Up to here looking through all costs less than hashing.
+const FEW: usize = 16;
+
+impl<'a> Merged<'a> {
+    fn push(&mut self, one: Selected<'a>, how: Use) -> usize {
+        match self.find(&one) {
+            Some(place) => {
+                let (known, known_how) = &mut self.lines[place];
+                match (*known_how, how) {
+                    (_, Use::Look) => {}
+                    (Use::Look, _) => (*known, *known_how) = (one, how),
+                    _ => known.cost = known.cost.saturating_add(one.cost),
+                }
+                place
+            }
+            None => {
+                self.lines.push((one, how));
+                let place = self.lines.len() - 1;
+                if !self.places.is_empty() {
+                    self.places.insert((one.id, one.key), place);
+                } else if place == FEW {
+                    let lines = self.lines.iter().enumerate();
+                    self.places =
+                        lines.map(|(place, (one, _))| ((one.id, one.key), place)).collect();
+                }
+                place
+            }
+        }
+    }
+
+    fn find(&self, one: &Selected<'a>) -> Option<usize> {
+        match self.places.is_empty() {
+            true => self.lines.iter().position(|(o, _)| (o.id, o.key) == (one.id, one.key)),
+            false => self.places.get(&(one.id, one.key)).copied(),
+        }
+    }
+
+    fn selected(&self) -> impl ExactSizeIterator<Item = Selected<'a>> + Clone {
+        self.lines.iter().map(|(one, _)| *one)
+    }
+
+    fn charges<'b>(
+        &self,
+        rules: &'b Rules,
+        above: &'b [Option<Numbers>],
+    ) -> SmallVec<[Charge<'b>; 8]>
+    where
+        'a: 'b,
+    {
+        let lines = self.lines.iter().zip(above);
+        lines.map(|((one, how), above)| charge(rules, one, *how, above.as_ref())).collect()
+    }
+
+    /// For whoever only looks at a limit that counts what it refuses: the original passes as long as the count is not above the limit, which
+    /// is room for one unit in a limit with one more.
+    fn above(&self) -> SmallVec<[Option<Numbers>; 8]> {
+        let above = |(one, how): &(Selected<'a>, Use)| {
+            let is_asked = *how == Use::Look && one.limit.counting == Counting::Asked;
+            let rate = |numbers: &Numbers| {
+                let count = numbers.capacity().saturating_add(1).min(u64::from(u32::MAX));
+                Rate::try_new(count, numbers.period_us()).ok()
+            };
+            Some(Numbers::FixedWindow(FixedWindow::new(rate(one.numbers).filter(|_| is_asked)?)))
+        };
+        self.lines.iter().map(above).collect()
+    }
+}
+
+fn charge<'a>(
+    rules: &'a Rules,
+    one: &Selected<'a>,
+    how: Use,
+    above: Option<&'a Numbers>,
+) -> Charge<'a> {
+    let charge = rules.charge(one);
+    let mode = match (how, charge.mode) {
+        (Use::Charge, mode) => mode,
+        (Use::Count, Mode::Enforce | Mode::Shadow) => Mode::Shadow,
+        (Use::Count, Mode::Owe { units, .. }) => Mode::Owe { units, enforced: false },
+        (Use::Look, mode) => Mode::Owe { units: 0, enforced: mode.is_enforced() },
+    };
+    match above {
+        Some(numbers) => Charge { numbers, ticket: Ticket::default(), mode, ..charge },
+        None => Charge { mode, ..charge },
+    }
+}
+
+impl<S: Store> Gate<S> {
+    /// Decides a request in parts: every charge of every part, or none.
+    pub async fn check_parts<'r>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        parts: &Parts,
+        work: &mut Work,
+    ) -> Partial<'r> {
+        let merged = parts.merged(rules);
+        let above = merged.above();
+        let charges = merged.charges(rules, &above);
+        let mut rows = std::mem::take(&mut work.rows);
+        if let Some(deny_cache) = self.deny_cache_for(&charges) {
+            let mut places = Vec::with_capacity(charges.len());
+            for (one, charge) in merged.selected().zip(&charges) {
+                let (before, charges) = (rows.len(), std::slice::from_ref(charge));
+                deny_cache.refuses(rules, now_us, std::iter::once(one), charges, &mut rows);
+                places.push((rows.len() > before).then_some(before));
+            }
+            if !rows.is_empty() {
+                let mut each = merged.rows;
+                // Rows of which this node knows nothing are left out, as everywhere.
+                each.iter_mut()
+                    .for_each(|part| *part = part.iter().filter_map(|n| places[*n]).collect());
+                let verdict = Verdict::new(false, rows);
+                rules.count(&verdict);
+                return Partial { verdict, rows: each };
+            }
+        }
+        let (selected, answers) = (merged.selected(), &mut work.answers);
+        let asked = self.ask_store(rules, now_us, selected, &charges, Intent::Take, answers, rows);
+        let mut verdict = asked.await;
+        for (row, above) in verdict.rows.iter_mut().zip(&above) {
+            if above.is_some() && !row.source.is_without_store() {
+                row.outcome.limit = row.outcome.limit.saturating_sub(1);
+                row.outcome.remaining = row.outcome.remaining.saturating_sub(1);
+            }
+        }
+        rules.count(&verdict);
+        Partial { verdict, rows: merged.rows }
+    }
+
+    /// Answers as each limit does without the store, for whoever cannot wait for it any longer.
+    pub fn parts_without_store<'r>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        parts: &Parts,
+        work: &mut Work,
+    ) -> Partial<'r> {
+        let merged = parts.merged(rules);
+        let above = merged.above();
+        let charges = merged.charges(rules, &above);
+        let (selected, answers) = (merged.selected(), &mut work.answers);
+        let rows = std::mem::take(&mut work.rows);
+        let verdict =
+            self.without_store(rules, now_us, selected, &charges, Intent::Take, answers, rows);
+        rules.count(&verdict);
+        Partial { verdict, rows: merged.rows }
+    }
+
+    /// Returns what the parts would have been charged, as if it had been charged now: no limit ends with more than it has.
+    ///
+    /// # Errors
+    ///
+    /// When the store could not be told.
+    pub async fn refund_parts<'r>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        parts: &Parts,
+        work: &mut Work,
+    ) -> Result<Partial<'r>, StoreError> {
+        let merged = parts.merged(rules);
+        let lines = || merged.lines.iter().filter(|(one, _)| !one.missing);
+        let adjustments: SmallVec<[Adjustment<'_>; 8]> = lines()
+            .map(|(one, how)| {
+                let units = if *how == Use::Look { 0 } else { one.cost };
+                let receipt = Receipt { cost: units, at_us: now_us, ..Receipt::default() };
+                let charge = Charge { cost: 1, ..rules.plain_charge(one) };
+                Adjustment {
+                    charge,
+                    change: Change::GiveBack { units, receipt, under: *one.numbers },
+                }
+            })
+            .collect();
+        if !adjustments.is_empty() {
+            self.store.adjust(now_us, &adjustments, &mut work.answers).await?;
+            if let Some(deny_cache) = &self.deny_cache {
+                lines().for_each(|(one, _)| deny_cache.forget(one.id, one.key));
+            }
+        }
+        let answers: &Answers = &work.answers;
+        let mut decided = match adjustments.is_empty() {
+            true => [].iter(),
+            false => answers.get(0).map_or(&[][..], |(_, rows)| rows).iter(),
+        };
+        let rows = merged.lines.iter().map(|(one, _)| {
+            let answer = if one.missing { None } else { decided.next().copied() };
+            let unknown = Outcome::unasked(one.numbers.capacity());
+            let mut answer =
+                answer.unwrap_or(Answer { outcome: unknown, blocked: false, receipt: None });
+            // A refund is never refused, whatever is left afterwards.
+            answer.outcome.admitted = true;
+            answer.outcome.retry_after_us = Some(0);
+            rules.row_from(one, &answer, rules.usual())
+        });
+        let verdict = Verdict::new(true, rows.collect());
+        Ok(Partial { verdict, rows: merged.rows })
+    }
+}
+
+impl Partial<'_> {
+    /// Where the decision came from.
+    pub fn source(&self) -> Source {
+        self.verdict.source
+    }
+}
