@@ -5,6 +5,7 @@ use crate::tree::{self, File};
 
 /// Each crate, and the crates below it. A crate not written yet has its place already.
 const LAYOUT: &[(&str, &[&str])] = &[
+    ("tollgate-faults", &[]),
     ("tollgate-core", &[]),
     ("tollgate-policy", &["tollgate-core"]),
     ("tollgate-store", &["tollgate-core"]),

@@ -2,6 +2,7 @@
 
 mod admin;
 mod check;
+mod faults;
 mod probe;
 mod serve;
 mod simulate;
