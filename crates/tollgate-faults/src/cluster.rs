@@ -23,7 +23,8 @@ impl Cluster {
             ("--repl-diskless-sync-delay", "0"),
             ("--cluster-require-full-coverage", "no"),
         ];
-        let arguments: Vec<_> = arguments.iter().flat_map(|(name, value)| [*name, *value]).collect();
+        let arguments: Vec<_> =
+            arguments.iter().flat_map(|(name, value)| [*name, *value]).collect();
         let servers: Vec<_> = (0..6).map(|_| Redis::listen(&arguments)).collect();
         let cluster = Self { servers };
         let nodes: Vec<_> = (0..6).map(|n| cluster.address(n)).collect();

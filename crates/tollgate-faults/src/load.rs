@@ -108,7 +108,8 @@ impl Load {
     pub fn end(mut self) -> (Vec<Sample>, u64) {
         self.stop.store(true, Relaxed);
         let most = self.thread.take().map(|thread| thread.join().expect("the load goes on"));
-        let samples = std::mem::take(&mut *self.samples.lock().unwrap_or_else(PoisonError::into_inner));
+        let samples =
+            std::mem::take(&mut *self.samples.lock().unwrap_or_else(PoisonError::into_inner));
         (samples, most.unwrap_or(0))
     }
 }

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tollgate_faults::clock::now_us;
+use tollgate_faults::figures::{Check, Figures};
 use tollgate_faults::process;
 use tollgate_faults::report::{Judged, page};
 use tollgate_faults::row::{self, ROWS, Row};
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
     let mut judged = BTreeMap::new();
     for row in &options.rows {
         for run in 1..=options.runs {
-            let Some(this) = one(row, run, &options) else { return ExitCode::FAILURE };
+            let this = one(row, run, &options);
             let all = match judged.remove(row.name) {
                 Some(before) => Judged::and(before, this),
                 None => this,
@@ -51,13 +52,15 @@ fn main() -> ExitCode {
 }
 
 /// One run of one row. Its processes have ended when this returns, whatever happened.
-fn one(row: &Row, run: u32, options: &Options) -> Option<Judged> {
+fn one(row: &Row, run: u32, options: &Options) -> Judged {
     let (start_us, name) = (now_us(), row.name);
     println!("== {name} ({run} of {}): {}", options.runs, row.injected);
     let context = Context { program: options.program.clone(), is_full: true };
     let Ok(ended) = catch_unwind(AssertUnwindSafe(|| (row.run)(&context))) else {
-        eprintln!("error: {name} did not come to an end");
-        return None;
+        let what = "it comes to an end".to_owned();
+        eprintln!("   BROKEN {what}");
+        let check = Check { what, held: false, is_timed: false };
+        return Judged::new(Figures::default(), vec![check]);
     };
     for check in &ended.checks {
         println!("   {} {}", if check.held { "held  " } else { "BROKEN" }, check.what);
@@ -65,7 +68,7 @@ fn one(row: &Row, run: u32, options: &Options) -> Option<Judged> {
     let figures = &ended.figures;
     println!("   {figures:?}");
     println!("== {name}: {} s", (now_us() - start_us) / 1_000_000);
-    Some(Judged::new(ended.figures, ended.checks))
+    Judged::new(ended.figures, ended.checks)
 }
 
 /// Ends what was started, when somebody ends us.

@@ -34,14 +34,8 @@ impl Node {
         let any = "127.0.0.1:0".parse().expect("an address");
         let log = Arc::default();
         let process = launch(program, &folder, any, any, &log);
-        let mut node = Self {
-            program: program.to_owned(),
-            process,
-            folder,
-            log,
-            http: any,
-            admin: any,
-        };
+        let mut node =
+            Self { program: program.to_owned(), process, folder, log, http: any, admin: any };
         node.until_listening();
         node
     }

@@ -64,7 +64,9 @@ pub fn page(judged: &BTreeMap<&'static str, Judged>, old: &str) -> String {
         section.lines().find(|line| line.starts_with(&start)).map(str::to_owned)
     };
     let mut text = HEAD.to_owned();
-    text.push_str("\n## Expectations\n\n| row | injected | expected | held |\n| --- | --- | --- | --- |\n");
+    text.push_str(
+        "\n## Expectations\n\n| row | injected | expected | held |\n| --- | --- | --- | --- |\n",
+    );
     for row in ROWS {
         let line = judged.get(row.name).map(|judged| expectation(row, judged));
         if let Some(line) = line.or_else(|| kept("Expectations", row)) {

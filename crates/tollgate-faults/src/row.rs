@@ -29,8 +29,8 @@ pub fn find(name: &str) -> Option<&'static Row> {
 pub const ROWS: &[Row] = &[
     Row {
         name: "gone",
-        injected: "SIGKILL to the server (`appendfsync always`), 60 s, restart",
-        expected: "closed limits refuse, open ones pass, each node's share counts; source in header and metric; one breaker line each; nothing over a limit",
+        injected: "SIGKILL to the server, which has an append-only file, 60 s, restart",
+        expected: "closed limits refuse, open ones pass, each node's share counts; source in header and metric; one line in the log for each change; nothing over a limit",
         run: server::gone,
     },
     Row {
@@ -53,13 +53,13 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "full",
-        injected: "`maxmemory 1` for 5 s",
+        injected: "`maxmemory 1` for 4 s",
         expected: "as without a server, source in header and metric",
         run: server::full,
     },
     Row {
         name: "credentials",
-        injected: "the user's password changes and its connections are closed, 3 s, then back",
+        injected: "the user's password changes and its connections are closed, 4 s, then back",
         expected: "as without a server; `rejected` in the metric; healed by itself",
         run: server::credentials,
     },

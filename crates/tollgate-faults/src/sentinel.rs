@@ -16,7 +16,8 @@ impl Sentinels {
     pub fn start(down_after_ms: u32) -> Self {
         let primary = Redis::listen(&[]);
         let of_primary = format!("127.0.0.1 {}", primary.port());
-        let replica = || Redis::listen(&["--replicaof", &of_primary, "--repl-diskless-sync-delay", "0"]);
+        let replica =
+            || Redis::listen(&["--replicaof", &of_primary, "--repl-diskless-sync-delay", "0"]);
         let servers = vec![replica(), replica()];
         for server in &servers {
             server.until_says("INFO replication", "master_link_status:up");

@@ -114,7 +114,11 @@ impl Trial {
     /// Starts nodes and load, and lets them run for a while without a fault.
     pub fn start(context: &Context, plan: &Plan<'_>) -> Self {
         let mut trial = Self::cold(context, plan);
-        assert!(trial.is_healed(), "the nodes do not find their store: {:#?}", trial.nodes[0].log());
+        assert!(
+            trial.is_healed(),
+            "the nodes do not find their store: {:#?}",
+            trial.nodes[0].log()
+        );
         trial.begin(plan);
         trial.pass(Duration::from_millis(context.pick(800, 5_000)));
         trial
@@ -225,7 +229,8 @@ impl Trial {
         }
         let mut ended = Ended { figures, checks: Vec::new(), samples };
         ended.must("every node heals by itself", healed);
-        ended.must("each limit answers by its own policy", keep_policy(&self.paths, &ended.samples));
+        ended
+            .must("each limit answers by its own policy", keep_policy(&self.paths, &ended.samples));
         ended.must("no node has a task that died", !self.has_panicked());
         ended
     }
@@ -283,7 +288,8 @@ impl Ended {
     /// Within the budgets of time and memory.
     pub fn within_budget(mut self) -> Self {
         let figures = self.figures.clone();
-        let within = |value: Option<u64>, most: u128| value.is_none_or(|value| u128::from(value) <= most);
+        let within =
+            |value: Option<u64>, most: u128| value.is_none_or(|value| u128::from(value) <= most);
         self.timed("p99 added <= 25 ms", within(figures.p99_added_us(), DEADLINE.as_micros()));
         self.timed("recovery <= 1 s", within(figures.recovery_us, RECOVERY.as_micros()));
         self.must("memory +32 MiB at most", within(figures.rss_growth_kib, GROWTH_KIB.into()));
@@ -313,7 +319,8 @@ fn keep_policy(paths: &[Path], samples: &[Sample]) -> bool {
             Outcome::FailOpen => policy == Some(Policy::Open),
             Outcome::FailClosed => policy == Some(Policy::Closed),
             Outcome::LocalAdmitted => {
-                let share = shares.entry((sample.ask.path, sample.ask.user, sample.ask.node)).or_default();
+                let share =
+                    shares.entry((sample.ask.path, sample.ask.user, sample.ask.node)).or_default();
                 *share += sample.ask.cost;
                 matches!(policy, Some(Policy::Local(most)) if *share <= most)
             }

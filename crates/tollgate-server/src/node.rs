@@ -28,7 +28,7 @@ pub struct Node {
     /// Counts.
     pub metrics: Metrics,
     /// Says how the node is.
-    pub health: Health,
+    pub health: Arc<Health>,
     tiers: TierCache,
     conduct: ArcSwap<Conduct>,
     /// The names of limits whose keys overflowed, by what the store called them under earlier files.
@@ -90,7 +90,10 @@ impl Node {
     pub fn beside(folder: &Path, compiled: Compiled, setup: Setup) -> Result<Self, NodeError> {
         let store = &compiled.settings.store;
         let storage = Storage::new(store, folder, |name| std::env::var_os(name));
-        let gate = Gate::new(setup, storage.map_err(NodeError::Store)?);
+        let storage = storage.map_err(NodeError::Store)?;
+        let health = Arc::new(Health::default());
+        storage.report_to(&health);
+        let gate = Gate::new(setup, storage);
         let mut gate = gate.map_err(NodeError::Policy)?;
         if let Some(deny_cache) = Storage::deny_cache(store) {
             gate = gate.with_deny_cache(deny_cache);
@@ -99,7 +102,7 @@ impl Node {
             gate,
             clock: ProcessClock,
             metrics: Metrics::default(),
-            health: Health::default(),
+            health,
             tiers: TierCache::default(),
             conduct: ArcSwap::from_pointee(Conduct::new(compiled.settings)),
             overflowed: Mutex::default(),

@@ -11,16 +11,19 @@ pub use redis::Remote;
 pub use tollgate::store::redis::Report;
 pub(crate) use watch::watch;
 
+use crate::health::Health;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tollgate::store::{
     Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Ticket, memory,
 };
 use tollgate::{DenyCache, MemoryStore, Store, StoreError};
 use tollgate_core::Numbers;
 use tollgate_policy::settings;
+use tollgate_store::StoreErrorKind;
 
 /// The store that a file names.
 #[derive(Debug)]
@@ -100,6 +103,29 @@ impl Storage {
         match self {
             Self::Memory(_) => false,
             Self::Redis(remote) => remote.store.is_open(),
+        }
+    }
+
+    /// Has the node's health say which of the store's own tasks died.
+    pub(crate) fn report_to(&self, health: &Arc<Health>) {
+        if let Self::Redis(remote) = self {
+            remote.notices.report_to(health);
+        }
+    }
+
+    /// Failures that no caller saw, by kind: of attempts to reach a store that is left alone.
+    pub fn failures(&self) -> Vec<(StoreErrorKind, u64)> {
+        match self {
+            Self::Memory(_) => Vec::new(),
+            Self::Redis(remote) => remote.notices.failures(),
+        }
+    }
+
+    /// Why a server of it is left alone, if one is.
+    pub(crate) fn outage(&self) -> Option<StoreErrorKind> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Redis(remote) => remote.notices.last(),
         }
     }
 

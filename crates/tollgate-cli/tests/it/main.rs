@@ -4,6 +4,7 @@ mod admin;
 mod check;
 mod faults;
 mod probe;
+mod secrets;
 mod serve;
 mod simulate;
 

@@ -8,7 +8,9 @@ fn one(sent_us: u64, received_us: u64) -> Admitted {
 }
 
 fn at(ms: &[u64]) -> Vec<Admitted> {
-    ms.iter().map(|ms| one(1_000 * SECOND_US + ms * 1_000, 1_000 * SECOND_US + ms * 1_000)).collect()
+    ms.iter()
+        .map(|ms| one(1_000 * SECOND_US + ms * 1_000, 1_000 * SECOND_US + ms * 1_000))
+        .collect()
 }
 
 #[test]

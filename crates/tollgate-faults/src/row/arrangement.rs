@@ -6,7 +6,7 @@ use crate::load::{Ask, Sample};
 use crate::oracle::Bound;
 use crate::sentinel::Sentinels;
 use crate::trial::{Context, Ended, Path, Plan, Policy, Trial};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 pub(super) fn sentinel(context: &Context) -> Ended {
@@ -20,7 +20,10 @@ pub(super) fn sentinel(context: &Context) -> Ended {
     ended.must("nodes follow the new primary", followed);
     // What the dead one had acknowledged and not passed on, for six users and their limits.
     let (over, gap) = (ended.figures.over_admission, ended.figures.recovery_us.unwrap_or(0));
-    ended.must("over-admission within C2: one limit for each key", over <= Some(6 * (60 + 30 + 10 + 8 + 6)));
+    ended.must(
+        "over-admission within C2: one limit for each key",
+        over <= Some(6 * (60 + 30 + 10 + 8 + 6)),
+    );
     ended.note("write gap, ms", gap / 1_000);
     ended.figures.recovery_us = None;
     let added = ended.figures.p99_added_us();
@@ -55,12 +58,19 @@ fn spread<'a>(context: &Context, cluster: &Cluster) -> Plan<'a> {
     }
 }
 
-/// Users whom the fault left with their store, by what they saw while it was there.
+/// Users whom the fault left with their store: most of their requests were decided by it. A busy machine may be late for some.
 fn unaffected(ended: &Ended, trial_us: (u64, u64)) -> BTreeSet<u32> {
-    let during = |one: &&Sample| (trial_us.0..trial_us.1).contains(&one.due_us);
-    let failed = ended.samples.iter().filter(during).filter(|one| one.outcome.is_without_store());
-    let failed: BTreeSet<_> = failed.map(|one| one.ask.user).collect();
-    (0..USERS as u32).filter(|user| !failed.contains(user)).collect()
+    let mut counts = BTreeMap::<u32, (u64, u64)>::new();
+    for one in ended.samples.iter().filter(|one| (trial_us.0..trial_us.1).contains(&one.due_us)) {
+        let (all, failed) = counts.entry(one.ask.user).or_default();
+        *all += 1;
+        *failed += u64::from(one.outcome.is_without_store());
+    }
+    counts
+        .into_iter()
+        .filter(|(_, (all, failed))| failed * 4 < *all)
+        .map(|(user, _)| user)
+        .collect()
 }
 
 pub(super) fn cluster_killed(context: &Context) -> Ended {
@@ -77,7 +87,7 @@ pub(super) fn cluster_killed(context: &Context) -> Ended {
     let over = ended.figures.over_admission;
     ended.must("over-admission within C2: one limit for each key", over <= Some(USERS * 30));
     let well = unaffected(&ended, (start_us, end_us)).len() as u64;
-    ended.note("users of 60 who saw nothing", well);
+    ended.note("users of 60 who kept their store", well);
     ended.timed("the keys of other shards keep their store", well >= USERS / 2);
     let gap = ended.figures.recovery_us.take().unwrap_or(0);
     ended.note("write gap, ms", gap / 1_000);
@@ -89,7 +99,7 @@ pub(super) fn cluster_killed(context: &Context) -> Ended {
 pub(super) fn reshard(context: &Context) -> Ended {
     let cluster = Cluster::start(Duration::from_secs(5));
     let mut plan = spread(context, &cluster);
-    plan.store = format!("{}, deadline: {}", cluster.store(), context.pick("10s", "250ms"));
+    plan.store = format!("{}, deadline: {}", cluster.store(), context.pick("10s", "1s"));
     let mut trial = Trial::start(context, &plan);
     trial.fault();
     let slots = context.pick(200, 1_000);
@@ -134,9 +144,13 @@ pub(super) fn majority_lost(context: &Context) -> Ended {
     trial.clear();
     let mut ended = trial.end().answered();
     let well = unaffected(&ended, (start_us, end_us));
-    ended.note("users of 60 who saw nothing", well.len() as u64);
-    ended.timed("the keys of the shard that is left keep their store", well.len() as u64 >= USERS / 6);
-    let during = |one: &Sample| (start_us..end_us).contains(&one.due_us) && well.contains(&one.ask.user);
+    ended.note("users of 60 who kept their store", well.len() as u64);
+    ended.timed(
+        "the keys of the shard that is left keep their store",
+        well.len() as u64 >= USERS / 6,
+    );
+    let during =
+        |one: &Sample| (start_us..end_us).contains(&one.due_us) && well.contains(&one.ask.user);
     let p99 = percentile_us(&ended.samples, 99, during);
     ended.note("p99 of those, us", p99.unwrap_or(0));
     // The servers come back empty.

@@ -56,7 +56,7 @@ pub(super) fn requests_cut(context: &Context) -> Ended {
 }
 
 pub(super) fn sliced(context: &Context) -> Ended {
-    let (_redis, proxy, mut trial) = proxied(context, Some(context.pick("10s", "250ms")));
+    let (_redis, proxy, mut trial) = proxied(context, Some(context.pick("10s", "1s")));
     trial.fault();
     proxy.set(Faults { slice: Some(3), ..Faults::default() });
     trial.pass(Duration::from_millis(context.pick(1_000, 5_000)));
@@ -117,7 +117,8 @@ pub(super) fn connect_hangs(context: &Context) -> Ended {
     ended
 }
 
-const TIERED: &[Path] = &[Path { path: "/x", bound: Bound::Total(4_000_000_000), policy: Policy::Open }];
+const TIERED: &[Path] =
+    &[Path { path: "/x", bound: Bound::Total(4_000_000_000), policy: Policy::Open }];
 const TIERED_LIMITS: &str = "tiers: {default: free, redis: {hash: plans, by: user}}
 limits:
   - {name: x, match: {path: /x}, key: [user], rate: 4000000000/366d, algorithm: gcra, tiers: {pro: 4000000000/366d}}

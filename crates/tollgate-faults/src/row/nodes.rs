@@ -118,7 +118,8 @@ pub(super) fn rolling_restart(context: &Context) -> Ended {
     ended
 }
 
-const HALVED: &[Path] = &[Path { path: "/total", bound: Bound::Total(200), policy: Policy::Closed }];
+const HALVED: &[Path] =
+    &[Path { path: "/total", bound: Bound::Total(200), policy: Policy::Closed }];
 
 /// The file with this limit, and something in it that differs each time.
 fn halved(store: &str, rate: u32, turn: u32) -> String {
@@ -162,7 +163,10 @@ pub(super) fn reload(context: &Context) -> Ended {
     ended.note("reloads, three nodes", reloads);
     ended.must("the files were put in force", reloads >= 3);
     let counts = admitted(&ended, "/total");
-    ended.must("the new limit is used up, to the request", counts.values().all(|count| *count == 200));
+    ended.must(
+        "the new limit is used up, to the request",
+        counts.values().all(|count| *count == 200),
+    );
     let seen = ended.figures.by_policy;
     ended.must("no request went without its store", seen == 0);
     ended

@@ -12,11 +12,13 @@ fn url(redis: &Redis) -> String {
     format!("url: 'redis://127.0.0.1:{}/0'", redis.port())
 }
 
-/// Whether every node has said once that it leaves the store alone and once that it does not.
+/// Whether every node has said that it leaves the store alone, and that it does not, in turn.
 fn said_once(trial: &Trial) -> bool {
     trial.nodes.iter().all(|node| {
-        let opened = node.logged("its breaker is open");
-        opened == 1 && node.logged("its breaker is closed") == opened
+        let log = node.log();
+        let said = log.iter().filter(|line| line.contains("its breaker is"));
+        let open: Vec<_> = said.map(|line| line.contains("breaker is open")).collect();
+        open.len() > 1 && open[0] && open.windows(2).all(|pair| pair[0] != pair[1])
     })
 }
 
@@ -29,7 +31,8 @@ fn all_open(trial: &Trial, open: u64) -> bool {
 }
 
 pub(super) fn gone(context: &Context) -> Ended {
-    let mut redis = Redis::listen(&["--appendonly", "yes", "--appendfsync", "always"]);
+    // A process that is killed loses nothing that it had written; only where the machine may die too is `always` needed for that.
+    let mut redis = Redis::listen(&["--appendonly", "yes", "--appendfsync", "no"]);
     let mut trial = Trial::start(context, &Plan::mixed(context, &url(&redis)));
     trial.fault();
     redis.kill();
@@ -40,7 +43,8 @@ pub(super) fn gone(context: &Context) -> Ended {
     let healed = trial.is_healed();
     let (once, counted, closed) = (said_once(&trial), counted_errors(&trial), all_open(&trial, 0));
     let mut ended = trial.end().exact().within_budget();
-    ended.must("the breaker opens, and closes again", open && healed && closed);
+    ended.must("the breaker opens", open && healed);
+    ended.timed("the breaker closes again", closed);
     ended.must("one line in each log for each change", once);
     ended.must("errors of the store are counted by kind", counted);
     let kinds = [Outcome::FailOpen, Outcome::FailClosed, Outcome::LocalAdmitted];
@@ -102,8 +106,10 @@ pub(super) fn evicting(context: &Context) -> Ended {
     trial.fault();
     let mut connection = redis.connection().expect("a connection");
     for n in 0..context.pick(6_000, 60_000) {
-        let filled: redis::RedisResult<()> =
-            redis::cmd("SET").arg(format!("filler:{n}")).arg("x".repeat(400)).query(&mut connection);
+        let filled: redis::RedisResult<()> = redis::cmd("SET")
+            .arg(format!("filler:{n}"))
+            .arg("x".repeat(400))
+            .query(&mut connection);
         filled.expect("there is room for what pushes others out");
     }
     trial.clear();
@@ -121,34 +127,29 @@ pub(super) fn evicting(context: &Context) -> Ended {
 
 pub(super) fn full(context: &Context) -> Ended {
     let redis = Redis::listen(&[]);
-    let mut trial = Trial::start(context, &Plan::mixed(context, &url(&redis)));
-    trial.fault();
-    redis.run("CONFIG SET maxmemory 1");
-    trial.pass(Duration::from_millis(context.pick(1_500, 5_000)));
-    let open = all_open(&trial, 1);
-    redis.run("CONFIG SET maxmemory 0");
-    trial.clear();
-    let rejected =
-        trial.nodes.iter().all(|node| node.metric("tollgate_store_errors_total{kind=\"rejected\"}") > 0);
-    let mut ended = trial.end().exact().within_budget();
-    ended.must("the breaker opens, and the metric says rejected", open && rejected);
-    ended
+    let (breaks, mends) = (["CONFIG SET maxmemory 1"], "CONFIG SET maxmemory 0");
+    rejecting(context, &redis, &url(&redis), &breaks, mends)
 }
 
 pub(super) fn credentials(context: &Context) -> Ended {
     let redis = Redis::listen(&[]);
     redis.run("ACL SETUSER node on >first ~* +@all");
     let store = format!("{}, username: node, password: first", url(&redis));
-    let mut trial = Trial::start(context, &Plan::mixed(context, &store));
+    let breaks = ["ACL SETUSER node <first >second", "CLIENT KILL USER node"];
+    rejecting(context, &redis, &store, &breaks, "ACL SETUSER node >first")
+}
+
+/// A server that is there and refuses to decide, for a while.
+fn rejecting(context: &Context, redis: &Redis, store: &str, breaks: &[&str], mends: &str) -> Ended {
+    let mut trial = Trial::start(context, &Plan::mixed(context, store));
     trial.fault();
-    redis.run("ACL SETUSER node <first >second");
-    redis.run("CLIENT KILL USER node");
-    trial.pass(Duration::from_millis(context.pick(1_500, 3_000)));
+    breaks.iter().for_each(|words| drop(redis.run(words)));
+    trial.pass(Duration::from_millis(context.pick(1_500, 4_000)));
     let open = all_open(&trial, 1);
-    redis.run("ACL SETUSER node >first");
+    redis.run(mends);
     trial.clear();
-    let rejected =
-        trial.nodes.iter().all(|node| node.metric("tollgate_store_errors_total{kind=\"rejected\"}") > 0);
+    let name = "tollgate_store_errors_total{kind=\"rejected\"}";
+    let rejected = trial.nodes.iter().all(|node| node.metric(name) > 0);
     let mut ended = trial.end().exact().within_budget();
     ended.must("the breaker opens, and the metric says rejected", open && rejected);
     ended
@@ -157,7 +158,7 @@ pub(super) fn credentials(context: &Context) -> Ended {
 pub(super) fn scripts_wiped(context: &Context) -> Ended {
     let redis = Redis::listen(&[]);
     let mut plan = Plan::mixed(context, &url(&redis));
-    plan.store = format!("{}, deadline: {}", url(&redis), context.pick("5s", "250ms"));
+    plan.store = format!("{}, deadline: {}", url(&redis), context.pick("5s", "1s"));
     let mut trial = Trial::start(context, &plan);
     trial.fault();
     for _ in 0..context.pick(15, 100) {

@@ -2,7 +2,7 @@
 
 use super::StorageError;
 use super::background::Background;
-use super::observer::Log;
+use super::observer::Notices;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use tollgate_policy::settings::{self, Redis, RedisServer, SecretSource};
 pub struct Remote {
     // Before the thread, so that its tasks end by themselves.
     pub(super) store: RedisStore,
+    pub(super) notices: Arc<Notices>,
     _background: Background,
 }
 
@@ -29,12 +30,13 @@ impl Remote {
         let tls = settings.tls.as_ref().map(|tls| self::tls(tls, beside)).transpose()?;
         let endpoint = endpoint(settings, password, tls);
         let background = Background::start("store").map_err(StorageError::System)?;
+        let notices = Arc::new(Notices::default());
         let store = {
             let _inside = background.handle().enter();
-            RedisStore::open(&endpoint, options(settings))
+            RedisStore::open(&endpoint, options(settings, &notices))
         };
         let store = store.map_err(|error| StorageError::Invalid(error.to_string().into()))?;
-        Ok(Self { store, _background: background })
+        Ok(Self { store, notices, _background: background })
     }
 }
 
@@ -96,7 +98,7 @@ fn endpoint(settings: &Redis, password: Option<String>, tls: Option<Tls>) -> End
     }
 }
 
-fn options(settings: &Redis) -> Options {
+fn options(settings: &Redis, notices: &Arc<Notices>) -> Options {
     let mut options = Options::default();
     options.prefix = settings.prefix.to_string();
     options.caller_time = settings.caller_time;
@@ -105,6 +107,6 @@ fn options(settings: &Redis) -> Options {
     options.in_flight = settings.in_flight as usize;
     options.breaker_errors = settings.breaker_errors;
     options.breaker_probe = settings.breaker_probe;
-    options.observer = Some(Arc::new(Log));
+    options.observer = Some(notices.clone());
     options
 }

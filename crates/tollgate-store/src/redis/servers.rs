@@ -81,8 +81,14 @@ impl Servers {
     pub(super) fn is_open(&self) -> bool {
         match &self.kind {
             Kind::One(node) => node.breaker.is_open(),
-            Kind::Cluster(_) => self.nodes().iter().any(|node| node.breaker.is_open()),
+            Kind::Cluster(cluster) => {
+                cluster.is_unknown() || self.nodes().iter().any(|node| node.breaker.is_open())
+            }
         }
+    }
+
+    pub(super) const fn is_cluster(&self) -> bool {
+        matches!(self.kind, Kind::Cluster(_))
     }
 
     pub(super) fn status(&self) -> Status {
@@ -106,7 +112,7 @@ impl Servers {
         match &self.kind {
             Kind::One(node) => wait(node.push(None, now_us, asks)?).await,
             Kind::Cluster(cluster) => {
-                cluster.until_known().await;
+                cluster.until_known().await?;
                 // All at once, in order; then their answers.
                 let ask = |ask: Ask| match ask.lines.is_empty() {
                     true => Ok(None),

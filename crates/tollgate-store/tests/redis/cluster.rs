@@ -123,6 +123,18 @@ async fn a_cluster() {
     a_primary_that_dies_is_replaced(&mut cluster).await;
 }
 
+#[tokio::test]
+async fn a_cluster_that_is_not_there_costs_nobody_a_deadline() {
+    let endpoint = Endpoint::cluster([("127.0.0.1".into(), 1)]);
+    let store = RedisStore::open(&endpoint, patient()).unwrap();
+    // The deadline is twenty seconds: whoever waited for it would be told something else.
+    for _ in 0..100 {
+        let error = take(&store, b"key", &a_day(1)).await.unwrap_err();
+        assert_eq!(error.kind, tollgate_store::StoreErrorKind::Unreachable, "{error}");
+    }
+    assert!(store.is_open());
+}
+
 /// The suite without its traces: they turn the clock back, and then it shows that another slot had counted a request for a moment. And
 /// without its rule on batches: over two connections to a node, the requests of one batch can still overtake one another.
 async fn every_rule_holds(store: &RedisStore) {

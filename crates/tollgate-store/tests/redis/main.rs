@@ -5,6 +5,7 @@ mod cluster;
 mod failures;
 mod kept;
 mod reservations;
+mod revived;
 mod sentinel;
 mod server;
 mod shop;

@@ -33,10 +33,21 @@ pub(super) struct Cluster {
     shared: Shared,
     seeds: Vec<Address>,
     map: RwLock<Arc<Map>>,
-    /// Whether the map was ever read.
-    known: channel::Sender<bool>,
+    /// Whether the map was ever read, and if it was not, why the last attempt failed.
+    known: channel::Sender<Known>,
     stale: Notify,
     tasks: Tasks,
+}
+
+/// What is known of the slots.
+#[derive(Clone, Debug)]
+enum Known {
+    /// Nobody has answered, and nobody has failed to.
+    NotYet,
+    /// Nobody could be asked, or nobody knew.
+    Unknown(StoreError),
+    /// Who has them, at some time.
+    Read,
 }
 
 /// What is sent to the server of a slot besides decisions.
@@ -51,7 +62,7 @@ impl Cluster {
         let cluster = Arc::new(Self {
             seeds,
             map: RwLock::default(),
-            known: channel::Sender::new(false),
+            known: channel::Sender::new(Known::NotYet),
             stale: Notify::new(),
             tasks: Tasks::default(),
             shared: shared.clone(),
@@ -70,12 +81,21 @@ impl Cluster {
         self.map().nodes.clone()
     }
 
-    /// Waits until the slots are known, as they are soon after the start.
-    pub(super) async fn until_known(&self) {
-        if !*self.known.borrow() {
-            // The sender lives as long as this.
-            let _ = self.known.subscribe().wait_for(|known| *known).await;
+    /// Waits until the slots are known, as they are soon after the start. Where nobody could be asked, nobody waits: then there is no
+    /// server yet whose breaker could say so.
+    pub(super) async fn until_known(&self) -> Result<(), StoreError> {
+        let mut known = self.known.subscribe();
+        // The sender lives as long as this.
+        let known = known.wait_for(|known| !matches!(known, Known::NotYet)).await;
+        match known.as_deref() {
+            Ok(Known::Unknown(error)) => Err(error.clone()),
+            _ => Ok(()),
         }
+    }
+
+    /// Whether no server of it could be asked for its slots.
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(*self.known.borrow(), Known::Unknown(_))
     }
 
     /// Has the slots read again.
@@ -181,7 +201,7 @@ impl Cluster {
         slot: u16,
         errand: &mut Errand<'_>,
     ) -> Result<Value, StoreError> {
-        self.until_known().await;
+        self.until_known().await?;
         let mut node = self.node(slot)?;
         let mut hops = 0;
         loop {

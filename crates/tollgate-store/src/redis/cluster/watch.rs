@@ -2,8 +2,10 @@
 
 use super::super::endpoint::Address;
 use super::super::jitter::jitter;
-use super::Cluster;
+use super::super::replay::senseless;
 use super::map::{Map, Range, ranges};
+use super::{Cluster, Known};
+use crate::{StoreError, StoreErrorKind};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -15,11 +17,15 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(cluster: Arc<Cluster>) {
     loop {
-        if let Some(ranges) = read(&cluster).await {
-            adopt(&cluster, &ranges);
-            cluster.known.send_replace(true);
-        } else {
-            cluster.look_again();
+        match read(&cluster).await {
+            Ok(ranges) => {
+                adopt(&cluster, &ranges);
+                cluster.known.send_replace(Known::Read);
+            }
+            Err(error) => {
+                failed(&cluster, error);
+                cluster.look_again();
+            }
         }
         sleep(jitter(PAUSE)).await;
         // An error is the period's end.
@@ -27,22 +33,39 @@ pub(super) async fn run(cluster: Arc<Cluster>) {
     }
 }
 
-/// Asks one server after the other, those that work first.
-async fn read(cluster: &Cluster) -> Option<Vec<Range>> {
+/// Slots that were read before are still worth a try.
+fn failed(cluster: &Cluster, error: StoreError) {
+    cluster.known.send_if_modified(|known| match known {
+        Known::Read => false,
+        Known::NotYet | Known::Unknown(_) => {
+            let options = &cluster.shared.options;
+            options.tell(|observer| observer.attempt_failed("cluster", &error));
+            *known = Known::Unknown(error);
+            true
+        }
+    });
+}
+
+/// Asks one server after the other, those that work first. What the last one said is why nobody knows.
+async fn read(cluster: &Cluster) -> Result<Vec<Range>, StoreError> {
     let mut nodes = cluster.nodes();
     nodes.sort_by_key(|node| (node.breaker.is_open(), node.is_cut_off()));
     let known: Vec<Address> = nodes.iter().filter_map(|node| node.address().cloned()).collect();
     let seeds = cluster.seeds.iter().filter(|seed| !known.contains(seed));
+    let mut why = StoreError::new(StoreErrorKind::Unreachable, "no server of it is named");
     for address in known.iter().chain(seeds) {
-        let Ok(link) = cluster.shared.dialer.dial(address).await else { continue };
-        let mut command = redis::cmd("CLUSTER");
-        command.arg("SLOTS");
-        let Ok(answer) = link.command(&command).await else { continue };
-        if let Some(ranges) = ranges(&answer, address) {
-            return Some(ranges);
+        let asked = async {
+            let mut command = redis::cmd("CLUSTER");
+            command.arg("SLOTS");
+            cluster.shared.dialer.dial(address).await?.command(&command).await
+        };
+        match asked.await.map(|answer| ranges(&answer, address)) {
+            Ok(Some(ranges)) => return Ok(ranges),
+            Ok(None) => why = senseless(),
+            Err(failure) => why = failure.error,
         }
     }
-    None
+    Err(why)
 }
 
 /// Puts what was read in force. Servers that have no slots any more are left once the calls to them have ended.

@@ -13,6 +13,17 @@ local function refused(reply)
   return type(reply) == 'table' and reply.err ~= nil
 end
 
+-- What is missing where a command was refused: its name, or KEYS for the right to use keys like these. Nothing where that is not a matter of
+-- rights: then the server cannot decide at all, which is another answer.
+local function lacks(name, err)
+  if err:find('access') and err:find('key') then
+    return 'KEYS'
+  end
+  if err:find('NOPERM') or err:find('user executing') or err:find('nknown') then
+    return name
+  end
+end
+
 local function section(name, missing)
   local text = redis.pcall('INFO', name)
   if refused(text) then
@@ -29,8 +40,13 @@ if refused(time) then
   time = { '0', '0' }
 end
 for _, command in ipairs(COMMANDS) do
-  if refused(redis.pcall(unpack(command))) then
-    missing[command[1]] = true
+  local reply = redis.pcall(unpack(command))
+  if refused(reply) then
+    local name = lacks(command[1], reply.err)
+    if not name then
+      return reply
+    end
+    missing[name] = true
   end
 end
 local server, memory = section('server', missing), section('memory', missing)
