@@ -22,7 +22,7 @@ mod value;
 
 use alloc::string::String;
 
-pub use value::{decode_penalty, decode_state, mirrored, read, written};
+pub use value::{decode_penalty, decode_state, mirrored, read, spans, written};
 
 /// Exact products and quotients, which every other part needs.
 pub const MULDIV: &str = include_str!("algorithm/muldiv.lua");

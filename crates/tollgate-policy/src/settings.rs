@@ -36,6 +36,8 @@ pub struct Settings {
     pub admin_token: Option<Secret>,
     /// The file to record changes in; the log without it.
     pub admin_audit: Option<Box<str>>,
+    /// What a Redis client has to say before anything else.
+    pub resp_password: Option<Secret>,
     /// Codes of lints that are accepted.
     pub lint_allow: Vec<Box<str>>,
     /// Files of envoyproxy/ratelimit.

@@ -4,7 +4,7 @@ mod load;
 #[cfg(test)]
 mod tests;
 
-use crate::front::admin::AccessError;
+use crate::front::{admin::AccessError, resp::PasswordError};
 use crate::storage::StorageError;
 use std::fmt;
 use std::io;
@@ -63,6 +63,13 @@ pub enum ConfigError {
         /// Why.
         error: AccessError,
     },
+    /// The password of Redis clients is not where the file says.
+    Password {
+        /// Which one.
+        file: PathBuf,
+        /// Why.
+        error: PasswordError,
+    },
     /// The store cannot be used as the file says.
     Storage {
         /// Which one.
@@ -115,6 +122,7 @@ impl ConfigError {
             | Self::Invalid { file, .. }
             | Self::Policy { file, .. }
             | Self::Access { file, .. }
+            | Self::Password { file, .. }
             | Self::Storage { file, .. }
             | Self::Unavailable { file, .. } => file,
         }
@@ -122,7 +130,13 @@ impl ConfigError {
 
     /// Whether the file was read and something in it is to be changed.
     pub const fn is_invalid(&self) -> bool {
-        !matches!(self, Self::Unreadable { .. } | Self::Access { .. } | Self::Storage { .. })
+        !matches!(
+            self,
+            Self::Unreadable { .. }
+                | Self::Access { .. }
+                | Self::Password { .. }
+                | Self::Storage { .. }
+        )
     }
 }
 
@@ -140,6 +154,7 @@ impl fmt::Display for ConfigError {
                 f.write_str(text.trim_end())
             }
             Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::Password { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Storage { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Unavailable { file, field } => write!(

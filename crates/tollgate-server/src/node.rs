@@ -1,5 +1,6 @@
 //! What all front ends of a process share.
 
+use crate::front::resp::Entrance;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::storage::{Storage, StorageError};
@@ -29,6 +30,8 @@ pub struct Node {
     pub metrics: Metrics,
     /// Says how the node is.
     pub health: Arc<Health>,
+    /// Whom the front end for Redis clients lets in.
+    pub resp: Entrance,
     tiers: TierCache,
     conduct: ArcSwap<Conduct>,
     /// The names of limits whose keys overflowed, by what the store called them under earlier files.
@@ -103,6 +106,7 @@ impl Node {
             clock: ProcessClock,
             metrics: Metrics::default(),
             health,
+            resp: Entrance::default(),
             tiers: TierCache::default(),
             conduct: ArcSwap::from_pointee(Conduct::new(compiled.settings)),
             overflowed: Mutex::default(),

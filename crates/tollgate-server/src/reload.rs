@@ -142,11 +142,13 @@ impl Reloader {
         let restart_for = self.bound.differences(&Bound::of(&compiled.settings));
         let access =
             self.admin.as_ref().map(|_| self.config.access(&compiled.settings)).transpose()?;
+        let password = self.config.password(&compiled.settings)?;
         let invalid = |error| ConfigError::Policy { file: self.config.name(), error };
         self.node.replace(compiled, setup).map_err(invalid)?;
         if let (Some(admin), Some(access)) = (&self.admin, access) {
             admin.set_access(access);
         }
+        self.node.resp.set(password);
         // The tiers came with it, so what was wrong with them is past too.
         self.node.health.heal(TIERS);
         if let Some(policy) = &mut self.policy {

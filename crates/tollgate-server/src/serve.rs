@@ -3,6 +3,7 @@
 mod descriptors;
 
 use crate::config::{Config, ConfigError};
+use crate::front::resp::{self, Resp};
 use crate::front::{admin::Admin, http::CheckApi};
 use crate::net::{self, BindError, Limits, Listener};
 use crate::node::{Node, NodeError};
@@ -55,6 +56,8 @@ impl Server {
         };
         let node = Node::beside(config.folder(), loaded.compiled.clone(), loaded.setup())
             .map_err(|error| StartError::Config(invalid(error)))?;
+        let password = config.password(&loaded.compiled.settings).map_err(StartError::Config)?;
+        node.resp.set(password);
         let node = Arc::new(node);
         let listeners = bind(&loaded.compiled.settings).map_err(StartError::Bind)?;
         let addresses =
@@ -100,6 +103,11 @@ fn start(
         match (front, admin.clone()) {
             (Front::Admin, Some(admin)) => {
                 apart = apart.front(listener, few.clone(), move || admin.clone());
+            }
+            (Front::Resp, _) => {
+                let (terms, node) = (Resp::limits(&limits), node.clone());
+                let shared = resp::Shared::new(node);
+                traffic = traffic.protocol(listener, terms, move || Resp::new(shared.clone()));
             }
             _ => {
                 let (node, terms) = (node.clone(), limits.clone());

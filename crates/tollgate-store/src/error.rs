@@ -67,7 +67,9 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Unreachable => {
                 "the store cannot be reached; check that it runs and its address"
             }
-            StoreErrorKind::Busy => "the store was not asked",
+            StoreErrorKind::Busy => {
+                "the store was not asked, since it failed or too many requests wait"
+            }
             StoreErrorKind::Protocol => "the store's answer makes no sense",
             StoreErrorKind::Rejected => "the store refuses to serve; check its credentials",
         })?;

@@ -1,12 +1,14 @@
 //! The engine: identify, select, decide, verdict.
 
 mod change;
+mod each;
 mod errors;
 mod failure;
 mod manage;
 mod now;
 
 pub use change::{ModeChange, UnknownLimit};
+pub use each::{Decided, Desk, Single};
 pub use manage::Inspected;
 
 use crate::deny_cache::DenyCache;

@@ -54,7 +54,7 @@ mod work;
 
 pub use counters::Counts;
 pub use deny_cache::DenyCache;
-pub use gate::{Gate, InForce, Inspected, ModeChange, UnknownLimit};
+pub use gate::{Decided, Desk, Gate, InForce, Inspected, ModeChange, Single, UnknownLimit};
 pub use limiter::{Decision, Limiter, Permit, Refusal, Reservation};
 pub use quota::Quota;
 pub use reservation::{End, ReservationError, Settled, TTL_US_MAX};

@@ -56,3 +56,23 @@ fn numbers_are_read_as_they_were_written() {
     assert_eq!(read([8, 1, 1, 1, 1, 1, 1_000]), None);
     assert_eq!(read([5, 1, 1, 1, 1, 2, 1_000]), None, "more burst than capacity");
 }
+
+#[test]
+fn spans_are_those_of_the_numbers() {
+    use crate::algorithm::*;
+    use crate::{Numbers, Rate};
+    let gcra = |count, period_us, burst| {
+        let rate = Rate::try_new(count, period_us).unwrap();
+        Numbers::Gcra(Gcra::try_new(rate, Some(burst)).unwrap())
+    };
+    // An interval of 60/7 s: beside a cost of two there is room for three of them.
+    let sevenths = |units: u64| [units * 60_000_000 / 7, units * 60_000_000 % 7];
+    let ([room, part], [span, span_part]) = (sevenths(3), sevenths(2));
+    let spans_of_two = Some([room + 1, part, span, span_part, 7, 7]);
+    assert_eq!(spans(&gcra(7, 60_000_000, 5), 2), spans_of_two);
+    assert_eq!(spans(&gcra(7, 60_000_000, 5), 5).unwrap()[0], 1, "beside nothing it fits");
+    assert_eq!(spans(&gcra(7, 60_000_000, 5), 6).unwrap()[0], 0, "it never fits");
+    assert_eq!(spans(&gcra(0, 60_000_000, 1), 1).unwrap()[0], 0, "nothing ever fits");
+    let window = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(7, 1_000_000).unwrap()));
+    assert_eq!(spans(&window, 1), None);
+}

@@ -29,6 +29,27 @@ pub fn mirrored(numbers: &Numbers) -> [u64; 6] {
     }
 }
 
+/// What charging `cost` takes, worked out ahead for limits whose whole state is a TAT: the longest backlog beside which it fits, in whole microseconds plus
+/// one (zero where it never fits) and a fraction; what it adds, whole and fraction; the scale of fractions; and the count that they belong to.
+pub fn spans(numbers: &Numbers, cost: u64) -> Option<[u64; 6]> {
+    let (interval, scale, count) = match numbers {
+        Numbers::Gcra(one) => (one.interval(), one.scale(), one.count()),
+        Numbers::LeakyBucket(one) => (one.interval(), one.scale(), one.count()),
+        _ => return None,
+    };
+    // Within the capacity, which takes a hundred years at most, both fit.
+    let span = |units: u64| {
+        let span = u128::from(units) * u128::from(interval);
+        let (whole, part) = (span / u128::from(scale), span % u128::from(scale));
+        [whole as u64, part as u64]
+    };
+    let Some(rest) = numbers.capacity().checked_sub(cost) else {
+        return Some([0, 0, 0, 0, scale, count.into()]);
+    };
+    let ([room, room_part], [span, span_part]) = (span(rest), span(cost));
+    Some([room + 1, room_part, span, span_part, scale, count.into()])
+}
+
 /// Numbers as seven whole ones, to be kept and [read] again: what the mirrors get, and the period.
 pub fn written(numbers: &Numbers) -> [u64; 7] {
     let [place, a, b, count, capacity, burst] = mirrored(numbers);

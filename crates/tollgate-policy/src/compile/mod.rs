@@ -66,6 +66,7 @@ fn settings(file: &File, report: &mut Report) -> Settings {
         identity: identity::identity(file, report),
         jwt,
         tiers,
+        resp_password: file.resp.as_ref().and_then(|resp| fields::secret(&resp.password, report)),
         admin_token: file.admin.as_ref().and_then(|admin| fields::secret(&admin.token, report)),
         admin_audit: front::admin_audit(file, report),
         lint_allow: front::lint_allow(file, report),

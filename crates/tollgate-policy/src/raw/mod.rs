@@ -24,7 +24,7 @@ pub use limit::{
     CostResponse, Leased, Limit, LimitTier, Match, Mode, OnMissing, Penalty, TierForm,
 };
 pub use settings::{
-    Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, TierMapFile, Tiers,
+    Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, Resp, TierMapFile, Tiers,
     TiersFile, TiersRedis,
 };
 pub use store::{
@@ -72,6 +72,8 @@ raw! {
         tiers: Tiers,
         /// The admin API.
         admin: Admin,
+        /// The front end for Redis clients.
+        resp: Resp,
         /// Which lints are accepted.
         lint: Lint,
         /// The limits, in the order in which answers list them.

@@ -123,6 +123,14 @@ raw! {
 }
 
 raw! {
+    /// The front end for Redis clients.
+    Resp {
+        /// What a client has to say in AUTH or HELLO before anything else.
+        password: Password,
+    }
+}
+
+raw! {
     /// Which lints are accepted.
     Lint {
         /// Codes, such as TG101.

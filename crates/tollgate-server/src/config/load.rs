@@ -1,7 +1,7 @@
 //! Reading what a [`Config`] names.
 
 use super::{Config, ConfigError, DEFAULT};
-use crate::front::admin::Access;
+use crate::front::{admin::Access, resp::Password};
 use crate::watch::read_capped;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -90,6 +90,17 @@ impl Config {
         access.map_err(|error| ConfigError::Access { file: self.name(), error })
     }
 
+    /// What Redis clients have to say first by these settings; nothing where none are served.
+    pub(crate) fn password(&self, settings: &Settings) -> Result<Option<Password>, ConfigError> {
+        let serves = settings.listeners.iter().any(|one| one.front == Front::Resp);
+        let Some(secret) = settings.resp_password.as_ref().filter(|_| serves) else {
+            return Ok(None);
+        };
+        let password = Password::resolve(secret, |name| std::env::var_os(name));
+        let unset = |error| ConfigError::Password { file: self.name(), error };
+        password.map(Some).map_err(unset)
+    }
+
     /// Where the tier file is: beside the policy that names it.
     fn tier_path(&self, settings: &Settings) -> Option<PathBuf> {
         match &settings.tiers.source {
@@ -123,10 +134,9 @@ impl TierFile {
 /// The first field that asks for what is not there yet.
 fn unavailable(settings: &Settings) -> Option<&'static str> {
     let listener = settings.listeners.iter().find_map(|listener| match listener.front {
-        Front::Http | Front::Admin => None,
+        Front::Http | Front::Resp | Front::Admin => None,
         Front::Gateway => Some("listen.gateway"),
         Front::Grpc => Some("listen.grpc"),
-        Front::Resp => Some("listen.resp"),
         _ => Some("listen"),
     });
     listener.or(settings.envoy.as_ref().map(|_| "envoy"))

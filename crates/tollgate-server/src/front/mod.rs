@@ -3,3 +3,4 @@
 pub mod admin;
 pub mod http;
 mod media;
+pub mod resp;

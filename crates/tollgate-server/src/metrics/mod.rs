@@ -139,19 +139,31 @@ impl Metrics {
     /// Counts a request to `front`.
     #[inline]
     pub fn requests(&self, front: Front, outcome: Outcome) {
-        if let Some(cells) = self.cells(front) {
-            cells.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
+        self.requests_of(front, outcome, 1);
+    }
+
+    /// Counts so many requests to `front`, all with this outcome.
+    #[inline]
+    pub fn requests_of(&self, front: Front, outcome: Outcome, count: u64) {
+        if let Some(cells) = self.cells(front).filter(|_| count > 0) {
+            cells.outcomes[outcome as usize].fetch_add(count, Ordering::Relaxed);
         }
     }
 
     /// Counts how long a decision took, from a request read to an answer ready to send.
     #[inline]
     pub fn observe(&self, front: Front, elapsed: Duration) {
+        self.observe_of(front, elapsed, 1);
+    }
+
+    /// Counts how long so many decisions took that were made together: each took all of it.
+    #[inline]
+    pub fn observe_of(&self, front: Front, elapsed: Duration, count: u64) {
         let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         let bucket = BOUNDS_NS.partition_point(|&bound_ns| bound_ns < elapsed_ns);
         if let Some(cells) = self.cells(front) {
-            cells.sum_ns.fetch_add(elapsed_ns, Ordering::Relaxed);
-            cells.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+            cells.sum_ns.fetch_add(elapsed_ns.saturating_mul(count), Ordering::Relaxed);
+            cells.buckets[bucket].fetch_add(count, Ordering::Relaxed);
         }
     }
 

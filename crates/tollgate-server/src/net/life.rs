@@ -197,15 +197,26 @@ impl Life {
         &self,
         mut step: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Option<T> {
-        poll_fn(|context| {
-            self.listen(context.waker());
-            match step(context) {
-                Poll::Ready(done) => Poll::Ready(Some(done)),
-                Poll::Pending if self.order.get() == Order::Close => Poll::Ready(None),
-                Poll::Pending => Poll::Pending,
-            }
-        })
-        .await
+        poll_fn(|context| self.poll_until_closed(context, &mut step)).await
+    }
+
+    /// One poll of it.
+    pub(super) fn poll_until_closed<T>(
+        &self,
+        context: &mut Context<'_>,
+        step: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<Option<T>> {
+        self.listen(context.waker());
+        match step(context) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending if self.order.get() == Order::Close => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Nothing has to come first: a connection that says nothing has the time of an idle one.
+    pub(super) fn welcome(&self) {
+        self.enter(Stage::Idle);
     }
 
     fn listen(&self, waker: &Waker) {

@@ -38,6 +38,7 @@ mod server;
 mod sniff;
 mod stats;
 mod stream;
+mod wire;
 mod worker;
 
 #[cfg(test)]
@@ -50,3 +51,4 @@ pub use listener::{BindError, Listener};
 pub use plain::{Plain, PlainAnswer};
 pub use server::{Builder, Drain, Server};
 pub use stats::Stats;
+pub use wire::{Busy, Protocol, Wire};

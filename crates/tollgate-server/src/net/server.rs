@@ -1,9 +1,9 @@
 //! Threads that serve, and how they end.
 
 use super::{
-    Handler, Limits, Listener, Stats,
+    Handler, Limits, Listener, Protocol, Stats,
     accept::{Accept, Door, Stop, accept_all},
-    worker::{Http, Service, Workers},
+    worker::{Connect, Http, Other, Service, Workers},
 };
 use crate::{
     Node,
@@ -49,10 +49,29 @@ impl Builder {
 
     /// Adds a front end. `handler` is called once on each worker.
     pub fn front<H: Handler>(
-        mut self,
+        self,
         listener: Listener,
         limits: Limits,
         handler: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Self {
+        self.add(listener, limits, Box::new(move || Box::new(Http(Rc::new(handler())))))
+    }
+
+    /// Adds a front end that speaks something other than HTTP. `protocol` is called once on each worker.
+    pub fn protocol<P: Protocol>(
+        self,
+        listener: Listener,
+        limits: Limits,
+        protocol: impl Fn() -> P + Send + Sync + 'static,
+    ) -> Self {
+        self.add(listener, limits, Box::new(move || Box::new(Other(Rc::new(protocol())))))
+    }
+
+    fn add(
+        mut self,
+        listener: Listener,
+        limits: Limits,
+        connect: Box<dyn Fn() -> Box<dyn Connect> + Send + Sync>,
     ) -> Self {
         let stats: Arc<Stats> = Arc::default();
         if let Some(node) = &self.node {
@@ -66,7 +85,6 @@ impl Builder {
             room: Notify::new(),
             node: self.node.clone(),
         };
-        let connect = Box::new(move || Box::new(Http(Rc::new(handler()))) as Box<_>);
         self.fronts.push(Service { door: Arc::new(door), limits, connect });
         self.sockets.push(listener.socket);
         self

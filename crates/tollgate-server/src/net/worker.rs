@@ -1,7 +1,7 @@
 //! A thread that serves connections.
 
 use super::{
-    Handler, Limits,
+    Handler, Limits, Protocol, Wire,
     accept::Door,
     connection,
     life::Terms,
@@ -54,6 +54,19 @@ impl<H: Handler> Connect for Http<H> {
         tokio::task::spawn_local(async move {
             let _count = count;
             connection::serve(stream, peer, handler, place).await;
+        });
+    }
+}
+
+/// A protocol that is not HTTP.
+pub(super) struct Other<P>(pub(super) Rc<P>);
+
+impl<P: Protocol> Connect for Other<P> {
+    fn connect(&self, stream: tokio::net::TcpStream, peer: SocketAddr, place: Place, count: Count) {
+        let protocol = self.0.clone();
+        tokio::task::spawn_local(async move {
+            let _count = count;
+            protocol.serve(Wire::new(stream, place), peer).await;
         });
     }
 }

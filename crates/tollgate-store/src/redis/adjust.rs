@@ -28,7 +28,7 @@ impl Changes {
         let (kind, amount, receipt, under) = match *change {
             Change::GiveBack { units, receipt, under } => (1, units, receipt, under),
             Change::Owe { units } => (2, units, Receipt::default(), *numbers),
-            Change::Block { until_us } => (3, until_us, Receipt::default(), *numbers),
+            Change::Block { until_us: for_us } => (3, for_us, Receipt::default(), *numbers),
             Change::Unblock => (4, 0, Receipt::default(), *numbers),
         };
         let mark_us = match is_ledger(numbers) {
@@ -53,6 +53,14 @@ impl Changes {
 
     pub(super) fn program(&self) -> Vec<u8> {
         array(&self.flat)
+    }
+}
+
+/// A block with how long it lasts in place of its end, which is by the caller's clock where the server's counts.
+pub(super) const fn with_time_left(change: Change, now_us: u64) -> Change {
+    match change {
+        Change::Block { until_us } => Change::Block { until_us: until_us.saturating_sub(now_us) },
+        other => other,
     }
 }
 

@@ -10,7 +10,8 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub(super) struct Breaker {
     in_a_row: AtomicU32,
-    open: watch::Sender<bool>,
+    /// What is answered while it is open.
+    open: watch::Sender<Option<StoreError>>,
     server: Box<str>,
     options: Arc<Options>,
 }
@@ -19,22 +20,19 @@ impl Breaker {
     pub(super) fn new(server: &str, options: &Arc<Options>) -> Self {
         Self {
             in_a_row: AtomicU32::new(0),
-            open: watch::Sender::new(false),
+            open: watch::Sender::new(None),
             server: server.into(),
             options: Arc::clone(options),
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        *self.open.borrow()
+        self.open.borrow().is_some()
     }
 
     /// Refuses at once while open.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        match self.is_open() {
-            true => Err(StoreError::new(StoreErrorKind::Busy, "it failed, and is left alone")),
-            false => Ok(()),
-        }
+        self.open.borrow().clone().map_or(Ok(()), Err)
     }
 
     /// Ends a row of failures. Does not close an open breaker: only a probe knows that the failures ended, and not just one call.
@@ -50,7 +48,11 @@ impl Breaker {
         if failures < self.options.breaker_errors.max(1) {
             return false;
         }
-        let opened = self.open.send_if_modified(|open| !std::mem::replace(open, true));
+        let opened = self.open.send_if_modified(|open| {
+            let left =
+                || StoreError::new(StoreErrorKind::Busy, format!("left alone after {error}"));
+            open.is_none() && open.replace(left()).is_none()
+        });
         if opened {
             self.options.tell(|observer| observer.breaker_opened(&self.server, error));
         }
@@ -60,7 +62,7 @@ impl Breaker {
     /// A probe succeeded.
     pub(super) fn close(&self) {
         self.in_a_row.store(0, Ordering::Relaxed);
-        if self.open.send_if_modified(|open| std::mem::replace(open, false)) {
+        if self.open.send_if_modified(|open| open.take().is_some()) {
             self.options.tell(|observer| observer.breaker_closed(&self.server));
         }
     }
@@ -68,7 +70,7 @@ impl Breaker {
     /// Waits until it is open, or until it is not.
     pub(super) async fn until(&self, open: bool) {
         // The sender lives as long as this.
-        let _ = self.open.subscribe().wait_for(|now| *now == open).await;
+        let _ = self.open.subscribe().wait_for(|now| now.is_some() == open).await;
     }
 }
 

@@ -98,7 +98,9 @@ fn settings(
     if let Some(username) = username {
         settings = settings.set_username(username);
     }
-    if let Some(password) = password {
+    // Nobody logs in without a password: a user of its own has an empty one then, and is not to become the default user.
+    let empty = username.as_ref().map(|_| String::new());
+    if let Some(password) = password.clone().or(empty) {
         settings = settings.set_password(password);
     }
     settings

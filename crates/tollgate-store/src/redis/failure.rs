@@ -100,6 +100,12 @@ fn by_code(code: &str, text: &str) -> Failure {
             Failure::new(Rejected, Then::Keep, "NOPERM: its user lacks rights that scripts need")
         }
         "NOPERM" => Failure::new(Rejected, Then::Keep, &forbidden(text)),
+        "ERR" if text.contains("cluster support disabled") => {
+            Failure::new(Rejected, Then::Keep, "it is no part of a cluster; give its `url` instead")
+        }
+        "ERR" if text.contains("DB index is out of range") => {
+            Failure::new(Rejected, Then::Reconnect, "it has no database with this number")
+        }
         "NOAUTH" | "WRONGPASS" => Failure::new(Rejected, Then::Reconnect, code),
         "ERR" if text.contains("unknown command") => Failure::new(Rejected, Then::Keep, STRANGER),
         "OOM" => Failure::new(Rejected, Then::Keep, "OOM: raise its maxmemory"),

@@ -6,6 +6,7 @@ use super::link::Link;
 use super::node::Node;
 use super::queue::Pending;
 use super::reply::Decided;
+use super::single;
 use crate::{StoreError, StoreErrorKind};
 use futures_util::future::{Either, join_all, select};
 use std::pin::pin;
@@ -89,9 +90,14 @@ async fn decide(node: &Arc<Node>, link: &Link, mut pending: Pending) -> Option<S
     if !pending.prune() {
         return None;
     }
-    match link.call(&node.call_for(&pending)).await {
+    let call = node.call_for(&pending);
+    match link.call(&call).await {
         Ok(value) => {
-            match pending.answer(Decided::read(value)) {
+            let decided = match call.single {
+                true => single::read(&pending.batch, pending.now_us, value),
+                false => Decided::read(value),
+            };
+            match pending.answer(decided) {
                 Ok(()) => node.breaker.succeed(),
                 Err(error) => node.failed(&error),
             }

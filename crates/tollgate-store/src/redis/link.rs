@@ -3,7 +3,8 @@
 use super::batch::Tables;
 use super::failure::{Failure, Then};
 use super::pack;
-use super::script::Script;
+use super::script::{self, Script};
+use super::single::Singles;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Value};
 use std::time::Duration;
@@ -36,11 +37,12 @@ impl Drop for Link {
 #[derive(Debug)]
 pub(super) struct Call {
     script: &'static Script,
-    tables: [Vec<u8>; 2],
     keys: Vec<Vec<u8>>,
     now: String,
     spare_ms: String,
-    program: Vec<u8>,
+    arguments: [Vec<u8>; 3],
+    /// Whether [`Singles`] are decided.
+    pub(super) single: bool,
     /// Whether the server is asked for keys of a slot that is not its own yet.
     pub(super) asking: bool,
 }
@@ -53,13 +55,36 @@ impl Call {
         now_us: Option<u64>,
         spare: Duration,
     ) -> Self {
+        let [numbers, penalties] = tables.packed();
+        Self::with(script, tables, [numbers, penalties, program], now_us, spare)
+    }
+
+    /// Decides requests with one charge each.
+    pub(super) fn single(
+        singles: &Singles,
+        tables: &Tables,
+        now_us: Option<u64>,
+        spare: Duration,
+    ) -> Self {
+        let script = script::single(singles);
+        let call = Self::with(script, tables, singles.arguments(), now_us, spare);
+        Self { single: true, ..call }
+    }
+
+    fn with(
+        script: &'static Script,
+        tables: &Tables,
+        arguments: [Vec<u8>; 3],
+        now_us: Option<u64>,
+        spare: Duration,
+    ) -> Self {
         Self {
             script,
-            tables: tables.packed(),
             keys: tables.keys.clone(),
             now: now_us.map_or(String::new(), |us| us.min(pack::MOST).to_string()),
             spare_ms: spare.as_millis().to_string(),
-            program,
+            arguments,
+            single: false,
             asking: false,
         }
     }
@@ -67,7 +92,7 @@ impl Call {
     fn command(&self, name: &str, script: &str) -> Cmd {
         let mut command = redis::cmd(name);
         command.arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.now);
-        command.arg(&self.spare_ms).arg(&self.tables[0]).arg(&self.tables[1]).arg(&self.program);
+        command.arg(&self.spare_ms).arg(&self.arguments);
         command
     }
 

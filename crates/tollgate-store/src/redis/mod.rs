@@ -30,6 +30,7 @@ mod reply;
 mod reservation;
 mod script;
 mod servers;
+mod single;
 mod status;
 mod task;
 
@@ -163,8 +164,11 @@ impl Store for RedisStore {
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
         answers.clear();
+        let called_us = now_us;
         let now_us = self.options.at(now_us);
-        let name = |one: &Adjustment<'_>| (Named::new(&self.namer, &one.charge), one.change);
+        let change = |change| adjust::with_time_left(change, called_us);
+        let name =
+            |one: &Adjustment<'_>| (Named::new(&self.namer, &one.charge), change(one.change));
         let lines: Vec<_> = adjustments.iter().map(name).collect();
         let rows = self.in_time(self.apply(now_us, &lines)).await?;
         rows.into_iter().for_each(|row| answers.push(row));

@@ -11,11 +11,13 @@ use super::key::Namer;
 use super::link::{Call, Link};
 use super::queue::{Pending, Queue, Reply};
 use super::reply::Decided;
+use super::single::Singles;
 use super::{Options, lane, script, task};
-use crate::StoreError;
+use crate::{StoreError, StoreErrorKind};
 use redis::{Cmd, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, Numbers, Rate};
@@ -28,6 +30,8 @@ pub(super) struct Shared {
     pub(super) namer: Arc<Namer>,
     /// How many tasks died and were started again.
     pub(super) died: Arc<AtomicUsize>,
+    /// Where its tasks and connections live, whoever asks for them.
+    pub(super) runtime: Handle,
 }
 
 /// One server.
@@ -39,7 +43,7 @@ pub(super) struct Node {
     pub(super) queue: Queue,
     pub(super) breaker: Breaker,
     /// A connection for everything that is not a decision, so that it holds none up.
-    control: Mutex<Option<Arc<Link>>>,
+    control: Arc<Mutex<Option<Arc<Link>>>>,
     pub(super) connected: AtomicUsize,
     cluster: Weak<Cluster>,
     tasks: task::Tasks,
@@ -55,7 +59,7 @@ impl Node {
             name: name.into(),
             home,
             queue: Queue::new(options.in_flight),
-            control: Mutex::default(),
+            control: Arc::default(),
             connected: AtomicUsize::new(0),
             cluster,
             tasks: task::Tasks::default(),
@@ -128,37 +132,47 @@ impl Node {
     pub(super) fn call_for(&self, pending: &Pending) -> Call {
         let batch = &pending.batch;
         let spare = self.shared.options.spare;
-        let program = batch.program();
-        let mut call =
-            Call::new(script::decide(&batch.tables), &batch.tables, program, pending.now_us, spare);
+        let (tables, now_us) = (&batch.tables, pending.now_us);
+        let mut call = match Singles::of(batch) {
+            Some(singles) => Call::single(&singles, tables, now_us, spare),
+            None => Call::new(script::decide(tables), tables, batch.program(), now_us, spare),
+        };
         call.asking = pending.asking;
         call
     }
 
     /// Makes a call that is not a decision.
-    pub(super) async fn control(&self, call: &Call) -> Result<Value, Failure> {
+    pub(super) async fn control(self: &Arc<Self>, call: &Call) -> Result<Value, Failure> {
         let link = self.control_link().await?;
         let made = link.call(call).await;
         self.after_control(&link, made).await
     }
 
     /// Runs a command that is no script.
-    pub(super) async fn command(&self, command: &Cmd) -> Result<Value, Failure> {
+    pub(super) async fn command(self: &Arc<Self>, command: &Cmd) -> Result<Value, Failure> {
         let link = self.control_link().await?;
         let made = link.command(command).await;
         self.after_control(&link, made).await
     }
 
-    async fn control_link(&self) -> Result<Arc<Link>, Failure> {
+    /// A connection is made on the store's own runtime: whoever asked for it waits for a call's deadline only, which is over sooner, and would
+    /// take it along.
+    async fn control_link(self: &Arc<Self>) -> Result<Arc<Link>, Failure> {
         self.breaker.check().map_err(|error| Failure { error, then: Then::Keep })?;
-        let mut control = self.control.lock().await;
+        let mut control = Arc::clone(&self.control).lock_owned().await;
         if let Some(link) = control.as_ref().filter(|link| !link.is_lost()) {
             return Ok(Arc::clone(link));
         }
         *control = None;
-        let link = Arc::new(self.dial().await.inspect_err(|failure| self.failed(&failure.error))?);
-        *control = Some(Arc::clone(&link));
-        Ok(link)
+        let node = Arc::clone(self);
+        let dialing = self.shared.runtime.spawn(async move {
+            let dialed = node.dial().await.inspect_err(|failure| node.failed(&failure.error));
+            let link = Arc::new(dialed?);
+            *control = Some(Arc::clone(&link));
+            Ok(link)
+        });
+        // It is not there to answer once the store's runtime has ended.
+        dialing.await.unwrap_or_else(|_| Err(Failure::timeout()))
     }
 
     async fn after_control(
@@ -176,7 +190,12 @@ impl Node {
                 *control = None;
             }
         }
-        if matches!(failure.then, Then::Keep | Then::Reconnect) {
+        // What a server refuses to do about one call says nothing of decisions, which count their own failures.
+        let counts = match failure.then {
+            Then::Keep => failure.error.kind != StoreErrorKind::Rejected,
+            _ => failure.then == Then::Reconnect,
+        };
+        if counts {
             self.failed(&failure.error);
         }
         made

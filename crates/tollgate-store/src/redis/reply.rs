@@ -71,7 +71,7 @@ fn list(value: Value) -> Option<Vec<Option<Vec<u8>>>> {
     }
 }
 
-fn bytes(value: Value) -> Option<Option<Vec<u8>>> {
+pub(super) fn bytes(value: Value) -> Option<Option<Vec<u8>>> {
     match value {
         Value::BulkString(bytes) => Some(Some(bytes)),
         Value::SimpleString(text) => Some(Some(text.into_bytes())),

@@ -3,6 +3,7 @@
 //! A script's functions are made anew in every call, so that a batch is decided by a script with no more algorithms than it uses.
 
 use super::batch::Tables;
+use super::single::Singles;
 use sha1::{Digest, Sha1};
 use std::sync::{LazyLock, OnceLock};
 use tollgate_core::{Numbers, lua};
@@ -34,11 +35,15 @@ pub(super) static END: LazyLock<Script> = LazyLock::new(|| {
 pub(super) static PROBE: LazyLock<Script> =
     LazyLock::new(|| Script::of(include_str!("script/probe.lua").to_owned()));
 
-/// Those that decide, by the algorithms in use, one bit each, and whether there are penalties.
+/// Decides requests with one charge each, by limits that are no more than a TAT.
+static SINGLE: LazyLock<Script> =
+    LazyLock::new(|| Script::of(lua::compose([STEP, include_str!("script/single.lua")])));
+/// Those that decide anything, by the algorithms in use, one bit each, and whether there are penalties.
 static DECIDE: [OnceLock<Script>; 2 * (ALL as usize + 1)] =
     [const { OnceLock::new() }; 2 * (ALL as usize + 1)];
 
 const ALL: u8 = (1 << lua::MIRRORS.len()) - 1;
+const STEP: &str = include_str!("script/step.lua");
 const NUMBERS: &str = include_str!("script/numbers.lua");
 const CELLS: &str = include_str!("script/cells.lua");
 const CHANGES: &str = include_str!("script/changes.lua");
@@ -47,7 +52,12 @@ const PLAIN: &str = include_str!("script/plain.lua");
 const TAT: &str = include_str!("script/tat.lua");
 const FULL: &str = include_str!("script/decide.lua");
 
-/// The script that decides a batch with these tables.
+/// The script that decides such requests.
+pub(super) fn single(_: &Singles) -> &'static Script {
+    &SINGLE
+}
+
+/// The script that decides any batch with these tables.
 pub(super) fn decide(tables: &Tables) -> &'static Script {
     let place = |numbers: &Numbers| lua::mirrored(numbers)[0].saturating_sub(1) as u8;
     let used = tables.numbers.iter().fold(0, |used, one| used | 1 << place(one)) & ALL;
@@ -79,7 +89,8 @@ impl Script {
         let names: String =
             absent.map(|name| format!("local {}\n", name.replace('-', "_"))).collect();
         let penalty = punished.then_some(lua::PENALTY);
-        let parts = parts.copied().chain(penalty).chain([names.as_str(), NUMBERS]).chain(bodies);
+        let parts =
+            parts.copied().chain(penalty).chain([names.as_str(), STEP, NUMBERS]).chain(bodies);
         Self::of(lua::compose(parts))
     }
 

@@ -17,6 +17,7 @@ use crate::{StoreError, StoreErrorKind};
 use redis::{Cmd, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use tokio::runtime::Handle;
 
 /// One server, or a cluster of them.
 #[derive(Debug)]
@@ -53,6 +54,7 @@ impl Servers {
             options: Arc::clone(options),
             namer: Arc::clone(namer),
             died: Arc::default(),
+            runtime: Handle::current(),
         };
         let kind = match (home, &endpoint.topology) {
             (None, Topology::Cluster(seeds)) => {
@@ -82,7 +84,7 @@ impl Servers {
         match &self.kind {
             Kind::One(node) => node.breaker.is_open(),
             Kind::Cluster(cluster) => {
-                cluster.is_unknown() || self.nodes().iter().any(|node| node.breaker.is_open())
+                cluster.is_lost() || self.nodes().iter().any(|node| node.breaker.is_open())
             }
         }
     }

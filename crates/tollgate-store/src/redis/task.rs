@@ -19,8 +19,9 @@ impl Tasks {
         shared: &Shared,
         run: impl Fn() -> F + Send + 'static,
     ) {
+        let runtime = shared.runtime.clone();
         let shared = shared.clone();
-        let supervisor = tokio::spawn(async move {
+        let supervisor = runtime.spawn(async move {
             let mut has_died = false;
             loop {
                 let mut task = Ends(tokio::spawn(run()));

@@ -31,6 +31,8 @@ struct Step {
     forward_us: i64,
     key: u8,
     cost: u64,
+    /// How often it is asked in one batch.
+    times: usize,
     what: What,
 }
 
@@ -70,8 +72,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(What::Unblock),
         1 => Just(What::Reset),
     ];
-    let step = (forward, 0..2_u8, costs(), what);
-    let step = step.prop_map(|(forward_us, key, cost, what)| Step { forward_us, key, cost, what });
+    let times = prop_oneof![3 => Just(1), 1 => 2..5_usize];
+    let step = (forward, 0..2_u8, costs(), times, what);
+    let step = step.prop_map(|(forward_us, key, cost, times, what)| Step {
+        forward_us,
+        key,
+        cost,
+        times,
+        what,
+    });
     prop::collection::vec(step, 1..40)
 }
 
@@ -111,10 +120,10 @@ async fn answers(store: &impl Store, trace: &Trace) -> Vec<String> {
         let change = match step.what {
             What::Ask(intent, mode) => {
                 let charges = [charge(mode)];
-                let requests = [Request { charges: &charges, intent }];
+                let requests = vec![Request { charges: &charges, intent }; step.times];
                 store.decide(now_us, &requests, &mut answers).await.unwrap();
-                let row = answers.get(0).unwrap().1[0];
-                taken.extend(row.receipt.map(|receipt| (step.key, receipt)));
+                let rows = (0..step.times).map(|place| answers.get(place).unwrap().1[0]);
+                taken.extend(rows.filter_map(|row| Some((step.key, row.receipt?))));
                 None
             }
             What::Owe => Some(Change::Owe { units: step.cost.min(4_294_967_295) }),
@@ -137,7 +146,8 @@ async fn answers(store: &impl Store, trace: &Trace) -> Vec<String> {
             let adjustments = [Adjustment { charge: charge(Mode::Enforce), change }];
             store.adjust(now_us, &adjustments, &mut answers).await.unwrap();
         }
-        said.push(format!("{:?}", answers.get(0).unwrap()));
+        let all = (0..).map_while(|place| answers.get(place));
+        said.push(format!("{:?}", all.collect::<Vec<_>>()));
     }
     said
 }

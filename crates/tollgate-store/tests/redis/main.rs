@@ -2,8 +2,10 @@
 
 mod alike;
 mod cluster;
+mod errands;
 mod failures;
 mod kept;
+mod lasting;
 mod reservations;
 mod revived;
 mod sentinel;

@@ -9,7 +9,7 @@ use tollgate_store::redis::{Endpoint, Tls};
 use tollgate_store::{RedisStore, Store, StoreErrorKind};
 
 /// What a user of the store may do, as the documentation has it.
-const RIGHTS: &str = "resetkeys ~tg:* resetchannels -@all +evalsha +eval +get +mget +set +unlink \
+const RIGHTS: &str = "resetkeys ~tg:* resetchannels -@all +evalsha +eval +get +mget +set +incrby +unlink \
                       +time +ping +select";
 
 #[tokio::test]
@@ -30,6 +30,17 @@ async fn a_user_with_the_least_of_rights_in_another_database() {
     let keyspace = format!("{:?}", server.run("INFO keyspace").await);
     assert!(keyspace.contains("db3:keys=1,") && !keyspace.contains("db0"), "{keyspace}");
     assert!(!format!("{store:?}").contains("marker"), "{store:?}");
+}
+
+#[tokio::test]
+async fn a_user_without_a_password_is_not_the_default_user() {
+    let server = Server::start().await;
+    server.run(&format!("ACL SETUSER gate on nopass {RIGHTS}")).await;
+    let endpoint = server.endpoint().credentials(Some("gate".into()), None);
+    let store = RedisStore::open(&endpoint, patient()).unwrap();
+    assert!(take(&store, b"key", &a_day(1)).await.unwrap());
+    let clients = format!("{:?}", server.run("CLIENT LIST").await);
+    assert!(clients.contains("user=gate"), "{clients}");
 }
 
 #[tokio::test]
@@ -57,6 +68,24 @@ async fn prefixes_and_secrets_keep_stores_apart() {
     }
     let same = open("tg", Some("one"), b"secret");
     assert!(!take(&same, b"key", &a_day(1)).await.unwrap(), "one secret, one count");
+}
+
+#[tokio::test]
+async fn no_cluster_where_one_is_said_to_be() {
+    let server = Server::listen(&[]).await;
+    let nowhere = free_port();
+    for (port, kind, says) in [
+        (server.port, StoreErrorKind::Rejected, "no part of a cluster"),
+        (nowhere, StoreErrorKind::Unreachable, "refused"),
+    ] {
+        let endpoint = Endpoint::cluster([("127.0.0.1".into(), port)]);
+        let store = RedisStore::open(&endpoint, patient()).unwrap();
+        // At once, and not when the deadline is over.
+        let error = take(&store, b"key", &a_day(1)).await.unwrap_err();
+        assert_eq!(error.kind, kind, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+        assert!(store.is_open(), "nobody is asked");
+    }
 }
 
 #[tokio::test]

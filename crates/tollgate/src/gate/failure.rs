@@ -9,7 +9,7 @@ use tollgate_store::memory::Options;
 use tollgate_store::{Answer, Answers, Charge, MemoryStore, Request, Store, Ticket};
 
 /// When a client may ask again whom a limit refused because nobody could decide.
-const RETRY_AFTER_US: u64 = 1_000_000;
+pub(super) const RETRY_AFTER_US: u64 = 1_000_000;
 /// What a failure of the store may cost in memory.
 const FALLBACK_BYTES_MAX: u64 = 32 << 20;
 const FALLBACK_SHARDS: usize = 256;

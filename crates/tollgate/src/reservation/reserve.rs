@@ -72,12 +72,46 @@ impl<S: Store> Gate<S> {
         ttl_us: Option<u64>,
         work: &mut Work,
     ) -> Result<(Verdict<'r>, Option<u64>), ReservationError> {
+        // Selected for one unit, so that each entry knows what a settled unit is worth.
+        rules.policy().select(facts, 1, &mut work.selection);
+        self.hold(rules, now_us, id, cost, ttl_us, work).await
+    }
+
+    /// The same by one limit alone, at its place in the file, whatever it matches.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reserve`](Self::reserve).
+    #[expect(clippy::too_many_arguments, reason = "those of `reserve`, and the limit")]
+    pub async fn reserve_one<'r>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        id: &str,
+        limit: usize,
+        facts: &Facts<'_>,
+        cost: u64,
+        ttl_us: Option<u64>,
+        work: &mut Work,
+    ) -> Result<(Verdict<'r>, Option<u64>), ReservationError> {
+        rules.policy().select_one(limit, facts, 1, &mut work.selection);
+        self.hold(rules, now_us, id, cost, ttl_us, work).await
+    }
+
+    /// Takes what was selected, and keeps it.
+    async fn hold<'r>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        id: &str,
+        cost: u64,
+        ttl_us: Option<u64>,
+        work: &mut Work,
+    ) -> Result<(Verdict<'r>, Option<u64>), ReservationError> {
         if ttl_us.is_some_and(|ttl_us| !(TTL_US_MIN..=TTL_US_MAX).contains(&ttl_us)) {
             return Err(ReservationError::TtlOutOfRange);
         }
         let Work { selection, answers, rows } = work;
-        // Selected for one unit, so that each entry knows what a settled unit is worth.
-        rules.policy().select(facts, 1, selection);
         let selected = rules.policy().selected(selection);
         let ttl_us =
             ttl_us.unwrap_or_else(|| default_ttl_us(selected.clone().map(|one| one.numbers)));

@@ -8,7 +8,7 @@ pub mod openapi;
 mod plain;
 mod problem;
 mod reply;
-mod reservation;
+pub(super) mod reservation;
 mod route;
 
 #[cfg(test)]

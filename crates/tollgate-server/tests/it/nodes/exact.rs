@@ -147,7 +147,7 @@ fn costs_and_reservations_from_three_nodes_add_up() {
         let had = total.get(&(user, path)).copied().unwrap_or(0);
         assert!(had <= limit, "{path} of {user}: {had}");
         // What is left of it, one by one from each node in turn, until nothing is.
-        let mut ask = |n: usize| {
+        let ask = |n: usize| {
             let mut client = members[n % 3].client(Front::Http);
             client.post("/v1/check", &body(&user.to_string(), path)).status
         };

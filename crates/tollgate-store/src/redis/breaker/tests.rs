@@ -24,14 +24,16 @@ fn so_many_failures_in_a_row_open_it_and_only_a_probe_closes_it() {
         ..Options::default()
     };
     let breaker = Breaker::new("a:1", &Arc::new(options));
-    let error = StoreError::new(StoreErrorKind::Timeout, "");
+    let error = StoreError::new(StoreErrorKind::Timeout, "marker");
     assert!(!breaker.fail(&error) && !breaker.fail(&error));
     breaker.succeed();
     assert!(!breaker.fail(&error) && !breaker.fail(&error), "the row was broken");
     assert!(breaker.check().is_ok());
     assert!(breaker.fail(&error));
     assert!(!breaker.fail(&error), "it opens once");
-    assert_eq!(breaker.check().unwrap_err().kind, StoreErrorKind::Busy);
+    let busy = breaker.check().unwrap_err();
+    assert_eq!(busy.kind, StoreErrorKind::Busy);
+    assert!(busy.to_string().contains("marker"), "{busy}");
     breaker.succeed();
     assert!(breaker.is_open(), "a late answer heals nothing");
     breaker.close();

@@ -33,21 +33,10 @@ pub(super) struct Cluster {
     shared: Shared,
     seeds: Vec<Address>,
     map: RwLock<Arc<Map>>,
-    /// Whether the map was ever read, and if it was not, why the last attempt failed.
-    known: channel::Sender<Known>,
+    /// How the last attempt to read the map ended; once it was read, it is known.
+    known: channel::Sender<Option<Result<(), StoreError>>>,
     stale: Notify,
     tasks: Tasks,
-}
-
-/// What is known of the slots.
-#[derive(Clone, Debug)]
-enum Known {
-    /// Nobody has answered, and nobody has failed to.
-    NotYet,
-    /// Nobody could be asked, or nobody knew.
-    Unknown(StoreError),
-    /// Who has them, at some time.
-    Read,
 }
 
 /// What is sent to the server of a slot besides decisions.
@@ -62,7 +51,7 @@ impl Cluster {
         let cluster = Arc::new(Self {
             seeds,
             map: RwLock::default(),
-            known: channel::Sender::new(Known::NotYet),
+            known: channel::Sender::new(None),
             stale: Notify::new(),
             tasks: Tasks::default(),
             shared: shared.clone(),
@@ -81,21 +70,20 @@ impl Cluster {
         self.map().nodes.clone()
     }
 
-    /// Waits until the slots are known, as they are soon after the start. Where nobody could be asked, nobody waits: then there is no
-    /// server yet whose breaker could say so.
+    /// Waits until the slots are known, as they are soon after the start. Where nobody could say which they are, there is nothing to wait for.
     pub(super) async fn until_known(&self) -> Result<(), StoreError> {
-        let mut known = self.known.subscribe();
-        // The sender lives as long as this.
-        let known = known.wait_for(|known| !matches!(known, Known::NotYet)).await;
-        match known.as_deref() {
-            Ok(Known::Unknown(error)) => Err(error.clone()),
-            _ => Ok(()),
+        if let Some(known) = &*self.known.borrow() {
+            return known.clone();
         }
+        let mut known = self.known.subscribe();
+        let known = known.wait_for(Option::is_some).await;
+        // The sender lives as long as this.
+        known.ok().and_then(|known| known.clone()).unwrap_or(Ok(()))
     }
 
-    /// Whether no server of it could be asked for its slots.
-    pub(super) fn is_unknown(&self) -> bool {
-        matches!(*self.known.borrow(), Known::Unknown(_))
+    /// Whether its servers could not be found, so that nobody is asked.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(&*self.known.borrow(), Some(Err(_)))
     }
 
     /// Has the slots read again.
@@ -246,7 +234,7 @@ impl Cluster {
 }
 
 impl Errand<'_> {
-    pub(super) async fn at(&self, node: &Node) -> Result<Value, Failure> {
+    pub(super) async fn at(&self, node: &Arc<Node>) -> Result<Value, Failure> {
         match self {
             Self::Script(call) => node.control(call).await,
             Self::Command(command) => node.command(command).await,

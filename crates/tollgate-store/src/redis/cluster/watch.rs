@@ -1,10 +1,10 @@
 //! Reads which server has which slots, at the start, from time to time, and whenever a server surprised.
 
 use super::super::endpoint::Address;
+use super::super::failure::{Failure, Then};
 use super::super::jitter::jitter;
-use super::super::replay::senseless;
+use super::Cluster;
 use super::map::{Map, Range, ranges};
-use super::{Cluster, Known};
 use crate::{StoreError, StoreErrorKind};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -20,10 +20,20 @@ pub(super) async fn run(cluster: Arc<Cluster>) {
         match read(&cluster).await {
             Ok(ranges) => {
                 adopt(&cluster, &ranges);
-                cluster.known.send_replace(Known::Read);
+                cluster.known.send_replace(Some(Ok(())));
             }
             Err(error) => {
-                failed(&cluster, error);
+                let options = &cluster.shared.options;
+                options.tell(|observer| observer.attempt_failed("cluster", &error));
+                // A map that was read once is still the best there is.
+                let unknown = |known: &mut Option<Result<(), StoreError>>| {
+                    let is_unknown = !matches!(known, Some(Ok(())));
+                    if is_unknown {
+                        *known = Some(Err(error));
+                    }
+                    is_unknown
+                };
+                cluster.known.send_if_modified(unknown);
                 cluster.look_again();
             }
         }
@@ -33,39 +43,31 @@ pub(super) async fn run(cluster: Arc<Cluster>) {
     }
 }
 
-/// Slots that were read before are still worth a try.
-fn failed(cluster: &Cluster, error: StoreError) {
-    cluster.known.send_if_modified(|known| match known {
-        Known::Read => false,
-        Known::NotYet | Known::Unknown(_) => {
-            let options = &cluster.shared.options;
-            options.tell(|observer| observer.attempt_failed("cluster", &error));
-            *known = Known::Unknown(error);
-            true
-        }
-    });
-}
-
-/// Asks one server after the other, those that work first. What the last one said is why nobody knows.
+/// Asks one server after the other, those that work first. The error is what the last of them said.
 async fn read(cluster: &Cluster) -> Result<Vec<Range>, StoreError> {
     let mut nodes = cluster.nodes();
     nodes.sort_by_key(|node| (node.breaker.is_open(), node.is_cut_off()));
     let known: Vec<Address> = nodes.iter().filter_map(|node| node.address().cloned()).collect();
     let seeds = cluster.seeds.iter().filter(|seed| !known.contains(seed));
-    let mut why = StoreError::new(StoreErrorKind::Unreachable, "no server of it is named");
+    let mut error = StoreError::new(StoreErrorKind::Unreachable, "");
     for address in known.iter().chain(seeds) {
-        let asked = async {
-            let mut command = redis::cmd("CLUSTER");
-            command.arg("SLOTS");
-            cluster.shared.dialer.dial(address).await?.command(&command).await
-        };
-        match asked.await.map(|answer| ranges(&answer, address)) {
-            Ok(Some(ranges)) => return Ok(ranges),
-            Ok(None) => why = senseless(),
-            Err(failure) => why = failure.error,
+        match slots(cluster, address).await {
+            Ok(ranges) => return Ok(ranges),
+            Err(failure) => error = failure.error,
         }
     }
-    Err(why)
+    Err(error)
+}
+
+async fn slots(cluster: &Cluster, address: &Address) -> Result<Vec<Range>, Failure> {
+    let link = cluster.shared.dialer.dial(address).await?;
+    let mut command = redis::cmd("CLUSTER");
+    command.arg("SLOTS");
+    let answer = link.command(&command).await?;
+    ranges(&answer, address).ok_or_else(|| Failure {
+        error: StoreError::new(StoreErrorKind::Unreachable, "no server has any slots"),
+        then: Then::Keep,
+    })
 }
 
 /// Puts what was read in force. Servers that have no slots any more are left once the calls to them have ended.

@@ -54,7 +54,7 @@ local function blocked_until(cell, params, now)
   return ends
 end
 
--- Keeps a cell for as long as it makes a difference, and a little longer, since a clock may step back.
+-- Keeps a cell for as long as it makes a difference, and a little longer.
 local function keep(key, cell, now, spare)
   local idle = max(cell.algorithm.idle_at_us(cell.numbers, cell.state), cell.block)
   if cell.penalty and cell.penalty_params then
@@ -63,6 +63,6 @@ local function keep(key, cell, now, spare)
     -- Its limit no longer punishes anyone.
     cell.penalty = nil
   end
-  local left = math.ceil(max(0, idle - now) / 1000) + spare
-  redis.call('SET', key, head_of(cell) .. cell.algorithm.encode(cell.state), 'PX', digits(left))
+  local value = head_of(cell) .. cell.algorithm.encode(cell.state)
+  redis.call('SET', key, value, 'PX', lasting(idle, now, spare))
 end

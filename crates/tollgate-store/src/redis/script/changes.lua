@@ -1,6 +1,6 @@
 -- Applies changes that are not subject to admission. Follows the mirrors and cells.lua.
 --
--- A program is a flat array: for each change its key, its numbers, its kind, its units or its end, the receipt's instant, mark and fraction, the
+-- A program is a flat array: for each change its key, its numbers, its kind, its units or how long it lasts, the receipt's instant, mark and fraction, the
 -- numbers that it was charged under, the cost for which the row answers, and its penalty (0 for none).
 --
 -- Answers with the instant, what each value is afterwards (of ledgers only its head), the ledgers' outcomes, and for what is newly owed the receipt.
@@ -26,7 +26,7 @@ local function apply(now, spare, numbers, penalties, program)
       local receipt = algorithm.charge(params, cell.state, now, amount)
       before = { receipt.at_us, receipt.mark_us, receipt.mark_fraction }
     elseif kind == BLOCK then
-      cell.block = max(cell.block, amount)
+      cell.block = max(cell.block, add(now, amount))
     elseif kind == UNBLOCK then
       cell.block, cell.penalty = 0, nil
     end

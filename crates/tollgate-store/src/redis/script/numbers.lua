@@ -1,4 +1,4 @@
--- What every script needs: the instant, and the numbers in use.
+-- What every script needs: the instant, and the numbers in use. Follows step.lua.
 --
 -- KEYS are distinct. ARGV[1] is the caller's instant, or empty for the server's; ARGV[2] how long a key outlives its use, in
 -- milliseconds; ARGV[3] the numbers in use, ARGV[4] the penalties, both flat arrays in MessagePack.
@@ -10,6 +10,11 @@ local ALGORITHMS = {
   fixed_window, sliding_window, sliding_log, token_bucket, leaky_bucket, gcra, concurrency,
 }
 local HEAD = 127
+
+-- How long a key is kept that makes a difference until `idle`, in milliseconds from `now` on.
+local function lasting(idle, now, spare)
+  return digits(math.ceil(max(0, idle - idle % STEP_US + STEP_US - now) / 1000) + spare)
+end
 
 -- Server time is read once: within a script it would differ from call to call.
 local function instant(given)

@@ -5,7 +5,7 @@
 local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
 local numbers, program = numbers_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
 local values = redis.call('MGET', unpack(KEYS))
-local byte, ceil, call = string.byte, math.ceil, redis.call
+local byte, call = string.byte, redis.call
 local states, changed, blocks, own, verdicts = {}, {}, {}, {}, {}
 
 local function open(key, params)
@@ -62,6 +62,6 @@ for key, params in pairs(changed) do
   if block then
     value, idle = string.char(HEAD) .. struct.pack('>I7', block) .. '\0' .. value, max(idle, block)
   end
-  call('SET', KEYS[key], value, 'PX', digits(ceil(max(0, idle - now) / 1000) + spare))
+  call('SET', KEYS[key], value, 'PX', lasting(idle, now, spare))
 end
 return { digits(now), table.concat(verdicts), values, {} }

@@ -5,7 +5,8 @@
 local COMMANDS = {
   { 'GET', KEYS[1] },
   { 'MGET', KEYS[1] },
-  { 'SET', KEYS[1], '', 'PX', '1' },
+  { 'SET', KEYS[1], '1', 'PX', '1' },
+  { 'INCRBY', KEYS[1], '1' },
   { 'UNLINK', KEYS[1] },
 }
 

@@ -6,7 +6,7 @@
 local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
 local numbers, program = numbers_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
 local values = redis.call('MGET', unpack(KEYS))
-local byte, ceil, call, format = string.byte, math.ceil, redis.call, string.format
+local byte, call, format = string.byte, redis.call, string.format
 -- By key: the TAT, its fraction, the count that the fraction belongs to, and an operator's block. By charge of the request at hand, so
 -- that they stay short: the backlog, and whether it fits.
 local tats, fractions, counts, blocks = {}, {}, {}, {}
@@ -36,11 +36,6 @@ local function open(key)
   end
   fractions[key] = 0
   return value and tonumber(value) or 0
-end
-
--- As `digits`, of which a whole number's own format takes a third of the time where it fits.
-local function text(n)
-  return n < 2147483648 and format('%d', n) or format('%.0f', n)
 end
 
 local at, last, request = 1, #program, 0
@@ -124,6 +119,6 @@ for i = 1, #changed do
   if block then
     value, idle = string.char(HEAD) .. struct.pack('>I7', block) .. '\0' .. value, max(idle, block)
   end
-  call('SET', KEYS[key], value, 'PX', text(ceil(max(0, idle - now) / 1000) + spare))
+  call('SET', KEYS[key], value, 'PX', lasting(idle, now, spare))
 end
 return { digits(now), table.concat(verdicts), values, {} }

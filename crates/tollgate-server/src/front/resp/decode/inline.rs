@@ -1,0 +1,111 @@
+//! Commands as a person types them: words between spaces, in quotation marks where they have spaces themselves.
+
+use super::{Arguments, Caps, LINE_BYTES_MAX, Malformed, Next};
+
+/// Reads one line. Words with escapes are rewritten where they stand, and are never longer for it.
+pub(super) fn line(
+    bytes: &mut [u8],
+    caps: Caps,
+    arguments: &mut Arguments,
+) -> Result<Next, Malformed> {
+    let most = LINE_BYTES_MAX.min(caps.bulk_bytes_max);
+    let Some(end) = bytes.iter().take(most).position(|byte| *byte == b'\n') else {
+        return match bytes.len() < most {
+            true => Ok(Next::Part(bytes.len() + 1)),
+            false => Err(Malformed::Line),
+        };
+    };
+    let mut words = Words { bytes: &mut bytes[..end], at: 0 };
+    while let Some(start) = words.start() {
+        if arguments.len() == caps.arguments_max {
+            return Err(Malformed::Count);
+        }
+        let to = words.word(start).ok_or(Malformed::Quotes)?;
+        arguments.push(start..to);
+    }
+    Ok(Next::Command(end + 1))
+}
+
+struct Words<'a> {
+    bytes: &'a mut [u8],
+    /// What is read next; what is written is never ahead of it.
+    at: usize,
+}
+
+impl Words<'_> {
+    /// Where the next word starts.
+    fn start(&mut self) -> Option<usize> {
+        let is_word = |byte: &u8| !is_space(*byte);
+        self.at += self.bytes[self.at..].iter().position(is_word)?;
+        Some(self.at)
+    }
+
+    /// Reads a word and writes it to `to`, and says where it ends there; `None` for one whose quotation marks have no end, or go on after it.
+    fn word(&mut self, mut to: usize) -> Option<usize> {
+        while let Some(byte) = self.take() {
+            match byte {
+                b'"' | b'\'' => {
+                    to = self.quoted(byte, to)?;
+                    let next = self.bytes.get(self.at).copied();
+                    return next.is_none_or(is_space).then_some(to);
+                }
+                byte if is_space(byte) => break,
+                byte => to = self.put(to, byte),
+            }
+        }
+        Some(to)
+    }
+
+    /// The rest of what stands in quotation marks.
+    fn quoted(&mut self, mark: u8, mut to: usize) -> Option<usize> {
+        loop {
+            let byte = match self.take()? {
+                byte if byte == mark => return Some(to),
+                b'\\' if mark == b'"' => self.escape()?,
+                b'\\' if self.bytes.get(self.at) == Some(&b'\'') => self.take()?,
+                byte => byte,
+            };
+            to = self.put(to, byte);
+        }
+    }
+
+    /// What a backslash and what follows it stand for.
+    fn escape(&mut self) -> Option<u8> {
+        let byte = self.take()?;
+        if byte == b'x'
+            && let Some(&[high, low]) = self.bytes.get(self.at..self.at + 2)
+            && let (Some(high), Some(low)) = (digit(high), digit(low))
+        {
+            self.at += 2;
+            return Some(high << 4 | low);
+        }
+        Some(match byte {
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'b' => 8,
+            b'a' => 7,
+            byte => byte,
+        })
+    }
+
+    fn take(&mut self) -> Option<u8> {
+        let byte = self.bytes.get(self.at).copied()?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn put(&mut self, to: usize, byte: u8) -> usize {
+        self.bytes[to] = byte;
+        to + 1
+    }
+}
+
+/// As C has it; a line may end with a carriage return before its newline.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
+}

@@ -1,0 +1,175 @@
+//! Commands in the bytes of a connection: arrays of bulk strings, or lines as a person types them.
+//!
+//! Nothing is copied: an argument is a place in the bytes. A command that is not complete says how many bytes it has at least, so
+//! that one which comes byte by byte is not read again for every one of them.
+
+mod inline;
+mod integer;
+
+pub(crate) use integer::integer;
+
+use std::fmt;
+use std::ops::Range;
+
+/// An argument, in bytes.
+pub(crate) const BULK_BYTES_MAX: usize = 64 * 1024;
+/// Arguments of a command, its name included.
+pub(crate) const ARGUMENTS_MAX: usize = 1024;
+/// A command in all, in bytes; as a line, too.
+pub(crate) const COMMAND_BYTES_MAX: usize = 64 * 1024 + 16 * 1024;
+/// A line that a person could type, in bytes.
+pub(crate) const LINE_BYTES_MAX: usize = 16 * 1024;
+
+/// How much a peer may send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caps {
+    /// An argument, in bytes.
+    pub(crate) bulk_bytes_max: usize,
+    /// Arguments of a command.
+    pub(crate) arguments_max: usize,
+}
+
+impl Caps {
+    /// For whoever may use the front end.
+    pub(crate) const USUAL: Self =
+        Self { bulk_bytes_max: BULK_BYTES_MAX, arguments_max: ARGUMENTS_MAX };
+    /// For whoever has not said the password yet: enough to say it.
+    pub(crate) const STRANGER: Self = Self { bulk_bytes_max: 4096, arguments_max: 10 };
+}
+
+/// What some bytes begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A command of this many bytes. Without arguments it is nothing, and has no answer.
+    Command(usize),
+    /// Part of a command, which has at least this many bytes.
+    Part(usize),
+}
+
+/// Bytes that are no command; nothing after them can be understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Malformed {
+    /// The count of an array is none, or too large.
+    Count,
+    /// The length of an argument is none, or too large.
+    Length,
+    /// Something else than an argument in an array.
+    Argument(u8),
+    /// An argument that goes on where it should end.
+    End,
+    /// A line without an end.
+    Line,
+    /// Quotation marks without an end.
+    Quotes,
+    /// A command that is too large in all.
+    Size,
+}
+
+/// The arguments of one command, as places in its bytes.
+pub(crate) type Arguments = Vec<Range<usize>>;
+
+/// The longest that `*`, `$`, digits and the end of the line can be.
+const HEAD_BYTES_MAX: usize = 16;
+/// The shortest argument: `$0`, nothing, and two ends of lines.
+const ARGUMENT_BYTES_MIN: usize = 6;
+
+/// Reads the first command of `bytes`. A line with escapes is rewritten in its place.
+pub(crate) fn next(
+    bytes: &mut [u8],
+    caps: Caps,
+    arguments: &mut Arguments,
+) -> Result<Next, Malformed> {
+    arguments.clear();
+    match bytes.first() {
+        Some(b'*') => array(bytes, caps, arguments),
+        Some(_) => inline::line(bytes, caps, arguments),
+        None => Ok(Next::Part(1)),
+    }
+}
+
+#[inline]
+fn array(bytes: &[u8], caps: Caps, arguments: &mut Arguments) -> Result<Next, Malformed> {
+    let Some((count, mut at)) = head(bytes, 1).map_err(|()| Malformed::Count)? else {
+        return Ok(Next::Part(bytes.len() + 1));
+    };
+    let count = usize::try_from(count).unwrap_or(0);
+    if count > caps.arguments_max {
+        return Err(Malformed::Count);
+    }
+    for left in (1..=count).rev() {
+        // What is still to come at least, were this argument and the others empty.
+        let least = at + left * ARGUMENT_BYTES_MIN;
+        match bytes.get(at) {
+            Some(b'$') => {}
+            Some(other) => return Err(Malformed::Argument(*other)),
+            None => return part(least),
+        }
+        let Some((length, start)) = head(bytes, at + 1).map_err(|()| Malformed::Length)? else {
+            return part(least.max(bytes.len() + 1));
+        };
+        let length = usize::try_from(length).map_err(|_| Malformed::Length)?;
+        if length > caps.bulk_bytes_max {
+            return Err(Malformed::Length);
+        }
+        let end = start + length;
+        match bytes.get(end..end + 2) {
+            Some(b"\r\n") => {}
+            Some(_) => return Err(Malformed::End),
+            None => return part(end + 2 + (left - 1) * ARGUMENT_BYTES_MIN),
+        }
+        arguments.push(start..end);
+        at = end + 2;
+        if at > COMMAND_BYTES_MAX {
+            return Err(Malformed::Size);
+        }
+    }
+    Ok(Next::Command(at))
+}
+
+fn part(least: usize) -> Result<Next, Malformed> {
+    if least > COMMAND_BYTES_MAX { Err(Malformed::Size) } else { Ok(Next::Part(least)) }
+}
+
+/// The integer from `at` to the end of its line, and where the next one starts; `None` while there is no end.
+#[inline]
+fn head(bytes: &[u8], at: usize) -> Result<Option<(i64, usize)>, ()> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let (mut value, mut digits) = (0_i64, 0);
+    let negative = rest.first() == Some(&b'-');
+    for byte in rest.iter().skip(usize::from(negative)).take(HEAD_BYTES_MAX) {
+        match byte {
+            b'0'..=b'9' => value = value * 10 + i64::from(byte - b'0'),
+            b'\r' if digits > 0 => {
+                let end = at + usize::from(negative) + digits;
+                return match bytes.get(end + 1) {
+                    Some(b'\n') => Ok(Some((if negative { -value } else { value }, end + 2))),
+                    Some(_) => Err(()),
+                    None => Ok(None),
+                };
+            }
+            _ => return Err(()),
+        }
+        digits += 1;
+    }
+    if digits < HEAD_BYTES_MAX { Ok(None) } else { Err(()) }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count => f.write_str("invalid multibulk length"),
+            Self::Length => f.write_str("invalid bulk length"),
+            Self::Argument(byte @ b' '..=b'~') => {
+                write!(f, "expected '$', got '{}'", char::from(*byte))
+            }
+            Self::Argument(byte) => write!(f, "expected '$', got '\\x{byte:02x}'"),
+            Self::End => f.write_str("a bulk string goes on where it should end"),
+            Self::Line => f.write_str("too big inline request"),
+            Self::Quotes => f.write_str("unbalanced quotes in request"),
+            Self::Size => f.write_str("too big request"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

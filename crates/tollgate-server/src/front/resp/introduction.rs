@@ -1,0 +1,225 @@
+//! What clients say to a server before and between what they want of it: `HELLO`, `AUTH`, `CLIENT`, `PING` and the like.
+
+mod catalogue;
+
+use super::command::{Described, Name};
+use super::decode::integer;
+use super::encode::{self, Version};
+use super::session::Session;
+use super::table::Table;
+use super::talk::Shared;
+use super::turn::wrong_number;
+use crate::metrics::Outcome;
+use std::ops::Range;
+
+/// The Redis whose protocol this is: clients decide by it what they may send.
+const REDIS_VERSION: &str = "7.4.0";
+/// What a connection may call itself, in bytes.
+const NAME_BYTES_MAX: usize = 256;
+
+const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
+const NO_PASSWORD: &str = "ERR AUTH <password> called without any password configured for the default user. \
+     Are you sure your configuration is correct?";
+const HELLO_FIRST: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+     HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP \
+     protocol version at the same time";
+
+/// Arguments as they were sent.
+type Words<'a> = Vec<&'a [u8]>;
+
+impl Shared {
+    /// Answers a command that nothing has to be decided for.
+    pub(super) fn introduce(
+        &self,
+        table: &mut Table,
+        bytes: &[u8],
+        known: &Described,
+        arguments: &[Range<usize>],
+        session: &mut Session,
+    ) {
+        let words: Words<'_> = arguments[1..].iter().map(|at| &bytes[at.clone()]).collect();
+        let version = session.version;
+        match (known.name, &words[..]) {
+            (Name::Ping, []) => table.say(Outcome::Ok, |out| encode::simple(out, "PONG")),
+            (Name::Ping | Name::Echo, [text]) => {
+                table.say(Outcome::Ok, |out| encode::bulk(out, text));
+            }
+            (Name::Hello, words) => self.hello(table, words, session),
+            (Name::Auth, [password]) => self.auth(table, b"default", password, session),
+            (Name::Auth, [user, password]) => self.auth(table, user, password, session),
+            (Name::Client, words) => client(table, words, session),
+            (Name::Command, words) => {
+                table.say(Outcome::Ok, |out| catalogue::command(out, words, version));
+            }
+            (Name::Select, [database]) => match integer(database) {
+                Some(0) => ok(table),
+                Some(_) => refuse(table, "ERR DB index is out of range"),
+                None => refuse(table, "ERR value is not an integer or out of range"),
+            },
+            (Name::Quit, _) => {
+                ok(table);
+                session.is_over = true;
+            }
+            (Name::Reset, _) => {
+                session.reset(!self.node.resp.is_guarded());
+                table.say(Outcome::Ok, |out| encode::simple(out, "RESET"));
+            }
+            (Name::Info, _) => {
+                let info = self.info();
+                table.say(Outcome::Ok, |out| encode::bulk(out, info.as_bytes()));
+            }
+            _ => wrong_number(table, known),
+        }
+    }
+
+    /// `HELLO [version [AUTH user password] [SETNAME name]]`: all of it, or nothing.
+    fn hello(&self, table: &mut Table, words: &[&[u8]], session: &mut Session) {
+        let (version, mut options) = match words {
+            [] => (session.version, words),
+            [version, options @ ..] => match integer(version) {
+                Some(2) => (Version::Two, options),
+                Some(3) => (Version::Three, options),
+                Some(_) => return refuse(table, "NOPROTO unsupported protocol version"),
+                None => {
+                    return refuse(table, "ERR Protocol version is not an integer or out of range");
+                }
+            },
+        };
+        let (mut credentials, mut name) = (None, None);
+        loop {
+            options = match options {
+                [] => break,
+                [word, user, password, rest @ ..] if word.eq_ignore_ascii_case(b"AUTH") => {
+                    credentials = Some((*user, *password));
+                    rest
+                }
+                [word, given, rest @ ..]
+                    if word.eq_ignore_ascii_case(b"SETNAME") && is_name(given) =>
+                {
+                    name = Some(*given);
+                    rest
+                }
+                _ => return refuse(table, "ERR Syntax error in HELLO"),
+            };
+        }
+        if let Some((user, password)) = credentials
+            && let Err(why) = self.admit(user, password, session)
+        {
+            return refuse(table, why);
+        }
+        if !session.is_known() {
+            return refuse(table, HELLO_FIRST);
+        }
+        session.version = version;
+        if let Some(name) = name {
+            session.name = name.into();
+        }
+        table.say(Outcome::Ok, |out| {
+            encode::map(out, version, 7);
+            for (word, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
+                encode::bulk(out, word.as_bytes());
+                encode::bulk(out, value.as_bytes());
+            }
+            for (word, value) in [("proto", version.number()), ("id", session.id)] {
+                encode::bulk(out, word.as_bytes());
+                encode::integer(out, value);
+            }
+            for (word, value) in [("mode", "standalone"), ("role", "master")] {
+                encode::bulk(out, word.as_bytes());
+                encode::bulk(out, value.as_bytes());
+            }
+            encode::bulk(out, b"modules");
+            encode::array(out, 0);
+        });
+    }
+
+    fn auth(&self, table: &mut Table, user: &[u8], password: &[u8], session: &mut Session) {
+        match self.admit(user, password, session) {
+            Ok(()) => ok(table),
+            Err(why) => refuse(table, why),
+        }
+    }
+
+    /// Lets the connection in, if that is the password. There is one user.
+    fn admit(
+        &self,
+        user: &[u8],
+        password: &[u8],
+        session: &mut Session,
+    ) -> Result<(), &'static str> {
+        let entrance = &self.node.resp;
+        if !entrance.is_guarded() {
+            return Err(NO_PASSWORD);
+        }
+        if !entrance.admits(password) || user != b"default" {
+            session.guessed();
+            return Err(WRONG_PASSWORD);
+        }
+        session.enter();
+        Ok(())
+    }
+
+    /// What clients look for, and what people do.
+    fn info(&self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        let process = std::process::id();
+        let is_ready = u8::from(!self.node.health.is_ready());
+        format!(
+            "# Server\r\nredis_version:{REDIS_VERSION}\r\nredis_mode:standalone\r\nserver_name:tollgate\r\n\
+             tollgate_version:{version}\r\nprocess_id:{process}\r\n\r\n# Persistence\r\nloading:{is_ready}\r\n\r\n\
+             # Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n"
+        )
+    }
+}
+
+/// Whether a connection may be called that: visible ASCII without spaces, as in Redis, or nothing.
+fn is_name(name: &[u8]) -> bool {
+    name.len() <= NAME_BYTES_MAX && name.iter().all(u8::is_ascii_graphic)
+}
+
+fn client(table: &mut Table, words: &[&[u8]], session: &mut Session) {
+    let [word, rest @ ..] = words else { return };
+    let word = word.to_ascii_uppercase();
+    match (&word[..], rest) {
+        (b"SETNAME", [name]) if is_name(name) => {
+            session.name = (*name).into();
+            ok(table);
+        }
+        (b"SETNAME", [_]) => refuse(
+            table,
+            "ERR Client names cannot contain spaces, newlines or special characters, nor be long.",
+        ),
+        (b"GETNAME", []) => {
+            let (name, version) = (&session.name, session.version);
+            table.say(Outcome::Ok, |out| match name.is_empty() {
+                true => encode::null(out, version),
+                false => encode::bulk(out, name),
+            });
+        }
+        (b"ID", []) => table.say(Outcome::Ok, |out| encode::integer(out, session.id)),
+        (b"INFO" | b"LIST", _) => {
+            let Session { id, peer, name, version, .. } = &*session;
+            let name = String::from_utf8_lossy(name);
+            let line = format!("id={id} addr={peer} name={name} db=0 resp={}\n", version.number());
+            table.say(Outcome::Ok, |out| encode::bulk(out, line.as_bytes()));
+        }
+        // What a client is written in, and what it wants of a cache that is not here.
+        (b"SETINFO", [_, _]) | (b"NO-EVICT" | b"NO-TOUCH", [_]) => ok(table),
+        _ => {
+            let word = String::from_utf8_lossy(&word[..word.len().min(64)]).into_owned();
+            table.say(Outcome::Invalid, |out| {
+                let text = format_args!("ERR unknown subcommand or wrong number of arguments for '{word}'. Try SETNAME, GETNAME, ID, INFO.");
+                encode::error(out, text);
+            });
+        }
+    }
+}
+
+fn ok(table: &mut Table) {
+    table.say(Outcome::Ok, |out| encode::simple(out, "OK"));
+}
+
+#[cold]
+fn refuse(table: &mut Table, text: &str) {
+    table.say(Outcome::Invalid, |out| encode::error(out, text));
+}

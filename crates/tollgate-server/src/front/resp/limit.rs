@@ -1,0 +1,169 @@
+//! `TG.CHECK` and its kin: the limits of the policy, by name.
+
+use super::encode::five;
+use super::table::Table;
+use crate::Node;
+use std::fmt;
+use std::ops::Range;
+use tollgate::{Decided, Rules, Source};
+use tollgate_core::Outcome;
+use tollgate_policy::facts::Facts;
+
+/// A value, in bytes: as on the check API.
+const VALUE_BYTES_MAX: usize = 4096;
+
+/// A limit, for whom, and what follows that.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    /// Its place in the file.
+    pub(super) limit: usize,
+    pub(super) values: &'a [Range<usize>],
+    pub(super) rest: &'a [Range<usize>],
+}
+
+/// A call that cannot be answered.
+#[derive(Debug)]
+pub(super) enum BadCall {
+    Unknown(Box<str>),
+    Count { limit: Box<str>, key: Box<str>, count: usize },
+    NotACount,
+    TooFew,
+    Value(usize, Box<str>),
+    Cost,
+    Ttl,
+    Arguments,
+}
+
+impl<'a> Call<'a> {
+    /// Reads `name n v1 .. vn` and leaves the rest. `named` is the limit that was named last, and often is named again.
+    pub(super) fn read(
+        bytes: &[u8],
+        arguments: &'a [Range<usize>],
+        rules: &Rules,
+        named: &mut usize,
+    ) -> Result<Self, BadCall> {
+        let [_, name, count, rest @ ..] = arguments else { return Err(BadCall::Arguments) };
+        let (name, limits) = (&bytes[name.clone()], rules.policy().limits());
+        let is_named =
+            |place: usize| limits.get(place).is_some_and(|limit| limit.name.as_bytes() == name);
+        if !is_named(*named) {
+            let unknown = || BadCall::Unknown(quoted(name));
+            *named = (0..limits.len()).find(|place| is_named(*place)).ok_or_else(unknown)?;
+        }
+        let limit = &limits[*named];
+        let count = unsigned(&bytes[count.clone()]).and_then(|count| usize::try_from(count).ok());
+        let count = count.ok_or(BadCall::NotACount)?;
+        if count != limit.key.len() {
+            let (limit, key) = (limit.name.clone(), limit.key.join(", ").into());
+            return Err(BadCall::Count { limit, key, count });
+        }
+        let (values, rest) = rest.split_at_checked(count).ok_or(BadCall::TooFew)?;
+        Ok(Self { limit: *named, values, rest })
+    }
+
+    /// Sets the attributes of the limit's key, and the tier that whoever they name has.
+    pub(super) async fn identify<'b>(
+        &self,
+        bytes: &'b [u8],
+        node: &Node,
+        rules: &'b Rules,
+        facts: &mut Facts<'b>,
+        now_us: u64,
+    ) -> Result<Option<std::sync::Arc<str>>, BadCall> {
+        let key = &rules.policy().limits()[self.limit].key;
+        for (place, (name, value)) in key.iter().zip(self.values).enumerate() {
+            let bad = |why: &str| BadCall::Value(place + 1, why.into());
+            let value = &bytes[value.clone()];
+            if value.len() > VALUE_BYTES_MAX {
+                return Err(bad("it has more than 4096 bytes"));
+            }
+            let value = str::from_utf8(value).map_err(|_| bad("it is not UTF-8"))?;
+            facts.set(name, value).map_err(|why| bad(&why.to_string()))?;
+        }
+        rules.identify(facts);
+        Ok(node.tier(facts, now_us).await)
+    }
+
+    /// The cost, where one may follow; 1 where none does.
+    pub(super) fn cost(&self, bytes: &[u8]) -> Result<u64, BadCall> {
+        match self.rest {
+            [] => Ok(1),
+            [cost] => unsigned(&bytes[cost.clone()]).ok_or(BadCall::Cost),
+            _ => Err(BadCall::Arguments),
+        }
+    }
+}
+
+/// Decimal digits and nothing else.
+pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
+    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok()
+}
+
+/// What was sent, as far as an error repeats it.
+fn quoted(text: &[u8]) -> Box<str> {
+    String::from_utf8_lossy(&text[..text.len().min(64)]).into()
+}
+
+/// Writes what was decided, in milliseconds; -1 stands for what is not said.
+pub(super) fn answer(out: &mut Vec<u8>, decided: &Decided, disclose: bool) {
+    match decided.source {
+        Source::None => five(out, NOTHING),
+        _ => five(out, integers(decided.allowed, &decided.outcome, disclose)),
+    }
+}
+
+/// Where no limit applies.
+pub(super) const NOTHING: [i64; 5] = [0, -1, -1, -1, 0];
+
+pub(super) fn integers(allowed: bool, outcome: &Outcome, disclose: bool) -> [i64; 5] {
+    let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let shown = |value: u64| if disclose { integer(value) } else { -1 };
+    let retry_ms = match (allowed, outcome.retry_after_us) {
+        (false, Some(wait_us)) => integer(wait_us.div_ceil(1_000).max(1)),
+        (false, None) | (true, _) => -1,
+    };
+    let reset_ms = outcome.reset_after_us.div_ceil(1_000);
+    let [limit, remaining, reset_ms] = [outcome.limit, outcome.remaining, reset_ms].map(shown);
+    [i64::from(!allowed), limit, remaining, retry_ms, reset_ms]
+}
+
+impl fmt::Display for BadCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => write!(f, "ERR no limit is called '{name}'"),
+            Self::Count { limit, key, count } if key.is_empty() => {
+                write!(f, "ERR limit '{limit}' has no key: 0 values, not {count}")
+            }
+            Self::Count { limit, key, count } => write!(
+                f,
+                "ERR limit '{limit}' has the key {key}: {} values, not {count}",
+                key.split(", ").count()
+            ),
+            Self::NotACount => f.write_str("ERR after the limit comes how many values follow"),
+            Self::TooFew => f.write_str("ERR fewer values than announced"),
+            Self::Value(place, why) => write!(f, "ERR value {place}: {why}"),
+            Self::Cost => f.write_str("ERR a cost is a whole number from 0"),
+            Self::Ttl => f.write_str("ERR a ttl is in milliseconds, from 1 to 3600000"),
+            Self::Arguments => f.write_str(
+                "ERR usage: TG.CHECK|TG.PEEK limit n v1..vn [cost], TG.RESERVE limit n v1..vn [cost [ttl_ms]]",
+            ),
+        }
+    }
+}
+
+impl Table {
+    /// Selects the limit for whom the facts name, and says where.
+    pub(super) fn select(
+        &mut self,
+        rules: &Rules,
+        limit: usize,
+        facts: &Facts<'_>,
+        cost: u64,
+    ) -> usize {
+        let selection = self.selection();
+        rules.policy().select_one(limit, facts, cost, selection);
+        self.selected += 1;
+        self.selected - 1
+    }
+}

@@ -1,0 +1,247 @@
+//! One turn of the conversation: the commands that have come, decided together, and their answers.
+
+use super::command::{self, Described, Name};
+use super::decode::{self, Next};
+use super::encode;
+use super::limit::{self, Call};
+use super::session::Session;
+use super::table::{Item, Table};
+use super::talk::Shared;
+use crate::Node;
+use crate::metrics::{Front, Outcome};
+use std::ops::Range;
+use std::time::Duration;
+use tollgate::{Rules, Single, Source};
+use tollgate_core::Intent;
+
+/// How far a turn came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// Bytes that have been answered.
+    pub(super) used: usize,
+    /// Bytes that the next command has at least.
+    pub(super) least: usize,
+    /// Whether there may be more commands in the bytes: the answers have to be sent first.
+    pub(super) more: bool,
+}
+
+/// Where a command stands in the bytes of a turn.
+#[derive(Clone, Copy)]
+struct Here<'a> {
+    /// Its own bytes; arguments are places in them.
+    bytes: &'a [u8],
+    /// Where it starts.
+    at: usize,
+}
+
+impl Shared {
+    /// Answers commands until there are no more, or enough for one turn. The answers are in the table's output.
+    pub(super) async fn turn(
+        &self,
+        table: &mut Table,
+        bytes: &mut [u8],
+        session: &mut Session,
+    ) -> Turn {
+        let mut turn = Turn::default();
+        let rules = self.node.gate.rules();
+        while !session.is_over {
+            let at = turn.used;
+            let mut arguments = std::mem::take(&mut table.arguments);
+            match decode::next(&mut bytes[at..], session.caps(), &mut arguments) {
+                Ok(Next::Command(size)) => {
+                    turn.used += size;
+                    let here = Here { bytes: &bytes[at..at + size], at };
+                    self.command(table, bytes, here, &arguments, &rules, session).await;
+                }
+                Ok(Next::Part(least)) => turn.least = least,
+                Err(malformed) => {
+                    table.say(Outcome::Invalid, |out| {
+                        encode::error(out, format_args!("ERR Protocol error: {malformed}"));
+                    });
+                    session.is_over = true;
+                }
+            }
+            table.arguments = arguments;
+            turn.more = turn.least == 0 && table.is_full();
+            if turn.least > 0 || turn.more {
+                break;
+            }
+        }
+        self.decide(table, bytes, &rules).await;
+        for (outcome, count) in Outcome::ALL.into_iter().zip(&mut table.tally) {
+            self.node.metrics.requests_of(Front::Resp, outcome, std::mem::take(count));
+        }
+        turn
+    }
+
+    /// Answers one command, or puts it among those that are to be decided.
+    #[inline]
+    async fn command(
+        &self,
+        table: &mut Table,
+        bytes: &[u8],
+        here: Here<'_>,
+        arguments: &[Range<usize>],
+        rules: &Rules,
+        session: &mut Session,
+    ) {
+        let Some(word) = arguments.first() else { return };
+        let word = &here.bytes[word.clone()];
+        let Some(known) = command::find(word) else {
+            return self.unknown(table, word, session);
+        };
+        if !session.is_known() && !known.flags.contains(&"no_auth") {
+            return table.say(Outcome::Invalid, |out| {
+                encode::error(out, "NOAUTH Authentication required.");
+            });
+        }
+        if !known.takes(arguments.len()) {
+            return wrong_number(table, known);
+        }
+        match known.name {
+            Name::Throttle(dialect) => {
+                let read = dialect.read(here.bytes, arguments).and_then(|(key, spec, cost)| {
+                    let numbers = table.numbers(spec, &self.node.gate, &self.enrolled)?;
+                    let key = here.at + key.start..here.at + key.end;
+                    Ok(Item::Own { key, numbers, cost, dialect })
+                });
+                match read {
+                    Ok(item) => table.items.push(item),
+                    Err(bad) => table.say(Outcome::Invalid, |out| {
+                        encode::error(out, dialect.complaint(bad));
+                    }),
+                }
+            }
+            Name::Check => self.limit(table, here, arguments, rules, Intent::Take).await,
+            Name::Peek => self.limit(table, here, arguments, rules, Intent::Peek).await,
+            Name::Reserve | Name::Settle | Name::Cancel => {
+                // These change what the commands before them are decided by.
+                self.decide(table, bytes, rules).await;
+                self.reservation(table, here.bytes, known.name, arguments, rules, session).await;
+            }
+            _ => self.introduce(table, here.bytes, known, arguments, session),
+        }
+    }
+
+    /// A limit of the policy, to be decided.
+    async fn limit(
+        &self,
+        table: &mut Table,
+        here: Here<'_>,
+        arguments: &[Range<usize>],
+        rules: &Rules,
+        intent: Intent,
+    ) {
+        let read = self.select(table, here.bytes, arguments, rules).await;
+        match read {
+            Ok((selection, disclose)) => {
+                table.items.push(Item::Limit { selection, intent, disclose });
+            }
+            Err(bad) => table.say(Outcome::Invalid, |out| encode::error(out, bad)),
+        }
+    }
+
+    async fn select(
+        &self,
+        table: &mut Table,
+        bytes: &[u8],
+        arguments: &[Range<usize>],
+        rules: &Rules,
+    ) -> Result<(usize, bool), limit::BadCall> {
+        let call = Call::read(bytes, arguments, rules, &mut table.named)?;
+        let cost = call.cost(bytes)?;
+        let mut facts = rules.facts(std::mem::take(&mut table.facts));
+        let now_us = self.node.clock.now_us();
+        let tier = call.identify(bytes, &self.node, rules, &mut facts, now_us).await?;
+        if let Some(tier) = &tier {
+            facts.set_tier(tier);
+        }
+        let selection = table.select(rules, call.limit, &facts, cost);
+        table.facts = facts.into_buffer();
+        Ok((selection, rules.policy().limits()[call.limit].disclose))
+    }
+
+    /// Has everything decided that waits for it, and writes the answers.
+    pub(super) async fn decide(&self, table: &mut Table, bytes: &[u8], rules: &Rules) {
+        if table.items.is_empty() {
+            return;
+        }
+        let Node { gate, clock, metrics, .. } = &*self.node;
+        let now_us = clock.now_us();
+        let otherwise = self.node.conduct().settings.on_store_failure;
+        let Table { items, said, output, numbers, selections, desk, tally, singles: spare, .. } =
+            &mut *table;
+        let mut singles: Vec<Single<'_>> = emptied(std::mem::take(spare));
+        singles.extend(items.iter().filter_map(|item| match item {
+            Item::Own { key, numbers: place, cost, .. } => {
+                let (numbers, ticket) = &numbers[*place];
+                let key = &bytes[key.clone()];
+                Some(Single::Own { key, numbers, ticket: *ticket, cost: *cost })
+            }
+            Item::Limit { selection, intent, .. } => {
+                Some(Single::Limit { selection: &selections[*selection], intent: *intent })
+            }
+            Item::Said(_) => None,
+        }));
+        gate.each(rules, now_us, &singles, otherwise, desk).await;
+        let count = singles.len() as u64;
+        *spare = emptied(singles);
+        let (mut decided, mut from) = (desk.decided().iter(), 0);
+        for item in &*items {
+            if let Item::Said(end) = item {
+                output.extend_from_slice(&said[from..*end]);
+                from = *end;
+                continue;
+            }
+            let Some(decided) = decided.next() else { continue };
+            tally[outcome(decided) as usize] += 1;
+            match item {
+                Item::Own { numbers: place, cost, dialect, .. } => {
+                    dialect.answer(output, decided, &numbers[*place].0, *cost);
+                }
+                Item::Limit { disclose, .. } => limit::answer(output, decided, *disclose),
+                Item::Said(_) => {}
+            }
+        }
+        let elapsed_us = clock.now_us().saturating_sub(now_us);
+        metrics.observe_of(Front::Resp, Duration::from_micros(elapsed_us), count);
+        table.clear();
+    }
+
+    #[cold]
+    fn unknown(&self, table: &mut Table, word: &[u8], session: &mut Session) {
+        // A browser that was tricked into talking to this port: what follows is not its own, and none of it is to be obeyed.
+        if word.eq_ignore_ascii_case(b"POST") || word.eq_ignore_ascii_case(b"HOST:") {
+            session.is_over = true;
+            return;
+        }
+        let word = String::from_utf8_lossy(&word[..word.len().min(128)]);
+        table.say(Outcome::Invalid, |out| match session.is_known() {
+            true => encode::error(out, format_args!("ERR unknown command '{word}'")),
+            false => encode::error(out, "NOAUTH Authentication required."),
+        });
+    }
+}
+
+#[cold]
+pub(super) fn wrong_number(table: &mut Table, known: &Described) {
+    table.say(Outcome::Invalid, |out| {
+        let text = format_args!("ERR wrong number of arguments for '{}' command", known.word);
+        encode::error(out, text);
+    });
+}
+
+/// How a decision counts.
+fn outcome(decided: &tollgate::Decided) -> Outcome {
+    match (decided.allowed, decided.source) {
+        (true, _) => Outcome::Admitted,
+        (false, Source::FailClosed) => Outcome::FailClosed,
+        (false, _) => Outcome::Refused,
+    }
+}
+
+/// The same memory for elements that live for another time: collecting an empty vector into one of the same layout keeps it.
+fn emptied<A, B>(mut used: Vec<A>) -> Vec<B> {
+    used.clear();
+    used.into_iter().map(|_| unreachable!("it was emptied")).collect()
+}

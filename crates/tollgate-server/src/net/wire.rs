@@ -1,0 +1,98 @@
+//! Connections that speak something other than HTTP.
+
+use super::{
+    Stats,
+    life::{Life, Order},
+    registry::Place,
+    stream::Stream,
+};
+use std::{
+    net::SocketAddr,
+    pin::{Pin, pin},
+    rc::Rc,
+    task::{Context, Poll},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWriteExt, ReadBuf},
+    net::TcpStream,
+};
+
+/// Serves connections in a protocol of its own. There is one for each worker, as there is of a [`Handler`](super::Handler).
+///
+/// A panic ends the connection it happened on, and is counted.
+pub trait Protocol: 'static {
+    /// Serves one connection until either side ends it.
+    fn serve(&self, wire: Wire, peer: SocketAddr) -> impl Future<Output = ()>;
+}
+
+/// One connection: its bytes, and what its worker has to know about it. Every wait ends when the connection is to be closed.
+#[derive(Debug)]
+pub struct Wire {
+    stream: Stream<TcpStream>,
+    life: Rc<Life>,
+    /// Given up with the connection.
+    _place: Place,
+}
+
+/// A request that has no answer yet: until it is dropped the connection has no deadline and is not closed to make room.
+#[derive(Debug)]
+pub struct Busy(Rc<Life>);
+
+impl Wire {
+    pub(super) fn new(stream: TcpStream, place: Place) -> Self {
+        let life = place.life.clone();
+        life.welcome();
+        Self { stream: Stream::new(stream, life.clone()), life, _place: place }
+    }
+
+    /// How many bytes have come; zero when no more will.
+    pub fn poll_read(&mut self, context: &mut Context<'_>, room: &mut [u8]) -> Poll<usize> {
+        let Self { stream, life, .. } = self;
+        let mut buffer = ReadBuf::new(room);
+        let read = life
+            .poll_until_closed(context, |context| Pin::new(stream).poll_read(context, &mut buffer));
+        read.map(|read| match read {
+            Some(Ok(())) => buffer.filled().len(),
+            Some(Err(_)) | None => 0,
+        })
+    }
+
+    /// Writes all of it; `false` when that cannot be.
+    pub async fn write(&mut self, bytes: &[u8]) -> bool {
+        let Self { stream, life, .. } = self;
+        let mut writing = pin!(stream.write_all(bytes));
+        matches!(life.until_closed(|context| writing.as_mut().poll(context)).await, Some(Ok(())))
+    }
+
+    /// Something has been asked.
+    pub fn begin(&self) -> Busy {
+        self.life.begin();
+        Busy(self.life.clone())
+    }
+
+    /// Part of a request has come, and the rest is to come in time.
+    pub fn expect_more(&self) {
+        self.life.received();
+    }
+
+    /// Whether the connection is to end once what has been asked is answered.
+    pub fn is_ending(&self) -> bool {
+        self.life.order() != Order::Serve
+    }
+
+    /// Ends the connection from this side, and waits for the other: closing while it still sends would destroy answers on their way.
+    pub async fn end(mut self) {
+        let Self { stream, life, .. } = &mut self;
+        let mut ending = pin!(stream.shutdown());
+        life.until_closed(|context| ending.as_mut().poll(context)).await;
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.finish();
+        if std::thread::panicking() {
+            Stats::add(&self.0.front.stats.panics);
+        }
+    }
+}

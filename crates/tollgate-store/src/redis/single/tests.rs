@@ -1,0 +1,72 @@
+use super::*;
+use crate::redis::batch::{Ask, Named};
+use tollgate_core::algorithm::{FixedWindow, Gcra};
+use tollgate_core::{Numbers, Rate};
+
+fn gcra(count: u64) -> Numbers {
+    Numbers::Gcra(Gcra::try_new(Rate::try_new(count, 60_000_000).unwrap(), None).unwrap())
+}
+
+fn ask(name: &[u8], numbers: Numbers, cost: u64) -> Ask {
+    let line = Named { name: name.to_vec(), numbers, cost, enforced: true, penalty: None };
+    Ask { intent: Intent::Take, lines: vec![line] }
+}
+
+fn batch(asks: impl IntoIterator<Item = Ask>) -> Batch {
+    let mut batch = Batch::default();
+    asks.into_iter().for_each(|ask| batch.push(ask));
+    batch
+}
+
+#[test]
+fn alike_requests_need_only_the_numbers() {
+    let alike = Singles::of(&batch([ask(b"a", gcra(6), 1), ask(b"b", gcra(6), 1)])).unwrap();
+    let [ways, way_of, many] = alike.arguments();
+    assert_eq!((ways.len(), way_of.len(), many.len()), (42, 0, 0));
+    let asks = [ask(b"a", gcra(6), 1), ask(b"b", gcra(6), 2), ask(b"a", gcra(6), 1)];
+    let [ways, way_of, many] = Singles::of(&batch(asks)).unwrap().arguments();
+    assert_eq!((ways.len(), way_of, many), (84, vec![1, 2], vec![2, 1]));
+}
+
+#[test]
+fn whoever_went_away_is_charged_nothing() {
+    let mut batch = batch([ask(b"a", gcra(6), 1), ask(b"b", gcra(7), 1)]);
+    batch.requests[0].gone = true;
+    let [_, _, many] = Singles::of(&batch).unwrap().arguments();
+    assert_eq!(many, [0, 1]);
+}
+
+#[test]
+fn what_the_script_does_not_know_goes_another_way() {
+    let window = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000).unwrap()));
+    let other = |change: fn(&mut Ask)| {
+        let mut ask = ask(b"b", gcra(6), 1);
+        change(&mut ask);
+        Singles::of(&batch([ask]))
+    };
+    assert!(other(|_| {}).is_some());
+    assert_eq!(other(|ask| ask.intent = Intent::Peek), None);
+    assert_eq!(other(|ask| ask.lines[0].enforced = false), None);
+    assert_eq!(other(|ask| ask.lines[0].cost = 0), None);
+    assert_eq!(other(|ask| ask.lines.extend_from_within(..)), None);
+    assert_eq!(Singles::of(&batch([ask(b"a", window, 1)])), None);
+    let twice = [ask(b"a", gcra(6), 1), ask(b"a", gcra(6), 2)];
+    assert_eq!(Singles::of(&batch(twice)), None, "one key in two ways");
+}
+
+#[test]
+fn verdicts_are_in_the_order_asked() {
+    let asks = [ask(b"a", gcra(6), 1), ask(b"b", gcra(6), 1), ask(b"a", gcra(6), 1)];
+    let values = [Value::Nil, Value::Nil];
+    let time = ["1700000000", "5"].map(|part| Value::BulkString(part.into()));
+    let refused = Value::Array(vec![Value::Int(1), Value::Int(1)]);
+    let all = || values.iter().chain(&time).cloned();
+    let batch = batch(asks);
+    let said = read(&batch, None, Value::Array(all().collect())).unwrap();
+    assert_eq!((said.now_us, said.verdicts), (1_700_000_000_000_005, b"111".to_vec()));
+    let said = read(&batch, Some(7), Value::Array(all().chain([refused]).collect())).unwrap();
+    assert_eq!((said.now_us, said.verdicts), (7, b"110".to_vec()));
+    for broken in [vec![], vec![Value::Nil; 2], vec![Value::Int(1); 5]] {
+        assert!(read(&batch, None, Value::Array(broken)).is_err());
+    }
+}

@@ -1,0 +1,198 @@
+//! At the server's own time: what stands in Redis is what was answered, and it stays exactly as long as it should.
+
+use crate::server::Server;
+use crate::shop::patient;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use redis::aio::MultiplexedConnection;
+use std::time::Duration;
+use tollgate_core::algorithm::{Gcra, LeakyBucket};
+use tollgate_core::{Intent, Numbers, Penalty, Rate, Receipt};
+use tollgate_store::conformance::seven;
+use tollgate_store::redis::Options;
+use tollgate_store::{
+    Adjustment, Answers, Change, Charge, Mode, Opening, RedisStore, Request, Settlement, Store,
+    Ticket,
+};
+
+const SPARE: Duration = Duration::from_millis(1_500);
+/// Keys end with a step of time, which is this long.
+const STEP_MS: i64 = 2_000;
+
+fn options() -> Options {
+    let mut options = patient();
+    (options.caller_time, options.spare) = (false, SPARE);
+    options
+}
+
+fn charge<'a>(key: &'a [u8], numbers: &'a Numbers, cost: u64) -> Charge<'a> {
+    let (ticket, mode, penalty) = (Ticket::default(), Mode::Enforce, None);
+    Charge { limit: 7, key, numbers, ticket, cost, mode, penalty }
+}
+
+async fn ask<T: redis::FromRedisValue>(
+    connection: &mut MultiplexedConnection,
+    command: &str,
+    key: &[u8],
+) -> T {
+    redis::cmd(command).arg(key).query_async(connection).await.unwrap()
+}
+
+async fn keys(connection: &mut MultiplexedConnection) -> Vec<Vec<u8>> {
+    redis::cmd("KEYS").arg("*").query_async(connection).await.unwrap()
+}
+
+async fn server_us(connection: &mut MultiplexedConnection) -> u64 {
+    let (seconds, micros): (u64, u64) = redis::cmd("TIME").query_async(connection).await.unwrap();
+    seconds * 1_000_000 + micros
+}
+
+/// Those whose whole state is a TAT, with and without fractions, slow and fast.
+fn tats() -> impl Strategy<Value = Numbers> {
+    (0..4_usize, any::<bool>()).prop_map(|(rate, leaky)| {
+        let rates = [(7, 60_000_000), (1_000, 1_000_000), (60, 60_000_000), (3, 1_000)];
+        let rate = Rate::try_new(rates[rate].0, rates[rate].1).unwrap();
+        match leaky {
+            true => Numbers::LeakyBucket(LeakyBucket::try_new(rate, Some(3), Some(9)).unwrap()),
+            false => Numbers::Gcra(Gcra::try_new(rate, Some(60)).unwrap()),
+        }
+    })
+}
+
+/// The TAT and its fraction in a value.
+fn kept(value: &[u8]) -> (u64, u32) {
+    if value[0].is_ascii_digit() {
+        return (str::from_utf8(value).unwrap().parse().unwrap(), 0);
+    }
+    let number = |bytes: &[u8]| bytes.iter().fold(0_u64, |n, byte| n << 8 | u64::from(*byte));
+    let (us, rest) = value.split_at(7);
+    (number(us), number(&rest[..rest.len() / 2]) as u32)
+}
+
+/// Decides batch after batch on one key, and looks after each at what stands there.
+async fn check(server: &Server, store: &RedisStore, numbers: Numbers, batches: &[(usize, u64)]) {
+    server.run("FLUSHALL").await;
+    let mut connection = server.connect().await;
+    let (mut last, mut answers) = (None::<Receipt>, Answers::default());
+    for (times, cost) in batches {
+        let charges = [charge(b"key", &numbers, *cost)];
+        let requests = vec![Request { charges: &charges, intent: Intent::Take }; *times];
+        store.decide(0, &requests, &mut answers).await.unwrap();
+        let receipts = (0..*times).filter_map(|place| answers.get(place).unwrap().1[0].receipt);
+        last = receipts.last().or(last);
+        let names = keys(&mut connection).await;
+        let Some(receipt) = last else {
+            assert_eq!(names.len(), 0, "a refusal keeps nothing");
+            continue;
+        };
+        let value: Option<Vec<u8>> = match names.first() {
+            Some(name) => ask(&mut connection, "GET", name).await,
+            None => None,
+        };
+        let left_ms: i64 = match names.first() {
+            Some(name) => ask(&mut connection, "PTTL", name).await,
+            None => -2,
+        };
+        let now_us = server_us(&mut connection).await;
+        let Some(value) = value else {
+            assert!(now_us > receipt.mark_us, "it is still owed");
+            last = None;
+            continue;
+        };
+        assert_eq!(kept(&value), (receipt.mark_us, receipt.mark_fraction), "what was answered");
+        let needed_ms = (receipt.mark_us as i64 - now_us as i64) / 1_000;
+        let spare_ms = SPARE.as_millis() as i64;
+        // It was looked at a moment before the clock was.
+        assert!(left_ms >= needed_ms + spare_ms - 1, "{left_ms} ms of {needed_ms}");
+        let slack_ms = ((now_us - receipt.at_us) / 1_000) as i64;
+        assert!(left_ms <= needed_ms + spare_ms + STEP_MS + slack_ms + 2, "{left_ms} ms");
+    }
+}
+
+#[test]
+fn a_tat_is_kept_as_it_was_answered_until_it_makes_no_difference() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let server = runtime.block_on(Server::start());
+    let guard = runtime.enter();
+    let store = RedisStore::open(&server.endpoint(), options()).unwrap();
+    let mut runner = TestRunner::new(Config { cases: 60, ..Config::default() });
+    let batches = prop::collection::vec((1..5_usize, 1..5_u64), 1..20);
+    let ran = runner.run(&(tats(), batches), |(numbers, batches)| {
+        runtime.block_on(check(&server, &store, numbers, &batches));
+        Ok(())
+    });
+    drop((store, guard));
+    ran.unwrap();
+}
+
+/// Everything that the store can write, and afterwards a look at every key there is.
+#[tokio::test]
+async fn no_key_stays_for_ever_or_for_much_longer_than_its_window() {
+    let server = Server::start().await;
+    let store = RedisStore::open(&server.endpoint(), options()).unwrap();
+    let penalty = Penalty::try_new(1, 1_000_000, 2_000, 30_000_000).unwrap();
+    let mut answers = Answers::default();
+    let mut connection = server.connect().await;
+    let now_us = server_us(&mut connection).await;
+    for (n, numbers) in seven(2).enumerate() {
+        let numbers = &numbers;
+        let plain = charge(b"plain", numbers, 1);
+        let punished = Charge { key: b"punished", penalty: Some(&penalty), ..plain };
+        let other = Charge { key: b"other", ..plain };
+        for charges in [[plain, other], [punished, plain], [plain, punished]] {
+            // In batches of several limits, and of one.
+            let both = Request { charges: &charges, intent: Intent::Take };
+            let alone = Request { charges: &charges[..1], intent: Intent::Take };
+            store.decide(0, &[both, alone, alone, alone, alone], &mut answers).await.unwrap();
+        }
+        let receipt = Receipt { cost: 1, at_us: now_us, ..Receipt::default() };
+        let under = *numbers;
+        let changes: [(&[u8], Change); 6] = [
+            (b"plain", Change::Owe { units: 1 }),
+            (b"plain", Change::GiveBack { units: 1, receipt, under }),
+            (b"owing", Change::Owe { units: 1 }),
+            (b"blocked", Change::Block { until_us: now_us + 1_000_000 }),
+            (b"punished", Change::Unblock),
+            (b"nobody", Change::GiveBack { units: 1, receipt, under }),
+        ];
+        let adjustments =
+            changes.map(|(key, change)| Adjustment { charge: Charge { key, ..plain }, change });
+        store.adjust(0, &adjustments, &mut answers).await.unwrap();
+        let places = [store.place(&plain)];
+        for ended in [false, true] {
+            let id = format!("{n} {ended}");
+            let opening = Opening { id: &id, ttl_us: 1_000_000, places: &places, note: b"note" };
+            store.open_reservation(0, &opening).await.unwrap();
+            if ended {
+                let plan = |_: &[u8]| Some(vec![settlement(numbers, receipt)]);
+                store.end_reservation(0, &id, 1, &plan, &mut answers).await.unwrap().unwrap();
+            }
+        }
+    }
+    store.probe().await.unwrap();
+    let names = keys(&mut connection).await;
+    assert!(names.len() >= 7 * 6, "{} keys", names.len());
+    for name in names {
+        let left_ms: i64 = ask(&mut connection, "PTTL", &name).await;
+        let value: Vec<u8> = ask(&mut connection, "GET", &name).await;
+        let most_ms = match value[0] {
+            // A reservation, and one that has ended.
+            b'O' => 1_000,
+            b'E' => (tollgate_store::REPEATABLE_US / 1_000) as i64,
+            // A penalty is remembered for its longest time after the longest block.
+            127 => 60_000,
+            // Windows of ten seconds.
+            _ => 20_000,
+        };
+        let text = String::from_utf8_lossy(&name).into_owned();
+        assert!(left_ms != -1, "{text} stays for ever");
+        let most_ms = most_ms + STEP_MS + SPARE.as_millis() as i64 + 1;
+        assert!(left_ms <= most_ms, "{text} stays for {left_ms} ms, more than {most_ms}");
+    }
+}
+
+fn settlement(numbers: &Numbers, receipt: Receipt) -> Settlement {
+    let (cost, mode, penalty) = (1, Mode::Enforce, None);
+    let change = Change::GiveBack { units: 1, receipt, under: *numbers };
+    Settlement { numbers: *numbers, cost, mode, penalty, change }
+}

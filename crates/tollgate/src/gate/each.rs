@@ -1,0 +1,300 @@
+//! Several requests at once, each of them by one limit: what a connection on which commands come in rows asks.
+
+use crate::{Gate, Rules, Source};
+use std::iter::once;
+use tollgate_core::{Algorithm, Intent, Numbers, Outcome};
+use tollgate_policy::limit::OnStoreFailure;
+use tollgate_policy::policy::{Selected, Selection};
+use tollgate_store::{Answer, Answers, Charge, Mode, Request, Store, StoreError, Ticket};
+
+/// Whose state that of [`Single::Own`] is: of a limit with a name that no file can give one, so that its keys never meet those of a policy.
+/// It is written to Redis, so it never changes.
+const OWN_LIMIT: u64 = 1_193_473_131_922_152_854;
+
+/// A request that one limit decides.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Single<'a> {
+    /// A limit of the policy, as [`Policy::select_one`](tollgate_policy::policy::Policy::select_one) found it. Where it found none, nothing applies.
+    Limit {
+        /// What was found.
+        selection: &'a Selection,
+        /// Whether admission consumes.
+        intent: Intent,
+    },
+    /// Numbers that the caller brings along, for a key that belongs to nobody else. All such requests share their keys, whatever the numbers.
+    Own {
+        /// Any bytes.
+        key: &'a [u8],
+        /// What is allowed.
+        numbers: &'a Numbers,
+        /// What [`Store::enroll`] answered for these numbers, if they are used often.
+        ticket: Ticket,
+        /// Units to take; zero only looks.
+        cost: u64,
+    },
+}
+
+/// The answer to a [`Single`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Decided {
+    /// Whether the request may pass. A limit in shadow mode lets pass what it refuses.
+    pub allowed: bool,
+    /// What the limit said.
+    pub outcome: Outcome,
+    /// Where it came from; [`Source::None`] when no limit applied.
+    pub source: Source,
+}
+
+/// Buffers that outlive a batch, so that deciding the next one allocates nothing; and the answers to the last one.
+#[derive(Debug, Default)]
+pub struct Desk {
+    answers: Answers,
+    decided: Vec<Decided>,
+    /// Which request each charge is of.
+    places: Vec<usize>,
+    /// Always empty, here for their memory.
+    charges: Vec<Charge<'static>>,
+    requests: Vec<Request<'static>>,
+}
+
+impl Desk {
+    /// What was decided, in the order asked.
+    pub fn decided(&self) -> &[Decided] {
+        &self.decided
+    }
+}
+
+impl Decided {
+    /// Where no limit applies.
+    const NOTHING: Self =
+        Self { allowed: true, outcome: Outcome::unasked(0), source: Source::None };
+}
+
+impl<S: Store> Gate<S> {
+    /// Decides each of `singles` by itself, in order, and asks the store once for all of them. What the store cannot decide each limit of the
+    /// policy answers as it says itself, and `otherwise` says for the caller's own numbers. The answers are in the desk.
+    pub async fn each(
+        &self,
+        rules: &Rules,
+        now_us: u64,
+        singles: &[Single<'_>],
+        otherwise: OnStoreFailure,
+        desk: &mut Desk,
+    ) {
+        let Desk { answers, decided, places, .. } = desk;
+        decided.clear();
+        places.clear();
+        let mut charges: Vec<Charge<'_>> = emptied(std::mem::take(&mut desk.charges));
+        for (place, single) in singles.iter().enumerate() {
+            let known = match single.charge(rules) {
+                Some(charge) => match self.refusal(rules, now_us, single, &charge) {
+                    Some(known) => known,
+                    None => {
+                        charges.push(charge);
+                        places.push(place);
+                        // Replaced when the store has spoken.
+                        Decided::NOTHING
+                    }
+                },
+                None => Decided::NOTHING,
+            };
+            decided.push(known);
+        }
+        let mut requests: Vec<Request<'_>> = emptied(std::mem::take(&mut desk.requests));
+        requests.extend(charges.iter().zip(&*places).map(|(charge, place)| Request {
+            charges: std::slice::from_ref(charge),
+            intent: singles[*place].intent(),
+        }));
+        let moment = self.deny_cache.as_ref().map(|deny_cache| deny_cache.moment(&charges));
+        let asked = match requests.is_empty() {
+            true => Ok(()),
+            false => self.store.decide(now_us, &requests, answers).await,
+        };
+        desk.requests = emptied(requests);
+        match asked {
+            Ok(()) => {
+                for (asked, (charge, place)) in charges.iter().zip(&*places).enumerate() {
+                    let Some((allowed, [answer])) = answers.get(asked) else { continue };
+                    decided[*place] = singles[*place].decided(rules, allowed, answer);
+                    if let (false, Some(moment)) = (allowed, &moment) {
+                        let forgets = moment[asked];
+                        self.learn(rules, now_us, &singles[*place], charge, answer, forgets);
+                    }
+                }
+            }
+            Err(error) => self.each_without_store(
+                rules,
+                now_us,
+                (singles, &charges, places),
+                otherwise,
+                &error,
+                (answers, decided),
+            ),
+        }
+        desk.charges = emptied(charges);
+    }
+
+    /// What the deny cache knows about the request.
+    #[inline]
+    fn refusal(
+        &self,
+        rules: &Rules,
+        now_us: u64,
+        single: &Single<'_>,
+        charge: &Charge<'_>,
+    ) -> Option<Decided> {
+        let deny_cache = self.deny_cache.as_ref()?;
+        let selected = single.selected(rules)?;
+        let (mut rows, charge) = (Vec::new(), std::slice::from_ref(charge));
+        deny_cache.refuses(rules, now_us, once(selected), charge, &mut rows);
+        let row = rows.first()?;
+        if single.intent() == Intent::Take {
+            rules.counters(selected.index).count(row);
+        }
+        Some(Decided { allowed: false, outcome: row.outcome, source: row.source })
+    }
+
+    fn learn(
+        &self,
+        rules: &Rules,
+        now_us: u64,
+        single: &Single<'_>,
+        charge: &Charge<'_>,
+        answer: &Answer,
+        forgets: u64,
+    ) {
+        if let (Some(deny_cache), Some(selected)) = (&self.deny_cache, single.selected(rules)) {
+            let place = |charge: &Charge<'_>| self.store.place(charge);
+            let (charge, answer) = (std::slice::from_ref(charge), std::slice::from_ref(answer));
+            let moment = [forgets].into_iter().collect();
+            deny_cache.learn(rules, now_us, once(selected), charge, answer, place, &moment);
+        }
+    }
+
+    #[cold]
+    fn each_without_store(
+        &self,
+        rules: &Rules,
+        now_us: u64,
+        (singles, charges, places): (&[Single<'_>], &[Charge<'_>], &[usize]),
+        otherwise: OnStoreFailure,
+        error: &StoreError,
+        (answers, decided): (&mut Answers, &mut [Decided]),
+    ) {
+        self.errors.count(error);
+        for (charge, place) in charges.iter().zip(places) {
+            let single = &singles[*place];
+            let verdict = single.selected(rules).map(|selected| {
+                let (one, charge) = (once(selected), std::slice::from_ref(charge));
+                let rows = Vec::new();
+                self.without_store(rules, now_us, one, charge, single.intent(), answers, rows)
+            });
+            decided[*place] = match verdict.as_ref().and_then(|verdict| verdict.rows.first()) {
+                Some(row) => {
+                    if single.intent() == Intent::Take {
+                        single.selected(rules).inspect(|one| rules.counters(one.index).count(row));
+                    }
+                    let allowed = verdict.as_ref().is_none_or(|verdict| verdict.allowed);
+                    Decided { allowed, outcome: row.outcome, source: row.source }
+                }
+                None => self.own_without_store(now_us, charge, otherwise, answers),
+            };
+        }
+    }
+
+    fn own_without_store(
+        &self,
+        now_us: u64,
+        charge: &Charge<'_>,
+        otherwise: OnStoreFailure,
+        answers: &mut Answers,
+    ) -> Decided {
+        let capacity = charge.numbers.capacity();
+        let (outcome, source) = match otherwise {
+            OnStoreFailure::Open => (Outcome::unasked(capacity), Source::FailOpen),
+            OnStoreFailure::Closed => {
+                (Outcome::withheld(capacity, super::failure::RETRY_AFTER_US), Source::FailClosed)
+            }
+            OnStoreFailure::Local { nodes } => {
+                let share = charge.numbers.share(nodes);
+                let charge = Charge { numbers: &share, ticket: Ticket::default(), ..*charge };
+                let charges = std::slice::from_ref(&charge);
+                let request = Request { charges, intent: Intent::Take };
+                self.fallback().decide_now(now_us, &[request], answers);
+                let answer = answers.get(0).and_then(|(_, rows)| rows.first());
+                let outcome = answer.map_or(Outcome::unasked(0), |answer| answer.outcome);
+                (outcome, Source::LocalFallback)
+            }
+        };
+        Decided { allowed: outcome.admitted, outcome, source }
+    }
+}
+
+impl<'a> Single<'a> {
+    #[inline]
+    fn intent(&self) -> Intent {
+        match self {
+            Self::Limit { intent, .. } => *intent,
+            Self::Own { .. } => Intent::Take,
+        }
+    }
+
+    #[inline]
+    fn selected(&self, rules: &'a Rules) -> Option<Selected<'a>> {
+        match self {
+            Self::Limit { selection, .. } => rules.policy().selected(selection).next(),
+            Self::Own { .. } => None,
+        }
+    }
+
+    /// What the store is asked; `None` where no limit applies.
+    #[inline]
+    fn charge(&self, rules: &'a Rules) -> Option<Charge<'a>> {
+        match *self {
+            Self::Limit { .. } => self.selected(rules).map(|selected| rules.charge(&selected)),
+            Self::Own { key, numbers, ticket, cost } => Some(Charge {
+                limit: OWN_LIMIT,
+                key,
+                numbers,
+                ticket,
+                cost,
+                mode: Mode::Enforce,
+                penalty: None,
+            }),
+        }
+    }
+
+    /// What the store said, counted where a limit of the policy said it.
+    #[inline]
+    fn decided(&self, rules: &Rules, allowed: bool, answer: &Answer) -> Decided {
+        let outcome = answer.outcome;
+        let Some(selected) = self.selected(rules) else {
+            return Decided { allowed, outcome, source: rules.usual() };
+        };
+        let row = rules.row(&selected, answer);
+        if self.intent() == Intent::Take {
+            rules.counters(selected.index).count(&row);
+        }
+        Decided { allowed, outcome: row.outcome, source: row.source }
+    }
+}
+
+/// The same memory for elements that live for another time. Collecting an empty vector into one of the same layout keeps it.
+fn emptied<A, B>(mut used: Vec<A>) -> Vec<B> {
+    used.clear();
+    used.into_iter().map(|_| unreachable!("it was emptied")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OWN_LIMIT;
+    use tollgate_policy::state_id;
+
+    #[test]
+    fn its_name_is_none_that_a_file_can_give() {
+        // A name is printable.
+        assert_eq!(state_id("\0own", &[], "gcra", 0), OWN_LIMIT);
+    }
+}
