@@ -24,6 +24,8 @@ pub struct Figures {
     pub in_flight_max: u64,
     /// How much the memory of the node that grew most did.
     pub rss_growth_kib: Option<u64>,
+    /// How many processes wanted to run on this machine at once, in tenths.
+    pub load_tenths: u64,
     /// What only this row has to say.
     pub notes: BTreeMap<&'static str, u64>,
 }
@@ -58,6 +60,7 @@ impl Figures {
             recovery_us: self.recovery_us.max(other.recovery_us),
             in_flight_max: self.in_flight_max.max(other.in_flight_max),
             rss_growth_kib: self.rss_growth_kib.max(other.rss_growth_kib),
+            load_tenths: self.load_tenths.max(other.load_tenths),
             notes,
         }
     }
@@ -66,6 +69,14 @@ impl Figures {
     pub fn p99_added_us(&self) -> Option<u64> {
         self.p99_us.map(|(without, with)| with.saturating_sub(without))
     }
+}
+
+/// How many processes have wanted to run on this machine lately, in tenths.
+pub fn load_tenths() -> u64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let mut digits = text.split_whitespace().next().unwrap_or_default().split('.');
+    let mut number = || digits.next().and_then(|part| part.parse::<u64>().ok());
+    number().unwrap_or(0) * 10 + number().unwrap_or(0) / 10
 }
 
 /// The time that 99 of 100 requests took at most, of those that were due in this interval.

@@ -64,8 +64,18 @@ pub struct Sample {
     pub moved: u32,
 }
 
-/// How long an answer may take before the request counts as lost.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How fast requests are asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// So many a second...
+    pub per_second: u64,
+    /// ...no more than this in all...
+    pub most: u64,
+    /// ...and no more than this under way at once: a machine that is too slow for the load shows that, and nothing else, without it.
+    pub under_way: u64,
+    /// How long an answer may take before the request counts as lost.
+    pub patience: Duration,
+}
 
 /// Requests under way.
 #[derive(Debug)]
@@ -76,25 +86,15 @@ pub struct Load {
 }
 
 impl Load {
-    /// So many requests a second for the nodes, the `n`th being `pick(n)`.
-    pub fn start(nodes: Vec<SocketAddr>, per_second: u64, pick: fn(u64) -> Ask) -> Self {
-        Self::start_for(nodes, per_second, u64::MAX, pick)
-    }
-
-    /// The same, no more than `most` of them.
-    pub fn start_for(
-        nodes: Vec<SocketAddr>,
-        per_second: u64,
-        most: u64,
-        pick: fn(u64) -> Ask,
-    ) -> Self {
+    /// Requests for the nodes, the `n`th being `pick(n)`.
+    pub fn start(nodes: Vec<SocketAddr>, pace: Pace, pick: fn(u64) -> Ask) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let samples = Arc::new(Mutex::new(Vec::new()));
         let (stopped, seen) = (stop.clone(), samples.clone());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.expect("a runtime");
-            LocalSet::new().block_on(&runtime, run(nodes, per_second, most, pick, stopped, seen))
+            LocalSet::new().block_on(&runtime, run(nodes, pace, pick, stopped, seen))
         });
         Self { stop, samples, thread: Some(thread) }
     }
@@ -124,8 +124,7 @@ type Pool = RefCell<BTreeMap<usize, Vec<Connection>>>;
 
 async fn run(
     nodes: Vec<SocketAddr>,
-    per_second: u64,
-    most: u64,
+    pace: Pace,
     pick: fn(u64) -> Ask,
     stop: Arc<AtomicBool>,
     samples: Arc<Mutex<Vec<Sample>>>,
@@ -133,16 +132,18 @@ async fn run(
     let (nodes, pool) = (Rc::new(nodes), Rc::new(Pool::default()));
     let under_way = Rc::new(Cell::new(0_u64));
     let (start_us, mut next, mut most_under_way) = (now_us(), 0_u64, 0);
+    let Pace { per_second, most, patience, .. } = pace;
     while !stop.load(Relaxed) && next < most {
         let due = |n: u64| start_us + n * 1_000_000 / per_second;
-        while next < most && due(next) <= now_us() {
+        let is_free = || under_way.get() < pace.under_way;
+        while next < most && due(next) <= now_us() && is_free() {
             let (ask, due_us) = (pick(next), due(next));
             let (nodes, pool) = (nodes.clone(), pool.clone());
             let (samples, count) = (samples.clone(), under_way.clone());
             count.set(count.get() + 1);
             most_under_way = most_under_way.max(count.get());
             tokio::task::spawn_local(async move {
-                let sample = one(&nodes, &pool, ask, due_us).await;
+                let sample = one(&nodes, &pool, ask, due_us, patience).await;
                 samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
                 count.set(count.get() - 1);
             });
@@ -157,12 +158,18 @@ async fn run(
 }
 
 /// Asks once. A node that does not listen passes its request on, as whatever balances load does.
-async fn one(nodes: &[SocketAddr], pool: &Pool, ask: Ask, due_us: u64) -> Sample {
+async fn one(
+    nodes: &[SocketAddr],
+    pool: &Pool,
+    ask: Ask,
+    due_us: u64,
+    patience: Duration,
+) -> Sample {
     let sent_us = now_us();
     let (mut outcome, mut moved) = (Outcome::Lost, 0);
     for turn in 0..nodes.len() {
         let node = (ask.node + turn) % nodes.len();
-        match tokio::time::timeout(PATIENCE, exchange(nodes[node], node, pool, ask)).await {
+        match tokio::time::timeout(patience, exchange(nodes[node], node, pool, ask)).await {
             Ok(Ok(answer)) => {
                 outcome = judge(&answer);
                 break;

@@ -47,13 +47,15 @@ const HEAD: &str = "# Faults, injected for real
 Written by `cargo xtask faults`; do not edit. Each row starts its own servers and `tollgate serve` processes (three nodes unless it says
 otherwise) under open-loop load, does something to them, and looks at the answers from the client's side: a unit counts as admitted beyond a
 limit only if it was too much wherever between sending and receiving the decision fell. Figures are the worst of the runs. Times are of a
-machine with two cores that nodes, servers, proxy and clients share, with whatever else it had to do, and count from when a request was due. [operations.md](operations.md#what-each-failure-does)
+machine with two cores that nodes, servers, proxy and clients share, and count from when a request was due. [operations.md](operations.md#what-each-failure-does)
 says what each failure means for whoever runs nodes.
 
 * **over**: units admitted beyond a limit. **errors**: answers that are neither a decision nor a limit's `on_store_failure`. **lost**: requests
   without an answer. **by policy**: requests that `on_store_failure` answered.
 * **p99**: of the answers before the fault, and while it lasted. **recovery**: from the end of the fault to the last answer without the store.
 * **in flight**: requests under way at once, at the clients. **memory**: growth of the node that grew most.
+* **load**: how many processes wanted to run on the machine at once, on average. With much more than its two cores can do, every time on this
+  page is the time that somebody waited for a core, and 25 ms are over before a call was sent; counts hold all the same.
 ";
 
 /// The page, with the rows that did not run taken from the page that was there.
@@ -73,8 +75,10 @@ pub fn page(judged: &BTreeMap<&'static str, Judged>, old: &str) -> String {
             text.push_str(&format!("{line}\n"));
         }
     }
-    text.push_str("\n## Figures\n\n| row | runs | requests | over | errors | lost | by policy | p99, ms | recovery, ms | in flight | memory, MiB | besides |\n");
-    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    text.push_str("\n## Figures\n\n| row | runs | requests | over | errors | lost | by policy | p99, ms | recovery, ms | in flight | memory, MiB | load | besides |\n");
+    text.push_str(
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
     for row in ROWS {
         let line = judged.get(row.name).map(|judged| numbers(row, judged));
         if let Some(line) = line.or_else(|| kept("Figures", row)) {
@@ -101,7 +105,7 @@ fn numbers(row: &Row, judged: &Judged) -> String {
     let notes: Vec<_> =
         figures.notes.iter().map(|(name, value)| format!("{name}: {value}")).collect();
     format!(
-        "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+        "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
         row.name,
         judged.runs,
         figures.requests,
@@ -112,7 +116,12 @@ fn numbers(row: &Row, judged: &Judged) -> String {
         or(p99),
         or(figures.recovery_us.map(|time| (time / 1_000).to_string())),
         figures.in_flight_max,
-        or(figures.rss_growth_kib.map(|kib| format!("{}.{}", kib >> 10, (kib & 1_023) * 10 >> 10))),
+        or(figures.rss_growth_kib.map(|kib| format!(
+            "{}.{}",
+            kib >> 10,
+            ((kib & 1_023) * 10) >> 10
+        ))),
+        format!("{}.{}", figures.load_tenths / 10, figures.load_tenths % 10),
         notes.join("; "),
     )
 }

@@ -5,8 +5,8 @@ mod policy;
 pub use policy::{MIXED, MIXED_PATHS, Path, Policy, mixed};
 
 use crate::clock::{now_us, until};
-use crate::figures::{Check, Figures, p99_us};
-use crate::load::{Ask, Load, Outcome, Sample};
+use crate::figures::{Check, Figures, load_tenths, p99_us};
+use crate::load::{Ask, Load, Outcome, Pace, Sample};
 use crate::node::Node;
 use crate::oracle::Admitted;
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ impl Plan<'_> {
             store: format!("{store}, deadline: {}", context.deadline()),
             limits: MIXED,
             paths: MIXED_PATHS,
-            per_second: 600,
+            per_second: context.pick(300, 600),
             pick: mixed,
         }
     }
@@ -145,15 +145,26 @@ impl Trial {
     /// Starts the load.
     pub fn begin(&mut self, plan: &Plan<'_>) {
         self.start_us = now_us();
-        self.load = Some(Load::start(self.addresses(), plan.per_second, plan.pick));
+        self.load = Some(Load::start(self.addresses(), self.pace(plan, u64::MAX), plan.pick));
     }
 
     /// Starts a load that ends by itself, and waits for its end.
     pub fn ask(&mut self, plan: &Plan<'_>, most: u64) {
         self.start_us = now_us();
-        let load = Load::start_for(self.addresses(), plan.per_second, most, plan.pick);
+        let load = Load::start(self.addresses(), self.pace(plan, most), plan.pick);
         assert!(until(PATIENCE, || load.answered() as u64 == most), "not all were answered");
         self.load = Some(load);
+    }
+
+    /// Full runs are open-loop throughout. The short form is so only as far as the machine goes along.
+    fn pace(&self, plan: &Plan<'_>, most: u64) -> Pace {
+        let per_second = plan.per_second;
+        match self.is_full {
+            true => {
+                Pace { per_second, most, under_way: u64::MAX, patience: Duration::from_secs(10) }
+            }
+            false => Pace { per_second, most, under_way: 50, patience: PATIENCE },
+        }
     }
 
     fn addresses(&self) -> Vec<SocketAddr> {
@@ -211,6 +222,7 @@ impl Trial {
             requests: samples.len() as u64,
             over_admission: Some(over_admission(&self.paths, &samples)),
             in_flight_max,
+            load_tenths: load_tenths(),
             ..Figures::default()
         };
         for sample in &samples {

@@ -47,7 +47,7 @@ fn spread<'a>(context: &Context, cluster: &Cluster) -> Plan<'a> {
     Plan {
         limits: SPREAD_LIMITS,
         paths: SPREAD,
-        per_second: 600,
+        per_second: context.pick(300, 600),
         pick: |n| Ask {
             node: (n % 3) as usize,
             path: SPREAD[(n / USERS % 2) as usize].path,

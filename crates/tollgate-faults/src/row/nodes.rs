@@ -35,7 +35,7 @@ pub(super) fn herd(context: &Context) -> Ended {
         store: on(&redis, context),
         limits: HOT_LIMITS,
         paths: HOT,
-        per_second: 2_000,
+        per_second: context.pick(500, 2_000),
         pick: |n| Ask { node: (n % 10) as usize, path: "/hot", user: 0, cost: 1 },
     };
     let mut trial = Trial::cold(context, &plan);
@@ -119,7 +119,7 @@ pub(super) fn rolling_restart(context: &Context) -> Ended {
 }
 
 const HALVED: &[Path] =
-    &[Path { path: "/total", bound: Bound::Total(200), policy: Policy::Closed }];
+    &[Path { path: "/total", bound: Bound::Total(500), policy: Policy::Closed }];
 
 /// The file with this limit, and something in it that differs each time.
 fn halved(store: &str, rate: u32, turn: u32) -> String {
@@ -136,14 +136,13 @@ limits:
 pub(super) fn reload(context: &Context) -> Ended {
     let redis = Redis::listen(&[]);
     let store = on(&redis, context);
-    let file = halved(&store, 400, 0);
+    let file = halved(&store, 1_000, 0);
     let limits = file.split_once("limits:").map(|(_, rest)| format!("limits:{rest}"));
     let plan = Plan {
         nodes: 3,
         store: store.clone(),
         limits: &limits.unwrap_or_default(),
         paths: HALVED,
-        // A hundred for each of three users before the limit is halved, and far more than it afterwards.
         per_second: 300,
         pick: |n| Ask { node: (n % 3) as usize, path: "/total", user: (n / 3 % 3) as u32, cost: 1 },
     };
@@ -151,8 +150,11 @@ pub(super) fn reload(context: &Context) -> Ended {
     assert!(trial.is_healed(), "the nodes find their store");
     trial.begin(&plan);
     trial.fault();
-    for turn in 1..=context.pick(40, 100) {
-        let rate = if turn < 8 { 400 } else { 200 };
+    let mut turn = 0;
+    // A hundred and fifty requests under the first limit, and far more than it allows under the second.
+    while trial.answered() < context.pick(1_800, 3_000) {
+        let rate = if trial.answered() < 150 { 1_000 } else { 500 };
+        turn += 1;
         trial.nodes.iter().for_each(|node| node.put(&halved(&store, rate, turn)));
         trial.pass(Duration::from_millis(100));
     }
@@ -165,7 +167,7 @@ pub(super) fn reload(context: &Context) -> Ended {
     let counts = admitted(&ended, "/total");
     ended.must(
         "the new limit is used up, to the request",
-        counts.values().all(|count| *count == 200),
+        counts.values().all(|count| *count == 500),
     );
     let seen = ended.figures.by_policy;
     ended.must("no request went without its store", seen == 0);

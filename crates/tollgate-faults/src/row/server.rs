@@ -206,7 +206,7 @@ pub(super) fn comes_back(context: &Context) -> Ended {
     let plan = Plan {
         limits: MANY_LIMITS,
         paths: MANY,
-        per_second: 1_000,
+        per_second: context.pick(300, 1_000),
         pick: |n| Ask { node: (n % 3) as usize, path: "/many", user: (n % 10_000) as u32, cost: 1 },
         ..Plan::mixed(context, &url(&redis))
     };
