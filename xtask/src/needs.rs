@@ -19,6 +19,7 @@ struct Need {
 enum Installer {
     Apt,
     Pip,
+    Npm,
 }
 
 /// Installs what is missing. Without anything missing this only looks at the path.
@@ -27,12 +28,12 @@ enum Installer {
 /// will say so themselves, and as failed under `CI=true`, where nothing may be left out.
 pub(crate) fn install() -> Result<Counts, Failure> {
     let needs = parse(LIST).map_err(Failure::Failed)?;
-    let missing: Vec<&Need> = needs.iter().filter(|need| !is_installed(&need.program)).collect();
+    let missing: Vec<&Need> = needs.iter().filter(|need| !is_there(&need.program)).collect();
     if missing.is_empty() {
         println!("all {} needed programs are installed", needs.len());
         return Ok(Counts::default());
     }
-    for installer in [Installer::Apt, Installer::Pip] {
+    for installer in [Installer::Apt, Installer::Pip, Installer::Npm] {
         let packages: Vec<&str> = missing
             .iter()
             .filter(|need| need.installer == installer)
@@ -52,7 +53,7 @@ pub(crate) fn install() -> Result<Counts, Failure> {
     }
     let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
     let mut counts = Counts::default();
-    for need in missing.iter().filter(|need| !is_installed(&need.program)) {
+    for need in missing.iter().filter(|need| !is_there(&need.program)) {
         eprintln!("`{}` is missing; install the package `{}`", need.program, need.package);
         counts += if in_ci { Counts::ONE_FAILED } else { Counts::ONE_SKIPPED };
     }
@@ -75,8 +76,36 @@ impl Installer {
                 install.args(["-m", "pip", "install", "--quiet"]).args(packages);
                 vec![install]
             }
+            Self::Npm => {
+                let mut install = as_root("npm");
+                install.args(["install", "--global", "--silent"]).args(packages);
+                vec![install]
+            }
         }
     }
+}
+
+/// Whether a program is on the path, or a library can be loaded: `python:NAME`, or `node:NAME` among npm's global ones.
+fn is_there(program: &str) -> bool {
+    let mut loads = match program.split_once(':') {
+        None => return is_installed(program),
+        Some(("python", library)) => {
+            let mut python = Command::new("python3");
+            // Only looked for: loading it could do anything.
+            let find = format!("import importlib.util as i; exit(not i.find_spec('{library}'))");
+            python.args(["-c", &find]);
+            python
+        }
+        Some((_, library)) => {
+            let root = Command::new("npm").args(["root", "--global"]).output();
+            let root = root.map(|output| output.stdout).unwrap_or_default();
+            let mut node = Command::new("node");
+            node.args(["-e", &format!("require('{library}')")]);
+            node.env("NODE_PATH", String::from_utf8_lossy(root.trim_ascii()).as_ref());
+            node
+        }
+    };
+    process::run(&mut loads, Echo::Off).is_ok_and(|finished| finished.status.success())
 }
 
 /// The program itself for root, and through `sudo` for anyone else; never asking for a password.
@@ -99,6 +128,7 @@ fn parse(list: &str) -> Result<Vec<Need>, String> {
             let (installer, package, program) = match words[..] {
                 ["apt", package, program] => (Installer::Apt, package, program),
                 ["pip", package, program] => (Installer::Pip, package, program),
+                ["npm", package, program] => (Installer::Npm, package, program),
                 _ => return Err(format!("needs.txt: cannot read `{line}`")),
             };
             Ok(Need { installer, package: package.into(), program: program.into() })
@@ -143,5 +173,8 @@ mod tests {
     fn a_program_that_does_not_exist_is_missing() {
         assert!(is_installed("cargo"));
         assert!(!is_installed("no-such-program-anywhere"));
+        assert!(is_there("python:json"));
+        assert!(!is_there("python:no_such_library_anywhere"));
+        assert!(!is_there("node:no-such-library-anywhere"));
     }
 }

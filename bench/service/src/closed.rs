@@ -48,6 +48,11 @@ impl Turn {
     }
 }
 
+/// The median of one figure of the turns.
+pub(crate) fn each(turns: &[Turn], figure: fn(&Turn) -> f64) -> f64 {
+    median(&turns.iter().map(figure).collect::<Rounds>())
+}
+
 /// Prints a table; a target holds for ours with one limit.
 pub(crate) fn print(title: &str, runners: &[Runner], figures: &[Vec<Turn>], target: Option<f64>) {
     println!("\n### {title}\n");
@@ -63,13 +68,12 @@ pub(crate) fn print(title: &str, runners: &[Runner], figures: &[Vec<Turn>], targ
             Some(target) if name == OURS => verdict(of_floor, target, " x"),
             _ => " | ".into(),
         };
-        let each = |figure: fn(&Turn) -> f64| median(&turns.iter().map(figure).collect::<Rounds>());
         println!(
             "| {name} | {:.2} | {} | {:.1} | {:.0} % | {of_floor:.2} | {target} |",
             median(&costs[n]),
             spread(&costs[n], 2),
-            each(|turn| turn.k_per_s),
-            each(|turn| turn.busy * 100.0),
+            each(turns, |turn| turn.k_per_s),
+            each(turns, |turn| turn.busy * 100.0),
         );
     }
 }

@@ -40,6 +40,8 @@ pub(crate) enum Wants {
     Check,
     /// throttlecrab's API: the limit comes with the request.
     Throttle,
+    /// `CL.THROTTLE`, or whatever the server calls it.
+    Command(&'static str),
 }
 
 pub(crate) const OURS: &str = "ours";
@@ -48,11 +50,21 @@ pub(crate) const FLOOR: &str = "floor (bare hyper)";
 pub(crate) const FLOOR_FIELDS: &str = "floor with our header fields";
 pub(crate) const THROTTLECRAB: &str = "throttlecrab-server";
 
+pub(crate) const OURS_RESP: &str = "ours, CL.THROTTLE";
+pub(crate) const FLOOR_RESP: &str = "floor (bare server)";
+pub(crate) const THROTTLECRAB_RESP: &str = "throttlecrab-server, THROTTLE";
+pub(crate) const CELL: &str = "redis-cell";
+
+/// No limits: they come with the commands.
+const RESP: &str = "listen: {resp: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n";
+
 /// Where the programs are.
 #[derive(Clone, Debug)]
 pub(crate) struct Programs {
     pub(crate) ours: PathBuf,
     pub(crate) throttlecrab: PathBuf,
+    /// The module, for a redis-server.
+    pub(crate) redis_cell: PathBuf,
 }
 
 impl Programs {
@@ -69,11 +81,30 @@ impl Programs {
                 let arguments = arguments.split(' ').map(str::to_owned).collect();
                 (self.throttlecrab.clone(), arguments, Ready::Port, Wants::Throttle)
             }
-            FLOOR => (floor()?, Vec::new(), Ready::Line, Wants::Check),
-            FLOOR_FIELDS => (floor()?, vec!["--fields".into()], Ready::Line, Wants::Check),
+            OURS_RESP => {
+                let wants = Wants::Command("CL.THROTTLE");
+                (self.ours.clone(), serve("resp.yaml", RESP)?, Ready::Line, wants)
+            }
+            FLOOR_RESP => {
+                (beside("resp_floor")?, Vec::new(), Ready::Line, Wants::Command("CL.THROTTLE"))
+            }
+            THROTTLECRAB_RESP => {
+                let arguments = "--redis --redis-host 127.0.0.1 --redis-port PORT --log-level warn";
+                let arguments = arguments.split(' ').map(str::to_owned).collect();
+                (self.throttlecrab.clone(), arguments, Ready::Port, Wants::Command("THROTTLE"))
+            }
+            CELL if self.redis_cell.exists() => {
+                let module = self.redis_cell.to_string_lossy();
+                let arguments = ["--port", "PORT", "--save", "", "--loadmodule", &module];
+                let arguments = arguments.map(str::to_owned).into();
+                ("redis-server".into(), arguments, Ready::Port, Wants::Command("CL.THROTTLE"))
+            }
+            CELL => return Err(format!("{name}: there is no module; build the crate").into()),
+            FLOOR => (beside("floor")?, Vec::new(), Ready::Line, Wants::Check),
+            FLOOR_FIELDS => (beside("floor")?, vec!["--fields".into()], Ready::Line, Wants::Check),
             _ => return Err(format!("nobody is called {name}").into()),
         };
-        if !path.exists() {
+        if path.components().count() > 1 && !path.exists() {
             return Err(format!("{name}: there is no {}", path.display()).into());
         }
         let path = path.to_string_lossy().into_owned();
@@ -103,6 +134,7 @@ impl Wants {
         match self {
             Self::Check => "/v1/check",
             Self::Throttle => "/throttle",
+            Self::Command(name) => name,
         }
     }
 
@@ -110,7 +142,7 @@ impl Wants {
     pub(crate) fn body(self, user: usize) -> String {
         match self {
             Self::Check => format!("{{\"attributes\":{{\"user\":\"user-{user:06}\"}}}}"),
-            Self::Throttle => format!(
+            Self::Throttle | Self::Command(_) => format!(
                 "{{\"key\":\"user-{user:06}\",\"max_burst\":100000,\"count_per_period\":100000,\"period\":60}}"
             ),
         }
@@ -118,7 +150,17 @@ impl Wants {
 
     /// A request for each user, as it goes over the wire.
     pub(crate) fn requests(self) -> Vec<Vec<u8>> {
-        let request = |user| {
+        let request = |user: usize| {
+            if let Self::Command(name) = self {
+                let user = format!("user-{user:06}");
+                return ["5", name, &user, "100000", "100000", "60"].into_iter().enumerate().fold(
+                    String::new(),
+                    |text, (n, word)| match n {
+                        0 => format!("*{word}\r\n"),
+                        _ => format!("{text}${}\r\n{word}\r\n", word.len()),
+                    },
+                );
+            }
             let (path, body) = (self.path(), self.body(user));
             let length = body.len();
             format!(
@@ -131,7 +173,7 @@ impl Wants {
 }
 
 /// The arguments that serve this file.
-fn serve(name: &str, text: &str) -> Result<Vec<String>, Box<dyn Error>> {
+pub(crate) fn serve(name: &str, text: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let folder = folder();
     fs::create_dir_all(&folder)?;
     let file = folder.join(name);
@@ -145,7 +187,7 @@ pub(crate) fn folder() -> PathBuf {
 }
 
 /// Built beside this program.
-fn floor() -> Result<PathBuf, Box<dyn Error>> {
+fn beside(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let own = std::env::current_exe()?;
-    Ok(own.parent().unwrap_or(Path::new(".")).join("floor"))
+    Ok(own.parent().unwrap_or(Path::new(".")).join(name))
 }

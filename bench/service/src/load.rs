@@ -36,8 +36,18 @@ impl<'a> Load<'a> {
         requests: &'a [Vec<u8>],
         connections: usize,
     ) -> io::Result<Self> {
+        Self::open_all(&[address], requests, connections)
+    }
+
+    /// The same, spread over several servers.
+    pub(crate) fn open_all(
+        addresses: &[SocketAddr],
+        requests: &'a [Vec<u8>],
+        connections: usize,
+    ) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let open = |token| Connection::open(address, poll.registry(), token);
+        let address = |token: usize| addresses[token % addresses.len()];
+        let open = |token| Connection::open(address(token), poll.registry(), token);
         let connections = (0..connections).map(open).collect::<io::Result<Vec<_>>>()?;
         let events = Events::with_capacity(connections.len());
         let buffer = vec![0; BUFFER_BYTES];

@@ -1,5 +1,5 @@
 //! Measures the check API beside a floor and a peer: `cargo run --profile product -p service -- [ROW ...] [--ours FILE]
-//! [--throttlecrab FILE] [--rounds N] [--requests N] [--seconds N]`.
+//! [--throttlecrab FILE] [--redis-cell FILE] [--rounds N] [--requests N] [--seconds N]`.
 //!
 //! Each server is a process of its own on the first core; the load is this process, on the second. Tables are printed as
 //! Markdown, ready for `docs/benchmarks.md`. A program that is not there is left out.
@@ -7,12 +7,16 @@
 mod closed;
 mod connection;
 mod contender;
+mod distributed;
 mod footprint;
 mod http2;
 mod instructions;
 mod latency;
 mod load;
 mod process;
+mod redis;
+mod resp;
+mod script;
 mod table;
 mod turns;
 
@@ -20,7 +24,8 @@ use contender::Programs;
 use std::error::Error;
 use std::process::ExitCode;
 
-const ROWS: [&str; 5] = ["http", "http2", "latency", "footprint", "instructions"];
+const ROWS: [&str; 8] =
+    ["http", "http2", "resp", "latency", "footprint", "script", "distributed", "instructions"];
 const CONNECTIONS: usize = 50;
 const LOAD_CORE: usize = 1;
 
@@ -45,8 +50,7 @@ struct Options {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(options) = read(&arguments) else {
-        let options =
-            "[--ours FILE] [--throttlecrab FILE] [--rounds N] [--requests N] [--seconds N]";
+        let options = "[--ours FILE] [--throttlecrab FILE] [--redis-cell FILE] [--rounds N] [--requests N] [--seconds N]";
         eprintln!("usage: service [ROW ...] {options}; rows: {}", ROWS.join(" "));
         return ExitCode::from(2);
     };
@@ -71,8 +75,11 @@ fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
         match row {
             "http" => closed::report(programs, *effort)?,
             "http2" => http2::report(programs, *effort)?,
+            "resp" => resp::report(programs, *effort)?,
             "latency" => latency::report(programs, *effort)?,
             "footprint" => footprint::report(programs)?,
+            "script" => script::report(programs, *effort)?,
+            "distributed" => distributed::report(programs, *effort)?,
             _ => instructions::report(programs)?,
         }
     }
@@ -83,6 +90,7 @@ fn read(arguments: &[String]) -> Option<Options> {
     let mut programs = Programs {
         ours: "../target/release/tollgate".into(),
         throttlecrab: "target/peers/bin/throttlecrab-server".into(),
+        redis_cell: "target/peers/libredis_cell.so".into(),
     };
     let mut effort = Effort { rounds: 7, requests: 150_000, schedule_seconds: 2.0 };
     let mut rows = Vec::new();
@@ -91,6 +99,7 @@ fn read(arguments: &[String]) -> Option<Options> {
         match argument.as_str() {
             "--ours" => programs.ours = arguments.next()?.into(),
             "--throttlecrab" => programs.throttlecrab = arguments.next()?.into(),
+            "--redis-cell" => programs.redis_cell = arguments.next()?.into(),
             "--rounds" => effort.rounds = arguments.next()?.parse().ok()?,
             "--requests" => effort.requests = arguments.next()?.parse().ok()?,
             "--seconds" => effort.schedule_seconds = arguments.next()?.parse().ok()?,

@@ -105,11 +105,18 @@ impl Drop for Server {
     }
 }
 
+/// Processor time of a process's first thread, to the nanosecond.
+pub(crate) fn cpu_ns(process: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{process}/schedstat")).unwrap_or_default();
+    text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
+}
+
 /// Reads up to the line that names the address.
 fn line(mut stderr: BufReader<ChildStderr>) -> Result<SocketAddr, Box<dyn Error>> {
     let (mut line, mut said) = (String::new(), String::new());
     while stderr.read_line(&mut line)? > 0 {
-        if let Some(address) = line.trim().strip_prefix("listening http ") {
+        let named = |front: &str| line.trim().strip_prefix("listening ")?.strip_prefix(front);
+        if let Some(address) = named("http ").or_else(|| named("resp ")) {
             let address = address.parse()?;
             drain(stderr);
             return Ok(address);

@@ -104,6 +104,7 @@ fn numbers(row: &Row, judged: &Judged) -> String {
     let p99 = figures.p99_us.map(|(without, with)| format!("{} → {}", ms(without), ms(with)));
     let notes: Vec<_> =
         figures.notes.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    let load = format!("{}.{}", figures.load_tenths / 10, figures.load_tenths % 10);
     format!(
         "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
         row.name,
@@ -121,7 +122,7 @@ fn numbers(row: &Row, judged: &Judged) -> String {
             kib >> 10,
             ((kib & 1_023) * 10) >> 10
         ))),
-        format!("{}.{}", figures.load_tenths / 10, figures.load_tenths % 10),
+        load,
         notes.join("; "),
     )
 }

@@ -125,7 +125,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "big-reply",
-        injected: "10 MB as the answer to another command, through a link of 16 KB pieces, in a loop",
+        injected: "10 MB as the answer to another command (the look-up of a tier), again and again, 10 s",
         expected: "decisions do not wait for it",
         run: network::big_reply,
     },

@@ -26,6 +26,7 @@ pub mod settings;
 mod state_id;
 mod suggest;
 mod tier_map;
+mod web;
 mod yaml;
 
 pub use compile::{Compiled, compile};
@@ -35,3 +36,4 @@ pub use lint::{LINTS, lint};
 pub use schema::schema;
 pub use state_id::state_id;
 pub use tier_map::TierMap;
+pub use web::Web;

@@ -30,6 +30,8 @@ pub struct Limit {
     pub penalty: Option<Penalty>,
     /// Decided by the store each time, or from chunks taken in advance.
     pub consistency: Consistency,
+    /// What the answer to a request changes afterwards.
+    pub on_response: OnResponse,
 }
 
 /// `on_missing`.
@@ -120,6 +122,58 @@ pub enum Consistency {
     },
 }
 
+/// `on_response`: statuses of answers that change what their requests counted for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OnResponse {
+    /// Requests that are answered so count for nothing.
+    pub refund: Box<[Statuses]>,
+    /// Requests that are answered so count as refusals do under `penalty`.
+    pub penalty: Box<[Statuses]>,
+}
+
+/// One status, or all that begin with one digit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statuses {
+    first: u16,
+    last: u16,
+}
+
+impl Statuses {
+    /// `401`, or `4xx`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (first, last) = match text.as_bytes() {
+            [digit @ b'1'..=b'5', b'x' | b'X', b'x' | b'X'] => {
+                let hundreds = u16::from(digit - b'0') * 100;
+                (hundreds, hundreds + 99)
+            }
+            [b'1'..=b'5', b'0'..=b'9', b'0'..=b'9'] => {
+                let status = text.parse().ok()?;
+                (status, status)
+            }
+            _ => return None,
+        };
+        Some(Self { first, last })
+    }
+
+    /// Whether this status is one of them.
+    pub const fn contains(self, status: u16) -> bool {
+        self.first <= status && status <= self.last
+    }
+
+    /// Whether any status is one of both.
+    pub(crate) const fn overlaps(self, other: Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+impl OnResponse {
+    /// Whether nothing depends on the answer.
+    pub fn is_empty(&self) -> bool {
+        self.refund.is_empty() && self.penalty.is_empty()
+    }
+}
+
 impl Limit {
     /// A limit with defaults for all else; its fields can be changed afterwards.
     pub fn new(name: &str, key: &[&str], numbers: Option<Numbers>) -> Self {
@@ -135,6 +189,7 @@ impl Limit {
             disclose: true,
             penalty: None,
             consistency: Consistency::default(),
+            on_response: OnResponse::default(),
         }
     }
     /// Whose state it is under `numbers`, which are its own or those of one of its tiers. Tiers share state as

@@ -32,6 +32,8 @@ pub struct Settings {
     pub jwt: Option<Jwt>,
     /// Which tier a request belongs to.
     pub tiers: Tiers,
+    /// What clients read when they are refused, where it is not the usual.
+    pub refusal: Option<Template>,
     /// Who knows it may use the admin API.
     pub admin_token: Option<Secret>,
     /// The file to record changes in; the log without it.
@@ -237,6 +239,16 @@ pub enum JwtAlgorithm {
     Rs256,
     Es256,
     EdDsa,
+}
+
+/// A refusal's body in the words of whoever runs the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Template {
+    /// The text, in which `{status}`, `{retry_after}` and `{limits}` are replaced.
+    pub body: Box<str>,
+    /// Its media type.
+    pub content_type: Box<str>,
 }
 
 /// Which tier a request belongs to.

@@ -14,8 +14,9 @@ use std::str::FromStr;
 use tollgate_policy::Diagnostic;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Front, Listener};
+use tollgate_tower::InvalidKeys;
 
-pub(crate) use load::{Loaded, TierFile};
+pub(crate) use load::{KeyFile, Loaded, TierFile};
 
 /// The policy of a server that was given none, as a file.
 pub const DEFAULT: &str = include_str!("config/default.yaml");
@@ -77,6 +78,13 @@ pub enum ConfigError {
         /// Why.
         error: StorageError,
     },
+    /// The keys of `jwt` cannot be used.
+    Keys {
+        /// The file with them.
+        file: PathBuf,
+        /// Why.
+        error: InvalidKeys,
+    },
     /// The file asks for what this version does not have.
     Unavailable {
         /// Which one.
@@ -124,6 +132,7 @@ impl ConfigError {
             | Self::Access { file, .. }
             | Self::Password { file, .. }
             | Self::Storage { file, .. }
+            | Self::Keys { file, .. }
             | Self::Unavailable { file, .. } => file,
         }
     }
@@ -156,6 +165,7 @@ impl fmt::Display for ConfigError {
             Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Password { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Storage { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::Keys { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Unavailable { file, field } => write!(
                 f,

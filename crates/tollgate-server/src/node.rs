@@ -5,7 +5,7 @@ use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::storage::{Storage, StorageError};
 use crate::tiers::TierCache;
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -15,6 +15,7 @@ use tollgate::{Gate, ProcessClock, Setup, StoreError};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Settings, TierSource};
+use tollgate_tower::Verifier;
 
 /// The engine that a node runs, over whichever store its file names.
 pub type Engine = Gate<Storage>;
@@ -29,10 +30,11 @@ pub struct Node {
     /// Counts.
     pub metrics: Metrics,
     /// Says how the node is.
-    pub health: Arc<Health>,
+    pub health: Health,
     /// Whom the front end for Redis clients lets in.
     pub resp: Entrance,
     tiers: TierCache,
+    tokens: ArcSwapOption<Verifier>,
     conduct: ArcSwap<Conduct>,
     /// The names of limits whose keys overflowed, by what the store called them under earlier files.
     overflowed: Mutex<BTreeMap<u64, Box<str>>>,
@@ -94,8 +96,6 @@ impl Node {
         let store = &compiled.settings.store;
         let storage = Storage::new(store, folder, |name| std::env::var_os(name));
         let storage = storage.map_err(NodeError::Store)?;
-        let health = Arc::new(Health::default());
-        storage.report_to(&health);
         let gate = Gate::new(setup, storage);
         let mut gate = gate.map_err(NodeError::Policy)?;
         if let Some(deny_cache) = Storage::deny_cache(store) {
@@ -105,9 +105,10 @@ impl Node {
             gate,
             clock: ProcessClock,
             metrics: Metrics::default(),
-            health,
+            health: Health::default(),
             resp: Entrance::default(),
             tiers: TierCache::default(),
+            tokens: ArcSwapOption::empty(),
             conduct: ArcSwap::from_pointee(Conduct::new(compiled.settings)),
             overflowed: Mutex::default(),
         })
@@ -116,6 +117,16 @@ impl Node {
     /// How to answer.
     pub fn conduct(&self) -> Guard<Arc<Conduct>> {
         self.conduct.load()
+    }
+
+    /// What verifies tokens, where the file has `jwt`.
+    pub fn tokens(&self) -> Option<Arc<Verifier>> {
+        self.tokens.load_full()
+    }
+
+    /// Verifies tokens by these keys from now on.
+    pub fn set_tokens(&self, tokens: Option<Arc<Verifier>>) {
+        self.tokens.store(tokens);
     }
 
     /// The tier that a hash in Redis gives whoever the facts name; `None` without such a hash, and for those it does not know.

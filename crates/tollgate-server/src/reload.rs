@@ -9,13 +9,13 @@ mod control;
 mod tests;
 
 use crate::Node;
-use crate::config::{Config, ConfigError, Loaded, TierFile};
+use crate::config::{Config, ConfigError, KeyFile, Loaded, TierFile};
 use crate::front::admin::{Admin, LastReload, Origin};
 use crate::metrics::Reloaded;
 use crate::watch::{WatchedFile, read_capped};
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tollgate_policy::settings::{Listener, Settings, Store};
 
@@ -25,6 +25,7 @@ pub(crate) use control::{Control, orders};
 /// Under these names `/readyz` tells what is wrong.
 const POLICY: &str = "policy";
 const TIERS: &str = "tiers";
+const KEYS: &str = "keys";
 
 /// What a reload did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +62,7 @@ pub(crate) struct Reloader {
     bound: Bound,
     policy: Option<Watched>,
     tiers: Option<Watched>,
+    keys: Option<Watched>,
     /// The file that a refused policy names and that is why it was refused.
     awaited: Option<Watched>,
 }
@@ -95,7 +97,8 @@ impl Reloader {
         let policy = config.path().filter(|path| path.is_file());
         let policy = policy.map(|path| Watched::new(path, loaded.bytes));
         let tiers = loaded.tiers.map(|tiers| Watched::new(&tiers.path, tiers.bytes));
-        Self { node, admin, told, config, bound, policy, tiers, awaited: None }
+        let keys = loaded.keys.map(|keys| Watched::new(&keys.path, keys.bytes));
+        Self { node, admin, told, config, bound, policy, tiers, keys, awaited: None }
     }
 
     /// Says what is in force.
@@ -126,6 +129,11 @@ impl Reloader {
                 let _ = self.report(POLICY, Err(ConfigError::Unreadable { file, error }));
             }
         }
+        self.look_at_tiers();
+        self.look_at_keys();
+    }
+
+    fn look_at_tiers(&mut self) {
         let Some(watched) = &mut self.tiers else { return };
         let path = watched.file.path().to_owned();
         let result = match watched.look() {
@@ -136,32 +144,40 @@ impl Reloader {
         let _ = self.report(TIERS, result);
     }
 
+    fn look_at_keys(&mut self) {
+        let Some(watched) = &mut self.keys else { return };
+        let path = watched.file.path().to_owned();
+        let result = match watched.look() {
+            None => return,
+            Some(Ok(bytes)) => self.put_keys(&path, bytes),
+            Some(Err(error)) => Err(ConfigError::Unreadable { file: path, error }),
+        };
+        let _ = self.report(KEYS, result);
+    }
+
     fn put_in_force(&mut self, loaded: Loaded) -> Result<InForce, ConfigError> {
         let setup = loaded.setup();
-        let Loaded { bytes, compiled, tiers } = loaded;
+        let Loaded { bytes, compiled, tiers, keys } = loaded;
         let restart_for = self.bound.differences(&Bound::of(&compiled.settings));
         let access =
             self.admin.as_ref().map(|_| self.config.access(&compiled.settings)).transpose()?;
         let password = self.config.password(&compiled.settings)?;
         let invalid = |error| ConfigError::Policy { file: self.config.name(), error };
         self.node.replace(compiled, setup).map_err(invalid)?;
+        self.node.set_tokens(keys.as_ref().map(|keys| keys.tokens.clone()));
         if let (Some(admin), Some(access)) = (&self.admin, access) {
             admin.set_access(access);
         }
         self.node.resp.set(password);
-        // The tiers came with it, so what was wrong with them is past too.
+        // The tiers and keys came with it, so what was wrong with them is past too.
         self.node.health.heal(TIERS);
+        self.node.health.heal(KEYS);
         if let Some(policy) = &mut self.policy {
             policy.accept(bytes);
         }
-        match (&mut self.tiers, tiers) {
-            (Some(watched), Some(tiers)) if watched.file.path() == tiers.path => {
-                watched.accept(tiers.bytes);
-            }
-            (watched, tiers) => {
-                *watched = tiers.map(|tiers| Watched::new(&tiers.path, tiers.bytes));
-            }
-        }
+        let tiers = tiers.map(|tiers| (tiers.path, tiers.bytes));
+        Watched::follow(&mut self.tiers, tiers);
+        Watched::follow(&mut self.keys, keys.map(|keys| (keys.path, keys.bytes)));
         for field in &restart_for {
             tracing::warn!(field, "this change takes effect after a restart");
         }
@@ -173,6 +189,18 @@ impl Reloader {
         self.node.gate.set_tiers(Some(tiers.map)).map_err(invalid)?;
         if let Some(watched) = &mut self.tiers {
             watched.accept(tiers.bytes);
+        }
+        Ok(self.in_force(Vec::new()))
+    }
+
+    fn put_keys(&mut self, path: &Path, bytes: Vec<u8>) -> Result<InForce, ConfigError> {
+        let conduct = self.node.conduct();
+        if let Some(jwt) = &conduct.settings.jwt {
+            let keys = KeyFile::new(path, jwt, bytes)?;
+            self.node.set_tokens(Some(keys.tokens));
+            if let Some(watched) = &mut self.keys {
+                watched.accept(keys.bytes);
+            }
         }
         Ok(self.in_force(Vec::new()))
     }
@@ -197,7 +225,11 @@ impl Reloader {
         subject: &'static str,
         result: Result<InForce, ConfigError>,
     ) -> Result<InForce, ConfigError> {
-        let watched = if subject == POLICY { &mut self.policy } else { &mut self.tiers };
+        let watched = match subject {
+            POLICY => &mut self.policy,
+            TIERS => &mut self.tiers,
+            _ => &mut self.keys,
+        };
         if let Some(watched) = watched {
             watched.is_bad = result.is_err();
         }
@@ -232,6 +264,16 @@ impl Reloader {
 impl Watched {
     fn new(path: &Path, in_force: Vec<u8>) -> Self {
         Self { file: WatchedFile::new(path), in_force, is_bad: false }
+    }
+
+    /// Watches the file that is named now, which may be another than before, or none.
+    fn follow(watched: &mut Option<Self>, file: Option<(PathBuf, Vec<u8>)>) {
+        match (watched, file) {
+            (Some(watched), Some((path, bytes))) if watched.file.path() == path => {
+                watched.accept(bytes);
+            }
+            (watched, file) => *watched = file.map(|(path, bytes)| Self::new(&path, bytes)),
+        }
     }
 
     fn accept(&mut self, bytes: Vec<u8>) {

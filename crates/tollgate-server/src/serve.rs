@@ -58,6 +58,7 @@ impl Server {
             .map_err(|error| StartError::Config(invalid(error)))?;
         let password = config.password(&loaded.compiled.settings).map_err(StartError::Config)?;
         node.resp.set(password);
+        node.set_tokens(loaded.keys.as_ref().map(|keys| keys.tokens.clone()));
         let node = Arc::new(node);
         let listeners = bind(&loaded.compiled.settings).map_err(StartError::Bind)?;
         let addresses =

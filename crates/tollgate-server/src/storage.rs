@@ -11,12 +11,10 @@ pub use redis::Remote;
 pub use tollgate::store::redis::Report;
 pub(crate) use watch::watch;
 
-use crate::health::Health;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use tollgate::store::{
     Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Ticket, memory,
 };
@@ -106,13 +104,6 @@ impl Storage {
         }
     }
 
-    /// Has the node's health say which of the store's own tasks died.
-    pub(crate) fn report_to(&self, health: &Arc<Health>) {
-        if let Self::Redis(remote) = self {
-            remote.notices.report_to(health);
-        }
-    }
-
     /// Failures that no caller saw, by kind: of attempts to reach a store that is left alone.
     pub fn failures(&self) -> Vec<(StoreErrorKind, u64)> {
         match self {
@@ -126,6 +117,14 @@ impl Storage {
         match self {
             Self::Memory(_) => None,
             Self::Redis(remote) => remote.notices.last(),
+        }
+    }
+
+    /// How many tasks of it died and were started again.
+    pub(crate) fn died(&self) -> usize {
+        match self {
+            Self::Memory(_) => 0,
+            Self::Redis(remote) => remote.store.status().died,
         }
     }
 

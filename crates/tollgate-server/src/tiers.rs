@@ -3,12 +3,13 @@
 use crate::storage::Storage;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate::StoreError;
 
 /// How long an answer is believed, that there is none included.
 const BELIEVED_US: u64 = 5_000_000;
-/// How long nobody asks again after a failure: a store that is slow or gone costs one request its deadline, not all of them.
+/// How long nobody asks again after a failure, about anyone: a store that is slow or gone costs one request its deadline, not all of them.
 const FAILED_US: u64 = 500_000;
 /// What a peer can make this grow to.
 const ENTRIES_MAX: usize = 65_536;
@@ -19,6 +20,8 @@ const NAME_BYTES_MAX: usize = 256;
 #[derive(Debug, Default)]
 pub struct TierCache {
     entries: Mutex<HashMap<u128, Entry>>,
+    /// When somebody may ask again.
+    failed_until_us: AtomicU64,
     hashers: [RandomState; 2],
 }
 
@@ -29,7 +32,7 @@ struct Entry {
 }
 
 impl TierCache {
-    /// The tier of `who` by the hash, or `None` for the default one: when it has none, and when nobody can say, which `failed` is told.
+    /// The tier of `who` by the hash, or `None` for the default one. When nobody can say, which `failed` is told, it is the one of last time.
     pub async fn tier(
         &self,
         storage: &Storage,
@@ -39,26 +42,28 @@ impl TierCache {
         failed: impl FnOnce(&StoreError),
     ) -> Option<Arc<str>> {
         let name = self.name(hash, who);
-        if let Some(entry) = self.lock().get(&name)
-            && now_us < entry.until_us
-            // A clock that was ahead once does not make an answer last.
-            && entry.until_us - now_us <= BELIEVED_US
+        let known = self.lock().get(&name).cloned();
+        if let Some(entry) = &known
+            && is_within(BELIEVED_US, entry.until_us, now_us)
         {
             return entry.tier.clone();
         }
-        let (tier, believed_us) = match storage.field(hash, who).await {
-            Ok(value) => (value.and_then(tier), BELIEVED_US),
+        let last = known.and_then(|entry| entry.tier);
+        if is_within(FAILED_US, self.failed_until_us.load(Relaxed), now_us) {
+            return last;
+        }
+        match storage.field(hash, who).await {
+            Ok(value) => {
+                let (tier, until_us) = (value.and_then(tier), now_us.saturating_add(BELIEVED_US));
+                self.keep(name, Entry { tier: tier.clone(), until_us }, now_us);
+                tier
+            }
             Err(error) => {
                 failed(&error);
-                (None, FAILED_US)
+                self.failed_until_us.store(now_us.saturating_add(FAILED_US), Relaxed);
+                last
             }
-        };
-        self.keep(
-            name,
-            Entry { tier: tier.clone(), until_us: now_us.saturating_add(believed_us) },
-            now_us,
-        );
-        tier
+        }
     }
 
     fn keep(&self, name: u128, entry: Entry, now_us: u64) {
@@ -83,6 +88,11 @@ impl TierCache {
     fn lock(&self) -> MutexGuard<'_, HashMap<u128, Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether `until_us` is still to come. A clock that was ahead once does not make it last.
+const fn is_within(span_us: u64, until_us: u64, now_us: u64) -> bool {
+    now_us < until_us && until_us - now_us <= span_us
 }
 
 /// A name, where it can be one.

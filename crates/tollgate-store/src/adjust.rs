@@ -31,7 +31,7 @@ pub enum Change {
     },
     /// Refuses the key until then, whatever the limit says; an operator's word, beside those of penalties. The later of two counts.
     Block {
-        /// The end of it.
+        /// The end of it, by the clock of whoever asks.
         until_us: u64,
     },
     /// Ends every block of the key, a penalty's included, and forgets the refusals that led to it.

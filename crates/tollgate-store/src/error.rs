@@ -71,7 +71,9 @@ impl fmt::Display for StoreError {
                 "the store was not asked, since it failed or too many requests wait"
             }
             StoreErrorKind::Protocol => "the store's answer makes no sense",
-            StoreErrorKind::Rejected => "the store refuses to serve; check its credentials",
+            StoreErrorKind::Rejected => {
+                "the store refuses to serve; check its credentials, rights and memory"
+            }
         })?;
         match &*self.detail {
             "" => Ok(()),

@@ -57,11 +57,11 @@ pub use deny_cache::DenyCache;
 pub use gate::{Decided, Desk, Gate, InForce, Inspected, ModeChange, Single, UnknownLimit};
 pub use limiter::{Decision, Limiter, Permit, Refusal, Reservation};
 pub use quota::Quota;
-pub use reservation::{End, ReservationError, Settled, TTL_US_MAX};
+pub use reservation::{End, Held, Passage, ReservationError, Settled, TTL_US_MAX};
 pub use rules::Rules;
 pub use setup::Setup;
 pub use source::Source;
-pub use tollgate_policy::limit;
+pub use tollgate_policy::{Web, limit};
 pub use tollgate_store as store;
 #[cfg(feature = "tokio")]
 pub use tollgate_store::TokioClock;

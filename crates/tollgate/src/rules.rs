@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tollgate_core::header::Profile;
 use tollgate_core::{Algorithm, Numbers, Rate, algorithm::FixedWindow};
-use tollgate_policy::TierMap;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_policy::limit::{self, Limit, Mode, OnStoreFailure};
 use tollgate_policy::policy::{InvalidPolicy, Policy, Selected};
+use tollgate_policy::{TierMap, Web};
 use tollgate_store::{Answer, Charge, Store, Ticket};
 
 /// A compiled policy with what the store calls its numbers. It never changes; a reload makes another one.
@@ -28,6 +28,7 @@ pub struct Rules {
     /// Whether rows name their bucket.
     buckets: bool,
     profiles: Arc<[Profile]>,
+    web: Arc<Web>,
     /// What a limit with `on_missing: refuse` is decided by when the attribute is missing.
     nothing: Numbers,
     usual: Source,
@@ -73,6 +74,7 @@ impl Rules {
             tiers: setup.tiers.clone(),
             buckets: setup.buckets,
             profiles: setup.profiles.clone(),
+            web: setup.web.clone(),
             nothing: Numbers::FixedWindow(FixedWindow::new(Rate::NOTHING)),
             usual: if store.is_shared() { Source::Store } else { Source::Memory },
             generation,
@@ -88,6 +90,11 @@ impl Rules {
     /// The header profiles that the file with these limits asks for, so that an answer is by one file in all its parts.
     pub fn profiles(&self) -> &[Profile] {
         &self.profiles
+    }
+
+    /// How the file with these limits has requests over HTTP read and refused.
+    pub fn web(&self) -> &Web {
+        &self.web
     }
 
     /// Counts up with every change, so that two answers can be told to be by the same rules.

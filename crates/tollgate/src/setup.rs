@@ -6,7 +6,7 @@ use tollgate_policy::limit::Limit;
 use tollgate_policy::match_spec::MatchSpec;
 use tollgate_policy::policy::PolicyOptions;
 use tollgate_policy::settings::TierSource;
-use tollgate_policy::{Compiled, TierMap};
+use tollgate_policy::{Compiled, TierMap, Web};
 
 /// Limits and what holds for all of them, as configured.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,7 @@ pub struct Setup {
     pub(crate) tiers: Option<Arc<TierMap>>,
     pub(crate) buckets: bool,
     pub(crate) profiles: Arc<[Profile]>,
+    pub(crate) web: Arc<Web>,
 }
 
 impl Setup {
@@ -39,12 +40,26 @@ impl Setup {
         let profiles: Arc<[Profile]> =
             settings.headers.iter().filter_map(|name| Profile::parse(name)).collect();
         let buckets = profiles.contains(&Profile::Discord);
-        Self { limits: compiled.limits.clone(), options, tiers: None, buckets, profiles }
+        let (limits, web) = (compiled.limits.clone(), Arc::new(Web::of(settings)));
+        Self { limits, options, tiers: None, buckets, profiles, web }
     }
 
     /// Looks tiers up in `tiers`.
     pub fn with_tiers(mut self, tiers: TierMap) -> Self {
         self.tiers = Some(Arc::new(tiers));
+        self
+    }
+
+    /// Reads requests over HTTP as `web` says.
+    pub fn with_web(mut self, web: Web) -> Self {
+        self.web = Arc::new(web);
+        self
+    }
+
+    /// Tells clients about their quota in the fields of these profiles.
+    pub fn with_profiles(mut self, profiles: &[Profile]) -> Self {
+        self.buckets |= profiles.contains(&Profile::Discord);
+        self.profiles = profiles.into();
         self
     }
 

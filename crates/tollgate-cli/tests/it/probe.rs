@@ -115,7 +115,7 @@ fn a_replica_takes_no_counts() {
     replica.until_says("INFO replication", "master_link_status:up");
     let (status, out) = probe(&on(&replica, ""));
     assert_eq!(status, 1, "{out}");
-    assert!(out.contains("it is a replica") && out.contains("help: name the primary"), "{out}");
+    assert!(out.contains("SET (READONLY)\nhelp: it is a replica: name the primary"), "{out}");
 }
 
 #[test]
@@ -159,6 +159,15 @@ fn a_cluster_is_named_by_its_nodes() {
     let told =
         alone.filter(|(status, out)| *status == 1 && out.contains("name the cluster's nodes"));
     assert!(told.count() >= 2);
+}
+
+#[test]
+fn a_store_that_is_full_is_not_said_to_lack_rights() {
+    let redis = Redis::start_with(&["--maxmemory", "1"]);
+    let (status, out) = probe(&on(&redis, ""));
+    assert_eq!(status, 1, "{out}");
+    let error = "the store refuses the command SET (OOM)\nhelp: docs/operations.md says what";
+    assert!(out.contains(error), "{out}");
 }
 
 #[test]

@@ -67,6 +67,6 @@ pub fn mixed(n: u64) -> Ask {
         node: (n / 7 % 3) as usize,
         path: MIXED_PATHS[(n % paths) as usize].path,
         user: (n / paths % 6) as u32,
-        cost: if n % 5 == 0 { 2 } else { 1 },
+        cost: if n.is_multiple_of(5) { 2 } else { 1 },
     }
 }

@@ -1,7 +1,7 @@
 //! `limits`: each entry into one compiled limit, or one for each of its `keys`.
 
 use super::numbers::{LimitNumbers, numbers};
-use super::{cost, failure, lease, matching, penalty};
+use super::{cost, failure, lease, matching, on_response, penalty};
 use crate::diagnostic::{Position, Report, codes};
 use crate::grammar;
 use crate::limit::{Limit, Mode, OnMissing};
@@ -50,6 +50,7 @@ fn limit(
     let consistency = lease::consistency(&entry.consistency, numbers.as_ref(), settings, report);
     let cost = cost::cost(&entry.cost, report);
     let penalty = penalty::penalty(&entry.penalty, report);
+    let on_response = on_response::on_response(&entry.on_response, report);
     let on_store_failure = failure::on_store_failure(&entry.on_store_failure, report)
         .unwrap_or(settings.on_store_failure);
     let (Some(name), Some(numbers)) = (name, numbers) else { return Vec::new() };
@@ -72,6 +73,7 @@ fn limit(
             disclose: entry.disclose.as_ref().is_none_or(|disclose| disclose.value),
             penalty,
             consistency,
+            on_response: on_response.clone(),
             name,
             key,
         };

@@ -10,7 +10,9 @@ mod lease;
 mod limits;
 mod matching;
 mod numbers;
+mod on_response;
 mod penalty;
+mod refusal;
 mod store;
 
 use crate::diagnostic::{Diagnostic, Report};
@@ -67,6 +69,7 @@ fn settings(file: &File, report: &mut Report) -> Settings {
         jwt,
         tiers,
         resp_password: file.resp.as_ref().and_then(|resp| fields::secret(&resp.password, report)),
+        refusal: refusal::refusal(file, report),
         admin_token: file.admin.as_ref().and_then(|admin| fields::secret(&admin.token, report)),
         admin_audit: front::admin_audit(file, report),
         lint_allow: front::lint_allow(file, report),

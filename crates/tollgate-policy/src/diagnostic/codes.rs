@@ -129,6 +129,10 @@ codes! {
         "The tier of a user is looked up in the Redis of `store`."
     NOT_A_LINT "TG052" "not a lint"
         "`lint.allow` takes codes of warnings, TG101 and above; errors cannot be allowed."
+    BAD_STATUS "TG060" "malformed status of an answer"
+        "`on_response` names statuses such as 401 or classes such as 4xx, each under one of its two fields."
+    BAD_TEMPLATE "TG061" "malformed refusal"
+        "A refusal's body replaces {status}, {retry_after} and {limits}, and has a media type."
     TOO_MANY_ERRORS "TG099" "too many errors"
         "After a hundred errors the rest are only counted."
 }

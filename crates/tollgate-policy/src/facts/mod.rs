@@ -40,7 +40,7 @@ pub struct Facts<'a> {
     text: String,
     path: String,
     address: Option<IpAddr>,
-    clear_api_key: &'a str,
+    clear_api_key: Clear<'a>,
     tier: &'a str,
 }
 
@@ -50,6 +50,14 @@ pub struct FactsBuffer {
     values: Vec<Value<'static>>,
     text: String,
     path: String,
+}
+
+/// An API key as it was sent.
+#[derive(Clone)]
+enum Clear<'a> {
+    Given(&'a str),
+    /// In `text`.
+    Written(Range<usize>),
 }
 
 #[derive(Clone, Default)]
@@ -71,7 +79,16 @@ impl<'a> Facts<'a> {
         values.clear();
         values.resize(names.len(), Value::Absent);
         text.clear();
-        Self { names, ipv6_prefix, values, text, path, address: None, clear_api_key: "", tier: "" }
+        Self {
+            names,
+            ipv6_prefix,
+            values,
+            text,
+            path,
+            address: None,
+            clear_api_key: Clear::Given(""),
+            tier: "",
+        }
     }
 
     /// Sets an attribute; one that the policy does not use is not kept. The last value of a name counts.
@@ -104,7 +121,7 @@ impl<'a> Facts<'a> {
                 Value::Address
             }
             Kind::ApiKey => {
-                self.clear_api_key = value;
+                self.clear_api_key = Clear::Given(value);
                 self.rewrite(|text| push_digest(text, value))
             }
             Kind::Host if !value.bytes().any(|byte| byte.is_ascii_uppercase()) => {
@@ -123,6 +140,67 @@ impl<'a> Facts<'a> {
             Kind::Path => {
                 path::normalise_into(value, &mut self.path);
                 Value::Path
+            }
+        };
+        if let Some(place) = self.values.get_mut(id.index()) {
+            *place = form;
+        }
+        Ok(())
+    }
+
+    /// [`set`](Self::set) for a value that is nowhere in one piece: `write` appends it.
+    ///
+    /// # Errors
+    ///
+    /// When `ip` is not an address.
+    pub fn write(
+        &mut self,
+        name: &str,
+        write: impl FnOnce(&mut String),
+    ) -> Result<(), InvalidAddress> {
+        match self.names.get(name) {
+            Some(id) => self.write_id(id, write),
+            None => Ok(()),
+        }
+    }
+
+    /// [`set_id`](Self::set_id) for a value that is nowhere in one piece: `write` appends it.
+    ///
+    /// # Errors
+    ///
+    /// When `ip` is not an address.
+    pub fn write_id(
+        &mut self,
+        id: AttributeId,
+        write: impl FnOnce(&mut String),
+    ) -> Result<(), InvalidAddress> {
+        let Some(kind) = self.names.kind(id) else { return Ok(()) };
+        let start = self.text.len();
+        write(&mut self.text);
+        let written = start..self.text.len();
+        let form = match kind {
+            _ if written.is_empty() => Value::Absent,
+            Kind::Text => Value::Rewritten(written),
+            Kind::Host | Kind::Method | Kind::ApiKey | Kind::Path | Kind::Address => {
+                let value = self.text[written.clone()].to_owned();
+                match kind {
+                    Kind::Address => {
+                        self.address = Some(address::parse(&value)?);
+                        Value::Address
+                    }
+                    Kind::Path => {
+                        path::normalise_into(&value, &mut self.path);
+                        Value::Path
+                    }
+                    Kind::ApiKey => {
+                        self.clear_api_key = Clear::Written(written);
+                        self.rewrite(|text| push_digest(text, &value))
+                    }
+                    Kind::Method => self.rewrite(|text| text.push_str(&value.to_ascii_uppercase())),
+                    Kind::Host | Kind::Text => {
+                        self.rewrite(|text| text.push_str(&value.to_ascii_lowercase()))
+                    }
+                }
             }
         };
         if let Some(place) = self.values.get_mut(id.index()) {
@@ -175,7 +253,10 @@ impl<'a> Facts<'a> {
     pub(crate) fn match_text(&self, id: AttributeId) -> Option<&str> {
         let value = self.values.get(id.index())?;
         match (value, self.names.kind(id)?) {
-            (Value::Rewritten(_), Kind::ApiKey) => Some(self.clear_api_key),
+            (Value::Rewritten(_), Kind::ApiKey) => match &self.clear_api_key {
+                Clear::Given(value) => Some(value),
+                Clear::Written(range) => self.text.get(range.clone()),
+            },
             _ => self.resolve(value),
         }
     }

@@ -61,6 +61,11 @@ impl Selection {
         self.entries.is_empty()
     }
 
+    /// Leaves out the limits for whose place in the file `keep` answers `false`.
+    pub fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
+        self.entries.retain(|entry| keep(entry.limit));
+    }
+
     fn clear(&mut self) {
         self.entries.clear();
         self.keys.clear();

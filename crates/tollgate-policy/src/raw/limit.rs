@@ -47,6 +47,8 @@ raw! {
         penalty: Penalty,
         /// Whether every request asks the store.
         consistency: Consistency,
+        /// What the answer to a request changes afterwards.
+        on_response: OnResponse,
     }
 }
 
@@ -163,6 +165,16 @@ raw! {
         factor: Decimal,
         /// The longest block.
         max: DurationText,
+    }
+}
+
+raw! {
+    /// Statuses such as 401 or 2xx, of answers that change what their requests counted for.
+    OnResponse {
+        /// Requests that are answered so count for nothing.
+        refund: OneOrMany<Text>,
+        /// Requests that are answered so count as refusals do under `penalty`.
+        penalty: OneOrMany<Text>,
     }
 }
 

@@ -21,11 +21,11 @@ pub use forms::{
 };
 pub use limit::{
     Algorithm, Conditions, Consistency, ConsistencyForm, ConsistencyWord, Cost, CostForm,
-    CostResponse, Leased, Limit, LimitTier, Match, Mode, OnMissing, Penalty, TierForm,
+    CostResponse, Leased, Limit, LimitTier, Match, Mode, OnMissing, OnResponse, Penalty, TierForm,
 };
 pub use settings::{
-    Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, Resp, TierMapFile, Tiers,
-    TiersFile, TiersRedis,
+    Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, Refusal, Resp, TierMapFile,
+    Tiers, TiersFile, TiersRedis,
 };
 pub use store::{
     Breaker, DenyCache, FailureForm, FailureLocal, FailureWord, Memory, OnStoreFailure, Password,
@@ -70,6 +70,8 @@ raw! {
         jwt: Jwt,
         /// Which tier a request belongs to.
         tiers: Tiers,
+        /// What clients read when they are refused.
+        refusal: Refusal,
         /// The admin API.
         admin: Admin,
         /// The front end for Redis clients.

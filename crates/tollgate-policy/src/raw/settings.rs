@@ -104,6 +104,17 @@ raw! {
 }
 
 raw! {
+    /// What clients of the gateway and of a tower layer read when they are refused, in place of problem+json.
+    Refusal {
+        /// The text, in which {status}, {retry_after} and {limits} are replaced.
+        #[schemars(required)]
+        body: Text,
+        /// Its media type; text/plain without it.
+        content_type: Text,
+    }
+}
+
+raw! {
     /// The admin API.
     Admin {
         /// Who knows it may use the admin API.

@@ -6,7 +6,7 @@ use tollgate_core::algorithm::{
 };
 use tollgate_core::{Numbers, Penalty, Rate};
 use tollgate_policy::limit::{
-    Consistency, Cost, Limit, Mode, OnMissing, OnStoreFailure, ResponseCost,
+    Consistency, Cost, Limit, Mode, OnMissing, OnStoreFailure, ResponseCost, Statuses,
 };
 use tollgate_policy::match_spec::{Condition, MatchSpec};
 use tollgate_policy::{Compiled, compile};
@@ -278,4 +278,29 @@ fn anchors_and_merges_work() {
     assert_eq!(second.numbers, Some(Numbers::SlidingWindow(expected)));
     assert_eq!(&*second.key[0], "user");
     assert!(compiled.limits.iter().all(|(_, spec)| spec == &compiled.limits[0].1));
+}
+
+#[test]
+fn answers_change_what_was_counted_and_refusals_have_words() {
+    let compiled = good("answers");
+    let login = &limit(&compiled, "login").on_response;
+    let among = |list: &[Statuses], status| list.iter().any(|one| one.contains(status));
+    for (status, refund, penalty) in [
+        (200, true, false),
+        (299, true, false),
+        (304, true, false),
+        (301, false, false),
+        (401, false, true),
+    ] {
+        assert_eq!(
+            (among(&login.refund, status), among(&login.penalty, status)),
+            (refund, penalty),
+            "{status}"
+        );
+    }
+    assert!(limit(&compiled, "plain").on_response.is_empty());
+    let refusal = compiled.settings.refusal.expect("a template");
+    assert_eq!(&*refusal.body, "{status}: again in {retry_after} s");
+    assert_eq!(&*refusal.content_type, "text/html");
+    assert_eq!(good("empty").settings.refusal, None);
 }

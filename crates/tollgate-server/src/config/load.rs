@@ -5,9 +5,11 @@ use crate::front::{admin::Access, resp::Password};
 use crate::watch::read_capped;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tollgate::Setup;
-use tollgate_policy::settings::{Front, Settings, TierSource};
+use tollgate_policy::settings::{Front, Jwt, Settings, TierSource};
 use tollgate_policy::{Compiled, TierMap};
+use tollgate_tower::Verifier;
 
 /// A configuration that can be put in force.
 #[derive(Clone, Debug)]
@@ -17,6 +19,16 @@ pub(crate) struct Loaded {
     pub(crate) compiled: Compiled,
     /// The file that maps tiers, where there is one.
     pub(crate) tiers: Option<TierFile>,
+    /// The file of keys that verify tokens, where there is one.
+    pub(crate) keys: Option<KeyFile>,
+}
+
+/// A file of keys, as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyFile {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) tokens: Arc<Verifier>,
 }
 
 /// A tier file, as it was read.
@@ -76,7 +88,14 @@ impl Config {
             TierFile::new(&path, read(&path)?)
         });
         let tiers = tiers.transpose()?;
-        Ok(Loaded { bytes, compiled, tiers })
+        let keys = compiled.settings.jwt.as_ref().map(|jwt| {
+            let path = self.beside(&jwt.keys);
+            regular(&path)
+                .map_err(|error| ConfigError::Unreadable { file: path.clone(), error })?;
+            KeyFile::new(&path, jwt, read(&path)?)
+        });
+        let keys = keys.transpose()?;
+        Ok(Loaded { bytes, compiled, tiers, keys })
     }
 
     /// The folder in which files that the policy names are looked for.
@@ -104,11 +123,16 @@ impl Config {
     /// Where the tier file is: beside the policy that names it.
     fn tier_path(&self, settings: &Settings) -> Option<PathBuf> {
         match &settings.tiers.source {
-            Some(TierSource::File { path }) => Some(match self.path() {
-                Some(file) => file.with_file_name(&**path),
-                None => PathBuf::from(&**path),
-            }),
+            Some(TierSource::File { path }) => Some(self.beside(path)),
             _ => None,
+        }
+    }
+
+    /// Where a file is that the policy names.
+    fn beside(&self, name: &str) -> PathBuf {
+        match self.path() {
+            Some(file) => file.with_file_name(name),
+            None => PathBuf::from(name),
         }
     }
 }
@@ -128,6 +152,14 @@ impl TierFile {
         let map = TierMap::read(&bytes)
             .map_err(|diagnostics| ConfigError::Invalid { file: path.into(), diagnostics })?;
         Ok(Self { path: path.into(), bytes, map })
+    }
+}
+
+impl KeyFile {
+    pub(crate) fn new(path: &Path, jwt: &Jwt, bytes: Vec<u8>) -> Result<Self, ConfigError> {
+        let tokens = Verifier::new(jwt, &bytes)
+            .map_err(|error| ConfigError::Keys { file: path.into(), error })?;
+        Ok(Self { path: path.into(), bytes, tokens: Arc::new(tokens) })
     }
 }
 

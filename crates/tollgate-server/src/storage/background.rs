@@ -22,6 +22,8 @@ impl Background {
         let handle = runtime.handle().clone();
         let run = move || {
             let _ = runtime.block_on(stopped);
+            // Looking up a name cannot be called off, and nobody waits for it.
+            runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(run)?;
         Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
@@ -42,3 +44,6 @@ impl Drop for Background {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,7 @@
-//! What the store's own tasks tell: one line in the log for every change of state, figures for the metrics, and the health of the node.
+//! What the store's own tasks tell: one line in the log for every change of state, and figures for the metrics.
 
-use crate::health::Health;
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tollgate::StoreError;
 use tollgate::store::redis::Observer;
 use tollgate_store::StoreErrorKind;
@@ -15,17 +13,9 @@ pub(super) struct Notices {
     failures: [AtomicU64; StoreErrorKind::ALL.len()],
     /// What failed last, while a server is left alone.
     last: Mutex<Option<StoreErrorKind>>,
-    /// Of the node, once there is one.
-    health: OnceLock<Arc<Health>>,
 }
 
 impl Notices {
-    /// Says there which tasks have died.
-    pub(super) fn report_to(&self, health: &Arc<Health>) {
-        // A store has one node.
-        let _ = self.health.set(health.clone());
-    }
-
     /// Failures that no caller saw.
     pub(super) fn failures(&self) -> Vec<(StoreErrorKind, u64)> {
         let counts = self.failures.iter().map(|count| count.load(Relaxed));
@@ -41,11 +31,6 @@ impl Notices {
     fn lock(&self) -> MutexGuard<'_, Option<StoreErrorKind>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Under this name `/readyz` tells of a task.
-fn subject(task: &str) -> Cow<'static, str> {
-    format!("store-{task}").into()
 }
 
 impl Observer for Notices {
@@ -85,16 +70,6 @@ impl Observer for Notices {
 
     fn task_died(&self, task: &'static str) {
         tracing::error!(task, "a task of the store died and is started again; please report this");
-        if let Some(health) = self.health.get() {
-            health.fail(subject(task), "it broke off and begins again; see the log");
-        }
-    }
-
-    fn task_revived(&self, task: &'static str) {
-        tracing::info!(task, "a task of the store is at work again");
-        if let Some(health) = self.health.get() {
-            health.heal(&subject(task));
-        }
     }
 }
 

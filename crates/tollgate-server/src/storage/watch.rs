@@ -2,6 +2,7 @@
 
 use super::Storage;
 use crate::Node;
+use crate::health::Health;
 use std::future::pending;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -13,6 +14,8 @@ use tollgate_policy::limit::{self, OnStoreFailure};
 
 /// Under this name `/readyz` tells of it.
 const STORE: &str = "store";
+/// And of its tasks under this one.
+const TASKS: &str = "store tasks";
 const WELL_EVERY: Duration = Duration::from_secs(1);
 const ILL_EVERY: Duration = Duration::from_millis(250);
 /// One call may have been late; this many in a row were not chance.
@@ -23,19 +26,20 @@ pub(crate) async fn watch(node: &Node) {
     if let Storage::Memory(_) = node.gate.store() {
         return pending().await;
     }
-    let mut failures = 0;
+    let (mut failures, mut died) = (0, 0);
     let mut is_new = true;
     loop {
+        show_deaths(&node.health, node.gate.store().died(), &mut died);
         match look(node).await {
             Ok(()) => {
                 if is_new {
                     is_new = greet(node).await.is_err();
                 }
                 if failures >= FAILURES {
-                    node.health.heal(STORE);
                     tracing::info!("the store answers again");
                 }
                 failures = 0;
+                show_parts(&node.health, node.gate.store().is_breaker_open());
             }
             Err(error) => {
                 failures += 1;
@@ -48,6 +52,22 @@ pub(crate) async fn watch(node: &Node) {
             }
         }
         sleep(if failures == 0 { WELL_EVERY } else { ILL_EVERY }).await;
+    }
+}
+
+/// One look is at one server; of a cluster others may be left alone, and whoever has keys there is answered by each limit's own policy.
+fn show_parts(health: &Health, is_breaker_open: bool) {
+    match is_breaker_open {
+        true => health.degrade(STORE, "a part of the store failed and is left alone"),
+        false => health.heal(STORE),
+    }
+}
+
+/// Keeps traffic away until the next look where a task of the store died: it has been started again, and why it died is in the log.
+fn show_deaths(health: &Health, now: usize, before: &mut usize) {
+    match std::mem::replace(before, now) == now {
+        true => health.heal(TASKS),
+        false => health.fail(TASKS, "one died and was started again; see the log"),
     }
 }
 
@@ -75,19 +95,20 @@ async fn greet(node: &Node) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A peek at a key that nobody uses, on the way that every decision takes.
+/// Takes a unit of a key that nobody uses, on the way that every decision takes: a store that only reads decides nothing.
 async fn look(node: &Node) -> Result<(), StoreError> {
-    let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::NOTHING));
+    let rate = Rate::try_new(1, 1_000).unwrap_or(Rate::NOTHING);
+    let numbers = Numbers::FixedWindow(FixedWindow::new(rate));
     let charge = Charge {
         limit: 0,
         key: b"tollgate",
         numbers: &numbers,
         ticket: Ticket::default(),
-        cost: 0,
+        cost: 1,
         mode: Mode::Enforce,
         penalty: None,
     };
-    let requests = [Request { charges: &[charge], intent: Intent::Peek }];
+    let requests = [Request { charges: &[charge], intent: Intent::Take }];
     node.gate.store().decide(node.clock.now_us(), &requests, &mut Answers::default()).await
 }
 
@@ -108,3 +129,6 @@ fn show(node: &Node, error: &StoreError) {
         false => node.health.degrade(STORE, text),
     }
 }
+
+#[cfg(test)]
+mod tests;

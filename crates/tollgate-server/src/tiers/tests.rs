@@ -1,4 +1,7 @@
-use super::{ENTRIES_MAX, Entry, TierCache, tier};
+use super::{BELIEVED_US, ENTRIES_MAX, Entry, FAILED_US, TierCache, tier};
+use crate::storage::Storage;
+use std::path::Path;
+use tokio::runtime::Builder;
 
 #[test]
 fn it_is_bounded_and_what_is_past_makes_room() {
@@ -19,4 +22,25 @@ fn a_value_that_names_no_tier_is_none() {
     for value in [vec![], vec![0xff], vec![b'x'; 257]] {
         assert_eq!(tier(value), None);
     }
+}
+
+#[test]
+fn a_store_that_cannot_say_is_not_asked_again_about_anyone_and_nobody_loses_a_tier() {
+    let policy = b"store: {redis: {url: 'unix:///nowhere/at/all'}}";
+    let settings = tollgate_policy::compile(policy).unwrap().settings;
+    let storage = Storage::new(&settings.store, Path::new(""), |_| None).unwrap();
+    let (cache, mut failures) = (TierCache::default(), Vec::new());
+    let pro = Entry { tier: Some("pro".into()), until_us: BELIEVED_US };
+    cache.keep(cache.name("plans", "paula"), pro, 0);
+    let mut ask = |who: &'static str, now_us: u64| {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let failed = |_: &_| failures.push((who, now_us));
+        runtime.block_on(cache.tier(&storage, "plans", who, now_us, failed))
+    };
+    let late = BELIEVED_US + FAILED_US;
+    assert_eq!(ask("otto", BELIEVED_US), None);
+    assert_eq!(ask("paula", late - 1).as_deref(), Some("pro"), "the last that was known");
+    assert_eq!(ask("nina", late - 1), None);
+    assert_eq!(ask("paula", late).as_deref(), Some("pro"));
+    assert_eq!(failures, [("otto", BELIEVED_US), ("paula", late)]);
 }

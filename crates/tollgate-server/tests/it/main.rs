@@ -2,10 +2,12 @@
 
 mod admin;
 mod exposition;
+mod forward_auth;
 mod http;
 mod metrics;
 mod net;
 mod nodes;
 mod openapi;
 mod recipes;
+mod resp;
 mod serve;

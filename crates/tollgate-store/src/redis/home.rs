@@ -59,7 +59,7 @@ impl Sentinels {
         let link = self.dialer.dial(node).await.ok()?;
         let mut command = redis::cmd("SENTINEL");
         command.arg("GET-MASTER-ADDR-BY-NAME").arg(&self.master);
-        let Ok(Value::Array(parts)) = link.command(&command).await else { return None };
+        let Ok(Value::Array(parts)) = link.command(&command, false).await else { return None };
         let [Value::BulkString(host), Value::BulkString(port)] = parts.as_slice() else {
             return None;
         };

@@ -112,8 +112,10 @@ fn give_up(node: &Arc<Node>, mut pending: Pending, failure: Failure) -> Option<S
     let Failure { error, then } = failure;
     let useless = matches!(then, Then::Reconnect | Then::Elsewhere).then(|| error.clone());
     let elsewhere = !matches!(then, Then::Keep | Then::Reconnect | Then::Reload);
-    if elsewhere && pending.hops < HOPS_MOST {
-        pending.hops += 1;
+    // A slot on its way arrives, and whoever waits has a deadline.
+    let hop = u8::from(then != Then::TryAgain);
+    if elsewhere && pending.hops + hop <= HOPS_MOST {
+        pending.hops += hop;
         match node.cluster() {
             Some(cluster) => {
                 cluster.redirect(node, pending, then);

@@ -97,17 +97,26 @@ impl Call {
     }
 
     async fn send(&self, command: Cmd, over: &mut MultiplexedConnection) -> Result<Value, Failure> {
-        if !self.asking {
-            return Ok(command.query_async(over).await?);
-        }
-        // In one write, since the word counts for the very next command only.
-        let mut both = redis::pipe();
-        both.cmd("ASKING").add_command(command).ignore_errors();
-        let answers: Vec<redis::RedisResult<Value>> = both.query_async(over).await?;
-        match answers.into_iter().next_back() {
-            Some(answer) => Ok(answer?),
-            None => Err(Failure::timeout()),
-        }
+        send(&command, self.asking, over).await
+    }
+}
+
+/// Sends a command, for a slot on its way if `asking`.
+async fn send(
+    command: &Cmd,
+    asking: bool,
+    over: &mut MultiplexedConnection,
+) -> Result<Value, Failure> {
+    if !asking {
+        return Ok(command.query_async(over).await?);
+    }
+    // In one write, since the word counts for the very next command only.
+    let mut both = redis::pipe();
+    both.cmd("ASKING").add_command(command.clone()).ignore_errors();
+    let answers: Vec<redis::RedisResult<Value>> = both.query_async(over).await?;
+    match answers.into_iter().next_back() {
+        Some(answer) => Ok(answer?),
+        None => Err(Failure::timeout()),
     }
 }
 
@@ -152,11 +161,9 @@ impl Link {
     }
 
     /// Makes any other call.
-    pub(super) async fn command(&self, command: &Cmd) -> Result<Value, Failure> {
+    pub(super) async fn command(&self, command: &Cmd, asking: bool) -> Result<Value, Failure> {
         let mut connection = self.connection.clone();
-        match timeout(self.deadline, command.query_async(&mut connection)).await {
-            Ok(answer) => Ok(answer?),
-            Err(_) => Err(Failure::timeout()),
-        }
+        let sent = timeout(self.deadline, send(command, asking, &mut connection)).await;
+        sent.unwrap_or_else(|_| Err(Failure::timeout()))
     }
 }

@@ -180,9 +180,7 @@ impl Store for RedisStore {
         let names = self.namer.names(limit, key);
         // Their tag is the same, and so their slot.
         let slot = names.first().map_or(0, |name| slot_of(name));
-        let mut unlink = redis::cmd("UNLINK");
-        unlink.arg(names);
-        self.in_time(self.servers.command(slot, &unlink)).await.map(drop)
+        self.in_time(self.servers.unlink(slot, names)).await
     }
 
     async fn open_reservation<'a>(

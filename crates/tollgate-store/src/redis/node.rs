@@ -149,9 +149,13 @@ impl Node {
     }
 
     /// Runs a command that is no script.
-    pub(super) async fn command(self: &Arc<Self>, command: &Cmd) -> Result<Value, Failure> {
+    pub(super) async fn command(
+        self: &Arc<Self>,
+        command: &Cmd,
+        asking: bool,
+    ) -> Result<Value, Failure> {
         let link = self.control_link().await?;
-        let made = link.command(command).await;
+        let made = link.command(command, asking).await;
         self.after_control(&link, made).await
     }
 
@@ -205,7 +209,7 @@ impl Node {
     async fn probe(&self) -> Result<(), StoreError> {
         let link = self.dial().await.map_err(|failure| failure.error)?;
         let Some(pending) = self.probing() else {
-            let answered = link.command(&redis::cmd("PING")).await;
+            let answered = link.command(&redis::cmd("PING"), false).await;
             return answered.map(drop).map_err(|failure| failure.error);
         };
         let answered = link.call(&self.call_for(&pending)).await;

@@ -40,9 +40,4 @@ pub trait Observer: fmt::Debug + Send + Sync {
     fn task_died(&self, task: &'static str) {
         let _ = task;
     }
-
-    /// A task that died was started again.
-    fn task_revived(&self, task: &'static str) {
-        let _ = task;
-    }
 }

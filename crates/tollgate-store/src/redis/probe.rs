@@ -24,7 +24,8 @@ pub struct Report {
     pub latency_us: u64,
     /// How far its clock is ahead of this machine's, to within half of that.
     pub clock_ahead_us: i64,
-    /// Commands that it refuses, of those the store uses, and keys that it does, as `~tg:*`.
+    /// Commands that it refuses, of those the store uses, with its code behind them where it is not for want of rights, as `SET (OOM)`; and
+    /// keys that it refuses, as `~tg:*`.
     pub missing: Vec<Box<str>>,
 }
 

@@ -161,8 +161,7 @@ impl Waiting {
     ) -> &mut Pending {
         let open = self.open.get(&slot).map(|number| number.wrapping_sub(self.left) as usize);
         let fits = |pending: &&Pending| {
-            pending.now_us == now_us
-                && pending.batch.requests.len() + requests <= BATCH_MOST
+            pending.batch.requests.len() + requests <= BATCH_MOST
                 && pending.batch.lines.len() + lines <= LINES_MOST
         };
         let place = open.filter(|place| self.batches.get(*place).filter(fits).is_some());
@@ -172,7 +171,10 @@ impl Waiting {
             self.batches.push_back(Pending { slot, now_us, ..Pending::default() });
             place
         });
-        &mut self.batches[place]
+        let pending = &mut self.batches[place];
+        // Those who wait together are decided at one instant, as by a server's clock: when the last of them asked.
+        pending.now_us = pending.now_us.max(now_us);
+        pending
     }
 
     fn pop(&mut self) -> Option<Pending> {

@@ -113,23 +113,7 @@ impl Servers {
     ) -> Result<Vec<Rows>, StoreError> {
         match &self.kind {
             Kind::One(node) => wait(node.push(None, now_us, asks)?).await,
-            Kind::Cluster(cluster) => {
-                cluster.until_known().await?;
-                // All at once, in order; then their answers.
-                let ask = |ask: Ask| match ask.lines.is_empty() {
-                    true => Ok(None),
-                    false => cluster.decide(now_us, ask).map(Some),
-                };
-                let replies: Result<Vec<_>, _> = asks.into_iter().map(ask).collect();
-                let mut all = Vec::new();
-                for reply in replies? {
-                    match reply {
-                        None => all.push((true, Vec::new())),
-                        Some(reply) => all.extend(wait(reply).await?),
-                    }
-                }
-                Ok(all)
-            }
+            Kind::Cluster(cluster) => cluster.decide(now_us, asks).await,
         }
     }
 
@@ -165,9 +149,24 @@ impl Servers {
         self.run(slot, Errand::Script(call)).await
     }
 
+    /// Removes keys of one slot.
+    pub(super) async fn unlink(&self, slot: u16, names: Vec<Vec<u8>>) -> Result<(), StoreError> {
+        // Of a slot on its way some keys are here and some there, and no command can be for both.
+        let each = match &self.kind {
+            Kind::One(_) => vec![names],
+            Kind::Cluster(_) => names.into_iter().map(|name| vec![name]).collect(),
+        };
+        let unlink = |names: Vec<Vec<u8>>| async move {
+            let mut unlink = redis::cmd("UNLINK");
+            unlink.arg(names);
+            self.command(slot, &unlink).await
+        };
+        futures_util::future::try_join_all(each.into_iter().map(unlink)).await.map(drop)
+    }
+
     /// Runs a command that is no script, for keys of one slot.
     pub(super) async fn command(&self, slot: u16, command: &Cmd) -> Result<Value, StoreError> {
-        self.run(slot, Errand::Command(command)).await
+        self.run(slot, Errand::Command(command, false)).await
     }
 
     async fn run(&self, slot: u16, mut errand: Errand<'_>) -> Result<Value, StoreError> {

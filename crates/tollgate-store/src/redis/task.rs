@@ -22,15 +22,10 @@ impl Tasks {
         let runtime = shared.runtime.clone();
         let shared = shared.clone();
         let supervisor = runtime.spawn(async move {
-            let mut has_died = false;
             loop {
                 let mut task = Ends(tokio::spawn(run()));
-                if has_died {
-                    shared.options.tell(|observer| observer.task_revived(name));
-                }
                 match (&mut task.0).await {
                     Err(error) if error.is_panic() => {
-                        has_died = true;
                         shared.died.fetch_add(1, Ordering::Relaxed);
                         shared.options.tell(|observer| observer.task_died(name));
                         tokio::time::sleep(jitter(Duration::from_millis(100))).await;

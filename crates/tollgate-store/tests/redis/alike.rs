@@ -3,6 +3,7 @@
 use crate::server::Server;
 use crate::shop::patient;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 use tollgate_core::algorithm::{
     Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
@@ -180,6 +181,18 @@ fn traces() -> impl Strategy<Value = Trace> {
             steps,
         },
     )
+}
+
+/// The same for traces picked at random, on servers that `flush` empties.
+pub(crate) async fn sampled(redis: &RedisStore, cases: usize, flush: impl AsyncFn()) {
+    let mut runner = TestRunner::default();
+    for _ in 0..cases {
+        let trace = traces().new_tree(&mut runner).unwrap().current();
+        flush().await;
+        let expected = answers(&MemoryStore::default(), &trace).await;
+        let said = answers(redis, &trace).await;
+        assert_eq!(expected, said, "{trace:?}");
+    }
 }
 
 #[test]

@@ -1,18 +1,21 @@
 //! On a cluster of six servers, three of them replicas.
 
+use crate::half_moved::{reservations_that_are_half_way, slots_that_are_half_way};
 use crate::server::Server;
 use crate::shop::{NOW_US, a_day, patient, take, take_all, until_healed};
 use futures_util::future::{join, join_all};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tollgate_core::{Intent, Numbers};
+use tollgate_store::conformance::seven;
 use tollgate_store::redis::{Endpoint, Options};
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, Mode, RedisStore, Store, Ticket, conformance,
+    Adjustment, Answers, Change, Charge, Mode, RedisStore, Request, Store, Ticket, conformance,
 };
 
-struct Cluster {
-    servers: Vec<Server>,
+pub(crate) struct Cluster {
+    pub(crate) servers: Vec<Server>,
 }
 
 impl Cluster {
@@ -52,13 +55,26 @@ impl Cluster {
         RedisStore::open(&endpoint, options).unwrap()
     }
 
-    async fn flush(&self) {
+    pub(crate) async fn flush(&self) {
         for server in &self.servers[..3] {
             server.run("FLUSHALL").await;
         }
     }
 
-    async fn id(&self, server: usize) -> String {
+    /// The one key there is.
+    pub(crate) async fn only_key(&self) -> String {
+        let mut all = Vec::<String>::new();
+        for server in &self.servers[..3] {
+            let mut connection = server.connect().await;
+            let keys: Vec<String> =
+                redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
+            all.extend(keys);
+        }
+        assert_eq!(all.len(), 1, "{all:?}");
+        all.remove(0)
+    }
+
+    pub(crate) async fn id(&self, server: usize) -> String {
         match self.servers[server].run("CLUSTER MYID").await {
             redis::Value::BulkString(bytes) => String::from_utf8(bytes).unwrap(),
             other => panic!("{other:?}"),
@@ -66,7 +82,7 @@ impl Cluster {
     }
 }
 
-async fn until_says(server: &Server, words: &str, what: &str) {
+pub(crate) async fn until_says(server: &Server, words: &str, what: &str) {
     for _ in 0..6_000 {
         if format!("{:?}", server.run(words).await).contains(what) {
             return;
@@ -100,11 +116,10 @@ async fn until_agreed(address: &str) {
     panic!("the servers did not agree within a minute");
 }
 
-/// How much a key that had `limit` a day has left.
-async fn left(store: &RedisStore, key: &[u8], limit: u64) -> u64 {
-    let numbers = a_day(limit);
+/// How much a key has left.
+async fn left(store: &RedisStore, key: &[u8], numbers: &Numbers) -> u64 {
     let (ticket, cost, mode) = (Ticket::default(), 1, Mode::Enforce);
-    let charge = Charge { limit: 1, key, numbers: &numbers, ticket, cost, mode, penalty: None };
+    let charge = Charge { limit: 1, key, numbers, ticket, cost, mode, penalty: None };
     let change = Change::Owe { units: 0 };
     let mut answers = Answers::default();
     store.adjust(NOW_US, &[Adjustment { charge, change }], &mut answers).await.unwrap();
@@ -117,27 +132,22 @@ async fn a_cluster() {
     every_rule_holds(&cluster.open(patient())).await;
     cluster.flush().await;
     let store = cluster.open(patient());
-    split_requests_count_for_all_slots_or_none(&store).await;
+    requests_of_one_caller_come_one_after_the_other(&store).await;
+    for numbers in seven(50).filter(|numbers| !matches!(numbers, Numbers::LeakyBucket(_))) {
+        split_requests_count_for_all_slots_or_none(&store, numbers).await;
+    }
+    cluster.flush().await;
+    crate::alike::sampled(&store, 60, async || cluster.flush().await).await;
+    slots_that_are_half_way(&cluster, &store).await;
+    reservations_that_are_half_way(&cluster, &store).await;
     slots_that_move_lose_and_double_nothing(&cluster, &store).await;
     drop(store);
     a_primary_that_dies_is_replaced(&mut cluster).await;
 }
 
-#[tokio::test]
-async fn a_cluster_that_is_not_there_costs_nobody_a_deadline() {
-    let endpoint = Endpoint::cluster([("127.0.0.1".into(), 1)]);
-    let store = RedisStore::open(&endpoint, patient()).unwrap();
-    // The deadline is twenty seconds: whoever waited for it would be told something else.
-    for _ in 0..100 {
-        let error = take(&store, b"key", &a_day(1)).await.unwrap_err();
-        assert_eq!(error.kind, tollgate_store::StoreErrorKind::Unreachable, "{error}");
-    }
-    assert!(store.is_open());
-}
-
-/// The suite without its traces: they turn the clock back, and then it shows that another slot had counted a request for a moment. And
-/// without its rule on batches: over two connections to a node, the requests of one batch can still overtake one another.
+/// The suite without its traces: they turn the clock back, and then it shows that another slot had counted a request for a moment.
 async fn every_rule_holds(store: &RedisStore) {
+    conformance::batches(store).await;
     conformance::all_or_nothing(store).await;
     conformance::costs(store).await;
     conformance::peeks(store).await;
@@ -154,8 +164,34 @@ async fn every_rule_holds(store: &RedisStore) {
     conformance::resets(store).await;
 }
 
-async fn split_requests_count_for_all_slots_or_none(store: &RedisStore) {
-    let (many, none) = (a_day(50), a_day(0));
+/// Ten rounds of a batch over many slots: each client's requests in their order, those over several slots too.
+async fn requests_of_one_caller_come_one_after_the_other(store: &RedisStore) {
+    let (limit, ticket, cost, mode, penalty) = (2, Ticket::default(), 1, Mode::Enforce, None);
+    let (few, none) = (a_day(3), a_day(0));
+    for round in 0..10 {
+        let keys: Vec<_> = (0..8).map(|n| format!("round {round} {n}").into_bytes()).collect();
+        let charge = |key, numbers| Charge { limit, key, numbers, ticket, cost, mode, penalty };
+        let one = |n: usize| vec![charge(&keys[n % 8], &few)];
+        // Counts for one of them, until the other has refused it.
+        let split = |n: usize| vec![charge(&keys[n % 8], &few), charge(b"nobody", &none)];
+        let charges: Vec<_> = (0..60).map(|n| if n % 5 == 4 { split(n) } else { one(n) }).collect();
+        let requests: Vec<_> =
+            charges.iter().map(|charges| Request { charges, intent: Intent::Take }).collect();
+        let mut answers = Answers::default();
+        store.decide(NOW_US, &requests, &mut answers).await.unwrap();
+        let mut left = [3; 8];
+        for (n, charges) in charges.iter().enumerate() {
+            let (admitted, rows) = answers.get(n).unwrap();
+            let expected = charges.len() == 1 && left[n % 8] > 0;
+            left[n % 8] -= u64::from(expected);
+            assert_eq!(admitted, expected, "round {round}, request {n}");
+            assert_eq!(rows[0].outcome.remaining, left[n % 8], "round {round}, request {n}");
+        }
+    }
+}
+
+async fn split_requests_count_for_all_slots_or_none(store: &RedisStore, many: Numbers) {
+    let none = a_day(0);
     // Every second request is refused by its own key, after the shared one may have counted it.
     let asks = (0..400_u32).map(async |n| {
         let own = format!("own {n}");
@@ -173,12 +209,13 @@ async fn split_requests_count_for_all_slots_or_none(store: &RedisStore) {
     // What is being returned is soon back; nothing else was ever taken.
     for key in [&b"shared"[..], b"also shared"] {
         for _ in 0..1_000 {
-            if left(store, key, 50).await == 50 - admitted {
+            if left(store, key, &many).await == 50 - admitted {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert_eq!(left(store, key, 50).await, 50 - admitted, "all of it came back");
+        let name = many.algorithm();
+        assert_eq!(left(store, key, &many).await, 50 - admitted, "{name}: all of it came back");
     }
 }
 
@@ -223,7 +260,7 @@ async fn slots_that_move_lose_and_double_nothing(cluster: &Cluster, store: &Redi
     let ((), (keys, rounds)) = join(moving, asking).await;
     for n in 0..keys {
         let key = format!("moving {n}");
-        let used = 4_000_000_000 - left(store, key.as_bytes(), 4_000_000_000).await;
+        let used = 4_000_000_000 - left(store, key.as_bytes(), &a_day(4_000_000_000)).await;
         assert_eq!(used, 2 * rounds, "{key}");
     }
 }

@@ -12,6 +12,7 @@ use tollgate_store::redis::Endpoint;
 /// A redis-server. It ends with the test.
 pub(crate) struct Server {
     child: Child,
+    program: PathBuf,
     folder: PathBuf,
     arguments: Vec<String>,
     /// Where it listens besides its socket.
@@ -60,7 +61,7 @@ impl Server {
     /// Starts it again, where it was.
     pub(crate) fn relaunch(&mut self) {
         let _ = fs::remove_file(self.folder.join("redis.sock"));
-        self.child = launch(&self.folder, self.port, &self.arguments);
+        self.child = launch(&self.program, &self.folder, self.port, &self.arguments);
     }
 
     /// Starts it again with more arguments.
@@ -107,6 +108,13 @@ impl Server {
         command.query_async(&mut self.connect().await).await.unwrap()
     }
 
+    /// Whether it has a key, of a slot of its own.
+    pub(crate) async fn has(&self, key: &str) -> bool {
+        let mut connection = self.connect().await;
+        let found = redis::cmd("EXISTS").arg(key).query_async::<bool>(&mut connection).await;
+        found.unwrap_or(false)
+    }
+
     pub(crate) async fn until_up(&self) {
         for _ in 0..3_000 {
             if self.try_connect().await.is_ok() {
@@ -133,7 +141,10 @@ impl Server {
 }
 
 /// A server's directory before the server.
-pub(crate) struct Prepared(PathBuf);
+pub(crate) struct Prepared {
+    folder: PathBuf,
+    program: PathBuf,
+}
 
 impl Prepared {
     fn new() -> Self {
@@ -141,11 +152,16 @@ impl Prepared {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let folder = env::temp_dir().join(format!("tollgate-store-{}-{number}", process::id()));
         fs::create_dir_all(&folder).unwrap();
-        Self(folder)
+        Self { folder, program: "redis-server".into() }
     }
 
     pub(crate) fn folder(&self) -> &Path {
-        &self.0
+        &self.folder
+    }
+
+    /// Another program than Debian's.
+    pub(crate) fn of(self, program: PathBuf) -> Self {
+        Self { program, ..self }
     }
 
     pub(crate) async fn launch(self, arguments: &[&str]) -> Server {
@@ -156,14 +172,15 @@ impl Prepared {
 
     fn spawn(self, port: u16, arguments: &[&str]) -> Server {
         let arguments: Vec<_> = arguments.iter().map(|one| (*one).to_owned()).collect();
-        let child = launch(&self.0, port, &arguments);
-        Server { child, folder: self.0, arguments, port }
+        let Self { folder, program } = self;
+        let child = launch(&program, &folder, port, &arguments);
+        Server { child, program, folder, arguments, port }
     }
 }
 
-fn launch(folder: &Path, port: u16, arguments: &[String]) -> Child {
+fn launch(program: &Path, folder: &Path, port: u16, arguments: &[String]) -> Child {
     let port = port.to_string();
-    let mut command = Command::new("redis-server");
+    let mut command = Command::new(program);
     if arguments.iter().any(|argument| argument == "--sentinel") {
         // A sentinel writes into its file.
         fs::write(folder.join("sentinel.conf"), "").unwrap();

@@ -134,6 +134,10 @@ impl Observer for Notes {
         self.note(format!("disconnected {server}: {error}"));
     }
 
+    fn topology_changed(&self) {
+        self.note("changed".into());
+    }
+
     fn task_died(&self, task: &'static str) {
         self.note(format!("died {task}"));
     }

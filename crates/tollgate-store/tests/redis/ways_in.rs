@@ -1,15 +1,16 @@
 //! Ports, sockets, TLS, users, databases and prefixes.
 
 use crate::server::{Server, free_port};
-use crate::shop::{a_day, patient, take, until_failed};
+use crate::shop::{Notes, a_day, patient, take, until_failed, until_healed};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use tollgate_store::redis::{Endpoint, Tls};
 use tollgate_store::{RedisStore, Store, StoreErrorKind};
 
 /// What a user of the store may do, as the documentation has it.
-const RIGHTS: &str = "resetkeys ~tg:* resetchannels -@all +evalsha +eval +get +mget +set +incrby +unlink \
+pub(crate) const RIGHTS: &str = "resetkeys ~tg:* resetchannels -@all +evalsha +eval +get +mget +set +incrby +unlink \
                       +time +ping +select";
 
 #[tokio::test]
@@ -68,6 +69,18 @@ async fn prefixes_and_secrets_keep_stores_apart() {
     }
     let same = open("tg", Some("one"), b"secret");
     assert!(!take(&same, b"key", &a_day(1)).await.unwrap(), "one secret, one count");
+}
+
+#[tokio::test]
+async fn the_servers_of_a_cluster_are_no_news_when_they_are_first_found() {
+    let server = Server::listen(&["--cluster-enabled", "yes"]).await;
+    server.run("CLUSTER ADDSLOTSRANGE 0 16383").await;
+    let (notes, mut options) = (Notes::default(), patient());
+    options.observer = Some(Arc::new(notes.clone()));
+    let endpoint = Endpoint::cluster([("127.0.0.1".into(), server.port)]);
+    let store = RedisStore::open(&endpoint, options).unwrap();
+    until_healed(&store, b"key").await;
+    assert_eq!(notes.count("changed"), 0, "{:?}", notes.all());
 }
 
 #[tokio::test]

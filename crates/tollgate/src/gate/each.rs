@@ -2,7 +2,8 @@
 
 use crate::{Gate, Rules, Source};
 use std::iter::once;
-use tollgate_core::{Algorithm, Intent, Numbers, Outcome};
+use tollgate_core::algorithm::Gcra;
+use tollgate_core::{Algorithm, Intent, Numbers, Outcome, Rate};
 use tollgate_policy::limit::OnStoreFailure;
 use tollgate_policy::policy::{Selected, Selection};
 use tollgate_store::{Answer, Answers, Charge, Mode, Request, Store, StoreError, Ticket};
@@ -218,7 +219,7 @@ impl<S: Store> Gate<S> {
                 (Outcome::withheld(capacity, super::failure::RETRY_AFTER_US), Source::FailClosed)
             }
             OnStoreFailure::Local { nodes } => {
-                let share = charge.numbers.share(nodes);
+                let share = share(charge.numbers, nodes);
                 let charge = Charge { numbers: &share, ticket: Ticket::default(), ..*charge };
                 let charges = std::slice::from_ref(&charge);
                 let request = Request { charges, intent: Intent::Take };
@@ -279,6 +280,21 @@ impl<'a> Single<'a> {
         }
         Decided { allowed, outcome: row.outcome, source: row.source }
     }
+}
+
+/// This node's part of the caller's numbers. A pace is divided by making its period longer, since callers' counts are small: half of one in a
+/// minute is one in two.
+fn share(numbers: &Numbers, nodes: u32) -> Numbers {
+    let slower = |gcra: &Gcra| {
+        let period_us = gcra.period_us().saturating_mul(nodes.into());
+        let rate = Rate::try_new(gcra.count().into(), period_us).ok()?;
+        Gcra::try_new(rate, Some(gcra.capacity() / u64::from(nodes.max(1)))).ok()
+    };
+    match numbers {
+        Numbers::Gcra(gcra) => slower(gcra).map(Numbers::Gcra),
+        _ => None,
+    }
+    .unwrap_or_else(|| numbers.share(nodes))
 }
 
 /// The same memory for elements that live for another time. Collecting an empty vector into one of the same layout keeps it.

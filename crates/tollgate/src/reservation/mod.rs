@@ -1,8 +1,10 @@
 //! Reservations: what a request took and may still give back or add to.
 
+mod held;
 mod note;
 mod reserve;
 
+pub use held::{Held, Passage};
 pub use reserve::{Settled, TTL_US_MAX};
 
 use tollgate_store::StoreErrorKind;

@@ -252,11 +252,16 @@ impl<S: Store> Gate<S> {
 }
 
 /// Whether the store decided it, and so has something to settle.
-fn from_store(row: &Row<'_>) -> bool {
+pub(super) fn from_store(row: &Row<'_>) -> bool {
     row.source.is_usual() || row.source == Source::Shadow
 }
 
-fn entry(rules: &Rules, selected: &Selected<'_>, charge: &Charge<'_>, answer: &Answer) -> Entry {
+pub(super) fn entry(
+    rules: &Rules,
+    selected: &Selected<'_>,
+    charge: &Charge<'_>,
+    answer: &Answer,
+) -> Entry {
     Entry {
         limit: Arc::clone(rules.limit(selected.index)),
         numbers: *charge.numbers,

@@ -64,7 +64,12 @@ impl Probed {
                 true => format!("the store's user may not use the keys {name}"),
                 false => format!("the store refuses the command {name}"),
             };
-            self.errors.push((message, RIGHTS));
+            let help = match name.split_once(" (") {
+                Some((_, "READONLY)")) => REPLICA,
+                Some(_) => "docs/operations.md says what each failure does",
+                None => RIGHTS,
+            };
+            self.errors.push((message, help));
         }
         if !optional.is_empty() {
             let message = "the store refuses the command INFO, so version and eviction are unknown";
@@ -126,15 +131,15 @@ impl Probed {
     }
 }
 
+const REPLICA: &str =
+    "it is a replica: name the primary, or its sentinels in `store.redis.sentinel`";
 const RIGHTS: &str = "docs/operations.md has the rights that a node needs";
 
 /// What to do about a store that said nothing.
 fn help(error: &ProbeError) -> &'static str {
     let ProbeError::Store(error) = error else { return "correct `store` in the file" };
     match error.kind {
-        _ if error.detail.contains("replica") => {
-            "name the primary, or its sentinels in `store.redis.sentinel`"
-        }
+        _ if error.detail.contains("replica") => REPLICA,
         _ if error.detail.contains("NOPERM") => RIGHTS,
         StoreErrorKind::Rejected => {
             "check `username` and `password`, and what sort of server it is"

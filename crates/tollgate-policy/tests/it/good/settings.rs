@@ -68,6 +68,7 @@ fn front_ends() {
             (Front::Gateway, "[::1]:8080".into()),
             (Front::Http, "127.0.0.1:0".into()),
             (Front::Grpc, "127.0.0.1:0".into()),
+            (Front::Resp, "127.0.0.1:0".into()),
             (Front::Admin, "0.0.0.0:9000".into()),
         ]
     );
@@ -84,6 +85,10 @@ fn front_ends() {
     assert_eq!(settings.headers, ["draft-7", "github"]);
     let token = settings.admin_token.unwrap();
     assert!(matches!(token.expose(), SecretSource::Env(name) if &**name == "TOLLGATE_ADMIN_TOKEN"));
+    let password = settings.resp_password.unwrap();
+    assert!(
+        matches!(password.expose(), SecretSource::Env(name) if &**name == "TOLLGATE_RESP_PASSWORD")
+    );
     assert_eq!(settings.admin_audit.as_deref(), Some("audit.jsonl"));
     assert_eq!(settings.lint_allow, ["TG101".into(), "TG110".into()]);
     let envoy = settings.envoy.unwrap();

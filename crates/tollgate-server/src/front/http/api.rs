@@ -10,18 +10,20 @@ use super::{
 };
 use crate::{
     Node,
+    front::forward_auth::ForwardAuth,
     metrics::{Front, Outcome},
     net::{Handler, Limits, Plain, PlainAnswer, Request, Response, collect},
     trace,
 };
-use hyper::HeaderMap;
+use hyper::{HeaderMap, http::request::Parts};
 use std::{cell::Cell, mem, net::SocketAddr, sync::Arc, time::Duration};
 use tollgate::{End, Verdict, Work};
 use tollgate_policy::facts::{Facts, FactsBuffer};
 
-/// Answers `POST /v1/{check,peek,reserve,settle,cancel}` and `GET /openapi.json`.
+/// Answers `POST /v1/{check,peek,reserve,settle,cancel}`, `GET /openapi.json` and `/v1/forward-auth`.
 pub struct CheckApi {
     pub(super) node: Arc<Node>,
+    forward_auth: ForwardAuth,
     body_within: Duration,
     /// Taken while a request is decided. Where that has to wait, the next request makes a new one.
     pub(super) kit: Cell<Option<Box<Kit>>>,
@@ -38,16 +40,18 @@ pub(super) struct Kit {
 impl CheckApi {
     /// A handler for one worker.
     pub fn new(node: Arc<Node>, limits: &Limits) -> Self {
-        Self { node, body_within: limits.body, kit: Cell::new(None) }
+        let forward_auth = ForwardAuth::new(node.clone());
+        Self { node, forward_auth, body_within: limits.body, kit: Cell::new(None) }
     }
 
-    async fn answer(&self, request: Request) -> (Response, Outcome) {
+    async fn answer(&self, request: Request, peer: SocketAddr) -> (Response, Outcome) {
         let (mut head, body) = request.into_parts();
         // Answers are written into the map that the request came with: its memory is there, and its content is not needed.
         let headers = |head: &mut hyper::http::request::Parts| mem::take(&mut head.headers);
         let op = match Route::of(&head) {
             Ok(Route::Op(op)) => op,
             Ok(Route::OpenApi) => return (reply::openapi(headers(&mut head)), Outcome::Ok),
+            Ok(Route::ForwardAuth) => return self.authorize(head, peer).await,
             Err(problem) => return failed(problem, headers(&mut head)),
         };
         let bytes = match collect(body, BODY_BYTES_MAX, self.body_within).await {
@@ -64,6 +68,15 @@ impl CheckApi {
             Op::Settle | Op::Cancel => self.end(op, &body, began_us, headers).await,
             _ => self.decide(op, &body, began_us, headers).await,
         };
+        let elapsed_us = self.node.clock.now_us().saturating_sub(began_us);
+        self.node.metrics.observe(Front::Http, Duration::from_micros(elapsed_us));
+        answered
+    }
+
+    /// Answers a proxy.
+    async fn authorize(&self, head: Parts, peer: SocketAddr) -> (Response, Outcome) {
+        let began_us = self.node.clock.now_us();
+        let answered = self.forward_auth.answer(head, peer.ip()).await;
         let elapsed_us = self.node.clock.now_us().saturating_sub(began_us);
         self.node.metrics.observe(Front::Http, Duration::from_micros(elapsed_us));
         answered
@@ -159,8 +172,8 @@ impl CheckApi {
 }
 
 impl Handler for CheckApi {
-    async fn handle(&self, request: Request, _: SocketAddr) -> Response {
-        let (response, outcome) = self.answer(request).await;
+    async fn handle(&self, request: Request, peer: SocketAddr) -> Response {
+        let (response, outcome) = self.answer(request, peer).await;
         self.node.metrics.requests(Front::Http, outcome);
         response
     }

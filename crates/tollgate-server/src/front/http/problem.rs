@@ -86,7 +86,7 @@ impl Problem {
     fn detail(&self) -> Cow<'_, str> {
         match self {
             Self::NoSuchPath => {
-                "there is nothing here; ask POST /v1/check, /v1/peek, /v1/reserve, /v1/settle or /v1/cancel, or GET /openapi.json".into()
+                "there is nothing here; ask POST /v1/check, /v1/peek, /v1/reserve, /v1/settle or /v1/cancel, or GET /openapi.json; proxies ask /v1/forward-auth".into()
             }
             Self::Method { allow } => format!("ask with {allow}").into(),
             Self::NotJson => {

@@ -1,7 +1,7 @@
 //! Which request is which.
 
 use super::{decode::Op, problem::Problem};
-use crate::front::media::is_json;
+use crate::front::{forward_auth, media::is_json};
 use hyper::{Method, Version, header, http::request::Parts};
 
 /// What can be asked of the front end.
@@ -11,6 +11,8 @@ pub(super) enum Route {
     Op(Op),
     /// What the others are, for programs.
     OpenApi,
+    /// A proxy's question.
+    ForwardAuth,
 }
 
 impl Route {
@@ -23,15 +25,17 @@ impl Route {
             "/v1/settle" => Self::Op(Op::Settle),
             "/v1/cancel" => Self::Op(Op::Cancel),
             "/openapi.json" => Self::OpenApi,
+            forward_auth::PATH => Self::ForwardAuth,
             _ => return None,
         })
     }
 
-    /// How it is asked.
-    fn method(self) -> (Method, &'static str) {
+    /// How it is asked; `None` for any way.
+    fn method(self) -> Option<(Method, &'static str)> {
         match self {
-            Self::Op(_) => (Method::POST, "POST"),
-            Self::OpenApi => (Method::GET, "GET"),
+            Self::Op(_) => Some((Method::POST, "POST")),
+            Self::OpenApi => Some((Method::GET, "GET")),
+            Self::ForwardAuth => None,
         }
     }
 
@@ -43,8 +47,9 @@ impl Route {
             return Err(Problem::Host);
         }
         let route = Self::at(head.uri.path()).ok_or(Problem::NoSuchPath)?;
-        let (method, allow) = route.method();
-        if head.method != method {
+        if let Some((method, allow)) = route.method()
+            && head.method != method
+        {
             return Err(Problem::Method { allow });
         }
         match route {

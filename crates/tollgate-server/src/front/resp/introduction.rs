@@ -2,13 +2,12 @@
 
 mod catalogue;
 
-use super::command::{Described, Name};
+use super::command::Name;
 use super::decode::integer;
 use super::encode::{self, Version};
 use super::session::Session;
 use super::table::Table;
 use super::talk::Shared;
-use super::turn::wrong_number;
 use crate::metrics::Outcome;
 use std::ops::Range;
 
@@ -33,13 +32,13 @@ impl Shared {
         &self,
         table: &mut Table,
         bytes: &[u8],
-        known: &Described,
+        name: Name,
         arguments: &[Range<usize>],
         session: &mut Session,
     ) {
         let words: Words<'_> = arguments[1..].iter().map(|at| &bytes[at.clone()]).collect();
         let version = session.version;
-        match (known.name, &words[..]) {
+        match (name, &words[..]) {
             (Name::Ping, []) => table.say(Outcome::Ok, |out| encode::simple(out, "PONG")),
             (Name::Ping | Name::Echo, [text]) => {
                 table.say(Outcome::Ok, |out| encode::bulk(out, text));
@@ -68,7 +67,8 @@ impl Shared {
                 let info = self.info();
                 table.say(Outcome::Ok, |out| encode::bulk(out, info.as_bytes()));
             }
-            _ => wrong_number(table, known),
+            // As many as it takes at least are there, and these are too many.
+            _ => refuse(table, "ERR wrong number of arguments"),
         }
     }
 

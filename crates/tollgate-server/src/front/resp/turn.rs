@@ -7,12 +7,15 @@ use super::limit::{self, Call};
 use super::session::Session;
 use super::table::{Item, Table};
 use super::talk::Shared;
+use super::throttle::Dialect;
 use crate::Node;
 use crate::metrics::{Front, Outcome};
 use std::ops::Range;
 use std::time::Duration;
 use tollgate::{Rules, Single, Source};
 use tollgate_core::Intent;
+
+const NOAUTH: &str = "NOAUTH Authentication required.";
 
 /// How far a turn came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +54,28 @@ impl Shared {
                 Ok(Next::Command(size)) => {
                     turn.used += size;
                     let here = Here { bytes: &bytes[at..at + size], at };
-                    self.command(table, bytes, here, &arguments, &rules, session).await;
+                    match self.recognise(table, here, &arguments, session).map(|one| one.name) {
+                        None => {}
+                        // First and without waiting: it is what most commands are.
+                        Some(Name::Throttle(dialect)) => {
+                            self.throttle(table, here, dialect, &arguments);
+                        }
+                        Some(Name::Check) => {
+                            self.limit(table, here, &arguments, &rules, Intent::Take).await;
+                        }
+                        Some(Name::Peek) => {
+                            self.limit(table, here, &arguments, &rules, Intent::Peek).await;
+                        }
+                        Some(name @ (Name::Reserve | Name::Settle | Name::Cancel)) => {
+                            // These change what the commands before them are decided by.
+                            self.decide(table, bytes, &rules).await;
+                            let bytes = here.bytes;
+                            self.reservation(table, bytes, name, &arguments, &rules, session).await;
+                        }
+                        Some(name) => {
+                            self.introduce(table, here.bytes, name, &arguments, session);
+                        }
+                    }
                 }
                 Ok(Next::Part(least)) => turn.least = least,
                 Err(malformed) => {
@@ -74,52 +98,50 @@ impl Shared {
         turn
     }
 
-    /// Answers one command, or puts it among those that are to be decided.
+    /// The command that this is, if it can be answered; one that cannot be has been.
     #[inline]
-    async fn command(
+    fn recognise(
         &self,
         table: &mut Table,
-        bytes: &[u8],
         here: Here<'_>,
         arguments: &[Range<usize>],
-        rules: &Rules,
         session: &mut Session,
-    ) {
-        let Some(word) = arguments.first() else { return };
-        let word = &here.bytes[word.clone()];
+    ) -> Option<&'static Described> {
+        let word = &here.bytes[arguments.first()?.clone()];
         let Some(known) = command::find(word) else {
-            return self.unknown(table, word, session);
+            self.unknown(table, word, session);
+            return None;
         };
         if !session.is_known() && !known.flags.contains(&"no_auth") {
-            return table.say(Outcome::Invalid, |out| {
-                encode::error(out, "NOAUTH Authentication required.");
-            });
+            table.say(Outcome::Invalid, |out| encode::error(out, NOAUTH));
+            return None;
         }
         if !known.takes(arguments.len()) {
-            return wrong_number(table, known);
+            wrong_number(table, known);
+            return None;
         }
-        match known.name {
-            Name::Throttle(dialect) => {
-                let read = dialect.read(here.bytes, arguments).and_then(|(key, spec, cost)| {
-                    let numbers = table.numbers(spec, &self.node.gate, &self.enrolled)?;
-                    let key = here.at + key.start..here.at + key.end;
-                    Ok(Item::Own { key, numbers, cost, dialect })
-                });
-                match read {
-                    Ok(item) => table.items.push(item),
-                    Err(bad) => table.say(Outcome::Invalid, |out| {
-                        encode::error(out, dialect.complaint(bad));
-                    }),
-                }
-            }
-            Name::Check => self.limit(table, here, arguments, rules, Intent::Take).await,
-            Name::Peek => self.limit(table, here, arguments, rules, Intent::Peek).await,
-            Name::Reserve | Name::Settle | Name::Cancel => {
-                // These change what the commands before them are decided by.
-                self.decide(table, bytes, rules).await;
-                self.reservation(table, here.bytes, known.name, arguments, rules, session).await;
-            }
-            _ => self.introduce(table, here.bytes, known, arguments, session),
+        Some(known)
+    }
+
+    /// Puts a call among those that are to be decided.
+    #[inline]
+    fn throttle(
+        &self,
+        table: &mut Table,
+        here: Here<'_>,
+        dialect: Dialect,
+        arguments: &[Range<usize>],
+    ) {
+        let read = dialect.read(here.bytes, arguments).and_then(|(key, spec, cost)| {
+            let numbers = table.numbers(spec, &self.node.gate, &self.enrolled)?;
+            let key = here.at + key.start..here.at + key.end;
+            Ok(Item::Own { key, numbers, cost, dialect })
+        });
+        match read {
+            Ok(item) => table.items.push(item),
+            Err(bad) => table.say(Outcome::Invalid, |out| {
+                encode::error(out, dialect.complaint(bad));
+            }),
         }
     }
 
@@ -218,7 +240,7 @@ impl Shared {
         let word = String::from_utf8_lossy(&word[..word.len().min(128)]);
         table.say(Outcome::Invalid, |out| match session.is_known() {
             true => encode::error(out, format_args!("ERR unknown command '{word}'")),
-            false => encode::error(out, "NOAUTH Authentication required."),
+            false => encode::error(out, NOAUTH),
         });
     }
 }

@@ -1,23 +1,7 @@
 use super::Notices;
-use crate::health::Health;
-use std::sync::Arc;
 use tollgate::StoreError;
 use tollgate::store::redis::Observer;
 use tollgate_store::StoreErrorKind;
-
-#[test]
-fn a_node_is_not_ready_while_a_task_of_its_store_is_dead() {
-    let (notices, health) = (Notices::default(), Arc::new(Health::default()));
-    notices.task_died("lane");
-    notices.report_to(&health);
-    health.set_serving(true);
-    assert!(health.is_ready());
-    notices.task_died("lane");
-    assert!(!health.is_ready());
-    assert_eq!(health.detail()[0].0, "store-lane");
-    notices.task_revived("lane");
-    assert!(health.is_ready() && health.detail().is_empty());
-}
 
 #[test]
 fn why_a_server_is_left_alone_is_known_for_as_long_as_it_is() {

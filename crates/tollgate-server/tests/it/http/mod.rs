@@ -93,6 +93,16 @@ impl Client {
 
     /// Reads one answer.
     pub(crate) fn answer(&mut self) -> Answer {
+        let mut answer = self.head();
+        let length = answer.field("content-length").map_or(0, |length| length.parse().unwrap());
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).expect("a body");
+        answer.body = String::from_utf8(body).unwrap();
+        answer
+    }
+
+    /// Reads the head of one answer.
+    pub(crate) fn head(&mut self) -> Answer {
         let mut head = Vec::new();
         let mut byte = [0];
         while !head.ends_with(b"\r\n\r\n") {
@@ -106,10 +116,7 @@ impl Client {
             .map(|line| line.split_once(": ").unwrap())
             .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
             .collect();
-        let length = fields.iter().find(|field| field.0 == "content-length");
-        let mut body = vec![0; length.map_or(0, |field| field.1.parse().unwrap())];
-        self.0.read_exact(&mut body).unwrap();
-        Answer { status, fields, body: String::from_utf8(body).unwrap() }
+        Answer { status, fields, body: String::new() }
     }
 
     /// Whether the server ends the connection without another word.

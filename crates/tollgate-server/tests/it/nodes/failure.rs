@@ -119,6 +119,22 @@ fn a_node_starts_without_its_store_and_is_not_ready_where_nothing_could_pass() {
 }
 
 #[test]
+fn a_store_that_only_reads_shows_before_anyone_asks() {
+    let redis = Redis::start();
+    let member = Member::start(&redis, "deadline: 20s", LIMITS);
+    let mut connection = redis.connection().unwrap();
+    until(|| redis.scripts_run() > 0);
+    let mut full = |bytes: &str| {
+        let mut set = ::redis::cmd("CONFIG");
+        set.arg(&["SET", "maxmemory", bytes]).exec(&mut connection).unwrap();
+    };
+    full("1");
+    until(|| member.ready().1["detail"].get("store").is_some());
+    full("0");
+    until(|| member.ready().1["detail"].get("store").is_none());
+}
+
+#[test]
 fn a_password_that_is_nowhere_is_named_at_the_start() {
     let folder = std::env::temp_dir().join(format!("tollgate-secretless-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

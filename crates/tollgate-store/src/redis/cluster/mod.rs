@@ -1,6 +1,7 @@
 //! A cluster: requests go to the servers that have their slots, and follow when slots move.
 
 mod map;
+mod order;
 mod slot;
 mod split;
 mod watch;
@@ -43,7 +44,8 @@ pub(super) struct Cluster {
 #[derive(Debug)]
 pub(super) enum Errand<'a> {
     Script(Call),
-    Command(&'a Cmd),
+    /// The command, and whether it is for a slot that is not the server's own yet.
+    Command(&'a Cmd, bool),
 }
 
 impl Cluster {
@@ -95,9 +97,9 @@ impl Cluster {
         self.map().node(slot_of(key)).is_some_and(|own| std::ptr::eq(&**own, node))
     }
 
-    /// Has a request decided by the server of `slot`.
-    fn push(&self, slot: u16, now_us: Option<u64>, ask: Ask) -> Result<Reply, StoreError> {
-        self.node(slot)?.push(Some(slot), now_us, vec![ask])
+    /// Has requests decided by the server of `slot`, in their order.
+    fn push(&self, slot: u16, now_us: Option<u64>, asks: Vec<Ask>) -> Result<Reply, StoreError> {
+        self.node(slot)?.push(Some(slot), now_us, asks)
     }
 
     fn map(&self) -> Arc<Map> {
@@ -197,7 +199,8 @@ impl Cluster {
                 Ok(value) => return Ok(value),
                 Err(failure) => failure,
             };
-            hops += 1;
+            // A slot on its way arrives; whoever asked has a deadline.
+            hops += u8::from(failure.then != Then::TryAgain);
             node = self.follow(slot, errand, &node, failure, hops).await?;
         }
     }
@@ -220,8 +223,11 @@ impl Cluster {
                 None => Err(error),
             },
             Then::Ask(host, port) => match address(&host, port) {
-                Some(address) if errand.ask(true) => Ok(self.at(&address)),
-                _ => Err(error),
+                Some(address) => {
+                    errand.ask(true);
+                    Ok(self.at(&address))
+                }
+                None => Err(error),
             },
             Then::TryAgain | Then::Elsewhere => {
                 self.look_again();
@@ -237,18 +243,15 @@ impl Errand<'_> {
     pub(super) async fn at(&self, node: &Arc<Node>) -> Result<Value, Failure> {
         match self {
             Self::Script(call) => node.control(call).await,
-            Self::Command(command) => node.command(command).await,
+            Self::Command(command, asking) => node.command(command, *asking).await,
         }
     }
 
-    /// Sets whether it is for a slot on its way, and answers whether it can be.
-    const fn ask(&mut self, asking: bool) -> bool {
+    /// Sets whether it is for a slot on its way.
+    const fn ask(&mut self, now: bool) {
         match self {
-            Self::Script(call) => {
-                call.asking = asking;
-                true
-            }
-            Self::Command(_) => false,
+            Self::Script(call) => call.asking = now,
+            Self::Command(_, asking) => *asking = now,
         }
     }
 }

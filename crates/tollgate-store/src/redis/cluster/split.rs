@@ -8,7 +8,8 @@ use super::super::batch::{Ask, Named};
 use super::super::link::Call;
 use super::super::queue::{Reply, Rows};
 use super::super::reply::Adjusted;
-use super::super::{script, slot_of};
+use super::super::script;
+use super::order::Parts;
 use super::{Cluster, Errand};
 use crate::{Answer, Change, StoreError, StoreErrorKind};
 use futures_util::future::join_all;
@@ -20,6 +21,9 @@ use tokio::time::timeout;
 /// A refusal waits this part of the deadline for the numbers after giving back; then it shows those from before.
 const RETURN_SHARE: u32 = 4;
 
+/// For so many deadlines a give-back waits for a slot that is on its way.
+const PATIENCE: u32 = 40;
+
 /// What one slot decides of a request: its lines by their places, and the answer to come.
 struct Part {
     slot: u16,
@@ -30,31 +34,16 @@ struct Part {
 impl Cluster {
     /// Has one request decided. The answer is as good as that of one server, except that a request refused by one slot may for a moment be
     /// counted by another.
-    pub(in super::super) fn decide(
-        self: &Arc<Self>,
-        now_us: Option<u64>,
-        ask: Ask,
-    ) -> Result<Reply, StoreError> {
-        let mut parts: Vec<(u16, Vec<usize>)> = Vec::new();
-        for (place, line) in ask.lines.iter().enumerate() {
-            let slot = slot_of(&line.name);
-            match parts.iter_mut().find(|part| part.0 == slot) {
-                Some(part) => part.1.push(place),
-                None => parts.push((slot, vec![place])),
-            }
-        }
-        if let [(slot, _)] = parts[..] {
-            return self.push(slot, now_us, ask);
-        }
+    pub(super) fn split(self: &Arc<Self>, now_us: Option<u64>, ask: Ask, parts: Parts) -> Reply {
         let part = |(slot, places): (u16, Vec<usize>)| {
             let lines = places.iter().map(|place| ask.lines[*place].clone()).collect();
-            let reply = self.push(slot, now_us, Ask { intent: ask.intent, lines });
+            let reply = self.push(slot, now_us, vec![Ask { intent: ask.intent, lines }]);
             Part { slot, places, reply }
         };
         let parts = parts.into_iter().map(part).collect();
         let (reply, answer) = oneshot::channel();
         tokio::spawn(settle(Arc::clone(self), now_us, ask, parts, reply));
-        Ok(answer)
+        answer
     }
 }
 
@@ -116,7 +105,7 @@ fn answer(admitted: bool, rows: Vec<Option<Answer>>) -> Result<Vec<Rows>, StoreE
     rows.map(|rows| vec![(admitted, rows)]).ok_or_else(gone)
 }
 
-fn gone() -> StoreError {
+pub(super) fn gone() -> StoreError {
     StoreError::new(StoreErrorKind::Unreachable, "")
 }
 
@@ -146,7 +135,9 @@ async fn give_back(
     let changes = Changes::new(lines());
     let spare = cluster.shared.options.spare;
     let call = Call::new(&script::ADJUST, &changes.tables, changes.program(), now_us, spare);
-    let returned = cluster.run(*slot, &mut Errand::Script(call)).await;
+    let patience = cluster.shared.options.deadline * PATIENCE;
+    let returned = timeout(patience, cluster.run(*slot, &mut Errand::Script(call))).await;
+    let returned = returned.unwrap_or_else(|_| Err(gone()));
     let rows = returned.and_then(Adjusted::read).and_then(|adjusted| rows(lines(), &adjusted));
     taken.iter().map(|(place, _)| *place).zip(rows.unwrap_or_default()).collect()
 }

@@ -63,7 +63,7 @@ async fn slots(cluster: &Cluster, address: &Address) -> Result<Vec<Range>, Failu
     let link = cluster.shared.dialer.dial(address).await?;
     let mut command = redis::cmd("CLUSTER");
     command.arg("SLOTS");
-    let answer = link.command(&command).await?;
+    let answer = link.command(&command, false).await?;
     ranges(&answer, address).ok_or_else(|| Failure {
         error: StoreError::new(StoreErrorKind::Unreachable, "no server has any slots"),
         then: Then::Keep,
@@ -82,7 +82,8 @@ fn adopt(cluster: &Arc<Cluster>, ranges: &[Range]) {
     let new = Arc::new(new);
     let old = std::mem::replace(&mut *map, Arc::clone(&new));
     drop(map);
-    if !old.is_like(&new) {
+    // Those that are found at the start are no others.
+    if !old.nodes.is_empty() && !old.is_like(&new) {
         cluster.shared.options.tell(|observer| observer.topology_changed());
     }
     let kept = |node: &&Arc<_>| !new.nodes.iter().any(|one| Arc::ptr_eq(one, node));

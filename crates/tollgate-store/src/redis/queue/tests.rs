@@ -40,10 +40,11 @@ fn slots_have_batches_of_their_own_that_go_out_together() {
 }
 
 #[test]
-fn other_instants_are_other_batches() {
+fn a_batch_is_decided_when_the_last_of_it_was_asked() {
     let queue = Queue::new(1_000);
-    let _replies = [1, 1, 2].map(|us| queue.push(None, Some(us), vec![ask("a")]).unwrap());
-    assert_eq!(queue.drain().len(), 2);
+    let _replies = [1, 3, 2].map(|us| queue.push(None, Some(us), vec![ask("a")]).unwrap());
+    let batches = queue.drain();
+    assert_eq!(batches.iter().map(|batch| batch.now_us).collect::<Vec<_>>(), [Some(3)]);
 }
 
 #[test]

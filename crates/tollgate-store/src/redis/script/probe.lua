@@ -1,6 +1,7 @@
 -- What an operator wants to know of a server, and which of the commands that the other scripts use it refuses. KEYS[1] is nobody's.
 --
--- Answers with the server's time, what it says of itself and of its memory, and the names of the commands that it refuses.
+-- Answers with the server's time, what it says of itself and of its memory, and the names of the commands that it refuses,
+-- with the reason where it is not for want of rights.
 
 local COMMANDS = {
   { 'GET', KEYS[1] },
@@ -12,17 +13,6 @@ local COMMANDS = {
 
 local function refused(reply)
   return type(reply) == 'table' and reply.err ~= nil
-end
-
--- What is missing where a command was refused: its name, or KEYS for the right to use keys like these. Nothing where that is not a matter of
--- rights: then the server cannot decide at all, which is another answer.
-local function lacks(name, err)
-  if err:find('access') and err:find('key') then
-    return 'KEYS'
-  end
-  if err:find('NOPERM') or err:find('user executing') or err:find('nknown') then
-    return name
-  end
 end
 
 local function section(name, missing)
@@ -43,11 +33,11 @@ end
 for _, command in ipairs(COMMANDS) do
   local reply = redis.pcall(unpack(command))
   if refused(reply) then
-    local name = lacks(command[1], reply.err)
-    if not name then
-      return reply
-    end
-    missing[name] = true
+    -- Rights are refused with one of these two codes; any other is the reason.
+    local code = string.match(reply.err, '^%-?(%u+)')
+    local reason = code and code ~= 'ERR' and code ~= 'NOPERM' and ' (' .. code .. ')' or ''
+    local keys = reply.err:find('access') and reply.err:find('key')
+    missing[keys and 'KEYS' or command[1] .. reason] = true
   end
 end
 local server, memory = section('server', missing), section('memory', missing)

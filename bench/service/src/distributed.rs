@@ -1,0 +1,253 @@
+//! The check API on Redis beside the same on memory: processor time of both, throughput of one node and of three, latency, a cluster.
+
+use crate::contender::{Contender, Programs, Wants, serve};
+use crate::load::Load;
+use crate::process::{Program, Ready, SERVER_CORE, Server};
+use crate::redis::Redis;
+use crate::table::{Rounds, median, quantile, ratio, spread, verdict};
+use crate::turns::{Runner, interleave};
+use crate::{Effort, LOAD_CORE};
+use std::error::Error;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+const IN_FLIGHT: usize = 100;
+const MEMORY: &str = "memory";
+const REDIS: &str = "Redis";
+const CLUSTER: &str = "a cluster of three";
+const PINGS: usize = 2_000;
+
+/// What one turn said.
+struct Turn {
+    /// Processor microseconds a request, of the node and of the store.
+    node_us: f64,
+    store_us: f64,
+    k_per_s: f64,
+    /// Decisions in one call.
+    batch: f64,
+}
+
+/// All tables.
+pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
+    let redis = Redis::start(LOAD_CORE, &[])?;
+    let cluster = cluster()?;
+    let one = format!("url: 'redis://127.0.0.1:{}/0'", redis.port);
+    let names: Vec<_> =
+        cluster.iter().map(|server| format!("'127.0.0.1:{}'", server.port)).collect();
+    let many = format!("cluster: [{}]", names.join(", "));
+    let runners = [
+        runner(programs, MEMORY, "")?,
+        runner(programs, REDIS, &one)?,
+        runner(programs, CLUSTER, &many)?,
+    ];
+    let stores: [&[Redis]; 3] = [&[], std::slice::from_ref(&redis), &cluster];
+    let store_of = |name: &str| match name {
+        REDIS => stores[1],
+        CLUSTER => stores[2],
+        _ => stores[0],
+    };
+    let turn = |runner: &Runner| {
+        let nodes = [&runner.server];
+        turn(&nodes, store_of(runner.contender.name), &runner.requests, effort.requests / 3)
+    };
+    interleave(&runners, 1, turn)?;
+    let figures = interleave(&runners, effort.rounds, turn)?;
+    print_nodes(&runners, &figures);
+    three(programs, &one, &redis, &runners[1], effort)?;
+    let pace = median(&figures[1].iter().map(|turn| turn.node_us).collect::<Rounds>());
+    latency(&runners[..2], &redis, pace, effort)
+}
+
+fn runner(programs: &Programs, name: &'static str, store: &str) -> Result<Runner, Box<dyn Error>> {
+    let limit = "limits:\n  - {name: per-user, key: [user], algorithm: gcra, rate: 100000/min}\n";
+    let listen = "listen: {http: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n";
+    // Whatever the store does not decide is refused, and ends the measurement.
+    let store = match store {
+        "" => String::new(),
+        store => format!("on_store_failure: closed\nstore: {{redis: {{{store}, deadline: 1s}}}}\n"),
+    };
+    let file = format!("{}.yaml", name.replace(' ', "-"));
+    let arguments = serve(&file, &format!("{listen}{store}{limit}"))?;
+    let path = programs.ours.to_string_lossy().into_owned();
+    let program = Program { path, arguments, ready: Ready::Line };
+    let contender = Contender { name, program, wants: Wants::Check };
+    let server = Server::start(&contender.program)?;
+    let requests = contender.wants.requests();
+    Ok(Runner { contender, server, requests })
+}
+
+/// Three primaries that share the slots.
+fn cluster() -> Result<Vec<Redis>, Box<dyn Error>> {
+    let start = |_| Redis::start(LOAD_CORE, &["--cluster-enabled", "yes"]);
+    let servers: Vec<Redis> = (0..3).map(start).collect::<Result<_, _>>()?;
+    let mut create = Command::new("redis-cli");
+    create.args(["--cluster", "create"]).stdin(Stdio::null()).stdout(Stdio::null());
+    create.args(servers.iter().map(|server| format!("127.0.0.1:{}", server.port)));
+    let done = create.arg("--cluster-yes").status()?;
+    match done.success() {
+        true => Ok(servers),
+        false => Err("redis-cli could not make a cluster".into()),
+    }
+}
+
+fn calls(stores: &[Redis]) -> Result<f64, Box<dyn Error>> {
+    let mut all = 0.0;
+    for store in stores {
+        let info = store.connect()?.ask(&[b"INFO", b"commandstats"])?;
+        let info = String::from_utf8_lossy(&info).into_owned();
+        let line = info.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+        let calls = line.and_then(|line| line.split(',').next()?.parse::<f64>().ok());
+        all += calls.unwrap_or(0.0);
+    }
+    Ok(all)
+}
+
+fn turn(
+    nodes: &[&Server],
+    stores: &[Redis],
+    requests: &[Vec<u8>],
+    count: usize,
+) -> Result<Turn, Box<dyn Error>> {
+    let addresses: Vec<SocketAddr> = nodes.iter().map(|node| node.address).collect();
+    let mut load = Load::open_all(&addresses, requests, IN_FLIGHT)?;
+    let cpu = || nodes.iter().map(|node| node.cpu_seconds()).sum::<f64>();
+    let store_us = || stores.iter().map(Redis::cpu_us).sum::<f64>();
+    let (node_before, store_before, calls_before) = (cpu(), store_us(), calls(stores)?);
+    let seconds = load.closed(count)?.as_secs_f64();
+    let each = count as f64;
+    Ok(Turn {
+        node_us: (cpu() - node_before) * 1e6 / each,
+        store_us: (store_us() - store_before) / each,
+        k_per_s: each / 1e3 / seconds,
+        batch: each / (calls(stores)? - calls_before),
+    })
+}
+
+fn column(turns: &[Turn], figure: fn(&Turn) -> f64) -> Rounds {
+    turns.iter().map(figure).collect()
+}
+
+fn print_nodes(runners: &[Runner], figures: &[Vec<Turn>]) {
+    println!("\n### One node, gcra, {IN_FLIGHT} in flight over HTTP\n");
+    println!(
+        "Node on core {SERVER_CORE}; load and store on core {LOAD_CORE}, so k/s is what two cores do with all of it.\n"
+    );
+    println!(
+        "| store | node, us a request | spread | of memory | target | | store, us a decision | decisions a call | k/s |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let base = column(&figures[0], |turn| turn.node_us);
+    for (runner, turns) in runners.iter().zip(figures) {
+        let own = column(turns, |turn| turn.node_us);
+        let of = ratio(&own, &base);
+        let target = match runner.contender.name {
+            REDIS => verdict(of, 2.0, " x"),
+            _ => " | ".into(),
+        };
+        println!(
+            "| {} | {:.1} | {} | {of:.2} | {target} | {:.2} | {:.1} | {:.1} |",
+            runner.contender.name,
+            median(&own),
+            spread(&own, 1),
+            median(&column(turns, |turn| turn.store_us)),
+            median(&column(turns, |turn| turn.batch)),
+            median(&column(turns, |turn| turn.k_per_s)),
+        );
+    }
+}
+
+/// One node and three on the same Redis, in turns.
+fn three(
+    programs: &Programs,
+    store: &str,
+    redis: &Redis,
+    first: &Runner,
+    effort: Effort,
+) -> Result<(), Box<dyn Error>> {
+    let others = [runner(programs, REDIS, store)?, runner(programs, REDIS, store)?];
+    let all = [&first.server, &others[0].server, &others[1].server];
+    let stores = std::slice::from_ref(redis);
+    let (mut one, mut three) = (Vec::new(), Vec::new());
+    for _ in 0..effort.rounds {
+        one.push(turn(&all[..1], stores, &first.requests, effort.requests / 3)?);
+        three.push(turn(&all, stores, &first.requests, effort.requests / 3)?);
+    }
+    println!("\n### One node and three on one Redis, {IN_FLIGHT} in flight in all\n");
+    println!(
+        "| | k/s | spread | all nodes, us a request | Redis, us a decision | decisions a call |"
+    );
+    println!("|---|---|---|---|---|---|");
+    for (name, turns) in [("one node", &one), ("three nodes", &three)] {
+        let k_per_s = column(turns, |turn| turn.k_per_s);
+        println!(
+            "| {name} | {:.1} | {} | {:.1} | {:.2} | {:.1} |",
+            median(&k_per_s),
+            spread(&k_per_s, 1),
+            median(&column(turns, |turn| turn.node_us)),
+            median(&column(turns, |turn| turn.store_us)),
+            median(&column(turns, |turn| turn.batch)),
+        );
+    }
+    Ok(())
+}
+
+/// On a schedule at half of what the node's core can do on Redis, beside bare round trips.
+fn latency(
+    runners: &[Runner],
+    redis: &Redis,
+    node_us: f64,
+    effort: Effort,
+) -> Result<(), Box<dyn Error>> {
+    let rate = (0.5e6 / node_us / 1e3).round().max(1.0) * 1e3;
+    let count = (rate * effort.schedule_seconds) as usize;
+    let mut trips: Vec<Rounds> = Vec::new();
+    let delays = interleave(runners, effort.rounds, |runner| {
+        trips.push(bare(redis)?);
+        let mut load = Load::open(runner.server.address, &runner.requests, IN_FLIGHT)?;
+        Ok(load.open_loop(count, rate)?)
+    })?;
+    let at = |values: &Rounds, at: f64| quantile(values, at);
+    let us = |values: &[u64]| values.iter().map(|ns| *ns as f64 / 1e3).collect::<Rounds>();
+    let of = |runner: usize, share: f64| -> Rounds {
+        delays[runner].iter().map(|delays| at(&us(&delays.answered_ns), share)).collect()
+    };
+    let bare = |share: f64| median(&trips.iter().map(|trip| at(trip, share)).collect::<Rounds>());
+    let late = |runner: usize| {
+        median(&delays[runner].iter().map(|d| at(&us(&d.sent_ns), 0.99)).collect::<Rounds>())
+    };
+    println!("\n### Latency at {:.0} k/s on a schedule\n", rate / 1e3);
+    println!("| microseconds | p50 | p99 | sent late, p99 |");
+    println!("|---|---|---|---|");
+    for (place, runner) in runners.iter().enumerate() {
+        let (p50, p99) = (median(&of(place, 0.5)), median(&of(place, 0.99)));
+        println!("| on {} | {p50:.0} | {p99:.0} | {:.0} |", runner.contender.name, late(place));
+    }
+    println!(
+        "| a bare round trip (PING, one connection) | {:.0} | {:.0} | |",
+        bare(0.5),
+        bare(0.99)
+    );
+    let added = |share: f64| -> f64 {
+        let pairs = of(1, share).into_iter().zip(of(0, share));
+        median(&pairs.map(|(redis, memory)| redis - memory).collect::<Rounds>())
+    };
+    let p50 = added(0.5) / bare(0.5);
+    println!("| added by Redis | {:.0} | {:.0} | |", added(0.5), added(0.99));
+    println!(
+        "\nAdded, p50: {p50:.2} of a bare round trip (target 1.3); p99 {:.0} us (target 2,000).",
+        added(0.99)
+    );
+    Ok(())
+}
+
+fn bare(redis: &Redis) -> Result<Rounds, Box<dyn Error>> {
+    let mut client = redis.connect()?;
+    let mut trips = Rounds::with_capacity(PINGS);
+    for _ in 0..PINGS {
+        let start = Instant::now();
+        client.ask(&[b"PING"])?;
+        trips.push(start.elapsed().as_nanos() as f64 / 1e3);
+    }
+    Ok(trips)
+}

@@ -1,0 +1,164 @@
+//! From a proxy's question to the request it asks about.
+
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, Request, Uri, header};
+use std::fmt;
+use tollgate_policy::policy::Policy;
+
+/// What a proxy asks.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// The head of the request it asks about.
+    pub(super) head: Parts,
+    /// The places of the only limits that are to apply.
+    pub(super) only: Option<Vec<usize>>,
+    pub(super) cost: u64,
+    pub(super) deny_status: Option<u16>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Misconfigured {
+    /// Whoever asks may not.
+    Untrusted,
+    /// Neither of these fields is there, or it makes no sense.
+    Field(&'static str),
+    /// A parameter makes no sense.
+    Parameter(Box<str>),
+    /// There is no such limit.
+    Limit(Box<str>),
+}
+
+/// The question in the head of a request to [`PATH`](super::PATH).
+pub(super) fn asked(mut head: Parts, policy: &Policy) -> Result<Asked, Misconfigured> {
+    const METHOD: Misconfigured = Misconfigured::Field("X-Forwarded-Method or X-Original-Method");
+    const TARGET: Misconfigured = Misconfigured::Field("X-Forwarded-Uri or X-Original-URI");
+    let headers = &head.headers;
+    let method = first(headers, &["x-forwarded-method", "x-original-method"]).ok_or(METHOD)?;
+    let method = Method::from_bytes(method).map_err(|_| METHOD)?;
+    let names = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
+    let target = first(headers, &names).ok_or(TARGET)?;
+    let uri: Uri = escaped(target).parse().map_err(|_| TARGET)?;
+    let host = headers.get("x-forwarded-host").cloned();
+    // Some proxies put the client's own query behind the path that they ask. A client has no say in how it is decided.
+    let query = head.uri.query().unwrap_or("");
+    let is_clients = uri.query().is_some_and(|own| *own == escaped(query.as_bytes()));
+    let query = if is_clients { "" } else { query };
+    let (only, cost, deny_status) = parameters(query, policy)?;
+    // The other fields are the client's own, which proxies pass along.
+    let mut fields = std::mem::take(&mut head.headers);
+    if let Some(host) = host {
+        fields.insert(header::HOST, host);
+    }
+    let (mut head, ()) = Request::new(()).into_parts();
+    (head.method, head.uri, head.headers) = (method, uri, fields);
+    Ok(Asked { head, only, cost, deny_status })
+}
+
+/// The value of the first of these fields that says anything.
+fn first<'h>(headers: &'h HeaderMap, names: &[&str]) -> Option<&'h [u8]> {
+    let values = names.iter().filter_map(|name| headers.get(*name).map(|value| value.as_bytes()));
+    values.map(<[u8]>::trim_ascii).find(|value| !value.is_empty())
+}
+
+/// Proxies pass on what clients send, and clients send what is no URI. Escaped it means the same, here and behind.
+fn escaped(target: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut out = String::with_capacity(target.len());
+    for &byte in target {
+        match byte {
+            b'#'
+            | b'"'
+            | b'<'
+            | b'>'
+            | b'\\'
+            | b'^'
+            | b'`'
+            | b'{'
+            | b'|'
+            | b'}'
+            | 0..=b' '
+            | 0x7f.. => {
+                out.push('%');
+                out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+                out.push(char::from(DIGITS[usize::from(byte & 15)]));
+            }
+            byte => out.push(char::from(byte)),
+        }
+    }
+    out
+}
+
+type Parameters = (Option<Vec<usize>>, u64, Option<u16>);
+
+/// Names of limits are compared as they are and with their escapes decoded.
+fn parameters(query: &str, policy: &Policy) -> Result<Parameters, Misconfigured> {
+    let (mut only, mut cost, mut deny_status) = (None, 1, None);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let wrong = || Misconfigured::Parameter(pair.into());
+        let (name, value) = pair.split_once('=').ok_or_else(wrong)?;
+        match (name, value) {
+            ("policy", value) => {
+                let value = decoded(value);
+                let places = places(&value, policy);
+                if places.is_empty() {
+                    return Err(Misconfigured::Limit(value.into()));
+                }
+                only.get_or_insert_with(Vec::new).extend(places);
+            }
+            ("deny_status", "401" | "403" | "429") => deny_status = value.parse().ok(),
+            ("cost", value) if value.bytes().all(|byte| byte.is_ascii_digit()) => {
+                cost = value.parse().map_err(|_| wrong())?;
+            }
+            _ => return Err(wrong()),
+        }
+    }
+    Ok((only, cost, deny_status))
+}
+
+/// The limit of that name, or all that an entry with `keys` became.
+fn places(name: &str, policy: &Policy) -> Vec<usize> {
+    let is_meant = |limit: &str| {
+        limit == name || limit.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
+    };
+    let limits = policy.limits().iter().enumerate();
+    limits.filter(|(_, limit)| is_meant(&limit.name)).map(|(place, _)| place).collect()
+}
+
+fn decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        let digits = after.first_chunk::<2>().and_then(|digits| str::from_utf8(digits).ok());
+        match (byte, digits.and_then(|digits| u8::from_str_radix(digits, 16).ok())) {
+            (b'%', Some(decoded)) => {
+                out.push(decoded);
+                rest = &after[2..];
+            }
+            (b'+', _) => out.push(b' '),
+            (byte, _) => out.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+impl fmt::Display for Misconfigured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Untrusted => f.write_str(
+                "whoever asks is not in `trusted_proxies`; add the proxy's address there",
+            ),
+            Self::Field(names) => write!(
+                f,
+                "the proxy sends no {names} that makes sense; see docs/forward-auth, and `trusted_proxies` for who may"
+            ),
+            Self::Parameter(pair) => write!(
+                f,
+                "`{}` is no parameter; there are policy=NAME, deny_status=401, 403 or 429, and cost=N",
+                pair.escape_debug()
+            ),
+            Self::Limit(name) => write!(f, "no limit is named `{}`", name.escape_debug()),
+        }
+    }
+}

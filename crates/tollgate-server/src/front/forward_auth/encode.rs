@@ -1,0 +1,57 @@
+//! From a decision to what proxies understand.
+
+use super::decode::Misconfigured;
+use crate::net::{Body, Response};
+use hyper::StatusCode;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use tollgate_core::header::Problem;
+use tollgate_tower::Refusal;
+
+const DECISION: HeaderName = HeaderName::from_static("x-tollgate-decision");
+
+/// The request may pass.
+pub(super) fn allow(headers: HeaderMap) -> Response {
+    answer(StatusCode::OK, "allow", headers, String::new())
+}
+
+/// It may not: with the status that the proxy can pass on. Some proxies pass the body on too.
+pub(super) fn deny(refusal: &Refusal, deny_status: Option<u16>) -> Response {
+    let status = deny_status.and_then(|status| StatusCode::from_u16(status).ok());
+    let status = status.unwrap_or(refusal.status);
+    let mut headers = HeaderMap::new();
+    refusal.shown.write(&mut headers);
+    // A problem repeats the status, so it goes with its own only.
+    let body = match status == refusal.status {
+        true => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(Problem::MEDIA_TYPE));
+            refusal.problem()
+        }
+        false => String::new(),
+    };
+    answer(status, "deny", headers, body)
+}
+
+/// Nobody knows, since the question makes no sense.
+pub(super) fn misconfigured(why: &Misconfigured) -> Response {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    // What is wrong with the proxy is nothing to tell whoever is behind it: clients see this body through some proxies.
+    let body = match why {
+        Misconfigured::Untrusted => "forward-auth answers proxies in `trusted_proxies` only\n",
+        _ => "forward-auth was not asked as it should be; tollgate's log says more\n",
+    };
+    answer(StatusCode::FORBIDDEN, "misconfigured", headers, body.into())
+}
+
+fn answer(
+    status: StatusCode,
+    decision: &'static str,
+    mut headers: HeaderMap,
+    body: String,
+) -> Response {
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(DECISION, HeaderValue::from_static(decision));
+    let mut response = Response::new(Body::from(body));
+    (*response.status_mut(), *response.headers_mut()) = (status, headers);
+    response
+}

@@ -1,0 +1,101 @@
+//! Forward-auth: a proxy asks whether a request may pass, and does with it as it is told.
+//!
+//! What the proxy says about the request is believed only of a trusted one, since anybody else could say what they like. A question
+//! that cannot be answered is answered 403, so that a mistake in a proxy's configuration does not let everything pass, and is logged.
+
+mod decode;
+mod encode;
+#[cfg(test)]
+mod tests;
+
+use crate::metrics::{Front, Outcome};
+use crate::net::Response;
+use crate::{Node, trace};
+use decode::{Asked, Misconfigured};
+use hyper::HeaderMap;
+use hyper::http::request::Parts;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tollgate::{Passage, Verdict};
+use tollgate_policy::facts::Facts;
+use tollgate_tower::{Answer, Engine, Question, Toll};
+
+/// Where it is asked, with any method.
+pub(super) const PATH: &str = "/v1/forward-auth";
+
+/// Answers for one worker.
+pub(super) struct ForwardAuth {
+    toll: Toll<Node>,
+}
+
+impl ForwardAuth {
+    pub(super) fn new(node: Arc<Node>) -> Self {
+        Self { toll: Toll::new(node) }
+    }
+
+    /// Answers a question with this head, asked from `peer`.
+    pub(super) async fn answer(&self, head: Parts, peer: IpAddr) -> (Response, Outcome) {
+        let node = self.toll.engine();
+        let asked = {
+            let rules = node.gate.rules();
+            match rules.web().client.is_trusted(peer) {
+                true => decode::asked(head, rules.policy()),
+                false => Err(Misconfigured::Untrusted),
+            }
+        };
+        let asked = match asked {
+            Ok(asked) => asked,
+            Err(why) => {
+                complain(node.now_us(), peer, &why);
+                return (encode::misconfigured(&why), Outcome::Invalid);
+            }
+        };
+        let Asked { mut head, only, cost, deny_status } = asked;
+        let parent = match trace::enabled() {
+            true => head.headers.get("traceparent").cloned(),
+            false => None,
+        };
+        let observe = |facts: &Facts<'_>, verdict: &Verdict<'_>, start_us: u64| {
+            let parent = parent.as_ref().and_then(|value| value.to_str().ok());
+            let key_hash = trace::key_hash(facts, verdict);
+            let (front, end_us) = (Front::Http.name(), node.now_us());
+            trace::decision(&trace::Decided { front, parent, key_hash, start_us, end_us }, verdict);
+        };
+        let mut question = Question::default();
+        let mut passage = Passage::default();
+        (passage.cost, passage.only) = (cost, only.as_deref());
+        question.passage = passage;
+        if trace::enabled() {
+            question.observe = Some(&observe);
+        }
+        match self.toll.ask_with(&mut head, Some(peer), &question).await {
+            Answer::Admitted(pass) => {
+                if !pass.delay().is_zero() {
+                    node.sleep(pass.delay()).await;
+                }
+                let mut headers = HeaderMap::new();
+                pass.shown().write(&mut headers);
+                // Nobody here will see the answer.
+                pass.leave();
+                (encode::allow(headers), Outcome::Admitted)
+            }
+            Answer::Refused(refusal) => {
+                let outcome = match refusal.status.as_u16() {
+                    503 => Outcome::FailClosed,
+                    _ => Outcome::Refused,
+                };
+                (encode::deny(&refusal, deny_status), outcome)
+            }
+        }
+    }
+}
+
+/// Once a second at most: whoever can reach the port could fill a disk otherwise.
+fn complain(now_us: u64, peer: IpAddr, why: &Misconfigured) {
+    static LAST_S: AtomicU64 = AtomicU64::new(0);
+    let now_s = now_us / 1_000_000;
+    if LAST_S.swap(now_s, Ordering::Relaxed) != now_s {
+        tracing::warn!(%peer, "forward-auth is misconfigured: {why}");
+    }
+}

@@ -1,0 +1,55 @@
+//! redis-cell's arithmetic by itself, in fractions: a time is a number of nanoseconds times the count, so that nothing is rounded.
+
+/// What is kept for one key.
+#[derive(Default)]
+pub(super) struct Model {
+    /// The theoretical arrival time, and the count it is in units of.
+    tat: Option<(i128, i128)>,
+}
+
+impl Model {
+    pub(super) fn ask(
+        &mut self,
+        now_us: u64,
+        burst: i64,
+        count: i64,
+        period: i64,
+        cost: i64,
+    ) -> String {
+        let [burst, count, period, cost] = [burst, count, period, cost].map(i128::from);
+        let now = i128::from(now_us) * 1_000 * count;
+        let increment = period * 1_000_000_000;
+        let tolerance = increment * (burst + 1);
+        let tat = match self.tat {
+            None => now,
+            Some((tat, of)) if of == count => tat,
+            Some((tat, of)) => {
+                assert_eq!(tat * count % of, 0, "the test keeps to numbers that divide");
+                tat * count / of
+            }
+        };
+        let new = tat.max(now) + increment * cost;
+        let allowed = now >= new - tolerance;
+        let ttl = match allowed {
+            true => new - now,
+            false => (tat - now).max(0),
+        };
+        if allowed {
+            self.tat = Some((new, count));
+        }
+        let retry = match () {
+            () if allowed || increment * cost > tolerance => -1,
+            // Rounded up, where redis-cell rounds to the millisecond and then down.
+            () => {
+                let second = 1_000_000_000 * count;
+                ((new - tolerance - now + second - 1) / second).max(1)
+            }
+        };
+        let remaining = ((tolerance - ttl) / increment).max(0);
+        // To the microsecond, which is what a store keeps.
+        let ttl_us = (ttl + 1_000 * count - 1) / (1_000 * count);
+        let reset = ttl_us / 1_000_000 + i128::from(ttl_us % 1_000_000 >= 1_000);
+        let limited = u8::from(!allowed);
+        format!("{limited} {} {remaining} {retry} {reset}", burst + 1)
+    }
+}

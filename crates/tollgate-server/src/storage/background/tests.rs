@@ -1,0 +1,17 @@
+use super::Background;
+use std::sync::mpsc::channel;
+
+#[test]
+fn what_cannot_be_called_off_does_not_hold_up_its_end() {
+    let background = Background::start("test").unwrap();
+    let (begun, has_begun) = channel();
+    let (end, ended) = channel::<()>();
+    // As long as a name is looked up whose server does not answer.
+    background.handle().spawn_blocking(move || {
+        begun.send(()).unwrap();
+        let _ = ended.recv();
+    });
+    has_begun.recv().unwrap();
+    drop(background);
+    drop(end);
+}

@@ -1,0 +1,217 @@
+//! Forward-auth: what proxies ask and are answered, and the proxies themselves.
+
+mod program;
+mod proxies;
+
+use crate::http::{Answer, Served, serve};
+
+const TRUSTING: &str = r#"
+trusted_proxies: [127.0.0.0/8]
+headers: [draft-11]
+identity: {user: header.x-user-id}
+limits:
+  - {name: per-user, key: [user], rate: 2/366d, algorithm: gcra}
+  - {name: posts, match: {method: POST, path: "/posts/**"}, key: [host], rate: 1/366d, algorithm: gcra}
+  - {name: by, match: {path: /by}, keys: [[query.q], [ip]], rate: 1/366d, algorithm: gcra}
+  - {name: nothing, match: {path: /nothing}, rate: 0/min}
+"#;
+
+/// A question with these lines of its head.
+fn ask(served: &Served, method: &str, parameters: &str, lines: &str) -> Answer {
+    let mut client = served.client();
+    let question =
+        format!("{method} /v1/forward-auth{parameters} HTTP/1.1\r\nhost: tollgate\r\n{lines}\r\n");
+    client.send(question.as_bytes());
+    client.answer()
+}
+
+/// Method, parameters, lines, status, decision, whether a wait is named.
+type Row = (&'static str, &'static str, &'static str, u16, &'static str, bool);
+
+const GET: &str = "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\n";
+const NOTHING: &str = "x-forwarded-method: GET\r\nx-forwarded-uri: /nothing\r\n";
+
+const ROWS: &[Row] = &[
+    (
+        "GET",
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\nx-user-id: 1\r\n",
+        200,
+        "allow",
+        false,
+    ),
+    (
+        "HEAD",
+        "",
+        "x-original-method: GET\r\nx-original-uri: /\r\nx-user-id: 1\r\n",
+        200,
+        "allow",
+        false,
+    ),
+    (
+        "POST",
+        "",
+        "x-original-method: GET\r\nx-original-url: http://h/\r\nx-user-id: 1\r\n",
+        429,
+        "deny",
+        true,
+    ),
+    (
+        "GET",
+        "?deny_status=403",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\nx-user-id: 1\r\n",
+        403,
+        "deny",
+        true,
+    ),
+    (
+        "GET",
+        "?deny_status=401",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\nx-user-id: 1\r\n",
+        401,
+        "deny",
+        true,
+    ),
+    (
+        "GET",
+        "?cost=3",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\nx-user-id: 2\r\n",
+        429,
+        "deny",
+        false,
+    ),
+    ("GET", "", NOTHING, 429, "deny", false),
+    // Only some limits.
+    ("GET", "?policy=per-user", NOTHING, 200, "allow", false),
+    ("GET", "?policy=per-user&policy=nothing", NOTHING, 429, "deny", false),
+    ("GET", "?policy=per%2Duser", NOTHING, 200, "allow", false),
+    (
+        "GET",
+        "?policy=by",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /by?q=1\r\n",
+        200,
+        "allow",
+        false,
+    ),
+    (
+        "GET",
+        "?policy=by/query.q",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /by?q=2\r\n",
+        200,
+        "allow",
+        false,
+    ),
+    (
+        "GET",
+        "?policy=by",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /by?q=3\r\n",
+        429,
+        "deny",
+        true,
+    ),
+    // The client's host, method and path count, not the question's. The first of two ways to say it wins.
+    (
+        "GET",
+        "",
+        "x-forwarded-method: POST\r\nx-forwarded-uri: /a/../posts/1\r\nx-forwarded-host: h:1\r\nx-original-method: GET\r\n",
+        200,
+        "allow",
+        false,
+    ),
+    (
+        "GET",
+        "",
+        "x-forwarded-method: POST\r\nx-forwarded-uri: /%70osts/2\r\nx-forwarded-host: H\r\n",
+        429,
+        "deny",
+        true,
+    ),
+    (
+        "GET",
+        "",
+        "x-forwarded-method: POST\r\nx-forwarded-uri: /posts/2\r\nx-forwarded-host: other\r\n",
+        200,
+        "allow",
+        false,
+    ),
+    // What is no URI is escaped.
+    ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /a|b\"<>#{}\r\n", 200, "allow", false),
+    ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /\u{e9}\r\n", 200, "allow", false),
+    // A client's own query, which Caddy puts there, decides nothing.
+    (
+        "GET",
+        "?cost=0&policy=per-user&a=b",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /nothing?cost=0&policy=per-user&a=b\r\n",
+        429,
+        "deny",
+        false,
+    ),
+    // Mistakes.
+    ("GET", "", "", 403, "misconfigured", false),
+    ("GET", "", "x-forwarded-method: GET\r\n", 403, "misconfigured", false),
+    ("GET", "", "x-forwarded-uri: /\r\n", 403, "misconfigured", false),
+    ("GET", "", "x-forwarded-method: \r\nx-forwarded-uri: /\r\n", 403, "misconfigured", false),
+    ("GET", "", "x-forwarded-method: G T\r\nx-forwarded-uri: /\r\n", 403, "misconfigured", false),
+    ("GET", "?policy=other", GET, 403, "misconfigured", false),
+    ("GET", "?policy=", GET, 403, "misconfigured", false),
+    ("GET", "?policies=by", GET, 403, "misconfigured", false),
+    ("GET", "?deny_status=200", GET, 403, "misconfigured", false),
+    ("GET", "?cost=-1", GET, 403, "misconfigured", false),
+    ("GET", "?cost=99999999999999999999999", GET, 403, "misconfigured", false),
+];
+
+#[test]
+fn questions_are_answered() {
+    let served = serve(TRUSTING);
+    for (method, parameters, lines, status, decision, waits) in ROWS {
+        let at = format!("{method} {parameters} {lines:?}");
+        let answer = match *method {
+            // There is no body to be read, whatever its length says.
+            "HEAD" => {
+                let mut client = served.client();
+                let head = format!(
+                    "HEAD /v1/forward-auth HTTP/1.1\r\nhost: t\r\nconnection: close\r\n{lines}\r\n"
+                );
+                client.send(head.as_bytes());
+                client.head()
+            }
+            method => ask(&served, method, parameters, lines),
+        };
+        assert_eq!(answer.status, *status, "{at}: {answer:?}");
+        assert_eq!(answer.field("x-tollgate-decision"), Some(*decision), "{at}");
+        assert_eq!(answer.field("retry-after").is_some(), *waits, "{at}");
+        assert_eq!(answer.field("cache-control"), Some("no-store"), "{at}");
+        if *decision == "allow" {
+            assert_eq!(answer.body, "", "{at}");
+        }
+        let is_problem = answer.field("content-type") == Some("application/problem+json");
+        assert_eq!(is_problem, *status == 429, "{at}: {answer:?}");
+    }
+    let asked = ask(
+        &served,
+        "GET",
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\nx-user-id: 9\r\n",
+    );
+    assert_eq!(asked.field("ratelimit-policy"), Some("\"per-user\";q=2;w=31622400"));
+}
+
+#[test]
+fn nobody_is_trusted_by_default() {
+    let served = serve("limits: [{name: a, rate: 0/min}]");
+    let answer = ask(&served, "GET", "", GET);
+    assert_eq!((answer.status, answer.field("x-tollgate-decision")), (403, Some("misconfigured")));
+    assert!(answer.body.contains("trusted_proxies"), "{}", answer.body);
+}
+
+#[test]
+fn a_trusted_proxy_names_the_client() {
+    let served =
+        serve("trusted_proxies: [127.0.0.0/8]\nlimits: [{name: a, key: [ip], rate: 1/366d}]");
+    for (client, status) in
+        [("203.0.113.7", 200), ("1.2.3.4, 203.0.113.7", 429), ("203.0.113.8", 200)]
+    {
+        let answer = ask(&served, "GET", "", &format!("{GET}x-forwarded-for: {client}\r\n"));
+        assert_eq!(answer.status, status, "{client}");
+    }
+}

@@ -1,0 +1,109 @@
+//! The files of `docs/forward-auth`, run by the programs they are for.
+
+use super::program::{Program, app};
+use crate::http::{Answer, Client, Served, serve};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const POLICY: &str = r#"
+trusted_proxies: [127.0.0.0/8]
+headers: [draft-11]
+identity: {user: header.x-user-id}
+limits:
+  - {name: per-user, key: [user], rate: 2/366d, algorithm: gcra}
+  - {name: limited, match: {path: /limited, method: POST}, key: [ip, host], rate: 1/366d, algorithm: gcra}
+"#;
+
+fn ask(proxy: &Program, request: &str, lines: &str, body: &str) -> Answer {
+    let stream = TcpStream::connect(proxy.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut client = Client(stream);
+    let length = body.len();
+    let head = format!(
+        "{request} HTTP/1.1\r\nhost: shop.example\r\ncontent-length: {length}\r\n{lines}\r\n{body}"
+    );
+    client.send(head.as_bytes());
+    client.answer()
+}
+
+/// What holds with every proxy.
+fn holds(proxy: &Program, served: Served, without: u16) {
+    let user = "x-user-id: 1\r\n";
+    let first = ask(proxy, "GET /a?b=1", user, "");
+    assert_eq!((first.status, first.body.as_str()), (200, "GET /a?b=1 "), "{first:?}");
+    assert_eq!(first.field("ratelimit-policy"), Some("\"per-user\";q=2;w=31622400"), "{first:?}");
+    assert!(
+        first.field("ratelimit").is_some_and(|value| value.starts_with("\"per-user\";r=1")),
+        "{first:?}"
+    );
+    let second = ask(proxy, "POST /a", user, "a body");
+    assert_eq!((second.status, second.body.as_str()), (200, "POST /a a body"), "{second:?}");
+    let third = ask(proxy, "GET /a", user, "");
+    assert_eq!(third.status, 429, "{third:?}");
+    assert!(
+        third.field("retry-after").is_some_and(|wait| wait.parse::<u64>().is_ok()),
+        "{third:?}"
+    );
+    assert!(
+        third
+            .field("content-type")
+            .is_some_and(|kind| kind.starts_with("application/problem+json")),
+        "{third:?}"
+    );
+    assert!(third.body.contains("\"title\":\"Quota Exceeded\",\"status\":429"), "{third:?}");
+    assert!(
+        third.field("ratelimit").is_some_and(|value| value.starts_with("\"per-user\";r=0")),
+        "{third:?}"
+    );
+
+    let own = ask(proxy, "GET /own", "", "");
+    assert_eq!((own.status, own.body.as_str()), (403, "GET /own "), "the service's own");
+
+    // The second request says that it is another one, of somebody else, elsewhere. Nobody believes it.
+    let lies = "x-forwarded-uri: /free\r\nx-forwarded-method: GET\r\nx-forwarded-for: 203.0.113.7\r\n\
+        x-forwarded-host: other.example\r\nx-original-uri: /free\r\nx-original-method: GET\r\n";
+    assert_eq!(ask(proxy, "POST /limited", "", "x").status, 200);
+    assert_eq!(ask(proxy, "POST /limited", lies, "x").status, 429);
+    assert_eq!(ask(proxy, "GET /limited", "", "").status, 200);
+
+    served.server.drain(Duration::ZERO);
+    assert_eq!(ask(proxy, "GET /a", "", "").status, without, "without Tollgate");
+}
+
+fn try_out(files: &[&str], without: u16, command: impl Fn(&Path) -> Command) {
+    let served = serve(POLICY);
+    let parties: (SocketAddr, SocketAddr) = (served.address, app());
+    let proxy = Program::start(files, parties, command);
+    holds(&proxy, served, without);
+}
+
+#[test]
+fn nginx() {
+    try_out(&["nginx.conf"], 500, |folder| {
+        let mut nginx = Command::new("nginx");
+        nginx.arg("-p").arg(folder).arg("-c").arg(folder.join("nginx.conf"));
+        nginx.args(["-e", "stderr", "-g", "daemon off; master_process off; pid nginx.pid;"]);
+        nginx
+    });
+}
+
+#[test]
+fn caddy() {
+    try_out(&["Caddyfile"], 502, |folder| {
+        let mut caddy = Command::new("caddy");
+        caddy.args(["run", "--adapter", "caddyfile", "--config", "Caddyfile"]);
+        caddy.env("XDG_DATA_HOME", folder).env("XDG_CONFIG_HOME", folder).env("HOME", folder);
+        caddy
+    });
+}
+
+#[test]
+fn haproxy() {
+    try_out(&["haproxy.cfg", "haproxy.lua"], 500, |_| {
+        let mut haproxy = Command::new("haproxy");
+        haproxy.args(["-db", "-f", "haproxy.cfg"]);
+        haproxy
+    });
+}

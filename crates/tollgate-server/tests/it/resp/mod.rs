@@ -1,0 +1,197 @@
+//! The front end for Redis clients, over real connections.
+
+mod answers;
+mod clients;
+mod documented;
+mod entrance;
+mod hostile;
+mod limits;
+mod split;
+mod stores;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tollgate_server::config::Config;
+use tollgate_server::metrics::Front;
+use tollgate_server::serve::{Running, Server};
+
+/// A node with the front end, and its file.
+pub(crate) struct Served {
+    /// Until it is drained.
+    running: Option<Running>,
+    folder: PathBuf,
+}
+
+impl Served {
+    /// By the rest of the file.
+    pub(crate) fn new(rest: &str) -> Self {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tollgate-resp-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("tollgate.yaml");
+        let listen = "listen: {resp: '127.0.0.1:0', http: '127.0.0.1:0', admin: '127.0.0.1:0'}";
+        fs::write(&file, format!("{listen}\n{rest}")).unwrap();
+        let running = Some(Server::start(Config::file(file)).unwrap());
+        Self { running, folder }
+    }
+
+    fn running(&self) -> &Running {
+        self.running.as_ref().unwrap()
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.running().address(Front::Resp).unwrap()
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::connect(self.address())
+    }
+
+    /// Puts another file in force.
+    fn reload(&self, rest: &str) {
+        let listen = "listen: {resp: '127.0.0.1:0', http: '127.0.0.1:0', admin: '127.0.0.1:0'}";
+        fs::write(self.folder.join("tollgate.yaml"), format!("{listen}\n{rest}")).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(self.running().reload().now()).unwrap();
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// What a server says, of which kind it may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Simple(String),
+    Error(String),
+    Integer(i64),
+    Bulk(Vec<u8>),
+    Null,
+    Array(Vec<Value>),
+    Map(Vec<Value>),
+}
+
+/// A client that takes nothing for granted.
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Client {
+    pub(crate) fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { stream, read: Vec::new() }
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// The answer to a command of these words.
+    pub(crate) fn ask(&mut self, words: &[&str]) -> Value {
+        self.send(&command(words));
+        self.answer()
+    }
+
+    /// The answer to a command, as one line: integers and words apart by spaces.
+    pub(crate) fn line(&mut self, words: &str) -> String {
+        let words: Vec<&str> = words.split(' ').collect();
+        self.ask(&words).line()
+    }
+
+    pub(crate) fn answer(&mut self) -> Value {
+        loop {
+            if let Some((value, used)) = parse(&self.read) {
+                self.read.drain(..used);
+                return value;
+            }
+            assert!(self.fill() > 0, "the server ended the connection");
+        }
+    }
+
+    fn fill(&mut self) -> usize {
+        let mut bytes = [0; 65536];
+        let read = self.stream.read(&mut bytes).unwrap_or(0);
+        self.read.extend_from_slice(&bytes[..read]);
+        read
+    }
+
+    /// All that the server says until it ends the connection.
+    pub(crate) fn rest(mut self) -> String {
+        while self.fill() > 0 {}
+        String::from_utf8_lossy(&self.read).into_owned()
+    }
+
+    /// The same, after this side has said that nothing more will come.
+    pub(crate) fn finish(self) -> String {
+        self.stream.shutdown(Shutdown::Write).unwrap();
+        self.rest()
+    }
+}
+
+impl Value {
+    pub(crate) fn line(&self) -> String {
+        match self {
+            Self::Simple(text) => text.clone(),
+            Self::Error(text) => format!("-{text}"),
+            Self::Integer(value) => value.to_string(),
+            Self::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Self::Null => "null".into(),
+            Self::Array(values) | Self::Map(values) => {
+                values.iter().map(Self::line).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+}
+
+/// A command as an array of its words.
+pub(crate) fn command(words: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len());
+    for word in words {
+        bytes.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+    }
+    bytes.into_bytes()
+}
+
+fn parse(bytes: &[u8]) -> Option<(Value, usize)> {
+    let end = bytes.windows(2).position(|two| two == b"\r\n")?;
+    let line = std::str::from_utf8(&bytes[1..end]).unwrap();
+    let mut at = end + 2;
+    let mut several = |count: usize| {
+        let values = (0..count).map(|_| {
+            let (value, used) = parse(&bytes[at..])?;
+            at += used;
+            Some(value)
+        });
+        values.collect::<Option<Vec<_>>>()
+    };
+    let value = match bytes[0] {
+        b'+' => Value::Simple(line.into()),
+        b'-' => Value::Error(line.into()),
+        b':' => Value::Integer(line.parse().unwrap()),
+        b'_' => Value::Null,
+        b'$' | b'*' if line == "-1" => Value::Null,
+        b'$' => {
+            let length: usize = line.parse().unwrap();
+            let bulk = bytes.get(at..at + length)?.to_vec();
+            assert_eq!(bytes.get(at + length..at + length + 2)?, b"\r\n");
+            at += length + 2;
+            Value::Bulk(bulk)
+        }
+        b'*' | b'~' => Value::Array(several(line.parse().unwrap())?),
+        b'%' => Value::Map(several(2 * line.parse::<usize>().unwrap())?),
+        other => panic!("no kind of answer begins with {other:?}"),
+    };
+    Some((value, at))
+}

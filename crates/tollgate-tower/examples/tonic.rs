@@ -1,0 +1,40 @@
+//! Limits in a tonic server: `cargo run -p tollgate-tower --example tonic`. A client that asks too often gets the status
+//! RESOURCE_EXHAUSTED.
+
+use std::future::Future;
+use tokio::net::TcpListener;
+use tollgate::{Gate, MemoryStore, Setup, policy};
+use tollgate_tower::TollgateLayer;
+use tonic::transport::server::{Server, TcpConnectInfo, TcpIncoming};
+
+/// Methods are paths, and metadata are fields.
+const POLICY: &str = r#"
+identity: {user: header.x-user-id}
+limits:
+  - {name: checks, match: {path: /grpc.health.v1.Health/Check}, key: [user], on_missing: share, rate: 3/min}
+  - {name: streams, match: {path: /grpc.health.v1.Health/Watch}, key: [ip], algorithm: concurrency, rate: 2, ttl: 1h}
+"#;
+
+/// Serves what this example has to offer, the usual health service, until `end`.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    end: impl Future<Output = ()>,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let compiled =
+        policy::compile(POLICY.as_bytes()).map_err(|errors| errors[0].message.clone())?;
+    let gate = Gate::new(Setup::of(&compiled), MemoryStore::default())?;
+    let limits = TollgateLayer::new(gate).peer(|head| {
+        let info = head.extensions.get::<TcpConnectInfo>()?;
+        info.remote_addr().map(|address| address.ip())
+    });
+    let (_reporter, health) = tonic_health::server::health_reporter();
+    let server = Server::builder().layer(limits).add_service(health);
+    Ok(server.serve_with_incoming_shutdown(TcpIncoming::from(listener), end).await?)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let listener = TcpListener::bind("127.0.0.1:50051").await?;
+    println!("listening on {}", listener.local_addr()?);
+    serve(listener, std::future::pending()).await
+}

@@ -1,0 +1,146 @@
+//! The whole answer to a request that is refused.
+
+use super::accept::Form;
+use super::{Shown, status};
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::{Response, StatusCode};
+use std::fmt::Write;
+use tollgate::{Row, Source, Verdict};
+use tollgate_core::header::{Problem, retry_after_seconds};
+use tollgate_policy::settings::Template;
+
+/// A refusal, before it is put into words: what an answer of one's own can be made of.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// 429, or 503 where a limit could not be decided.
+    pub status: StatusCode,
+    /// Whole seconds after which to ask again; `None` where no wait helps.
+    pub retry_after_s: Option<u64>,
+    /// Where the decision came from.
+    pub source: Source,
+    /// The limits that refused, without those that are not disclosed.
+    pub limits: Vec<Box<str>>,
+    /// What clients are told about their quota, `Retry-After` included.
+    pub shown: Shown,
+    template: Option<Template>,
+}
+
+/// What a verdict that refuses comes to.
+pub(crate) fn refuse(verdict: &Verdict<'_>, shown: Shown, template: Option<&Template>) -> Refusal {
+    let named = |row: &&Row<'_>| row.refuses() && row.limit.disclose;
+    Refusal {
+        status: StatusCode::from_u16(status(verdict)).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
+        retry_after_s: verdict.retry_after_us.map(retry_after_seconds),
+        source: verdict.source,
+        limits: verdict.rows.iter().filter(named).map(|row| row.limit.name.clone()).collect(),
+        shown,
+        template: template.cloned(),
+    }
+}
+
+impl Refusal {
+    /// The answer, in the form that the request with these fields asks for.
+    pub fn into_response(self, request: &HeaderMap) -> Response<Bytes> {
+        let form = Form::of(request);
+        let (status, kind, body) = match (form, &self.template) {
+            (Form::Grpc, _) => (StatusCode::OK, "application/grpc".into(), String::new()),
+            (_, Some(template)) => {
+                (self.status, template.content_type.to_string(), self.fill(template))
+            }
+            (Form::Json, None) => (self.status, "application/json".into(), self.json()),
+            (Form::Problem, None) => (self.status, Problem::MEDIA_TYPE.into(), self.problem()),
+        };
+        let mut response = Response::new(Bytes::from(body));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        if let Ok(kind) = HeaderValue::from_str(&kind) {
+            headers.insert(CONTENT_TYPE, kind);
+        }
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if form == Form::Grpc {
+            let (code, text) = match self.status.as_u16() {
+                503 => ("14", "the rate limit could not be decided"),
+                _ => ("8", "rate limit exceeded"),
+            };
+            headers.insert(GRPC_STATUS, HeaderValue::from_static(code));
+            headers.insert(GRPC_MESSAGE, HeaderValue::from_static(text));
+        }
+        self.shown.write(headers);
+        response
+    }
+
+    /// RFC 9457, of the type that fits.
+    pub fn problem(&self) -> String {
+        let problem = match (self.status.as_u16(), self.source) {
+            (503, _) => Problem::TemporaryReducedCapacity,
+            (_, Source::Blocked) => Problem::AbnormalUsageDetected,
+            _ => Problem::QuotaExceeded,
+        };
+        let mut out = String::new();
+        problem.render(self.limits.iter().map(|name| &**name), &mut out);
+        out
+    }
+
+    fn json(&self) -> String {
+        match self.retry_after_s {
+            Some(seconds) => format!(
+                "{{\"error\":\"rate_limit_exceeded\",\"message\":\"Too many requests. Retry after {seconds} seconds.\",\"retry_after\":{seconds}}}"
+            ),
+            None => "{\"error\":\"rate_limit_exceeded\",\"message\":\"Too many requests.\",\"retry_after\":null}".into(),
+        }
+    }
+
+    fn fill(&self, template: &Template) -> String {
+        let mut out = String::with_capacity(template.body.len() + 64);
+        let mut rest = &*template.body;
+        while let Some(at) = rest.find('{') {
+            out.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let place = rest.find('}').map(|end| &rest[..=end]).unwrap_or("{");
+            // Writing to a string cannot fail.
+            let _ = match place {
+                "{status}" => write!(out, "{}", self.status.as_u16()),
+                "{retry_after}" => match self.retry_after_s {
+                    Some(seconds) => write!(out, "{seconds}"),
+                    None => Ok(()),
+                },
+                "{limits}" => {
+                    escape(&self.limits.join(", "), &template.content_type, &mut out);
+                    Ok(())
+                }
+                _ => {
+                    out.push('{');
+                    rest = &rest[1..];
+                    continue;
+                }
+            };
+            rest = &rest[place.len()..];
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+
+/// Names may hold what means something to the format around them.
+fn escape(text: &str, content_type: &str, out: &mut String) {
+    for character in text.chars() {
+        match character {
+            '"' | '\\' if content_type.contains("json") => out.extend(['\\', character]),
+            '<' if content_type.contains("html") || content_type.contains("xml") => {
+                out.push_str("&lt;")
+            }
+            '>' if content_type.contains("html") || content_type.contains("xml") => {
+                out.push_str("&gt;")
+            }
+            '&' if content_type.contains("html") || content_type.contains("xml") => {
+                out.push_str("&amp;")
+            }
+            _ => out.push(character),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Verdicts to heads and bodies.
+
+use crate::{Answer, Standalone, Toll};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use tollgate::{Gate, ManualClock, MemoryStore, Setup, policy};
+
+/// Eighteen seconds into a minute.
+const NOW_US: u64 = 1_794_744_018_000_000;
+
+fn toll(policy: &str) -> Toll<Standalone> {
+    let compiled = policy::compile(policy.as_bytes()).expect("a good policy");
+    let gate = Gate::new(Setup::of(&compiled), MemoryStore::default()).expect("a policy");
+    Toll::new(Arc::new(Standalone::new(gate).with_clock(ManualClock::new(NOW_US))))
+}
+
+fn ask(toll: &Toll<Standalone>, fields: &[(&str, &str)]) -> Answer<Standalone> {
+    let mut request = Request::get("/");
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
+    let mut head = request.body(()).expect("a request").into_parts().0;
+    let future = pin!(toll.ask(&mut head, None));
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => panic!("memory never waits"),
+    }
+}
+
+fn map(fields: &[(&str, &str)]) -> HeaderMap {
+    let parse = |(name, value): &(&str, &str)| {
+        let name: HeaderName = name.parse().expect("a name");
+        (name, HeaderValue::from_str(value).expect("a value"))
+    };
+    fields.iter().map(parse).collect()
+}
+
+fn shown(headers: &HeaderMap) -> Vec<(&str, &str)> {
+    let mut all: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.to_str().expect("printable")))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+type Fields = &'static [(&'static str, &'static str)];
+
+/// Profiles, what the service behind says, what the client gets. One limit of 100 a minute, at its first request.
+const MERGES: &[(&str, Fields, Fields)] = &[
+    (
+        "draft-11",
+        &[],
+        &[("ratelimit", r#""api";r=99;t=42"#), ("ratelimit-policy", r#""api";q=100;w=60"#)],
+    ),
+    (
+        "draft-11",
+        &[("ratelimit", r#""theirs";r=5"#), ("ratelimit-policy", r#""theirs";q=10"#)],
+        &[
+            ("ratelimit", r#""theirs";r=5, "api";r=99;t=42"#),
+            ("ratelimit-policy", r#""theirs";q=10, "api";q=100;w=60"#),
+        ],
+    ),
+    // A list that is split over lines stays in order.
+    (
+        "draft-11",
+        &[("ratelimit", r#""a";r=5"#), ("ratelimit", r#""b";r=6"#)],
+        &[
+            ("ratelimit", r#""a";r=5, "b";r=6, "api";r=99;t=42"#),
+            ("ratelimit-policy", r#""api";q=100;w=60"#),
+        ],
+    ),
+    // Another generation under the same names is no list: the tighter of the two stands.
+    (
+        "draft-11",
+        &[("ratelimit", "limit=10, remaining=5, reset=9")],
+        &[("ratelimit", "limit=10, remaining=5, reset=9")],
+    ),
+    (
+        "draft-11",
+        &[("ratelimit", "limit=1000, remaining=500, reset=9")],
+        &[("ratelimit", r#""api";r=99;t=42"#), ("ratelimit-policy", r#""api";q=100;w=60"#)],
+    ),
+    // One limit only: theirs is tighter, and stays whole.
+    (
+        "x-ratelimit-delta",
+        &[("x-ratelimit-limit", "10"), ("x-ratelimit-remaining", "5"), ("x-ratelimit-reset", "9")],
+        &[("x-ratelimit-limit", "10"), ("x-ratelimit-remaining", "5"), ("x-ratelimit-reset", "9")],
+    ),
+    // Ours is tighter, and nothing of theirs is left.
+    (
+        "github",
+        &[
+            ("x-ratelimit-limit", "1000"),
+            ("x-ratelimit-remaining", "500"),
+            ("x-ratelimit-reset", "9"),
+            ("x-ratelimit-resource", "core"),
+        ],
+        &[
+            ("x-ratelimit-limit", "100"),
+            ("x-ratelimit-remaining", "99"),
+            ("x-ratelimit-reset", "1794744060"),
+            ("x-ratelimit-resource", "api"),
+            ("x-ratelimit-used", "1"),
+        ],
+    ),
+    // As much left is no reason to lose theirs.
+    (
+        "draft-6",
+        &[("ratelimit-limit", "100"), ("ratelimit-remaining", "99"), ("ratelimit-reset", "7")],
+        &[("ratelimit-limit", "100"), ("ratelimit-remaining", "99"), ("ratelimit-reset", "7")],
+    ),
+    // What nobody can read is worth nothing.
+    (
+        "draft-6",
+        &[("ratelimit-remaining", "lots")],
+        &[
+            ("ratelimit-limit", "100"),
+            ("ratelimit-policy", "100;w=60"),
+            ("ratelimit-remaining", "99"),
+            ("ratelimit-reset", "42"),
+        ],
+    ),
+    ("none", &[("ratelimit", r#""theirs";r=5"#)], &[("ratelimit", r#""theirs";r=5"#)]),
+];
+
+#[test]
+fn fields_are_merged_with_those_of_the_service_behind() {
+    for (profiles, theirs, expected) in MERGES {
+        let file = format!(
+            "headers: [{profiles}]\nlimits: [{{name: api, rate: 100/min, algorithm: fixed-window}}]"
+        );
+        let Answer::Admitted(pass) = ask(&toll(&file), &[]) else { panic!("{profiles}: refused") };
+        let mut response = Response::new(String::new());
+        *response.headers_mut() = map(theirs);
+        let response = pass.answer(response);
+        assert_eq!(shown(response.headers()), *expected, "{profiles} over {theirs:?}");
+    }
+}
+
+const NOTHING: &str = "headers: [draft-11]\nlimits: [{name: api, rate: 0/min}]";
+const ONE: &str =
+    "headers: [draft-11]\nlimits: [{name: \"a<b\", rate: 1/min, algorithm: fixed-window}]";
+const HIDDEN: &str = "headers: [draft-11]\nlimits: [{name: login, rate: 1/min, algorithm: fixed-window, disclose: false}]";
+const BLOCKED: &str = "headers: [none]\nlimits: [{name: api, rate: 1/min, algorithm: fixed-window, penalty: {after: 1, block: 5m}}]";
+const TEXT: &str = "headers: [none]\nrefusal: {body: '{status}: again in {retry_after} s. {limits} {no brace'}\nlimits: [{name: \"a<b\", rate: 1/min, algorithm: fixed-window}]";
+const HTML: &str = "headers: [none]\nrefusal: {body: '<p>{limits}</p>', content_type: text/html}\nlimits: [{name: \"a<b\", rate: 1/min, algorithm: fixed-window}]";
+
+/// A file, the request's fields, status, media type, Retry-After, body.
+#[expect(clippy::type_complexity, reason = "a table")]
+const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
+    (
+        ONE,
+        &[],
+        429,
+        "application/problem+json",
+        Some("42"),
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"]}"#,
+    ),
+    (
+        NOTHING,
+        &[("accept", "*/*")],
+        429,
+        "application/problem+json",
+        None,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["api"]}"#,
+    ),
+    (
+        ONE,
+        &[("accept", "application/json")],
+        429,
+        "application/json",
+        Some("42"),
+        r#"{"error":"rate_limit_exceeded","message":"Too many requests. Retry after 42 seconds.","retry_after":42}"#,
+    ),
+    (
+        ONE,
+        &[("accept", "text/html, Application/JSON;q=0.5")],
+        429,
+        "application/json",
+        Some("42"),
+        r#"{"error":"rate_limit_exceeded","message":"Too many requests. Retry after 42 seconds.","retry_after":42}"#,
+    ),
+    (
+        ONE,
+        &[("accept", "application/json;q=0.0")],
+        429,
+        "application/problem+json",
+        Some("42"),
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"]}"#,
+    ),
+    (
+        ONE,
+        &[("accept", "application/json, application/problem+json")],
+        429,
+        "application/problem+json",
+        Some("42"),
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"]}"#,
+    ),
+    (
+        NOTHING,
+        &[("accept", "application/json")],
+        429,
+        "application/json",
+        None,
+        r#"{"error":"rate_limit_exceeded","message":"Too many requests.","retry_after":null}"#,
+    ),
+    (
+        HIDDEN,
+        &[],
+        429,
+        "application/problem+json",
+        Some("42"),
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429}"#,
+    ),
+    (
+        BLOCKED,
+        &[],
+        429,
+        "application/problem+json",
+        Some("300"),
+        r#"{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"violated-policies":["api"]}"#,
+    ),
+    (TEXT, &[], 429, "text/plain; charset=utf-8", Some("42"), "429: again in 42 s. a<b {no brace"),
+    (HTML, &[("accept", "application/json")], 429, "text/html", Some("42"), "<p>a&lt;b</p>"),
+    (ONE, &[("content-type", "application/grpc+proto")], 200, "application/grpc", Some("42"), ""),
+    (
+        ONE,
+        &[("content-type", "application/grpc-web")],
+        429,
+        "application/problem+json",
+        Some("42"),
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"]}"#,
+    ),
+];
+
+#[test]
+fn refusals_are_put_into_words() {
+    for (file, fields, status, kind, retry_after, body) in REFUSALS {
+        let toll = toll(file);
+        let request = map(fields);
+        let refusal = (0..3).find_map(|_| match ask(&toll, fields) {
+            Answer::Refused(refusal) => Some(refusal),
+            Answer::Admitted(_) => None,
+        });
+        let response = refusal.expect("a refusal").into_response(&request);
+        let headers = response.headers();
+        let field = |name: &str| headers.get(name).map(|value| value.to_str().expect("printable"));
+        assert_eq!(response.status(), *status, "{file} {fields:?}");
+        assert_eq!(field("content-type"), Some(*kind), "{file} {fields:?}");
+        assert_eq!(field("retry-after"), *retry_after, "{file} {fields:?}");
+        assert_eq!(field("cache-control"), Some("no-store"), "{file} {fields:?}");
+        assert_eq!(response.body(), body.as_bytes(), "{file} {fields:?}");
+        let grpc = (*kind == "application/grpc").then_some("8");
+        assert_eq!(field("grpc-status"), grpc, "{file} {fields:?}");
+        if *file == HIDDEN {
+            assert_eq!(field("ratelimit"), None);
+        }
+    }
+}
+
+#[test]
+fn the_source_is_named_where_it_is_not_the_usual_one() {
+    let toll = toll(BLOCKED);
+    let sources: Vec<_> = (0..2)
+        .map(|_| match ask(&toll, &[]) {
+            Answer::Admitted(pass) => {
+                pass.answer(Response::new(String::new())).into_parts().0.headers
+            }
+            Answer::Refused(refusal) => {
+                refusal.into_response(&HeaderMap::new()).into_parts().0.headers
+            }
+        })
+        .map(|headers| headers.get("x-tollgate-source").cloned())
+        .collect();
+    assert_eq!(sources, [None, Some(HeaderValue::from_static("blocked"))]);
+}

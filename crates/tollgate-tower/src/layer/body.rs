@@ -1,0 +1,84 @@
+//! The service's body, or that of a refusal.
+
+use crate::{Engine, Passed};
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+pin_project! {
+    /// What a service behind a gate answers with.
+    pub struct TollgateBody<B, E: Engine> {
+        #[pin]
+        kind: Kind<B, E>,
+    }
+}
+
+pin_project! {
+    #[project = KindProjection]
+    enum Kind<B, E: Engine> {
+        Passed { #[pin] body: Passed<B, E> },
+        Skipped { #[pin] body: B },
+        Refused { words: Bytes },
+    }
+}
+
+impl<B, E: Engine> TollgateBody<B, E> {
+    pub(super) fn passed(body: Passed<B, E>) -> Self {
+        Self { kind: Kind::Passed { body } }
+    }
+
+    pub(super) fn skipped(body: B) -> Self {
+        Self { kind: Kind::Skipped { body } }
+    }
+
+    pub(super) fn refused(words: Bytes) -> Self {
+        Self { kind: Kind::Refused { words } }
+    }
+}
+
+impl<B: Body<Data = Bytes>, E: Engine> Body for TollgateBody<B, E> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.project().kind.project() {
+            KindProjection::Passed { body } => body.poll_frame(context),
+            KindProjection::Skipped { body } => body.poll_frame(context),
+            KindProjection::Refused { words } => {
+                let words = std::mem::take(words);
+                Poll::Ready((!words.is_empty()).then(|| Ok(Frame::data(words))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Passed { body } => body.is_end_stream(),
+            Kind::Skipped { body } => body.is_end_stream(),
+            Kind::Refused { words } => words.is_empty(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Passed { body } => body.size_hint(),
+            Kind::Skipped { body } => body.size_hint(),
+            Kind::Refused { words } => SizeHint::with_exact(words.len() as u64),
+        }
+    }
+}
+
+impl<B, E: Engine> std::fmt::Debug for TollgateBody<B, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.kind {
+            Kind::Passed { .. } => "TollgateBody(passed)",
+            Kind::Skipped { .. } => "TollgateBody(skipped)",
+            Kind::Refused { .. } => "TollgateBody(refused)",
+        })
+    }
+}

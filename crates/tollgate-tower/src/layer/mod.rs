@@ -1,0 +1,163 @@
+//! The same for services of one's own: a layer around any service of HTTP.
+
+mod body;
+mod service;
+
+pub use body::TollgateBody;
+pub use service::Tollgate;
+
+use crate::{Engine, Refusal, Standalone, Toll};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Response, response};
+use std::borrow::Cow;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use tollgate::policy::Facts;
+use tollgate::{Gate, Store};
+use tower_layer::Layer;
+
+/// Puts a gate in front of a service. All services that it makes, and all clones of it, share its counts.
+///
+/// ```
+/// use tollgate::{Gate, MemoryStore, Setup, policy};
+/// use tollgate_tower::TollgateLayer;
+///
+/// let file = b"limits: [{name: per-user, key: [user], rate: 100/min}]";
+/// let compiled = policy::compile(file).expect("a policy");
+/// let gate = Gate::new(Setup::of(&compiled), MemoryStore::default())?;
+/// let layer = TollgateLayer::new(gate)
+///     .attribute("user", |head| head.headers.get("x-user-id")?.to_str().ok().map(Into::into))
+///     .skip(|head| head.uri.path() == "/healthz");
+/// # let _ = layer;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct TollgateLayer<E = Standalone> {
+    toll: Toll<E>,
+    terms: Arc<Terms>,
+}
+
+/// What one service does otherwise than another.
+#[derive(Clone, Default)]
+pub(crate) struct Terms {
+    attributes: Vec<(Box<str>, Arc<Extract>)>,
+    peer: Option<Arc<Peer>>,
+    cost: Option<Arc<Cost>>,
+    skip: Option<Arc<Skip>>,
+    refund: Option<Arc<Refund>>,
+    refusal: Option<Arc<Words>>,
+}
+
+type Extract = dyn for<'h> Fn(&'h Parts) -> Option<Cow<'h, str>> + Send + Sync;
+type Peer = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
+type Cost = dyn Fn(&Parts) -> u64 + Send + Sync;
+type Skip = dyn Fn(&Parts) -> bool + Send + Sync;
+type Refund = dyn Fn(&response::Parts) -> bool + Send + Sync;
+type Words = dyn Fn(&Refusal, &Parts) -> Response<Bytes> + Send + Sync;
+
+impl<S: Store + 'static> TollgateLayer<Standalone<S>> {
+    /// Decides by this gate, on the process's clock.
+    pub fn new(gate: Gate<S>) -> Self {
+        Self::over(Arc::new(Standalone::new(gate)))
+    }
+}
+
+impl<E: Engine> TollgateLayer<E> {
+    /// Decides by this engine, which others may use too: to reload the policy, or to look at a key.
+    pub fn over(engine: Arc<E>) -> Self {
+        Self { toll: Toll::new(engine), terms: Arc::default() }
+    }
+
+    /// What decides.
+    pub fn engine(&self) -> &Arc<E> {
+        self.toll.engine()
+    }
+
+    /// Has the value of an attribute found by `extract`, whose word counts, also that there is none, whatever the policy
+    /// says about it. It is asked only where a limit names the attribute.
+    pub fn attribute(
+        mut self,
+        name: impl Into<Box<str>>,
+        extract: impl for<'h> Fn(&'h Parts) -> Option<Cow<'h, str>> + Send + Sync + 'static,
+    ) -> Self {
+        Arc::make_mut(&mut self.terms).attributes.push((name.into(), Arc::new(extract)));
+        self
+    }
+
+    /// Has the address of whoever sent a request found by `peer`; without it, a [`SocketAddr`] or [`IpAddr`] among the request's
+    /// extensions counts, and where there is none requests have no `ip`.
+    pub fn peer(mut self, peer: impl Fn(&Parts) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
+        Arc::make_mut(&mut self.terms).peer = Some(Arc::new(peer));
+        self
+    }
+
+    /// How much a request costs; 1 unless told otherwise.
+    pub fn cost(mut self, cost: impl Fn(&Parts) -> u64 + Send + Sync + 'static) -> Self {
+        Arc::make_mut(&mut self.terms).cost = Some(Arc::new(cost));
+        self
+    }
+
+    /// Lets requests pass undecided.
+    pub fn skip(mut self, skip: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
+        Arc::make_mut(&mut self.terms).skip = Some(Arc::new(skip));
+        self
+    }
+
+    /// Undoes what a request counted for when its answer is such, beside what `on_response` of a limit says.
+    pub fn refund(
+        mut self,
+        refund: impl Fn(&response::Parts) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Arc::make_mut(&mut self.terms).refund = Some(Arc::new(refund));
+        self
+    }
+
+    /// Refuses in other words. [`Refusal::shown`] has the fields that belong to it.
+    pub fn refusal(
+        mut self,
+        words: impl Fn(&Refusal, &Parts) -> Response<Bytes> + Send + Sync + 'static,
+    ) -> Self {
+        Arc::make_mut(&mut self.terms).refusal = Some(Arc::new(words));
+        self
+    }
+}
+
+impl Terms {
+    fn peer_of(&self, head: &Parts) -> Option<IpAddr> {
+        match &self.peer {
+            Some(peer) => peer(head),
+            None => {
+                let socket = head.extensions.get::<SocketAddr>().map(SocketAddr::ip);
+                socket.or_else(|| head.extensions.get::<IpAddr>().copied())
+            }
+        }
+    }
+
+    fn add(&self, facts: &mut Facts<'_>, head: &Parts) {
+        for (name, extract) in &self.attributes {
+            // What is no address is none, and only what a limit names is asked for.
+            let _ = facts.write(name, |out| out.push_str(&extract(head).unwrap_or_default()));
+        }
+    }
+}
+
+impl<S, E> Layer<S> for TollgateLayer<E> {
+    type Service = Tollgate<S, E>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Tollgate { inner, toll: self.toll.clone(), terms: self.terms.clone() }
+    }
+}
+
+impl<E> Clone for TollgateLayer<E> {
+    fn clone(&self) -> Self {
+        Self { toll: self.toll.clone(), terms: self.terms.clone() }
+    }
+}
+
+impl<E> fmt::Debug for TollgateLayer<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TollgateLayer").finish_non_exhaustive()
+    }
+}

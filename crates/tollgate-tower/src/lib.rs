@@ -1,0 +1,24 @@
+//! HTTP and the engine, in both directions: a request's head becomes facts, a verdict becomes an answer's head.
+//!
+//! [`Toll`] is what stands between any server of HTTP and a [`Gate`](tollgate::Gate); Tollgate's own gateway and its
+//! forward-auth run it, and so does the tower layer for services of your own.
+
+mod answer;
+mod engine;
+mod layer;
+mod pass;
+mod read;
+mod standalone;
+mod timer;
+mod token;
+mod toll;
+mod usage;
+
+pub use answer::{Refusal, Shown};
+pub use engine::{Engine, Task};
+pub use layer::{Tollgate, TollgateBody, TollgateLayer};
+pub use pass::{Holding, Pass, Passed};
+pub use read::{Reader, is_hop_by_hop};
+pub use standalone::Standalone;
+pub use token::{Claims, InvalidKeys, Verifier};
+pub use toll::{Answer, Attributes, Observe, Question, Toll};

@@ -1,0 +1,288 @@
+//! From the head of a request to facts.
+//!
+//! Only what the policy in force mentions is looked for, and a value is copied only where it is nowhere in one piece: in repeated
+//! lines of a field, in the escapes of a query, in a token.
+//!
+//! | attribute | from |
+//! | --- | --- |
+//! | `ip` | the peer, or whom trusted proxies name |
+//! | `method`, `path` | the request line; the service behind gets its bytes as they are |
+//! | `host` | the authority, else `Host`; without port and final dot |
+//! | `header.x` | the lines of `x`, joined with `, `; bytes that are no UTF-8 are replaced, so they cannot make it absent |
+//! | `cookie.x`, `query.x` | the first of that name; a query's escapes are decoded |
+//! | `jwt.x` | a claim of the bearer token, once its signature has been verified |
+//! | others | as `identity` says |
+//!
+//! Nothing here looks at `Connection`: whoever names a field there cannot have it overlooked.
+
+mod cookie;
+mod names;
+mod query;
+#[cfg(test)]
+mod tests;
+
+use crate::token::Claims;
+use arc_swap::ArcSwap;
+use http::header::{AUTHORIZATION, COOKIE, HOST};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName};
+use std::net::IpAddr;
+use std::sync::Arc;
+use tollgate::Rules;
+use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer};
+use tollgate_policy::settings::Source;
+
+pub use names::is_hop_by_hop;
+
+/// Reads requests as the rules in force say.
+#[derive(Debug)]
+pub struct Reader {
+    plan: ArcSwap<Plan>,
+}
+
+/// What to look for, by one generation of rules.
+#[derive(Debug, Default)]
+struct Plan {
+    generation: Option<u64>,
+    steps: Box<[Step]>,
+    /// The fields that anything is read from.
+    fields: Box<[HeaderName]>,
+    address: Option<HeaderName>,
+    has_claims: bool,
+}
+
+#[derive(Debug)]
+struct Step {
+    id: AttributeId,
+    from: From,
+}
+
+#[derive(Debug)]
+enum From {
+    Address,
+    Method,
+    Path,
+    Host,
+    Header(HeaderName),
+    Cookie(Box<str>),
+    Query(Box<str>),
+    /// A claim of the request's token.
+    Claim(Box<str>),
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self { plan: ArcSwap::from_pointee(Plan::default()) }
+    }
+}
+
+impl Reader {
+    /// What is known of a request, given its head and the address of whoever it came from. Claims count where a token was verified.
+    pub fn facts<'a>(
+        &self,
+        rules: &'a Rules,
+        head: &'a Parts,
+        peer: Option<IpAddr>,
+        claims: impl FnOnce(&str) -> Option<Claims>,
+        buffer: FactsBuffer,
+    ) -> Facts<'a> {
+        let plan = self.plan(rules);
+        let mut facts = rules.facts(buffer);
+        let claims = match plan.has_claims {
+            true => bearer(&head.headers).and_then(claims),
+            false => None,
+        };
+        for step in &plan.steps {
+            // Only an address can be refused, and `ip` is read as one.
+            let _ = match &step.from {
+                From::Address => {
+                    if let Some(peer) = peer {
+                        facts.set_address(plan.client(rules, &head.headers, peer));
+                    }
+                    Ok(())
+                }
+                From::Method => facts.set_id(step.id, head.method.as_str()),
+                From::Path => facts.set_id(step.id, head.uri.path()),
+                From::Host => facts.set_id(step.id, host(head)),
+                From::Header(name) => set_field(&mut facts, step.id, &head.headers, name),
+                From::Cookie(name) => match cookie::find(&head.headers, name) {
+                    Some(value) => set_bytes(&mut facts, step.id, value),
+                    None => Ok(()),
+                },
+                From::Query(name) => match query::find(head.uri.query().unwrap_or(""), name) {
+                    Some(value) if query::is_plain(value) => facts.set_id(step.id, value),
+                    Some(value) => facts.write_id(step.id, |out| query::decode(value, out)),
+                    None => Ok(()),
+                },
+                From::Claim(name) => match &claims {
+                    Some(claims) => facts.write_id(step.id, |out| claims.write(name, out)),
+                    None => Ok(()),
+                },
+            };
+        }
+        facts
+    }
+
+    /// The client's address, as far as trusted proxies vouch for it.
+    pub fn client(&self, rules: &Rules, headers: &HeaderMap, peer: IpAddr) -> IpAddr {
+        self.plan(rules).client(rules, headers, peer)
+    }
+
+    /// Whether anything is read from this field, so that a `Connection` that names it does not remove it on the way.
+    pub fn reads(&self, rules: &Rules, name: &HeaderName) -> bool {
+        self.plan(rules).fields.contains(name)
+    }
+
+    /// Removes the fields that a service behind could take for one that is read here, such as `X_User_Id` for `X-User-Id`.
+    pub fn remove_aliases(&self, rules: &Rules, headers: &mut HeaderMap) {
+        let suspicious =
+            |name: &HeaderName| name.as_str().bytes().any(|b| matches!(b, b'_' | b'.'));
+        if !headers.keys().any(suspicious) {
+            return;
+        }
+        let plan = self.plan(rules);
+        let is_alias = |name: &HeaderName| {
+            suspicious(name)
+                && !plan.fields.contains(name)
+                && plan.fields.iter().any(|field| names::is_alias(field, name))
+        };
+        let aliases: Vec<HeaderName> =
+            headers.keys().filter(|name| is_alias(name)).cloned().collect();
+        for name in aliases {
+            headers.remove(name);
+        }
+    }
+
+    /// The plan for these rules. Whoever meets new ones first makes it; that two do so at once does no harm.
+    fn plan(&self, rules: &Rules) -> arc_swap::Guard<Arc<Plan>> {
+        let plan = self.plan.load();
+        if plan.generation == Some(rules.generation()) {
+            return plan;
+        }
+        self.plan.store(Arc::new(Plan::new(rules)));
+        self.plan.load()
+    }
+}
+
+impl Plan {
+    fn new(rules: &Rules) -> Self {
+        let web = rules.web();
+        let mut steps = Vec::new();
+        let mut fields = Vec::new();
+        for (id, name) in rules.policy().attributes() {
+            let identity = web.identity.iter().find(|(known, _)| **known == *name);
+            let from = match identity {
+                Some((_, source)) => From::source(source),
+                None => From::built_in(name),
+            };
+            let Some(from) = from else { continue };
+            match &from {
+                From::Header(name) => fields.push(name.clone()),
+                From::Cookie(_) => fields.push(COOKIE),
+                From::Claim(_) => fields.push(AUTHORIZATION),
+                _ => {}
+            }
+            steps.push(Step { id, from });
+        }
+        let address = web.client.field().and_then(|name| name.parse::<HeaderName>().ok());
+        if steps.iter().any(|step| matches!(step.from, From::Address)) {
+            fields.extend(address.clone());
+        }
+        let has_claims = steps.iter().any(|step| matches!(step.from, From::Claim(_)));
+        Self {
+            has_claims,
+            generation: Some(rules.generation()),
+            steps: steps.into(),
+            fields: fields.into(),
+            address,
+        }
+    }
+
+    fn client(&self, rules: &Rules, headers: &HeaderMap, peer: IpAddr) -> IpAddr {
+        let client = &rules.web().client;
+        match &self.address {
+            Some(name) => {
+                client.resolve(peer, headers.get_all(name).iter().map(|value| value.as_bytes()))
+            }
+            None => client.resolve(peer, std::iter::empty()),
+        }
+    }
+}
+
+impl From {
+    fn built_in(name: &str) -> Option<Self> {
+        Some(match name.split_once('.') {
+            None if name == "ip" => Self::Address,
+            None if name == "method" => Self::Method,
+            None if name == "path" => Self::Path,
+            None if name == "host" => Self::Host,
+            Some(("header", name)) => Self::Header(name.parse().ok()?),
+            Some(("cookie", name)) => Self::Cookie(name.into()),
+            Some(("query", name)) => Self::Query(name.into()),
+            Some(("jwt", name)) => Self::Claim(name.into()),
+            _ => return None,
+        })
+    }
+
+    fn source(source: &Source) -> Option<Self> {
+        Some(match source {
+            Source::Header(name) => Self::Header(name.parse().ok()?),
+            Source::Cookie(name) => Self::Cookie(name.clone()),
+            Source::Query(name) => Self::Query(name.clone()),
+            Source::Jwt(name) => Self::Claim(name.clone()),
+        })
+    }
+}
+
+/// One form for one host: the port and the dot at the end make no other.
+fn host(head: &Parts) -> &str {
+    let host = match head.uri.host() {
+        Some(host) => host,
+        None => {
+            let value = head.headers.get(HOST).and_then(|value| value.to_str().ok());
+            let value = value.unwrap_or_default();
+            let port =
+                value.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+            port.map_or(value, |(host, _)| host)
+        }
+    };
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+type Set = Result<(), tollgate_policy::address::InvalidAddress>;
+
+fn set_field<'a>(
+    facts: &mut Facts<'a>,
+    id: AttributeId,
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> Set {
+    let mut lines = headers.get_all(name).iter();
+    let Some(first) = lines.next() else { return Ok(()) };
+    if lines.next().is_none() {
+        return set_bytes(facts, id, first.as_bytes());
+    }
+    facts.write_id(id, |out| {
+        for (index, line) in headers.get_all(name).iter().enumerate() {
+            if index > 0 {
+                out.push_str(", ");
+            }
+            out.push_str(&String::from_utf8_lossy(line.as_bytes()));
+        }
+    })
+}
+
+/// Bytes that are no text are replaced: a value that made itself absent would escape its limit.
+fn set_bytes<'a>(facts: &mut Facts<'a>, id: AttributeId, value: &'a [u8]) -> Set {
+    match str::from_utf8(value) {
+        Ok(value) => facts.set_id(id, value),
+        Err(_) => facts.write_id(id, |out| out.push_str(&String::from_utf8_lossy(value))),
+    }
+}
+
+/// The token of a request that carries one.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}

@@ -1,0 +1,159 @@
+//! Heads to facts, row by row.
+
+use super::Reader;
+use http::Request;
+use http::request::Parts;
+use tollgate::{Gate, MemoryStore, Setup, policy};
+
+/// Everything that can be read, in one policy.
+const POLICY: &str = r#"
+trusted_proxies: [10.0.0.0/8]
+identity: {user: header.x-user-id, session: cookie.sid, who: query.who}
+limits:
+  - {name: a, rate: 1/s, key: [ip, method, path, host]}
+  - {name: b, rate: 1/s, key: [header.x-tag, cookie.c, query.q]}
+  - {name: c, rate: 1/s, key: [user, session, who]}
+  - {name: d, rate: 1/s, key: [api_key]}
+"#;
+
+pub(super) fn gate(policy: &str) -> Gate {
+    let compiled = policy::compile(policy.as_bytes()).expect("a good policy");
+    Gate::new(Setup::of(&compiled), MemoryStore::default()).expect("a policy")
+}
+
+fn head(request: &str, fields: &[(&str, &[u8])]) -> Parts {
+    let (method, uri) = request.split_once(' ').expect("a method and a target");
+    let mut builder = Request::builder().method(method).uri(uri);
+    for (name, value) in fields {
+        builder = builder.header(*name, *value);
+    }
+    builder.body(()).expect("a request").into_parts().0
+}
+
+type Fields = &'static [(&'static str, &'static [u8])];
+
+/// A request, its fields, an attribute, its value.
+const TABLE: &[(&str, Fields, &str, Option<&str>)] = &[
+    ("get /a//b/../c?x=1", &[], "path", Some("/a/c")),
+    ("get /%6cogin", &[], "path", Some("/login")),
+    ("get /a%2fb", &[], "path", Some("/a%2Fb")),
+    ("get /", &[], "method", Some("GET")),
+    ("GET /", &[("host", b"Example.COM:8080")], "host", Some("example.com")),
+    ("GET /", &[("host", b"example.com.")], "host", Some("example.com")),
+    ("GET http://Other.example:1/x", &[("host", b"example.com")], "host", Some("other.example")),
+    ("GET /", &[("host", b"[2001:db8::1]:80")], "host", Some("[2001:db8::1]")),
+    ("GET /", &[("host", b"[2001:db8::1]")], "host", Some("[2001:db8::1]")),
+    ("GET /", &[], "host", None),
+    ("GET /", &[("x-tag", b"a")], "header.x-tag", Some("a")),
+    ("GET /", &[("X-Tag", b"a"), ("x-tag", b"b")], "header.x-tag", Some("a, b")),
+    ("GET /", &[("x-tag", b"")], "header.x-tag", None),
+    // What is no text is still something, and the same each time.
+    ("GET /", &[("x-tag", b"a\xffb")], "header.x-tag", Some("a\u{fffd}b")),
+    ("GET /", &[("x-tag", "é".as_bytes())], "header.x-tag", Some("é")),
+    ("GET /", &[("cookie", b"a=1; c=2; c=3")], "cookie.c", Some("2")),
+    ("GET /", &[("cookie", b"a=1"), ("cookie", b"c=\"2\"")], "cookie.c", Some("2")),
+    ("GET /", &[("cookie", b"cc=1; C=2; c")], "cookie.c", None),
+    ("GET /?q=1&q=2", &[], "query.q", Some("1")),
+    ("GET /?qq=1&%71=a%20b+c", &[], "query.q", Some("a b c")),
+    ("GET /?q=%zz%4", &[], "query.q", Some("%zz%4")),
+    ("GET /?q", &[], "query.q", None),
+    ("GET /?who=me", &[], "who", Some("me")),
+    ("GET /", &[("x-user-id", b"42"), ("cookie", b"sid=s")], "user", Some("42")),
+    ("GET /", &[("x-user-id", b"42"), ("cookie", b"sid=s")], "session", Some("s")),
+    // Spellings that some servers take for the same field are other fields.
+    ("GET /", &[("x_user_id", b"42"), ("x.user.id", b"43")], "user", None),
+    // A field that Connection names is read all the same.
+    ("GET /", &[("x-user-id", b"42"), ("connection", b"x-user-id")], "user", Some("42")),
+    // Without an `identity` for it nothing is an API key.
+    ("GET /", &[("x-api-key", b"k")], "api_key", None),
+];
+
+#[test]
+fn heads_become_facts() {
+    let gate = gate(POLICY);
+    let rules = gate.rules();
+    let reader = Reader::default();
+    for (request, fields, attribute, expected) in TABLE {
+        let head = head(request, fields);
+        let facts = reader.facts(&rules, &head, None, |_| None, Default::default());
+        assert_eq!(
+            facts.get(attribute).as_deref(),
+            *expected,
+            "{attribute} of {request} {fields:?}"
+        );
+    }
+}
+
+/// The peer, the lines of X-Forwarded-For, the client.
+const CLIENTS: &[(&str, Fields, &str)] = &[
+    ("192.0.2.1", &[("x-forwarded-for", b"203.0.113.7")], "192.0.2.1"),
+    ("10.0.0.1", &[("x-forwarded-for", b"203.0.113.7")], "203.0.113.7"),
+    ("10.0.0.1", &[("x-forwarded-for", b"198.51.100.9, 203.0.113.7, 10.0.0.2")], "203.0.113.7"),
+    (
+        "10.0.0.1",
+        &[("x-forwarded-for", b"198.51.100.9"), ("x-forwarded-for", b"203.0.113.7")],
+        "203.0.113.7",
+    ),
+    ("10.0.0.1", &[("x_forwarded_for", b"203.0.113.7")], "10.0.0.1"),
+    (
+        "10.0.0.1",
+        &[("x-forwarded-for", b"203.0.113.7"), ("connection", b"X-Forwarded-For")],
+        "203.0.113.7",
+    ),
+    ("10.0.0.1", &[("forwarded", b"for=203.0.113.7")], "10.0.0.1"),
+    ("::ffff:192.0.2.1", &[], "192.0.2.1"),
+    ("2001:db8:1:2:3::4", &[], "2001:db8:1:2::"),
+];
+
+#[test]
+fn the_client_is_whom_trusted_proxies_name() {
+    let gate = gate(POLICY);
+    let rules = gate.rules();
+    let reader = Reader::default();
+    for (peer, fields, client) in CLIENTS {
+        let head = head("GET /", fields);
+        let peer = peer.parse().expect("an address");
+        let facts = reader.facts(&rules, &head, Some(peer), |_| None, Default::default());
+        assert_eq!(facts.get("ip").as_deref(), Some(*client), "{peer} {fields:?}");
+    }
+}
+
+#[test]
+fn aliases_of_what_counts_are_removed() {
+    let gate = gate(POLICY);
+    let rules = gate.rules();
+    let sent: Fields = &[
+        ("x-user-id", b"1"),
+        ("x_user_id", b"2"),
+        ("x.user-id", b"3"),
+        ("x_forwarded_for", b"4"),
+        ("x_other", b"5"),
+    ];
+    let mut headers = head("GET /", sent).headers;
+    Reader::default().remove_aliases(&rules, &mut headers);
+    let mut left: Vec<_> = headers.keys().map(|name| name.as_str()).collect();
+    left.sort_unstable();
+    assert_eq!(left, ["x-user-id", "x_other"]);
+}
+
+#[test]
+fn a_reader_follows_the_rules() {
+    let gate = gate("limits: [{name: a, rate: 1/s, key: [header.x-a]}]");
+    let reader = Reader::default();
+    let head = head("GET /", &[("x-a", b"1"), ("x-b", b"2")]);
+    {
+        let rules = gate.rules();
+        let facts = reader.facts(&rules, &head, None, |_| None, Default::default());
+        assert_eq!(
+            (facts.get("header.x-a").as_deref(), facts.get("header.x-b")),
+            (Some("1"), None)
+        );
+    }
+    let other = b"limits: [{name: a, rate: 1/s, key: [header.x-b]}]";
+    gate.replace(Setup::of(&policy::compile(other).expect("a policy"))).expect("a policy");
+    let rules = gate.rules();
+    let facts = reader.facts(&rules, &head, None, |_| None, Default::default());
+    assert_eq!((facts.get("header.x-a"), facts.get("header.x-b").as_deref()), (None, Some("2")));
+    assert!(reader.reads(&rules, &http::HeaderName::from_static("x-b")));
+    assert!(!reader.reads(&rules, &http::HeaderName::from_static("x-a")));
+}

@@ -1,0 +1,44 @@
+//! JSON Web Keys.
+
+use super::key::{self, Key};
+use super::{InvalidKeys, base64};
+use serde_json::Value;
+
+/// The keys of a set, or the one that the file is. Keys of kinds that are not used here are passed over, as RFC 7517 asks.
+pub(super) fn read(file: &[u8]) -> Result<Vec<Key>, InvalidKeys> {
+    let value: Value =
+        serde_json::from_slice(file).map_err(|error| InvalidKeys(format!("not JSON: {error}")))?;
+    match value.get("keys") {
+        None => one(&value).map(|key| key.into_iter().collect()),
+        Some(Value::Array(keys)) => keys.iter().filter_map(|key| one(key).transpose()).collect(),
+        Some(_) => Err(InvalidKeys("`keys` is not a list".into())),
+    }
+}
+
+fn one(jwk: &Value) -> Result<Option<Key>, InvalidKeys> {
+    let text = |name: &str| jwk.get(name).and_then(Value::as_str);
+    let bytes = |name: &str| {
+        let found = text(name).and_then(base64::decode);
+        found.ok_or_else(|| InvalidKeys(format!("`{name}` of a key is not base64url")))
+    };
+    let name = text("kid").map(Box::from);
+    if text("use").is_some_and(|purpose| purpose != "sig") {
+        return Ok(None);
+    }
+    let key = match (text("kty"), text("crv")) {
+        (Some("oct"), _) => Key::secret(&bytes("k")?, name)?,
+        (Some("RSA"), _) => Key::rsa_parts(bytes("n")?, bytes("e")?, name),
+        (Some("EC"), Some("P-256")) => {
+            let mut point = vec![4];
+            point.extend(bytes("x")?);
+            point.extend(bytes("y")?);
+            Key::p256(point, name)?
+        }
+        (Some("OKP"), Some("Ed25519")) => Key::ed25519(bytes("x")?, name)?,
+        (Some(_), _) => return Ok(None),
+        (None, _) => return Err(InvalidKeys("a key has no `kty`".into())),
+    };
+    // One that says it is for something else is for something else.
+    let agrees = text("alg").is_none_or(|alg| alg == key::name(key.algorithm()));
+    Ok(agrees.then_some(key))
+}

@@ -1,0 +1,108 @@
+//! A key and the one algorithm it is for.
+
+use super::InvalidKeys;
+use ring::{hmac, signature};
+use tollgate_policy::settings::JwtAlgorithm;
+
+/// What verifies signatures.
+pub(super) struct Key {
+    name: Option<Box<str>>,
+    material: Material,
+}
+
+enum Material {
+    Secret(hmac::Key),
+    /// In the form of PKCS #1.
+    Rsa(Vec<u8>),
+    RsaParts(signature::RsaPublicKeyComponents<Vec<u8>>),
+    /// A point, not compressed.
+    P256(Vec<u8>),
+    Ed25519(Vec<u8>),
+}
+
+/// RFC 7518 3.2: a shorter secret is easier to guess than the signature.
+const SECRET_BYTES_MIN: usize = 32;
+
+impl Key {
+    pub(super) fn secret(bytes: &[u8], name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
+        if bytes.len() < SECRET_BYTES_MIN {
+            let why = format!("a secret for HS256 has {SECRET_BYTES_MIN} bytes at least");
+            return Err(InvalidKeys(why));
+        }
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, bytes);
+        Ok(Self { name, material: Material::Secret(secret) })
+    }
+
+    pub(super) fn rsa(der: &[u8]) -> Self {
+        Self { name: None, material: Material::Rsa(der.into()) }
+    }
+
+    pub(super) fn rsa_parts(n: Vec<u8>, e: Vec<u8>, name: Option<Box<str>>) -> Self {
+        let material = Material::RsaParts(signature::RsaPublicKeyComponents { n, e });
+        Self { name, material }
+    }
+
+    pub(super) fn p256(point: Vec<u8>, name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
+        match (point.len(), point.first()) {
+            (65, Some(4)) => Ok(Self { name, material: Material::P256(point) }),
+            _ => Err(InvalidKeys("a key for ES256 is a point of P-256, not compressed".into())),
+        }
+    }
+
+    pub(super) fn ed25519(bytes: Vec<u8>, name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
+        match bytes.len() {
+            32 => Ok(Self { name, material: Material::Ed25519(bytes) }),
+            _ => Err(InvalidKeys("a key for EdDSA has the 32 bytes of Ed25519".into())),
+        }
+    }
+
+    /// The one algorithm it is for, whatever a token says.
+    pub(super) fn algorithm(&self) -> JwtAlgorithm {
+        match self.material {
+            Material::Secret(_) => JwtAlgorithm::Hs256,
+            Material::Rsa(_) | Material::RsaParts(_) => JwtAlgorithm::Rs256,
+            Material::P256(_) => JwtAlgorithm::Es256,
+            Material::Ed25519(_) => JwtAlgorithm::EdDsa,
+        }
+    }
+
+    /// A token that names a key means that one, or one without a name.
+    pub(super) fn answers_to(&self, name: Option<&str>) -> bool {
+        match (&self.name, name) {
+            (Some(own), Some(name)) => **own == *name,
+            _ => true,
+        }
+    }
+
+    pub(super) fn verifies(&self, message: &[u8], signed: &[u8]) -> bool {
+        let public = |algorithm: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
+            signature::UnparsedPublicKey::new(algorithm, key).verify(message, signed).is_ok()
+        };
+        match &self.material {
+            Material::Secret(secret) => hmac::verify(secret, message, signed).is_ok(),
+            Material::Rsa(key) => public(&signature::RSA_PKCS1_2048_8192_SHA256, key),
+            Material::RsaParts(parts) => {
+                let algorithm = &signature::RSA_PKCS1_2048_8192_SHA256;
+                parts.verify(algorithm, message, signed).is_ok()
+            }
+            Material::P256(key) => public(&signature::ECDSA_P256_SHA256_FIXED, key),
+            Material::Ed25519(key) => public(&signature::ED25519, key),
+        }
+    }
+}
+
+/// As tokens and files spell it.
+pub(super) const fn name(algorithm: JwtAlgorithm) -> &'static str {
+    match algorithm {
+        JwtAlgorithm::Hs256 => "HS256",
+        JwtAlgorithm::Rs256 => "RS256",
+        JwtAlgorithm::Es256 => "ES256",
+        JwtAlgorithm::EdDsa => "EdDSA",
+    }
+}
+
+/// Case counts, as everywhere in tokens: `None` and `NONE` are as unknown as `none`.
+pub(super) fn parse(text: &str) -> Option<JwtAlgorithm> {
+    use JwtAlgorithm::{EdDsa, Es256, Hs256, Rs256};
+    [Hs256, Rs256, Es256, EdDsa].into_iter().find(|algorithm| name(*algorithm) == text)
+}

@@ -1,0 +1,66 @@
+//! Public keys in PEM, as `openssl pkey -pubout` writes them.
+
+use super::InvalidKeys;
+use super::key::Key;
+
+const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
+const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
+const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
+const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
+
+const BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
+const END: &str = "-----END PUBLIC KEY-----";
+
+pub(super) fn read(file: &[u8]) -> Result<Key, InvalidKeys> {
+    let wrong = || InvalidKeys(format!("not a public key in PEM, which starts with {BEGIN}"));
+    let text = str::from_utf8(file).map_err(|_| wrong())?;
+    let body = text.strip_prefix(BEGIN).and_then(|rest| rest.split_once(END)).ok_or_else(wrong)?.0;
+    let der = decode(body).ok_or_else(wrong)?;
+    key(&der).unwrap_or_else(|| Err(InvalidKeys("not a key of RSA, P-256 or Ed25519".into())))
+}
+
+/// SubjectPublicKeyInfo: what kind of key, then its bits.
+fn key(der: &[u8]) -> Option<Result<Key, InvalidKeys>> {
+    let (info, []) = take(der, 0x30)? else { return None };
+    let (kind, rest) = take(info, 0x30)?;
+    let (bits, []) = take(rest, 0x03)? else { return None };
+    let (0, bits) = bits.split_first()? else { return None };
+    let (kind, parameters) = take(kind, 0x06)?;
+    Some(match kind {
+        RSA => Ok(Key::rsa(bits)),
+        EC if take(parameters, 0x06)?.0 == P256 => Key::p256(bits.into(), None),
+        ED25519 => Key::ed25519(bits.into(), None),
+        _ => return None,
+    })
+}
+
+/// The content of the element with this tag, and what follows it.
+fn take(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let (&[found, first], rest) = der.split_first_chunk::<2>()?;
+    let (length, rest) = match first {
+        0..=0x7f => (usize::from(first), rest),
+        0x81 => {
+            let (&one, rest) = rest.split_first()?;
+            (usize::from(one), rest)
+        }
+        0x82 => {
+            let (&two, rest) = rest.split_first_chunk::<2>()?;
+            (usize::from(u16::from_be_bytes(two)), rest)
+        }
+        _ => return None,
+    };
+    (found == tag).then(|| rest.split_at_checked(length)).flatten()
+}
+
+/// The other alphabet, with padding and line ends.
+fn decode(body: &str) -> Option<Vec<u8>> {
+    let plain = body.chars().filter(|character| !character.is_ascii_whitespace());
+    let url = plain.map(|character| match character {
+        '+' => '-',
+        '/' => '_',
+        // Neither stands in PEM.
+        '-' | '_' => '!',
+        other => other,
+    });
+    super::base64::decode(url.collect::<String>().trim_end_matches('='))
+}

@@ -1,0 +1,142 @@
+//! Identify, decide, answer: what stands between a server of HTTP and a gate.
+
+use crate::answer::refuse;
+use crate::pass::Pass;
+use crate::{Engine, Reader, Refusal, Shown};
+use http::request::Parts;
+use std::cell::Cell;
+use std::mem;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tollgate::policy::{Facts, FactsBuffer};
+use tollgate::{Passage, Verdict, Work};
+use tollgate_core::header::Fields;
+
+/// Decides requests over HTTP. Cheap to clone; all clones are one.
+pub struct Toll<E> {
+    engine: Arc<E>,
+    reader: Arc<Reader>,
+}
+
+/// Adds to the facts what only the caller knows about the request with this head.
+pub type Attributes<'a> = dyn Fn(&mut Facts<'_>, &Parts) + Sync + 'a;
+
+/// Sees the facts, the verdict, and the instant of the decision.
+pub type Observe<'a> = dyn Fn(&Facts<'_>, &Verdict<'_>, u64) + Sync + 'a;
+
+/// What is asked about a request, beyond what its head says.
+#[derive(Default)]
+#[non_exhaustive]
+pub struct Question<'a> {
+    /// How it is decided.
+    pub passage: Passage<'a>,
+    /// Adds what only the caller knows about the request.
+    pub attributes: Option<&'a Attributes<'a>>,
+    /// Sees what was decided, and when.
+    pub observe: Option<&'a Observe<'a>>,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Answer<E: Engine> {
+    /// It may pass.
+    Admitted(Pass<E>),
+    /// It may not.
+    Refused(Box<Refusal>),
+}
+
+/// Memory that outlives a request.
+#[derive(Default)]
+struct Kit {
+    work: Work,
+    facts: FactsBuffer,
+    fields: Fields,
+}
+
+thread_local! {
+    /// Taken while a request is decided. Where that has to wait, the next request makes a new one.
+    static KIT: Cell<Option<Box<Kit>>> = const { Cell::new(None) };
+}
+
+impl<E: Engine> Toll<E> {
+    /// In front of this engine.
+    pub fn new(engine: Arc<E>) -> Self {
+        Self { engine, reader: Arc::default() }
+    }
+
+    /// What decides.
+    pub fn engine(&self) -> &Arc<E> {
+        &self.engine
+    }
+
+    /// What reads requests.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// Decides a request with this head, which came from `peer`. Fields that a service behind could take for one that counts
+    /// here are removed from it.
+    pub async fn ask(&self, head: &mut Parts, peer: Option<IpAddr>) -> Answer<E> {
+        self.ask_with(head, peer, &Question::default()).await
+    }
+
+    /// [`ask`](Self::ask) in another way than the usual.
+    pub async fn ask_with(
+        &self,
+        head: &mut Parts,
+        peer: Option<IpAddr>,
+        question: &Question<'_>,
+    ) -> Answer<E> {
+        let gate = self.engine.gate();
+        let rules = gate.rules();
+        self.reader.remove_aliases(&rules, &mut head.headers);
+        let head = &*head;
+        let mut kit = KIT.take().unwrap_or_default();
+        let now_us = self.engine.now_us();
+        let claims = |token: &str| self.engine.tokens()?.verify(token, now_us);
+        let mut facts = self.reader.facts(&rules, head, peer, claims, mem::take(&mut kit.facts));
+        if let Some(attributes) = question.attributes {
+            attributes(&mut facts, head);
+        }
+        rules.identify(&mut facts);
+        let tier = self.engine.tier(&facts, now_us).await;
+        if let Some(tier) = &tier {
+            facts.set_tier(tier);
+        }
+        let (verdict, held) =
+            gate.pass(&rules, now_us, &facts, &question.passage, &mut kit.work).await;
+        if let Some(observe) = question.observe {
+            observe(&facts, &verdict, now_us);
+        }
+        let shown = Shown::new(&verdict, rules.profiles(), now_us, &mut kit.fields);
+        let answer = match verdict.allowed {
+            true => Answer::Admitted(Pass::new(
+                self.engine.clone(),
+                held,
+                shown,
+                verdict.delay_us,
+                verdict.source,
+            )),
+            false => {
+                let template = rules.web().refusal.as_ref();
+                Answer::Refused(Box::new(refuse(&verdict, shown, template)))
+            }
+        };
+        kit.work.recycle(verdict);
+        kit.facts = facts.into_buffer();
+        KIT.set(Some(kit));
+        answer
+    }
+}
+
+impl<E> Clone for Toll<E> {
+    fn clone(&self) -> Self {
+        Self { engine: self.engine.clone(), reader: self.reader.clone() }
+    }
+}
+
+impl<E> std::fmt::Debug for Toll<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Toll").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,65 @@
+//! What an answer says it cost, read while it passes by.
+//!
+//! Nothing of the answer is kept: a reader remembers how far along the path it is, a name of bounded length, and the last figure.
+
+mod events;
+mod json;
+#[cfg(test)]
+mod tests;
+
+use events::Events;
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use json::Json;
+
+/// Reads one figure out of a body.
+#[derive(Debug)]
+pub(crate) enum Usage {
+    /// JSON, one value or many.
+    Json(Json),
+    /// A stream of events with JSON in them.
+    Events(Events),
+}
+
+impl Usage {
+    /// For a body with these fields; `None` where its content cannot be read as it passes.
+    pub(crate) fn new(path: &str, headers: &HeaderMap) -> Option<Self> {
+        let text =
+            |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+        if text(CONTENT_ENCODING)
+            .is_some_and(|coding| !coding.trim().eq_ignore_ascii_case("identity"))
+        {
+            return None;
+        }
+        let kind = text(CONTENT_TYPE)?.split(';').next()?.trim().to_ascii_lowercase();
+        match &*kind {
+            "text/event-stream" => Some(Self::Events(Events::new(path))),
+            "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "text/json" => {
+                Some(Self::Json(Json::new(path)))
+            }
+            kind if kind.ends_with("/json")
+                || kind.ends_with("+json")
+                || kind.ends_with("/json-seq") =>
+            {
+                Some(Self::Json(Json::new(path)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The next bytes of the body.
+    pub(crate) fn read(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Json(json) => bytes.iter().for_each(|byte| json.read(*byte)),
+            Self::Events(events) => bytes.iter().for_each(|byte| events.read(*byte)),
+        }
+    }
+
+    /// The last figure so far. A body may end right behind its number.
+    pub(crate) fn found(&self) -> Option<u64> {
+        match self {
+            Self::Json(json) => json.found(),
+            Self::Events(events) => events.found(),
+        }
+    }
+}

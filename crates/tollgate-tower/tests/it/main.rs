@@ -1,0 +1,24 @@
+//! The layer, as its users see it.
+
+mod axum;
+mod layer;
+mod lives;
+mod table;
+mod tonic;
+
+use std::sync::Arc;
+use tollgate::{Clock, Gate, MemoryStore, Setup, policy};
+use tollgate_tower::{Standalone, TollgateLayer};
+
+const NOW_US: u64 = 1_794_744_018_000_000;
+
+fn gate(policy: &str) -> Gate {
+    let compiled =
+        policy::compile(policy.as_bytes()).unwrap_or_else(|errors| panic!("{policy}: {errors:#?}"));
+    Gate::new(Setup::of(&compiled), MemoryStore::default()).unwrap()
+}
+
+/// A layer with this policy and clock.
+fn layer(policy: &str, clock: impl Clock + 'static) -> TollgateLayer {
+    TollgateLayer::over(Arc::new(Standalone::new(gate(policy)).with_clock(clock)))
+}

@@ -1,0 +1,204 @@
+//! What a request in flight still holds of its limits, for whoever sees its answer.
+//!
+//! A reservation that never leaves the process: the record is the value itself, so the store is told once, at the end. A process
+//! that dies with it leaves what expiry leaves: charges count, and slots are freed when their time has passed.
+
+use super::End;
+use super::note::Entry;
+use super::reserve::{entry, from_store};
+use crate::gate::Charges;
+use crate::{Gate, Rules, Verdict, Work};
+use smallvec::SmallVec;
+use tollgate_core::{Intent, Numbers};
+use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::{Cost, Limit, Mode};
+use tollgate_policy::policy::Selected;
+use tollgate_store::{Adjustment, Answers, Change, Charge, Request, Store, Ticket};
+
+/// How a request that passes through is decided.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Passage<'a> {
+    /// The request's cost.
+    pub cost: u64,
+    /// Places in the file of the only limits to apply; all of them without it.
+    pub only: Option<&'a [usize]>,
+    /// Whether everything is held, since the answer may undo it.
+    pub hold_all: bool,
+}
+
+impl Default for Passage<'_> {
+    fn default() -> Self {
+        Self { cost: 1, only: None, hold_all: false }
+    }
+}
+
+/// What an admitted request holds until it has been answered: slots, a place in a queue, an estimate, and what its answer's
+/// status may undo. [`Gate::finish`] ends it.
+#[derive(Debug)]
+#[must_use = "slots are held until `Gate::finish`"]
+pub struct Held {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    entry: Entry,
+    state: u64,
+    key: Box<[u8]>,
+    /// Whether the request has a place in a queue that it has not used yet.
+    waits: bool,
+    end: Option<End>,
+    offends: bool,
+}
+
+impl Held {
+    /// The limits of which something is held, each with its place here.
+    pub fn limits(&self) -> impl Iterator<Item = (usize, &Limit)> {
+        self.parts.iter().map(|part| &*part.entry.limit).enumerate()
+    }
+
+    /// The request was answered with this status, so its place in a queue is used, and `on_response` says what it counts for.
+    pub fn answered(&mut self, status: u16) {
+        for part in &mut self.parts {
+            let on_response = &part.entry.limit.on_response;
+            let among = |list: &[tollgate_policy::limit::Statuses]| {
+                list.iter().any(|statuses| statuses.contains(status))
+            };
+            part.waits = false;
+            part.offends = among(&on_response.penalty);
+            if among(&on_response.refund) {
+                part.end = Some(End::Cancel);
+            }
+        }
+    }
+
+    /// The answer said what the request cost, in units of the limit at this place. What counts for nothing still does.
+    pub fn settle(&mut self, place: usize, units: u64) {
+        if let Some(part) = self.parts.get_mut(place)
+            && part.end != Some(End::Cancel)
+        {
+            part.end = Some(End::Settle(units.min(u32::MAX.into())));
+        }
+    }
+
+    /// The request counts for nothing.
+    pub fn refund(&mut self) {
+        self.parts.iter_mut().for_each(|part| part.end = Some(End::Cancel));
+    }
+}
+
+impl Part {
+    /// What the end changes; most of what is held is simply kept.
+    fn change(&self) -> Option<Change> {
+        let end = match (self.end, self.entry.numbers) {
+            (_, Numbers::Concurrency(_)) => End::Cancel,
+            (Some(end), _) => end,
+            (None, _) if self.waits => End::Cancel,
+            (None, _) => return None,
+        };
+        match self.entry.settlement(end).change {
+            Change::GiveBack { units: 0, .. } => None,
+            change => Some(change),
+        }
+    }
+
+    fn charge(&self, cost: u64) -> Charge<'_> {
+        Charge {
+            limit: self.state,
+            key: &self.key,
+            numbers: &self.entry.numbers,
+            ticket: Ticket::default(),
+            cost,
+            mode: match self.entry.limit.mode {
+                Mode::Shadow => tollgate_store::Mode::Shadow,
+                Mode::Enforce | Mode::Off => tollgate_store::Mode::Enforce,
+            },
+            penalty: self.entry.limit.penalty.as_ref(),
+        }
+    }
+}
+
+impl<S: Store> Gate<S> {
+    /// Decides as [`check`](Self::check) does, for a request whose answer the caller will see, and hands over what depends on it.
+    pub async fn pass<'r>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        facts: &Facts<'_>,
+        passage: &Passage<'_>,
+        work: &mut Work,
+    ) -> (Verdict<'r>, Option<Held>) {
+        let Work { selection, answers, rows } = work;
+        rules.policy().select(facts, passage.cost, selection);
+        if let Some(only) = passage.only {
+            selection.retain(|limit| only.contains(&limit));
+        }
+        let selected = rules.policy().selected(selection);
+        let charges: Charges<'_> = selected.clone().map(|one| rules.charge(&one)).collect();
+        let (one, rows) = (selected.clone(), std::mem::take(rows));
+        let verdict = self.ask(rules, now_us, one, &charges, Intent::Take, answers, rows).await;
+        rules.count(&verdict);
+        if !verdict.allowed {
+            return (verdict, None);
+        }
+        let waits = |delay_us: u64| verdict.delay_us > 0 && delay_us > 0;
+        let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
+        let parts: Vec<Part> = selected
+            .zip(&charges)
+            .zip(verdict.rows.iter().zip(decided))
+            .filter(|((selected, _), (row, answer))| {
+                let depends = passage.hold_all
+                    || waits(answer.outcome.delay_us)
+                    || depends_on_answer(selected);
+                depends && !selected.missing && from_store(row)
+            })
+            .map(|((selected, charge), (_, answer))| Part {
+                entry: entry(rules, &selected, charge, answer),
+                state: charge.limit,
+                key: charge.key.into(),
+                waits: waits(answer.outcome.delay_us),
+                end: None,
+                offends: false,
+            })
+            .collect();
+        (verdict, (!parts.is_empty()).then_some(Held { parts }))
+    }
+
+    /// Ends what a request held: slots are free, a place in a queue that was not used is given back, costs are settled, and what
+    /// its answer's status says is counted.
+    ///
+    /// A store that cannot be told keeps what it has: estimates count, and slots are free when their time has passed.
+    pub async fn finish(&self, now_us: u64, held: Held) {
+        let mut answers = Answers::default();
+        let changes = held.parts.iter().filter_map(|part| {
+            Some(Adjustment { charge: part.charge(part.entry.unit), change: part.change()? })
+        });
+        let adjustments: SmallVec<[Adjustment<'_>; 2]> = changes.collect();
+        if !adjustments.is_empty() {
+            if let Err(error) = self.store.adjust(now_us, &adjustments, &mut answers).await {
+                self.errors.count(&error);
+            }
+            for adjustment in &adjustments {
+                self.forget_refusals_at(&self.store.place(&adjustment.charge));
+            }
+        }
+        for part in held.parts.iter().filter(|part| part.offends) {
+            // No limit admits so much, and a refusal counts as a violation and takes nothing.
+            let charges = [part.charge(u64::MAX)];
+            if charges[0].penalty.is_some() {
+                let request = [Request { charges: &charges, intent: Intent::Take }];
+                if let Err(error) = self.store.decide(now_us, &request, &mut answers).await {
+                    self.errors.count(&error);
+                }
+            }
+        }
+    }
+}
+
+/// Whether anything about the charge is known only when the request has been answered.
+fn depends_on_answer(selected: &Selected<'_>) -> bool {
+    matches!(selected.numbers, Numbers::Concurrency(_))
+        || matches!(selected.limit.cost, Cost::Estimate { .. })
+        || !selected.limit.on_response.is_empty()
+}

@@ -1,0 +1,35 @@
+-- Asks Tollgate about a request. Sets txn.tollgate to allow, deny or misconfigured, and to nothing when there is no answer.
+
+-- Fields that belong to the client's connection, or to a body that is not sent along.
+local dropped = {
+    ["connection"] = true, ["content-length"] = true, ["expect"] = true, ["host"] = true, ["te"] = true,
+    ["transfer-encoding"] = true, ["upgrade"] = true,
+    -- Set below, whatever the client says.
+    ["x-forwarded-method"] = true, ["x-forwarded-uri"] = true, ["x-forwarded-host"] = true,
+    ["x-original-method"] = true, ["x-original-uri"] = true, ["x-original-url"] = true,
+}
+
+core.register_action("tollgate", { "http-req" }, function(txn, url)
+    local fields = {}
+    local host = ""
+    for name, values in pairs(txn.http:req_get_headers()) do
+        if name == "host" then host = values[0] end
+        if not dropped[name] then
+            fields[name] = {}
+            for place, value in pairs(values) do fields[name][place + 1] = value end
+        end
+    end
+    fields["x-forwarded-method"] = { txn.sf:method() }
+    fields["x-forwarded-uri"] = { txn.sf:pathq() }
+    fields["x-forwarded-host"] = { host }
+
+    local answer = core.httpclient():get { url = url, headers = fields, timeout = 1000 }
+    if not answer or not answer.headers then return end
+    for field, variable in pairs({
+        ["x-tollgate-decision"] = "txn.tollgate", ["retry-after"] = "txn.tollgate_retry_after",
+        ["ratelimit"] = "txn.tollgate_ratelimit", ["ratelimit-policy"] = "txn.tollgate_policy",
+    }) do
+        local values = answer.headers[field]
+        if values then txn:set_var(variable, values[0]) end
+    end
+end, 1)
