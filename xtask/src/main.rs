@@ -6,6 +6,7 @@ mod fuzz;
 mod mutants;
 mod needs;
 mod process;
+mod simulate;
 mod test;
 mod tidy;
 
@@ -30,7 +31,8 @@ enum Failure {
     Shown,
 }
 
-const VERBS: &[Verb] = &[test::VERB, tidy::VERB, mutants::VERB, fuzz::VERB, faults::VERB];
+const VERBS: &[Verb] =
+    &[test::VERB, tidy::VERB, mutants::VERB, fuzz::VERB, faults::VERB, simulate::VERB];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

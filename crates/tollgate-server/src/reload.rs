@@ -80,6 +80,8 @@ struct Watched {
 #[derive(Debug, PartialEq, Eq)]
 struct Bound {
     listeners: Vec<Listener>,
+    /// Whose certificate the gateway shows, and whether connections begin with who they come from.
+    gateway: (Option<(Box<str>, Box<str>)>, bool),
     store: Store,
 }
 
@@ -290,11 +292,13 @@ impl Watched {
 
 impl Bound {
     fn of(settings: &Settings) -> Self {
-        Self { listeners: settings.listeners.clone(), store: settings.store.clone() }
+        let gateway = (settings.gateway.tls.clone(), settings.gateway.proxy_protocol);
+        Self { listeners: settings.listeners.clone(), gateway, store: settings.store.clone() }
     }
 
     fn differences(&self, other: &Self) -> Vec<&'static str> {
-        let listen = (self.listeners != other.listeners).then_some("listen");
+        let same = self.listeners == other.listeners && self.gateway == other.gateway;
+        let listen = (!same).then_some("listen");
         let store = (self.store != other.store).then_some("store");
         listen.into_iter().chain(store).collect()
     }

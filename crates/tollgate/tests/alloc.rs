@@ -1,7 +1,14 @@
 //! A check of a known key allocates nothing.
 
+use std::pin::pin;
 use std::sync::Arc;
-use tollgate::{Limiter, ManualClock, Quota};
+use std::task::{Context, Waker};
+use tollgate::{
+    Desk, Gate, Limiter, ManualClock, MemoryStore, Quota, Setup, Single, Store, policy,
+};
+use tollgate_core::algorithm::Gcra;
+use tollgate_core::{Numbers, Rate};
+use tollgate_policy::limit::OnStoreFailure;
 
 #[test]
 fn no_allocation_for_a_known_key() {
@@ -20,4 +27,34 @@ fn no_allocation_for_a_known_key() {
     });
     assert_eq!(counted.count_total, 0, "{counted:?}");
     assert!(outcomes.iter().all(|&count| count > 100), "both outcomes were seen: {outcomes:?}");
+}
+
+/// Nor does a batch of them, once there has been one.
+#[test]
+fn no_allocation_for_a_batch_of_known_keys() {
+    let file = policy::compile(b"").unwrap();
+    let gate = Gate::new(Setup::of(&file), MemoryStore::default()).unwrap();
+    let rate = Rate::try_new(100, 1_000_000).unwrap();
+    let numbers = Numbers::Gcra(Gcra::try_new(rate, None).unwrap());
+    let (ticket, rules) = (gate.store().enroll(&numbers), gate.rules());
+    let keys: Vec<String> = (0..64).map(|key| format!("key-{key}")).collect();
+    let singles: Vec<Single<'_>> = keys
+        .iter()
+        .map(|key| Single::Own { key: key.as_bytes(), numbers: &numbers, ticket, cost: 7 })
+        .collect();
+    let mut desk = Desk::default();
+    let mut batch = |now_us: u64| {
+        let each = gate.each(&rules, now_us, &singles, OnStoreFailure::Open, &mut desk);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(pin!(each).poll(&mut context).is_ready());
+        desk.decided().iter().filter(|decided| decided.allowed).count()
+    };
+    let start_us = 1_700_000_000_000_000;
+    batch(start_us);
+    let mut admitted = 0;
+    let counted = allocation_counter::measure(|| {
+        admitted = (0..100).map(|n| batch(start_us + n * 5_000)).sum();
+    });
+    assert_eq!(counted.count_total, 0, "{counted:?}");
+    assert!((64..6_400).contains(&admitted), "both outcomes were seen: {admitted}");
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Stats,
-    life::{Life, Order},
+    life::{Life, Order, Stage},
     registry::Place,
     stream::Stream,
 };
@@ -57,11 +57,22 @@ impl Wire {
         })
     }
 
-    /// Writes all of it; `false` when that cannot be.
+    /// Writes all of it; `false` when that cannot be. A peer that does not read has as long for it as for the rest of a request.
     pub async fn write(&mut self, bytes: &[u8]) -> bool {
         let Self { stream, life, .. } = self;
         let mut writing = pin!(stream.write_all(bytes));
-        matches!(life.until_closed(|context| writing.as_mut().poll(context)).await, Some(Ok(())))
+        let written = life.until_closed(|context| {
+            let polled = writing.as_mut().poll(context);
+            if polled.is_pending() {
+                life.received();
+            }
+            polled
+        });
+        let is_written = matches!(written.await, Some(Ok(())));
+        if life.stage() == Stage::Head {
+            life.welcome();
+        }
+        is_written
     }
 
     /// Something has been asked.

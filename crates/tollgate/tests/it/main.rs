@@ -3,9 +3,11 @@
 mod change;
 mod deny_cache;
 mod desk;
+mod each;
 mod failure;
 mod faulty;
 mod gate;
+mod held;
 mod limiter;
 mod manage;
 mod quota;

@@ -16,9 +16,9 @@ use tollgate_policy::policy::Selection;
 /// Commands that are decided together at most.
 const ITEMS_MAX: usize = 512;
 /// Answers that are sent together, up to here and one more.
-const OUTPUT_BYTES: usize = 64 * 1024;
-/// Numbers that a worker knows again, by a hash of what they were made from; a power of two.
-const KNOWN: usize = 256;
+const OUTPUT_BYTES: usize = 16 * 1024;
+/// Numbers that are known again, by a hash of what they were made from. Few, since each batch that waits for a store has them.
+const KNOWN: usize = 16;
 /// Numbers that have a short name in the store. The names are few, and the policy needs some.
 const ENROLLED_MAX: usize = 1024;
 
@@ -109,7 +109,7 @@ impl Table {
         let hash = parts.into_iter().fold(0_u64, |hash, part| {
             (hash.rotate_left(23) ^ part.unsigned_abs()).wrapping_mul(0x9e37_79b9_7f4a_7c15)
         });
-        let place = &mut self.known[(hash >> 56) as usize % KNOWN];
+        let place = &mut self.known[(hash >> 48) as usize % KNOWN];
         if let Some((known, numbers, ticket)) = place
             && *known == spec
         {

@@ -4,13 +4,14 @@ use super::session::Session;
 use super::table::{Enrolled, Table};
 use crate::Node;
 use crate::net::{Limits, Protocol, Wire};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
+use tollgate::Store;
 
 /// What is read at once: some two hundred commands.
 const INPUT_BYTES: usize = 16 * 1024;
@@ -21,12 +22,17 @@ const HELD_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What a part may always have.
 const HELD_BYTES_FREE: usize = 1024;
 
+/// Tables that a worker keeps for those who come next.
+const TABLES_MAX: usize = 16;
+
 /// Speaks with Redis clients; one for each worker.
 pub struct Resp {
     shared: Arc<Shared>,
-    /// Taken while commands are read or decided. Where that has to wait, the next connection makes a new one.
-    kit: Cell<Option<Box<Kit>>>,
-    /// Bytes of commands whose rest has not come.
+    /// Taken while bytes are read, and answered where that does not have to wait.
+    input: Cell<Option<Box<[u8]>>>,
+    /// As many as there were turns at once, up to a point.
+    tables: RefCell<Vec<Box<Table>>>,
+    /// Bytes of commands that are not answered yet, or whose rest has not come.
     held: Cell<usize>,
 }
 
@@ -36,12 +42,6 @@ pub struct Shared {
     pub(super) node: Arc<Node>,
     pub(super) enrolled: Enrolled,
     connections: AtomicI64,
-}
-
-/// Memory that only connections with something to do need.
-struct Kit {
-    input: Box<[u8]>,
-    table: Table,
 }
 
 impl Shared {
@@ -55,7 +55,8 @@ impl Shared {
 impl Resp {
     /// The front end's part on one worker.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, kit: Cell::new(None), held: Cell::new(0) }
+        let (input, tables, held) = (Cell::new(None), RefCell::default(), Cell::new(0));
+        Self { shared, input, tables, held }
     }
 
     /// The limits of its connections, where those of the others are these.
@@ -63,25 +64,57 @@ impl Resp {
         Limits { idle: IDLE, ..limits.clone() }
     }
 
-    fn take_kit(&self) -> Box<Kit> {
-        self.kit.take().unwrap_or_else(|| {
-            Box::new(Kit { input: vec![0; INPUT_BYTES].into(), table: Table::default() })
-        })
-    }
-
     /// Waits for bytes, and holds no memory for them meanwhile.
-    async fn read(&self, wire: &mut Wire) -> (Box<Kit>, usize) {
+    async fn read(&self, wire: &mut Wire) -> (Box<[u8]>, usize) {
         poll_fn(|context| {
-            let mut kit = self.take_kit();
-            match wire.poll_read(context, &mut kit.input) {
-                Poll::Ready(len) => Poll::Ready((kit, len)),
+            let mut input = self.input.take().unwrap_or_else(|| vec![0; INPUT_BYTES].into());
+            match wire.poll_read(context, &mut input) {
+                Poll::Ready(len) => Poll::Ready((input, len)),
                 Poll::Pending => {
-                    self.kit.set(Some(kit));
+                    self.input.set(Some(input));
                     Poll::Pending
                 }
             }
         })
         .await
+    }
+
+    /// Answers what has been read, and keeps the rest. `None` when nothing more can be said on the connection, `Some(false)` when there is no room for the rest.
+    async fn take_turn(
+        &self,
+        wire: &mut Wire,
+        mut input: Box<[u8]>,
+        len: usize,
+        held: &mut Held<'_>,
+        session: &mut Session,
+    ) -> Option<bool> {
+        let mut table = self.tables.borrow_mut().pop().unwrap_or_default();
+        // Memory answers at once, from the bytes as they were read. What has to wait for a store, or for more bytes, waits with its own.
+        let at_once = held.bytes.is_empty() && !self.shared.node.gate.store().is_shared();
+        let kept = match at_once {
+            true => {
+                let answered = self.answer(wire, &mut table, &mut input[..len], session).await;
+                let kept = answered.map(|(used, least)| held.keep(&input[used..len], least));
+                self.input.set(Some(input));
+                kept
+            }
+            false => {
+                held.append(&input[..len]);
+                self.input.set(Some(input));
+                match held.bytes.len() < held.least {
+                    true => Some(held.fits()),
+                    false => {
+                        let answered = self.answer(wire, &mut table, &mut held.bytes, session);
+                        answered.await.map(|(used, least)| held.forget(used, least))
+                    }
+                }
+            }
+        };
+        let mut tables = self.tables.borrow_mut();
+        if tables.len() < TABLES_MAX {
+            tables.push(table);
+        }
+        kept
     }
 
     /// Answers what has come. `None` when nothing more can be said on the connection, else how much was answered and how much is waited for.
@@ -117,28 +150,12 @@ impl Protocol for Resp {
         let mut session = Session::new(id, peer, !shared.node.resp.is_guarded());
         let mut held = Held { bytes: Vec::new(), least: 0, all: &self.held };
         loop {
-            let (mut kit, len) = self.read(&mut wire).await;
+            let (input, len) = self.read(&mut wire).await;
             if len == 0 {
-                self.kit.set(Some(kit));
+                self.input.set(Some(input));
                 break;
             }
-            let Kit { input, table } = &mut *kit;
-            let is_first = held.bytes.is_empty();
-            let answered = match is_first {
-                true => self.answer(&mut wire, table, &mut input[..len], &mut session).await,
-                false => {
-                    held.append(&input[..len]);
-                    match held.bytes.len() < held.least {
-                        true => Some((0, held.least)),
-                        false => self.answer(&mut wire, table, &mut held.bytes, &mut session).await,
-                    }
-                }
-            };
-            let kept = answered.map(|(used, least)| match is_first {
-                true => held.keep(&input[used..len], least),
-                false => held.forget(used, least),
-            });
-            self.kit.set(Some(kit));
+            let kept = self.take_turn(&mut wire, input, len, &mut held, &mut session).await;
             match kept {
                 None => return,
                 Some(true) => {}

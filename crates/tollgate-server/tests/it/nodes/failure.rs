@@ -125,7 +125,7 @@ fn a_store_that_only_reads_shows_before_anyone_asks() {
     let mut connection = redis.connection().unwrap();
     until(|| redis.scripts_run() > 0);
     let mut full = |bytes: &str| {
-        let mut set = ::redis::cmd("CONFIG");
+        let mut set = redis::cmd("CONFIG");
         set.arg(&["SET", "maxmemory", bytes]).exec(&mut connection).unwrap();
     };
     full("1");

@@ -16,7 +16,7 @@ use tollgate_server::config::Config;
 use tollgate_server::metrics::Front;
 use tollgate_server::serve::{Running, Server};
 
-pub(crate) use tollgate_faults::redis::{self, Redis};
+pub(crate) use tollgate_faults::redis::Redis;
 
 /// A node with its file.
 pub(crate) struct Member {
