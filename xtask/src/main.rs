@@ -1,6 +1,7 @@
 //! The project's chores: `cargo xtask <verb>`.
 
 mod counts;
+mod faults;
 mod fuzz;
 mod mutants;
 mod needs;
@@ -30,7 +31,8 @@ enum Failure {
     Shown,
 }
 
-const VERBS: &[Verb] = &[test::VERB, tidy::VERB, mutants::VERB, fuzz::VERB, simulate::VERB];
+const VERBS: &[Verb] =
+    &[test::VERB, tidy::VERB, mutants::VERB, fuzz::VERB, faults::VERB, simulate::VERB];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -104,7 +106,14 @@ mod tests {
     #[test]
     fn unknown_verbs_and_options_are_usage_errors() {
         let words = |line: &str| line.split(' ').map(String::from).collect::<Vec<_>>();
-        for line in ["tset", "help tset", "test --fast", "mutants --only", "fuzz --seconds soon"] {
+        for line in [
+            "tset",
+            "help tset",
+            "test --fast",
+            "mutants --only",
+            "fuzz --seconds soon",
+            "faults --row",
+        ] {
             let answer = dispatch(&words(line));
             assert!(matches!(answer, Err(Failure::Usage(_))), "{line}: {answer:?}");
         }

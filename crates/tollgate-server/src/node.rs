@@ -95,7 +95,8 @@ impl Node {
     pub fn beside(folder: &Path, compiled: Compiled, setup: Setup) -> Result<Self, NodeError> {
         let store = &compiled.settings.store;
         let storage = Storage::new(store, folder, |name| std::env::var_os(name));
-        let gate = Gate::new(setup, storage.map_err(NodeError::Store)?);
+        let storage = storage.map_err(NodeError::Store)?;
+        let gate = Gate::new(setup, storage);
         let mut gate = gate.map_err(NodeError::Policy)?;
         if let Some(deny_cache) = Storage::deny_cache(store) {
             gate = gate.with_deny_cache(deny_cache);

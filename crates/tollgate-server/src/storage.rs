@@ -21,6 +21,7 @@ use tollgate::store::{
 use tollgate::{DenyCache, MemoryStore, Store, StoreError};
 use tollgate_core::Numbers;
 use tollgate_policy::settings;
+use tollgate_store::StoreErrorKind;
 
 /// The store that a file names.
 #[derive(Debug)]
@@ -100,6 +101,22 @@ impl Storage {
         match self {
             Self::Memory(_) => false,
             Self::Redis(remote) => remote.store.is_open(),
+        }
+    }
+
+    /// Failures that no caller saw, by kind: of attempts to reach a store that is left alone.
+    pub fn failures(&self) -> Vec<(StoreErrorKind, u64)> {
+        match self {
+            Self::Memory(_) => Vec::new(),
+            Self::Redis(remote) => remote.notices.failures(),
+        }
+    }
+
+    /// Why a server of it is left alone, if one is.
+    pub(crate) fn outage(&self) -> Option<StoreErrorKind> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Redis(remote) => remote.notices.last(),
         }
     }
 

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
+/// The crate that injects faults, which nobody gets.
+const HARNESS: &str = "crates/tollgate-faults/";
+
 /// A text file of the tree; its path is relative to the workspace, with `/`.
 pub(crate) struct File {
     pub(crate) path: String,
@@ -35,9 +38,10 @@ impl File {
         self.path.ends_with("/tests.rs") || folders.iter().any(|f| self.path.contains(f))
     }
 
-    /// Rust of a crate that users get: neither a test nor a chore.
+    /// Rust of a crate that users get: neither a test nor a chore, nor what only tests and chores use.
     pub(crate) fn ships(&self) -> bool {
-        self.is_rust() && self.path.starts_with("crates/") && !self.is_test()
+        let of_crate = self.path.starts_with("crates/") && !self.path.starts_with(HARNESS);
+        self.is_rust() && of_crate && !self.is_test()
     }
 
     /// The lines of code in which `found` holds, as `path:line: message`.

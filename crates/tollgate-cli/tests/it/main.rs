@@ -2,8 +2,10 @@
 
 mod admin;
 mod check;
+mod faults;
 mod import;
 mod probe;
+mod secrets;
 mod serve;
 mod simulate;
 

@@ -1,58 +1,40 @@
-//! `tollgate check --probe` on a redis-server of the test's own.
+//! `tollgate check --probe` on servers of the test's own, of every sort.
 
 use super::run;
 use serde_json::Value;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::time::Duration;
+use tollgate_faults::cluster::Cluster;
+use tollgate_faults::redis::Redis;
+use tollgate_faults::sentinel::Sentinels;
 
-struct Redis {
-    child: Child,
-    folder: PathBuf,
+/// A file with this store.
+fn file(store: &str) -> String {
+    format!("store: {{redis: {{{store}, deadline: 10s}}}}\nlimits: [{{name: a, rate: 5/s}}]\n")
 }
 
-impl Redis {
-    fn start(name: &str, arguments: &[&str]) -> Self {
-        let process = std::process::id();
-        let folder = std::env::temp_dir().join(format!("tollgate-probe-{process}-{name}"));
-        std::fs::create_dir_all(&folder).unwrap();
-        let child = Command::new("redis-server")
-            .args(["--port", "0", "--save", "", "--unixsocket", "redis.sock"])
-            .args(arguments)
-            .current_dir(&folder)
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("Debian's package redis-server");
-        let redis = Self { child, folder };
-        while !redis.folder.join("redis.sock").exists() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        redis
-    }
-
-    /// A file whose store it is, with more fields.
-    fn file(&self, fields: &str) -> String {
-        let socket = self.folder.join("redis.sock");
-        let url = format!("unix://{}", socket.display());
-        format!(
-            "store: {{redis: {{url: '{url}', deadline: 30s, {fields}}}}}\nlimits: [{{name: a, rate: 5/s}}]\n"
-        )
-    }
+fn probe(store: &str) -> (i32, String) {
+    let (status, out, err) = run(&["check", "--probe", "-"], &file(store));
+    (status, format!("{out}{err}"))
 }
 
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
+fn on(redis: &Redis, fields: &str) -> String {
+    format!("url: '{}'{fields}", redis.url())
+}
+
+/// The user of docs/operations.md, with another password.
+fn documented() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let line = text.lines().find(|line| line.starts_with("user tollgate ")).unwrap();
+    line.strip_prefix("user ").unwrap().replace("PASSWORD", "pw")
 }
 
 #[test]
 fn it_says_what_the_store_is() {
-    let redis = Redis::start("well", &[]);
-    let (status, out, err) = run(&["check", "--probe", "-"], &redis.file(""));
-    assert_eq!(status, 0, "{out}{err}");
+    let redis = Redis::start();
+    let (status, out) = probe(&on(&redis, ""));
+    assert_eq!(status, 0, "{out}");
     for line in [
         "-: store: version: redis ",
         "-: store: mode: standalone\n",
@@ -63,7 +45,7 @@ fn it_says_what_the_store_is() {
     ] {
         assert!(out.contains(line), "{line}: {out}");
     }
-    let (_, out, _) = run(&["check", "--probe", "--format", "json", "-"], &redis.file(""));
+    let (_, out, _) = run(&["check", "--probe", "--format", "json", "-"], &file(&on(&redis, "")));
     let rows: Value = serde_json::from_str(&out).unwrap();
     let store = rows.as_array().unwrap().iter().find(|row| row["severity"] == "info").unwrap();
     assert_eq!(store["store"]["mode"], "standalone");
@@ -71,51 +53,133 @@ fn it_says_what_the_store_is() {
 }
 
 #[test]
-fn a_store_that_forgets_is_warned_of_and_one_that_refuses_is_an_error() {
-    let redis = Redis::start("evicts", &["--maxmemory-policy", "allkeys-lru"]);
-    let (status, out, _) = run(&["check", "--probe", "-"], &redis.file(""));
+fn a_store_that_forgets_is_warned_of() {
+    let redis = Redis::start_with(&["--maxmemory-policy", "allkeys-lru"]);
+    let (status, out) = probe(&on(&redis, ""));
     assert_eq!(status, 0, "{out}");
-    assert!(
-        out.contains("warning: the store forgets counts") && out.contains("allkeys-lru"),
-        "{out}"
-    );
-    assert_eq!(run(&["check", "--probe", "--deny", "warnings", "-"], &redis.file("")).0, 1);
-    let user =
-        ["--user", "few", "on", ">pw", "~tg:*", "-@all", "+eval", "+evalsha", "+time", "+get"];
-    let redis = Redis::start("refuses", &user);
-    let (status, out, _) =
-        run(&["check", "--probe", "-"], &redis.file("username: few, password: pw"));
-    assert_eq!(status, 1, "{out}");
-    for name in ["INCRBY", "MGET", "SET", "UNLINK"] {
-        assert!(out.contains(&format!("error: the store refuses the command {name}\n")), "{out}");
-    }
-    assert!(!out.contains("command GET") && !out.contains("pw"), "{out}");
+    let warned = out.contains("warning: the store forgets counts") && out.contains("allkeys-lru");
+    assert!(warned, "{out}");
+    let strict = ["check", "--probe", "--deny", "warnings", "-"];
+    assert_eq!(run(&strict, &file(&on(&redis, ""))).0, 1);
 }
 
 #[test]
-fn a_store_that_cannot_write_is_not_said_to_lack_rights() {
-    for (name, arguments, code) in [
-        ("full", ["--maxmemory", "1"].as_slice(), "OOM"),
-        ("replica", ["--replicaof", "127.0.0.1", "1"].as_slice(), "READONLY"),
-    ] {
-        let redis = Redis::start(name, arguments);
-        let (status, out, _) = run(&["check", "--probe", "-"], &redis.file(""));
-        assert_eq!(status, 1, "{out}");
-        let error = format!(
-            "the store refuses the command SET ({code})\nhelp: docs/operations.md says what"
-        );
-        assert!(out.contains(&error), "{out}");
+fn every_right_that_is_missing_is_named() {
+    let redis = Redis::start();
+    let user = documented();
+    redis.run(&format!("ACL SETUSER {user}"));
+    let store = on(&redis, ", username: tollgate, password: pw");
+    let (status, out) = probe(&store);
+    assert_eq!(status, 0, "the documented rights are enough: {out}");
+    let rights: Vec<_> = user.split(' ').filter_map(|word| word.strip_prefix('+')).collect();
+    assert!(rights.len() > 7, "{user}");
+    for right in rights {
+        redis.run(&format!("ACL SETUSER tollgate -{right}"));
+        // A script that is known already is not sent in full, so that nothing would show.
+        let (status, out) = probe(&store);
+        // Without INFO nothing fails.
+        assert_eq!(status, i32::from(right != "info"), "{right}: {out}");
+        let named = format!("command {}", right.to_uppercase());
+        assert!(out.contains(&named) || out.contains(&format!("lacks +{right}")), "{right}: {out}");
+        assert!(out.contains("help: "), "{out}");
+        redis.run(&format!("ACL SETUSER tollgate +{right}"));
     }
+    redis.run("ACL SETUSER tollgate resetkeys ~other:*");
+    let (status, out) = probe(&store);
+    assert_eq!(status, 1, "{out}");
+    assert!(
+        out.contains("may not use the keys ~tg:*") || out.contains("keys of this prefix"),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_wrong_password_is_named_and_not_repeated() {
+    let redis = Redis::start_with(&["--requirepass", "right"]);
+    for (fields, says) in [("", "NOAUTH"), (", password: marker-wrong", "credentials")] {
+        let (status, out) = probe(&on(&redis, fields));
+        assert_eq!(status, 1, "{out}");
+        assert!(
+            out.contains(says) && out.contains("help: check `username` and `password`"),
+            "{out}"
+        );
+        assert!(!out.contains("marker"), "{out}");
+    }
+    assert_eq!(probe(&on(&redis, ", password: right")).0, 0);
+}
+
+#[test]
+fn a_replica_takes_no_counts() {
+    let primary = Redis::listen(&[]);
+    let replica = Redis::start_with(&["--replicaof", &format!("127.0.0.1 {}", primary.port())]);
+    replica.until_says("INFO replication", "master_link_status:up");
+    let (status, out) = probe(&on(&replica, ""));
+    assert_eq!(status, 1, "{out}");
+    assert!(out.contains("SET (READONLY)\nhelp: it is a replica: name the primary"), "{out}");
+}
+
+#[test]
+fn sentinels_lead_to_the_primary_and_are_not_one() {
+    let sentinels = Sentinels::start(5_000);
+    let (status, out) = probe(&sentinels.store());
+    assert_eq!(status, 0, "{out}");
+    assert!(out.contains("mode: standalone"), "{out}");
+    let (status, out) = probe(&on(&sentinels.sentinels[0], ""));
+    assert_eq!(status, 1, "{out}");
+    assert!(out.contains("is it a sentinel?"), "{out}");
+    let wrong = sentinels.store().replace("master: store", "master: other");
+    let (status, out) = probe(&wrong);
+    assert_eq!(status, 1, "{out}");
+    assert!(out.contains("no sentinel says where the primary is"), "{out}");
+}
+
+#[test]
+fn a_cluster_is_named_by_its_nodes() {
+    let cluster = Cluster::start(Duration::from_secs(5));
+    let (status, out) = probe(&cluster.store());
+    assert_eq!(status, 0, "{out}");
+    assert!(out.contains("mode: cluster"), "{out}");
+    let user = format!("{} +cluster|slots +asking", documented());
+    for (right, named) in
+        [("none", ""), ("asking", "ASKING"), ("cluster|slots", "lacks +cluster|slots")]
+    {
+        for server in &cluster.servers {
+            server.run(&format!("ACL SETUSER {user}"));
+            if !named.is_empty() {
+                server.run(&format!("ACL SETUSER tollgate -{right}"));
+            }
+        }
+        let store = format!("{}, username: tollgate, password: pw", cluster.store());
+        let (status, out) = probe(&store);
+        assert_eq!(status, i32::from(!named.is_empty()), "{right}: {out}");
+        assert!(out.contains(named), "{right}: {out}");
+    }
+    // Of three servers one has the slot, and the others say where it is.
+    let alone = (0..3).map(|n| probe(&format!("url: 'redis://{}'", cluster.address(n))));
+    let told =
+        alone.filter(|(status, out)| *status == 1 && out.contains("name the cluster's nodes"));
+    assert!(told.count() >= 2);
+}
+
+#[test]
+fn a_store_that_is_full_is_not_said_to_lack_rights() {
+    let redis = Redis::start_with(&["--maxmemory", "1"]);
+    let (status, out) = probe(&on(&redis, ""));
+    assert_eq!(status, 1, "{out}");
+    let error = "the store refuses the command SET (OOM)\nhelp: docs/operations.md says what";
+    assert!(out.contains(error), "{out}");
 }
 
 #[test]
 fn a_store_that_is_not_there_is_an_error_and_memory_needs_none() {
-    let file = "store: {redis: {url: 'redis://127.0.0.1:1/0'}}\nlimits: [{name: a, rate: 5/s}]\n";
-    let (status, out, err) = run(&["check", "--probe", "-"], file);
-    assert_eq!(status, 1, "{out}{err}");
-    assert!(out.contains("-: error: ") && out.contains("\nhelp: check that it runs"), "{out}");
-    assert!(out.contains("refused"), "{out}");
-    assert_eq!(run(&["check", "-"], file).0, 0, "only when it is asked for");
+    for store in ["url: 'redis://127.0.0.1:1/0'", "cluster: ['127.0.0.1:1']"] {
+        let file = format!("store: {{redis: {{{store}}}}}\nlimits: [{{name: a, rate: 5/s}}]\n");
+        let (status, out, err) = run(&["check", "--probe", "-"], &file);
+        assert_eq!(status, 1, "{out}{err}");
+        let says = out.contains("-: error: the store cannot be reached") && out.contains("refused");
+        assert!(says && out.contains("\nhelp: check that it runs"), "{out}");
+        assert_eq!(run(&["check", "-"], &file).0, 0, "only when it is asked for");
+    }
     let (status, out, _) = run(&["check", "--probe", "-"], "limits: [{name: a, rate: 5/s}]\n");
     assert_eq!(status, 0);
     assert!(out.contains("store: in the process itself"), "{out}");

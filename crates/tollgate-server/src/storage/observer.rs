@@ -1,18 +1,46 @@
-//! One line in the log for every change of state.
+//! What the store's own tasks tell: one line in the log for every change of state, and figures for the metrics.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tollgate::StoreError;
 use tollgate::store::redis::Observer;
+use tollgate_store::StoreErrorKind;
 
-/// Writes what it is told to the log.
-#[derive(Debug)]
-pub(super) struct Log;
+/// Keeps what it is told, for whoever shows it.
+#[derive(Debug, Default)]
+pub(super) struct Notices {
+    /// Failures that no caller saw, by kind: a store that is left alone is still asked how it is.
+    failures: [AtomicU64; StoreErrorKind::ALL.len()],
+    /// What failed last, while a server is left alone.
+    last: Mutex<Option<StoreErrorKind>>,
+}
 
-impl Observer for Log {
+impl Notices {
+    /// Failures that no caller saw.
+    pub(super) fn failures(&self) -> Vec<(StoreErrorKind, u64)> {
+        let counts = self.failures.iter().map(|count| count.load(Relaxed));
+        StoreErrorKind::ALL.into_iter().zip(counts).collect()
+    }
+
+    /// Why a server is left alone, if one is.
+    pub(super) fn last(&self) -> Option<StoreErrorKind> {
+        *self.lock()
+    }
+
+    /// A panic elsewhere leaves it whole: every change is a single assignment.
+    fn lock(&self) -> MutexGuard<'_, Option<StoreErrorKind>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Notices {
     fn breaker_opened(&self, server: &str, error: &StoreError) {
+        *self.lock() = Some(error.kind);
         tracing::warn!(server, %error, "the store is left alone for now: its breaker is open");
     }
 
     fn breaker_closed(&self, server: &str) {
+        *self.lock() = None;
         tracing::info!(server, "the store is asked again: its breaker is closed");
     }
 
@@ -24,6 +52,18 @@ impl Observer for Log {
         tracing::debug!(server, %error, "lost a connection to the store");
     }
 
+    fn attempt_failed(&self, server: &str, error: &StoreError) {
+        let mut last = self.lock();
+        if last.is_some() {
+            *last = Some(error.kind);
+        }
+        drop(last);
+        if let Some(at) = StoreErrorKind::ALL.iter().position(|kind| *kind == error.kind) {
+            self.failures[at].fetch_add(1, Relaxed);
+        }
+        tracing::debug!(server, %error, "cannot connect to the store");
+    }
+
     fn topology_changed(&self) {
         tracing::info!("other servers serve the cluster's slots");
     }
@@ -32,3 +72,6 @@ impl Observer for Log {
         tracing::error!(task, "a task of the store died and is started again; please report this");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use tollgate::StoreError;
 use tollgate::store::redis::Report;
 use tollgate_policy::settings::{Settings, TierSource};
+use tollgate_store::StoreErrorKind;
 
 /// Attempts, since the first ones may be for a connection that is still being made.
 const ATTEMPTS: u32 = 20;
@@ -61,17 +62,19 @@ pub fn probe(
 }
 
 async fn first(storage: &Storage) -> Result<Option<Report>, StoreError> {
-    let mut attempt = 1;
-    loop {
+    let mut why = StoreError::new(StoreErrorKind::Timeout, "");
+    for _ in 0..ATTEMPTS {
         match storage.probe().await {
             None => return Ok(None),
             Some(Ok(report)) => return Ok(Some(report)),
-            Some(Err(error)) if attempt == ATTEMPTS || !error.is_transient() => return Err(error),
-            Some(Err(_)) => {}
+            Some(Err(error)) if !error.is_transient() => return Err(error),
+            // That a store which failed is left alone says less than how it failed.
+            Some(Err(error)) if error.kind == StoreErrorKind::Busy => {}
+            Some(Err(error)) => why = error,
         }
-        attempt += 1;
         sleep(PAUSE).await;
     }
+    Err(why)
 }
 
 impl fmt::Display for ProbeError {

@@ -2,7 +2,7 @@
 
 use super::StorageError;
 use super::background::Background;
-use super::observer::Log;
+use super::observer::Notices;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use tollgate_policy::settings::{self, Redis, RedisServer, Secret, SecretSource};
 pub struct Remote {
     // Before the thread, so that its tasks end by themselves.
     pub(super) store: RedisStore,
+    pub(super) notices: Arc<Notices>,
     _background: Background,
 }
 
@@ -36,12 +37,13 @@ impl Remote {
                 endpoint.sentinel_credentials(username.as_deref().map(String::from), password);
         }
         let background = Background::start("store").map_err(StorageError::System)?;
+        let notices = Arc::new(Notices::default());
         let store = {
             let _inside = background.handle().enter();
-            RedisStore::open(&endpoint, options(settings, secret))
+            RedisStore::open(&endpoint, options(settings, secret, &notices))
         };
         let store = store.map_err(|error| StorageError::Invalid(error.to_string().into()))?;
-        Ok(Self { store, _background: background })
+        Ok(Self { store, notices, _background: background })
     }
 }
 
@@ -102,7 +104,7 @@ fn endpoint(settings: &Redis, password: Option<String>, tls: Option<Tls>) -> End
     }
 }
 
-fn options(settings: &Redis, secret: Option<String>) -> Options {
+fn options(settings: &Redis, secret: Option<String>, notices: &Arc<Notices>) -> Options {
     let mut options = Options::default();
     options.secret = secret.map(String::into_bytes).unwrap_or_default();
     options.prefix = settings.prefix.to_string();
@@ -112,6 +114,6 @@ fn options(settings: &Redis, secret: Option<String>) -> Options {
     options.in_flight = settings.in_flight as usize;
     options.breaker_errors = settings.breaker_errors;
     options.breaker_probe = settings.breaker_probe;
-    options.observer = Some(Arc::new(Log));
+    options.observer = Some(notices.clone());
     options
 }

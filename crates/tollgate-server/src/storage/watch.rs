@@ -78,6 +78,13 @@ async fn greet(node: &Node) -> Result<(), StoreError> {
     let version = report.version.as_deref().unwrap_or("of unknown version");
     let mode = report.mode.as_deref().unwrap_or("unknown");
     tracing::info!(version, mode, "the store answers");
+    let missing: Vec<_> = report.missing.iter().filter(|name| ***name != *"INFO").collect();
+    if !missing.is_empty() {
+        tracing::error!(
+            ?missing,
+            "the store refuses what nodes need; docs/operations.md has the rights"
+        );
+    }
     if !report.keeps_counts() {
         let policy = report.eviction.as_deref().unwrap_or_default();
         tracing::warn!(
@@ -114,7 +121,9 @@ fn show(node: &Node, error: &StoreError) {
     let is_closed = enforced.peek().is_some()
         && enforced.all(|limit| limit.on_store_failure == OnStoreFailure::Closed);
     // The store's own words stay in the log: whoever can connect can read this.
-    let text = StoreError::new(error.kind, "").to_string();
+    // Nor is it of use to hear that a store was not asked; what happened when it last was is.
+    let kind = node.gate.store().outage().unwrap_or(error.kind);
+    let text = StoreError::new(kind, "").to_string();
     match is_closed {
         true => node.health.fail(STORE, text),
         false => node.health.degrade(STORE, text),

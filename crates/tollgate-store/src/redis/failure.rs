@@ -56,7 +56,7 @@ impl From<RedisError> for Failure {
             }
             redis::ErrorKind::InvalidClientConfig => Self::new(Rejected, Then::Reconnect, ""),
             redis::ErrorKind::Parse | redis::ErrorKind::UnexpectedReturnType => {
-                Self::new(Protocol, Then::Reconnect, "")
+                Self::new(Protocol, Then::Reconnect, STRANGER)
             }
             // What the system says about a connection names no key and no password.
             redis::ErrorKind::Io => Self::new(Unreachable, Then::Reconnect, &error.to_string()),
@@ -99,6 +99,7 @@ fn by_code(code: &str, text: &str) -> Failure {
         "ERR" if text.contains("user executing the script") => {
             Failure::new(Rejected, Then::Keep, "NOPERM: its user lacks rights that scripts need")
         }
+        "NOPERM" => Failure::new(Rejected, Then::Keep, &forbidden(text)),
         "ERR" if text.contains("cluster support disabled") => {
             Failure::new(Rejected, Then::Keep, "it is no part of a cluster; give its `url` instead")
         }
@@ -106,6 +107,7 @@ fn by_code(code: &str, text: &str) -> Failure {
             Failure::new(Rejected, Then::Reconnect, "it has no database with this number")
         }
         "NOAUTH" | "WRONGPASS" => Failure::new(Rejected, Then::Reconnect, code),
+        "ERR" if text.contains("unknown command") => Failure::new(Rejected, Then::Keep, STRANGER),
         "OOM" => Failure::new(Rejected, Then::Keep, "OOM: raise its maxmemory"),
         "ERR" if text.contains("max number of clients") => {
             Failure::new(Unreachable, Then::Reconnect, "it has as many clients as it accepts")
@@ -114,6 +116,21 @@ fn by_code(code: &str, text: &str) -> Failure {
     }
 }
 
+/// Which right is missing. Of what the server says only the name of a command is passed on.
+fn forbidden(text: &str) -> String {
+    let quoted = text.split('\'').nth(1).filter(|_| text.contains("to run the"));
+    let is_name = |name: &&str| {
+        name.len() < 32 && name.chars().all(|c| c.is_ascii_lowercase() || c == '|' || c == '-')
+    };
+    match quoted.filter(is_name) {
+        Some(name) => format!("NOPERM: its user lacks +{name}"),
+        None if text.contains("key") => "NOPERM: its user may not use keys of this prefix".into(),
+        None => "NOPERM: its user lacks a right".into(),
+    }
+}
+
+const STRANGER: &str =
+    "it does not answer as a server does; is it a sentinel? Those are named in `sentinel`";
 const CLUSTER: &str = "it is part of a cluster; name the cluster's nodes instead";
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
             Ok(link) => return link,
             Err(failure) => failure,
         };
+        node.shared.options.tell(|observer| observer.attempt_failed(&node.name, &failure.error));
         node.failed(&failure.error);
         if node.is_cut_off() {
             node.queue.drain().into_iter().for_each(|pending| pending.fail(&failure.error));

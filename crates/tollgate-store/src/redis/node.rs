@@ -247,7 +247,9 @@ async fn heal(node: Arc<Node>) {
         tokio::time::sleep(jitter(node.shared.options.breaker_probe)).await;
         match node.probe().await {
             Ok(()) => node.breaker.close(),
-            Err(_) => {
+            Err(error) => {
+                let options = &node.shared.options;
+                options.tell(|observer| observer.attempt_failed(&node.name, &error));
                 if let Some(cluster) = node.cluster() {
                     cluster.look_again();
                 }

@@ -30,6 +30,12 @@ pub trait Observer: fmt::Debug + Send + Sync {
     /// A cluster's slots are served by other servers than before.
     fn topology_changed(&self) {}
 
+    /// An attempt of the store's own failed: to connect, or to find out whether the server decides again. What fails for a caller is the
+    /// caller's to count.
+    fn attempt_failed(&self, server: &str, error: &StoreError) {
+        let _ = (server, error);
+    }
+
     /// A task of the store died, which is a mistake in the program; it is being started again.
     fn task_died(&self, task: &'static str) {
         let _ = task;

@@ -24,7 +24,8 @@ pub struct Report {
     pub latency_us: u64,
     /// How far its clock is ahead of this machine's, to within half of that.
     pub clock_ahead_us: i64,
-    /// Commands that it refuses, of those the store uses; with its code behind them where it is not for want of rights: `SET (OOM)`.
+    /// Commands that it refuses, of those the store uses, with its code behind them where it is not for want of rights, as `SET (OOM)`; and
+    /// keys that it refuses, as `~tg:*`.
     pub missing: Vec<Box<str>>,
 }
 
@@ -50,11 +51,34 @@ impl RedisStore {
         let reply = self.in_time(call).await?;
         let latency_us = ProcessClock.now_us().saturating_sub(asked_us);
         let mut report = read(reply).ok_or_else(senseless)?;
+        let keys: Box<str> = format!("~{}:*", self.options.prefix).into();
+        report
+            .missing
+            .iter_mut()
+            .filter(|name| ***name == *"KEYS")
+            .for_each(|name| *name = keys.clone());
+        self.look_for_rights(slot, &tables.keys, &mut report.missing).await;
         report.latency_us = latency_us;
         if !report.missing.iter().any(|name| **name == *"TIME") {
             report.clock_ahead_us -= i64::try_from(asked_us + latency_us / 2).unwrap_or(i64::MAX);
         }
         Ok(report)
+    }
+
+    /// What a script cannot ask about: whether it may be sent in full, and what is run without one.
+    async fn look_for_rights(&self, slot: u16, keys: &[Vec<u8>], missing: &mut Vec<Box<str>>) {
+        let mut eval = redis::cmd("EVAL");
+        eval.arg("return 1").arg(keys.len()).arg(keys);
+        let mut wanted = vec![("EVAL", eval), ("PING", redis::cmd("PING"))];
+        if self.servers.is_cluster() {
+            wanted.push(("ASKING", redis::cmd("ASKING")));
+        }
+        for (name, command) in wanted {
+            let asked = self.in_time(self.servers.command(slot, &command)).await;
+            if asked.is_err_and(|error| error.detail.contains("NOPERM")) {
+                missing.push(name.into());
+            }
+        }
     }
 
     /// A field of a hash that belongs to somebody else, under its own name.

@@ -89,6 +89,10 @@ impl Servers {
         }
     }
 
+    pub(super) const fn is_cluster(&self) -> bool {
+        matches!(self.kind, Kind::Cluster(_))
+    }
+
     pub(super) fn status(&self) -> Status {
         let nodes = self.nodes();
         let count = |is: fn(&Arc<Node>) -> bool| nodes.iter().filter(|node| is(node)).count();

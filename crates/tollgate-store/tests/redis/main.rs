@@ -10,6 +10,7 @@ mod lasting;
 mod lease;
 mod others;
 mod reservations;
+mod revived;
 mod sentinel;
 mod server;
 mod shop;

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
 use tollgate_policy::Compiled;
-use tollgate_server::storage::{self, Report};
+use tollgate_server::storage::{self, ProbeError, Report};
+use tollgate_store::StoreErrorKind;
 
 /// A clock that is further off than this makes waits wrong where the caller's time counts.
 const CLOCK_US_MAX: u64 = 1_000_000;
@@ -37,10 +38,7 @@ impl Probed {
                 report.iter().for_each(|report| found.judge(report));
                 found.report = report;
             }
-            Err(error) => {
-                let help = "check that it runs, its address and the credentials in `store`";
-                found.errors.push((error.to_string(), help));
-            }
+            Err(error) => found.errors.push((error.to_string(), help(&error))),
         }
         found
     }
@@ -62,10 +60,14 @@ impl Probed {
         let (optional, needed): (Vec<_>, Vec<_>) =
             report.missing.iter().partition(|name| ***name == *"INFO");
         for name in needed {
-            let message = format!("the store refuses the command {name}");
-            let help = match name.contains('(') {
-                true => "docs/operations.md says what each failure does",
-                false => "docs/operations.md has the rights that a node needs",
+            let message = match name.starts_with('~') {
+                true => format!("the store's user may not use the keys {name}"),
+                false => format!("the store refuses the command {name}"),
+            };
+            let help = match name.split_once(" (") {
+                Some((_, "READONLY)")) => REPLICA,
+                Some(_) => "docs/operations.md says what each failure does",
+                None => RIGHTS,
             };
             self.errors.push((message, help));
         }
@@ -126,6 +128,26 @@ impl Probed {
             all.iter().map(row)
         });
         std::iter::once(row).chain(findings).collect()
+    }
+}
+
+const REPLICA: &str =
+    "it is a replica: name the primary, or its sentinels in `store.redis.sentinel`";
+const RIGHTS: &str = "docs/operations.md has the rights that a node needs";
+
+/// What to do about a store that said nothing.
+fn help(error: &ProbeError) -> &'static str {
+    let ProbeError::Store(error) = error else { return "correct `store` in the file" };
+    match error.kind {
+        _ if error.detail.contains("replica") => REPLICA,
+        _ if error.detail.contains("NOPERM") => RIGHTS,
+        StoreErrorKind::Rejected => {
+            "check `username` and `password`, and what sort of server it is"
+        }
+        StoreErrorKind::Timeout => {
+            "it may be busy, further away than `deadline`, or want `tls` where there is none"
+        }
+        _ => "check that it runs, its address and the credentials in `store`",
     }
 }
 

@@ -29,7 +29,12 @@ pub(crate) fn of(node: &Node) -> Reading {
         memory_bytes: stats.bytes,
         evicted: stats.evicted,
         uncounted: stats.uncounted,
-        store_errors: node.gate.store_errors().to_vec(),
+        store_errors: node
+            .gate
+            .store_errors()
+            .into_iter()
+            .chain(node.gate.store().failures())
+            .collect(),
         breaker_open: node.gate.store().is_breaker_open(),
         generation: rules.generation(),
         ..Reading::default()

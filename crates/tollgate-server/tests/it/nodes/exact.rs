@@ -1,7 +1,6 @@
-//! Three nodes, one limit: what all of them admit together is the limit, to the request.
+//! Three nodes, one limit: what all of them admit together is the limit, to the request, whatever the algorithm, the cost, and how it came to it.
 
-use super::redis::Redis;
-use super::{Member, body, until};
+use super::{Member, Redis, body, until};
 use crate::http::Client;
 use std::collections::BTreeMap;
 use std::thread;
@@ -61,6 +60,99 @@ fn together_they_admit_the_limit() {
         assert!(refused > 0, "every node had its share of the load");
         assert_eq!(member.metric("tollgate_store_errors_total{kind=\"timeout\"}"), 0);
         assert!(member.running.node().health.is_ready());
+    }
+}
+
+/// Costs of more than one, and units that come back. Buckets are not among those that give back: they return a moment less than they took.
+const MIXED: &str = "on_store_failure: closed
+limits:
+  - {name: fixed, match: {path: /fixed}, key: [user], rate: 120/366d, algorithm: fixed-window}
+  - {name: log, match: {path: /log}, key: [user], rate: 110/366d, algorithm: sliding-log}
+  - {name: sliding, match: {path: /sliding}, key: [user], rate: 130/366d, algorithm: sliding-window}
+  - {name: gcra, match: {path: /gcra}, key: [user], rate: 90/366d, algorithm: gcra}
+  - {name: token, match: {path: /token}, key: [user], rate: 80/366d, algorithm: token-bucket}
+  - {name: leaky, match: {path: /leaky}, key: [user], rate: 1/366d, burst: 70, algorithm: leaky-bucket}
+  - {name: slots, match: {path: /slots}, key: [user], rate: 25, algorithm: concurrency, ttl: 1h}
+";
+const MIXED_PATHS: [(&str, u64); 7] = [
+    ("/fixed", 120),
+    ("/log", 110),
+    ("/sliding", 130),
+    ("/gcra", 90),
+    ("/token", 80),
+    ("/leaky", 70),
+    ("/slots", 25),
+];
+
+/// What one client of one node has, net of what it gave back, by user and path.
+fn mixed_load(mut client: Client, seed: u64) -> BTreeMap<(u64, &'static str), u64> {
+    let mut held = BTreeMap::new();
+    let mut chance = seed;
+    let mut next = |most: u64| {
+        chance =
+            chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (chance >> 33) % most
+    };
+    for _ in 0..350 {
+        let (user, (path, _)) = (next(2), MIXED_PATHS[next(7) as usize]);
+        let (cost, reserves) =
+            (1 + next(3), next(3) == 0 && !["/gcra", "/token", "/leaky"].contains(&path));
+        let body = format!(
+            "{{\"attributes\": {{\"user\": \"{user}\", \"path\": \"{path}\"}}, \"cost\": {cost}}}"
+        );
+        let answer = client.post(if reserves { "/v1/reserve" } else { "/v1/check" }, &body);
+        match answer.status {
+            200 => {}
+            429 => continue,
+            _ => panic!("{answer:?}"),
+        }
+        let mut keeps = cost;
+        if reserves {
+            let id = answer.json()["reservation"].as_str().unwrap().to_owned();
+            let (call, end, left) = match next(3) {
+                0 => ("/v1/cancel", format!("{{\"reservation\": \"{id}\"}}"), 0),
+                _ => ("/v1/settle", format!("{{\"reservation\": \"{id}\", \"cost\": 1}}"), 1),
+            };
+            let answer = client.post(call, &end);
+            assert_eq!(answer.status, 200, "{answer:?}");
+            // A slot is free when its request is over, whatever that cost.
+            keeps = if path == "/slots" { 0 } else { left };
+        }
+        *held.entry((user, path)).or_default() += keeps;
+    }
+    held
+}
+
+#[test]
+fn costs_and_reservations_from_three_nodes_add_up() {
+    let redis = Redis::start();
+    // Refusals are asked for each time: what a node remembers of them may be older than what came back since.
+    let fields = "deadline: 30s, deny_cache: {entries: 0}";
+    let members = [(); 3].map(|()| Member::start(&redis, fields, MIXED));
+    members.iter().for_each(|member| until(|| member.ready().0 == 200));
+    let mut total = BTreeMap::new();
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..9)
+            .map(|n| (members[n % 3].client(Front::Http), n as u64))
+            .map(|(client, n)| scope.spawn(move || mixed_load(client, n + 1)))
+            .collect();
+        for client in clients {
+            for (what, count) in client.join().unwrap() {
+                *total.entry(what).or_insert(0) += count;
+            }
+        }
+    });
+    for (user, (path, limit)) in [0, 1].into_iter().flat_map(|n| MIXED_PATHS.map(|path| (n, path)))
+    {
+        let had = total.get(&(user, path)).copied().unwrap_or(0);
+        assert!(had <= limit, "{path} of {user}: {had}");
+        // What is left of it, one by one from each node in turn, until nothing is.
+        let ask = |n: usize| {
+            let mut client = members[n % 3].client(Front::Http);
+            client.post("/v1/check", &body(&user.to_string(), path)).status
+        };
+        let left = (0..).take_while(|n| ask(*n) == 200).count() as u64;
+        assert_eq!(had + left, limit, "{path} of {user}");
     }
 }
 

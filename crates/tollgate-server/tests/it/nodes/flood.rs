@@ -1,6 +1,6 @@
 //! A flood on a refused key stays on the node.
 
-use super::redis::Redis;
+use super::Redis;
 use std::sync::Arc;
 use tollgate::{Setup, Work};
 use tollgate_server::Node;

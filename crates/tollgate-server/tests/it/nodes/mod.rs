@@ -3,12 +3,10 @@
 mod exact;
 mod failure;
 mod flood;
-pub(crate) mod redis;
 mod reservations;
 mod rights;
 
 use crate::http::Client;
-use redis::Redis;
 use std::fs;
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -17,6 +15,8 @@ use std::time::Duration;
 use tollgate_server::config::Config;
 use tollgate_server::metrics::Front;
 use tollgate_server::serve::{Running, Server};
+
+pub(crate) use tollgate_faults::redis::Redis;
 
 /// A node with its file.
 pub(crate) struct Member {

@@ -1,7 +1,6 @@
 //! A reservation belongs to the store: any node ends it, once.
 
-use super::redis::Redis;
-use super::{Member, until};
+use super::{Member, Redis, until};
 use crate::http::Answer;
 use serde_json::Value;
 use tollgate_server::metrics::Front;
@@ -86,11 +85,11 @@ fn debts_and_expiry_are_seen_everywhere() {
     let refused = post(&members[0], "check", "{\"attributes\": {\"user\": \"marker-user\"}}");
     assert_eq!(refused.status, 429, "the debt counts: {refused:?}");
     let mut connection = redis.connection().unwrap();
-    let keys: Vec<Vec<u8>> = ::redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
+    let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
     for key in keys {
-        let left_ms: i64 = ::redis::cmd("PTTL").arg(&key).query(&mut connection).unwrap();
+        let left_ms: i64 = redis::cmd("PTTL").arg(&key).query(&mut connection).unwrap();
         assert!(left_ms > 0, "{} has no end", String::from_utf8_lossy(&key));
-        let value: Vec<u8> = ::redis::cmd("GET").arg(&key).query(&mut connection).unwrap();
+        let value: Vec<u8> = redis::cmd("GET").arg(&key).query(&mut connection).unwrap();
         assert!(!String::from_utf8_lossy(&value).contains("marker-user"));
     }
 }

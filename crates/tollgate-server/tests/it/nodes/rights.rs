@@ -1,7 +1,6 @@
 //! The least that a node needs to be allowed, as docs/operations.md says, and tiers from a hash.
 
-use super::redis::Redis;
-use super::{Member, body, until};
+use super::{Member, Redis, body, until};
 use std::path::Path;
 use tollgate_server::metrics::Front;
 
@@ -69,7 +68,7 @@ fn tiers_come_from_a_hash_and_the_default_without_it() {
     rights.extend(["+hget".into(), "%R~plans".into()]);
     let mut redis = Redis::start_with(&rights.iter().map(String::as_str).collect::<Vec<_>>());
     let mut connection = redis.connection().unwrap();
-    ::redis::cmd("HSET")
+    redis::cmd("HSET")
         .arg(&["plans", "paula", "pro", "otto", "odd"])
         .exec(&mut connection)
         .unwrap();
@@ -82,8 +81,8 @@ limits: [{name: l, key: [user], rate: 2/366d, tiers: {pro: 5/366d}, algorithm: f
         |user: &str| client.post("/v1/peek", &body(user, "/")).json()["limits"][0]["limit"].clone();
     assert_eq!([limit("paula"), limit("otto"), limit("nobody")], [5, 2, 2]);
     // What was found is believed for a while, and so is what was not.
-    ::redis::cmd("HSET").arg(&["plans", "nobody", "pro"]).exec(&mut connection).unwrap();
-    ::redis::cmd("HDEL").arg(&["plans", "paula"]).exec(&mut connection).unwrap();
+    redis::cmd("HSET").arg(&["plans", "nobody", "pro"]).exec(&mut connection).unwrap();
+    redis::cmd("HDEL").arg(&["plans", "paula"]).exec(&mut connection).unwrap();
     assert_eq!([limit("paula"), limit("nobody")], [5, 2]);
     until(|| limit("nobody") == 5);
     until(|| limit("paula") == 2);

@@ -1,7 +1,7 @@
 //! The same on Redis, and without it.
 
 use super::{Client, Served, command};
-use crate::nodes::{redis::Redis, until};
+use crate::nodes::{Redis, until};
 
 fn served(redis: &Redis, fields: &str, rest: &str) -> Served {
     Served::new(&format!("store: {{redis: {{url: '{}', {fields}}}}}\n{rest}", redis.url()))

@@ -23,6 +23,8 @@ pub(super) async fn run(cluster: Arc<Cluster>) {
                 cluster.known.send_replace(Some(Ok(())));
             }
             Err(error) => {
+                let options = &cluster.shared.options;
+                options.tell(|observer| observer.attempt_failed("cluster", &error));
                 // A map that was read once is still the best there is.
                 let unknown = |known: &mut Option<Result<(), StoreError>>| {
                     let is_unknown = !matches!(known, Some(Ok(())));

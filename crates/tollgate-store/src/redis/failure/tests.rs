@@ -45,3 +45,24 @@ fn what_the_server_repeats_of_a_call_is_not_passed_on() {
     let failure = heard("ERR unknown command 'EVALSHA', with args beginning with: 'marker-key'");
     assert!(!failure.error.to_string().contains("marker"), "{}", failure.error);
 }
+
+#[test]
+fn a_right_that_is_missing_is_named_and_nothing_else() {
+    for (line, names) in [
+        ("NOPERM User tg has no permissions to run the 'evalsha' command", "lacks +evalsha"),
+        (
+            "NOPERM this user has no permissions to run the 'cluster|slots' command or its subcommand",
+            "+cluster|slots",
+        ),
+        ("NOPERM No permissions to access a key", "keys of this prefix"),
+        (
+            "NOPERM this user has no permissions to access one of the keys used as arguments",
+            "keys of this prefix",
+        ),
+        ("NOPERM User tg has no permissions to run the 'MARKER marker' command", "lacks a right"),
+    ] {
+        let text = heard(line).error.to_string();
+        assert!(text.contains(names), "{text}");
+        assert!(!text.to_lowercase().contains("marker") && !text.contains("tg"), "{text}");
+    }
+}

@@ -38,7 +38,8 @@ for _, command in ipairs(COMMANDS) do
     -- Rights are refused with one of these two codes; any other is the reason.
     local code = string.match(reply.err, '^%-?(%u+)')
     local reason = code and code ~= 'ERR' and code ~= 'NOPERM' and ' (' .. code .. ')' or ''
-    missing[command[1] .. reason] = true
+    local keys = reply.err:find('access') and reply.err:find('key')
+    missing[keys and 'KEYS' or command[1] .. reason] = true
   end
 end
 local server, memory = section('server', missing), section('memory', missing)

@@ -89,14 +89,17 @@ impl Fault {
     }
 }
 
-/// The reader's own words quote the whole value it met, and an answer need not be as long as what was sent: what was
-/// met is cut, what was expected stays.
+/// The reader's own words quote the whole value it met. A string may be a secret in the wrong place, and is not repeated; of anything else an
+/// answer need not be as long as what was sent: what was met is cut, what was expected stays.
 fn shortened(what: &str) -> Cow<'_, str> {
+    let expected = what.rfind(", expected ").map_or("", |at| &what[at..]);
+    if let Some(at) = what.find("string \"") {
+        return Cow::Owned(format!("{}string{expected}", &what[..at]));
+    }
     if what.len() <= QUOTED_BYTES_MAX {
         return Cow::Borrowed(what);
     }
     let met = &what[..what.floor_char_boundary(QUOTED_BYTES_MAX / 2)];
-    let expected = what.rfind(", expected ").map_or("", |at| &what[at..]);
     match expected.len() <= QUOTED_BYTES_MAX / 2 {
         true => Cow::Owned(format!("{met}...{expected}")),
         false => Cow::Owned(format!("{met}...")),

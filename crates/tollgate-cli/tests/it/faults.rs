@@ -1,0 +1,62 @@
+//! Every row of the table of faults, in short: counts are judged, times are not. `cargo xtask faults` has the full form.
+
+use std::path::PathBuf;
+use tollgate_faults::row::{self, ROWS};
+use tollgate_faults::trial::Context;
+
+fn run(name: &str) {
+    let row = row::find(name).unwrap_or_else(|| panic!("there is no row {name}"));
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_tollgate"));
+    let ended = (row.run)(&Context { program, is_full: false });
+    let broken: Vec<_> =
+        ended.checks.iter().filter(|check| !check.held && !check.is_timed).collect();
+    assert!(broken.is_empty(), "{name}: {broken:#?}\n{:#?}", ended.figures);
+    assert!(!ended.checks.is_empty());
+}
+
+/// A test for each row, so that each is named, and the list of those that have one.
+macro_rules! rows {
+    ($($test:ident = $name:literal,)*) => {
+        $(
+            #[test]
+            fn $test() {
+                run($name);
+            }
+        )*
+        const TESTED: &[&str] = &[$($name),*];
+    };
+}
+
+rows! {
+    gone = "gone",
+    forgetful = "forgetful",
+    stopped = "stopped",
+    evicting = "evicting",
+    full = "full",
+    credentials = "credentials",
+    scripts_wiped = "scripts-wiped",
+    neighbour = "neighbour",
+    comes_back = "return",
+    slow = "slow",
+    slow_some = "slow-some",
+    connect_hangs = "connect-hangs",
+    replies_cut = "replies-cut",
+    requests_cut = "requests-cut",
+    reset = "reset",
+    sliced = "sliced",
+    big_reply = "big-reply",
+    sentinel = "sentinel",
+    cluster_killed = "cluster-killed",
+    reshard = "reshard",
+    majority_lost = "majority-lost",
+    herd = "herd",
+    tiny = "tiny",
+    rolling_restart = "rolling-restart",
+    reload = "reload",
+}
+
+#[test]
+fn every_row_has_a_test() {
+    let rows: Vec<_> = ROWS.iter().map(|row| row.name).collect();
+    assert_eq!(rows, TESTED);
+}

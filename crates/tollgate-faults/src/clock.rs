@@ -1,0 +1,27 @@
+//! One clock for everything that is measured: wall time when the process started, and what has passed since.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Microseconds since the epoch, as the servers of the same machine have them.
+#[expect(clippy::disallowed_methods, reason = "whoever measures looks at the clock")]
+pub fn now_us() -> u64 {
+    static START: OnceLock<(Instant, Duration)> = OnceLock::new();
+    let (start, wall) = START.get_or_init(|| {
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        (Instant::now(), wall.expect("a clock that is set"))
+    });
+    (*wall + start.elapsed()).as_micros() as u64
+}
+
+/// Waits until it holds, and says whether it did within this time.
+pub fn until(within: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let end_us = now_us() + within.as_micros() as u64;
+    while !holds() {
+        if now_us() > end_us {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
+}

@@ -1,0 +1,38 @@
+//! Folders that are gone when whoever made them is.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fs, process};
+
+/// A folder of its own.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// A new one, with this in its name.
+    pub fn new(name: &str) -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("tollgate-{name}-{}-{number}", process::id()));
+        fs::create_dir_all(&path).expect("a folder for temporary files");
+        Self(path)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Puts a file there in one step, as whoever deploys one does.
+    pub fn put(&self, name: &str, text: &str) {
+        let next = self.0.join(format!("{name}.next"));
+        fs::write(&next, text).expect("a file in a folder of one's own");
+        fs::rename(next, self.0.join(name)).expect("a file in a folder of one's own");
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

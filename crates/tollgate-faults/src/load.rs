@@ -1,0 +1,236 @@
+//! Open-loop load: requests are asked when they are due, whether or not earlier ones were answered, and their time counts from then.
+
+use crate::clock::now_us;
+use crate::http::{Answer, Connection};
+use crate::node::body;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::task::LocalSet;
+
+/// One request.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// Which node is asked.
+    pub node: usize,
+    /// The path, which chooses the limit.
+    pub path: &'static str,
+    /// The user, which is the key.
+    pub user: u32,
+    /// Units.
+    pub cost: u64,
+}
+
+/// Who decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// The store admitted it.
+    Admitted,
+    /// The store, or what a node remembers of it, refused it.
+    Refused,
+    /// Nobody decided, and the limit lets pass.
+    FailOpen,
+    /// Nobody decided, and the limit refuses.
+    FailClosed,
+    /// This node's share admitted it.
+    LocalAdmitted,
+    /// This node's share refused it.
+    LocalRefused,
+    /// An answer that should not be.
+    Wrong(u16),
+    /// No answer at all.
+    Lost,
+}
+
+/// A request that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// What was asked.
+    pub ask: Ask,
+    /// When it was due.
+    pub due_us: u64,
+    /// When it was sent; the decision fell between this and `received_us`.
+    pub sent_us: u64,
+    /// When its answer had come.
+    pub received_us: u64,
+    /// What it was.
+    pub outcome: Outcome,
+    /// How often it was sent to another node because the first did not listen.
+    pub moved: u32,
+}
+
+/// How fast requests are asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// So many a second...
+    pub per_second: u64,
+    /// ...no more than this in all...
+    pub most: u64,
+    /// ...and no more than this under way at once: a machine that is too slow for the load shows that, and nothing else, without it.
+    pub under_way: u64,
+    /// How long an answer may take before the request counts as lost.
+    pub patience: Duration,
+}
+
+/// Requests under way.
+#[derive(Debug)]
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    samples: Arc<Mutex<Vec<Sample>>>,
+    thread: Option<JoinHandle<u64>>,
+}
+
+impl Load {
+    /// Requests for the nodes, the `n`th being `pick(n)`.
+    pub fn start(nodes: Vec<SocketAddr>, pace: Pace, pick: fn(u64) -> Ask) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let samples = Arc::new(Mutex::new(Vec::new()));
+        let (stopped, seen) = (stop.clone(), samples.clone());
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.expect("a runtime");
+            LocalSet::new().block_on(&runtime, run(nodes, pace, pick, stopped, seen))
+        });
+        Self { stop, samples, thread: Some(thread) }
+    }
+
+    /// How many requests are over.
+    pub fn answered(&self) -> usize {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Asks no more, waits for what is under way, and answers with everything and how many were ever under way at once.
+    pub fn end(mut self) -> (Vec<Sample>, u64) {
+        self.stop.store(true, Relaxed);
+        let most = self.thread.take().map(|thread| thread.join().expect("the load goes on"));
+        let samples =
+            std::mem::take(&mut *self.samples.lock().unwrap_or_else(PoisonError::into_inner));
+        (samples, most.unwrap_or(0))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+    }
+}
+
+type Pool = RefCell<BTreeMap<usize, Vec<Connection>>>;
+
+async fn run(
+    nodes: Vec<SocketAddr>,
+    pace: Pace,
+    pick: fn(u64) -> Ask,
+    stop: Arc<AtomicBool>,
+    samples: Arc<Mutex<Vec<Sample>>>,
+) -> u64 {
+    let (nodes, pool) = (Rc::new(nodes), Rc::new(Pool::default()));
+    let under_way = Rc::new(Cell::new(0_u64));
+    let (start_us, mut next, mut most_under_way) = (now_us(), 0_u64, 0);
+    let Pace { per_second, most, patience, .. } = pace;
+    while !stop.load(Relaxed) && next < most {
+        let due = |n: u64| start_us + n * 1_000_000 / per_second;
+        let is_free = || under_way.get() < pace.under_way;
+        while next < most && due(next) <= now_us() && is_free() {
+            let (ask, due_us) = (pick(next), due(next));
+            let (nodes, pool) = (nodes.clone(), pool.clone());
+            let (samples, count) = (samples.clone(), under_way.clone());
+            count.set(count.get() + 1);
+            most_under_way = most_under_way.max(count.get());
+            tokio::task::spawn_local(async move {
+                let sample = one(&nodes, &pool, ask, due_us, patience).await;
+                samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
+                count.set(count.get() - 1);
+            });
+            next += 1;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    while under_way.get() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    most_under_way
+}
+
+/// Asks once. A node that does not listen passes its request on, as whatever balances load does.
+async fn one(
+    nodes: &[SocketAddr],
+    pool: &Pool,
+    ask: Ask,
+    due_us: u64,
+    patience: Duration,
+) -> Sample {
+    let sent_us = now_us();
+    let (mut outcome, mut moved) = (Outcome::Lost, 0);
+    for turn in 0..nodes.len() {
+        let node = (ask.node + turn) % nodes.len();
+        match tokio::time::timeout(patience, exchange(nodes[node], node, pool, ask)).await {
+            Ok(Ok(answer)) => {
+                outcome = judge(&answer);
+                break;
+            }
+            // Nothing was sent, so another may be asked.
+            Ok(Err(Failed::Unsent)) => moved += 1,
+            Ok(Err(Failed::Unanswered)) | Err(_) => break,
+        }
+    }
+    Sample { ask, due_us, sent_us, received_us: now_us(), outcome, moved }
+}
+
+enum Failed {
+    /// There was no connection.
+    Unsent,
+    /// It ended before the answer.
+    Unanswered,
+}
+
+async fn exchange(
+    address: SocketAddr,
+    node: usize,
+    pool: &Pool,
+    ask: Ask,
+) -> Result<Answer, Failed> {
+    let idle = || pool.borrow_mut().entry(node).or_default().pop();
+    let kept = std::iter::from_fn(idle).find(|connection| !connection.is_over());
+    let mut connection = match kept {
+        Some(connection) => connection,
+        None => Connection::open(address).await.map_err(|_| Failed::Unsent)?,
+    };
+    let body = body(&ask.user.to_string(), ask.path, ask.cost);
+    let answer = connection.post("/v1/check", &body).await.map_err(|_| Failed::Unanswered)?;
+    if !answer.is_last {
+        pool.borrow_mut().entry(node).or_default().push(connection);
+    }
+    Ok(answer)
+}
+
+fn judge(answer: &Answer) -> Outcome {
+    match (answer.status, answer.source.as_deref()) {
+        (200, None) => Outcome::Admitted,
+        (200, Some("fail-open")) => Outcome::FailOpen,
+        (200, Some("local-fallback")) => Outcome::LocalAdmitted,
+        (429, Some("local-fallback")) => Outcome::LocalRefused,
+        (429, None | Some("deny-cache" | "blocked")) => Outcome::Refused,
+        (503, Some("fail-closed")) if answer.retry_after.as_deref() == Some("1") => {
+            Outcome::FailClosed
+        }
+        (status, _) => Outcome::Wrong(status),
+    }
+}
+
+impl Outcome {
+    /// Whether the store had no part in it.
+    pub fn is_without_store(self) -> bool {
+        !matches!(self, Self::Admitted | Self::Refused)
+    }
+
+    /// Whether it is neither a decision nor what a limit's policy says.
+    pub fn is_error(self) -> bool {
+        matches!(self, Self::Wrong(_) | Self::Lost)
+    }
+}

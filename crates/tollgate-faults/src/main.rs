@@ -1,0 +1,129 @@
+//! `cargo xtask faults`: the table of faults at full length.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tollgate_faults::clock::now_us;
+use tollgate_faults::figures::{Check, Figures};
+use tollgate_faults::process;
+use tollgate_faults::report::{Judged, page};
+use tollgate_faults::row::{self, ROWS, Row};
+use tollgate_faults::trial::Context;
+
+struct Options {
+    program: PathBuf,
+    page: PathBuf,
+    rows: Vec<&'static Row>,
+    runs: u32,
+}
+
+fn main() -> ExitCode {
+    let options = match options(std::env::args().skip(1)) {
+        Ok(Some(options)) => options,
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("error: {why}");
+            return ExitCode::from(2);
+        }
+    };
+    end_with_us();
+    let mut judged = BTreeMap::new();
+    for row in &options.rows {
+        for run in 1..=options.runs {
+            let this = one(row, run, &options);
+            let all = match judged.remove(row.name) {
+                Some(before) => Judged::and(before, this),
+                None => this,
+            };
+            judged.insert(row.name, all);
+        }
+        // After each, so that what was measured is kept whatever comes next.
+        let old = std::fs::read_to_string(&options.page).unwrap_or_default();
+        if let Err(error) = std::fs::write(&options.page, page(&judged, &old)) {
+            eprintln!("error: cannot write {}: {error}", options.page.display());
+            return ExitCode::FAILURE;
+        }
+    }
+    match judged.values().all(Judged::held) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// One run of one row. Its processes have ended when this returns, whatever happened.
+fn one(row: &Row, run: u32, options: &Options) -> Judged {
+    let (start_us, name) = (now_us(), row.name);
+    println!("== {name} ({run} of {}): {}", options.runs, row.injected);
+    let context = Context { program: options.program.clone(), is_full: true };
+    let Ok(ended) = catch_unwind(AssertUnwindSafe(|| (row.run)(&context))) else {
+        let what = "it comes to an end".to_owned();
+        eprintln!("   BROKEN {what}");
+        let check = Check { what, held: false, is_timed: false };
+        return Judged::new(Figures::default(), vec![check]);
+    };
+    for check in &ended.checks {
+        println!("   {} {}", if check.held { "held  " } else { "BROKEN" }, check.what);
+    }
+    let figures = &ended.figures;
+    println!("   {figures:?}");
+    println!("== {name}: {} s", (now_us() - start_us) / 1_000_000);
+    Judged::new(ended.figures, ended.checks)
+}
+
+/// Ends what was started, when somebody ends us.
+fn end_with_us() {
+    std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let Ok(runtime) = runtime else { return };
+        runtime.block_on(async {
+            use tokio::signal::unix::{SignalKind, signal};
+            let (Ok(mut end), Ok(mut stop)) =
+                (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+            else {
+                return;
+            };
+            tokio::select! {
+                _ = end.recv() => {}
+                _ = stop.recv() => {}
+            }
+            process::end_all();
+            std::process::exit(130);
+        });
+    });
+}
+
+fn options(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
+    let mut options = Options {
+        program: PathBuf::from("tollgate"),
+        page: PathBuf::from("faults.md"),
+        rows: Vec::new(),
+        runs: 3,
+    };
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
+        match argument.as_str() {
+            "--program" => options.program = value()?.into(),
+            "--page" => options.page = value()?.into(),
+            "--row" => {
+                let name = value()?;
+                let row = row::find(&name);
+                options.rows.push(row.ok_or(format!("there is no row `{name}`; see --list"))?);
+            }
+            "--runs" => {
+                let runs = value()?;
+                let parsed = runs.parse().ok().filter(|runs| *runs > 0);
+                options.runs = parsed.ok_or(format!("`{runs}` is not a number of runs"))?;
+            }
+            "--list" => {
+                ROWS.iter().for_each(|row| println!("{:<16} {}", row.name, row.injected));
+                return Ok(None);
+            }
+            other => return Err(format!("unexpected argument `{other}`")),
+        }
+    }
+    if options.rows.is_empty() {
+        options.rows = ROWS.iter().collect();
+    }
+    Ok(Some(options))
+}

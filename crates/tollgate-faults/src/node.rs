@@ -1,0 +1,162 @@
+//! A node: `tollgate serve` as a process.
+
+use crate::clock::until;
+use crate::folder::Folder;
+use crate::http::{self, Answer};
+use crate::process::Process;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A node with its file and its log.
+#[derive(Debug)]
+pub struct Node {
+    program: PathBuf,
+    process: Process,
+    folder: Folder,
+    log: Arc<Mutex<Vec<String>>>,
+    /// Where it answers checks.
+    pub http: SocketAddr,
+    /// Where it tells how it is.
+    pub admin: SocketAddr,
+}
+
+impl Node {
+    /// Starts one with this file, on free ports, and waits until it listens.
+    pub fn start(program: &Path, file: &str) -> Self {
+        let folder = Folder::new("node");
+        folder.put("tollgate.yaml", file);
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let log = Arc::default();
+        let process = launch(program, &folder, any, any, &log);
+        let mut node =
+            Self { program: program.to_owned(), process, folder, log, http: any, admin: any };
+        node.until_listening();
+        node
+    }
+
+    /// Starts it again where it was, with the file that is there now.
+    pub fn restart(&mut self) {
+        self.lock().clear();
+        self.process = launch(&self.program, &self.folder, self.http, self.admin, &self.log);
+        self.until_listening();
+    }
+
+    fn until_listening(&mut self) {
+        let address = |log: &[String], front: &str| {
+            let start = format!("listening {front} ");
+            log.iter().find_map(|line| line.strip_prefix(&start)?.parse().ok())
+        };
+        let mut found = (None, None);
+        let listening = until(PATIENCE, || {
+            let log = self.log();
+            found = (address(&log, "http"), address(&log, "admin"));
+            found.0.is_some() && found.1.is_some() || self.process.ended().is_some()
+        });
+        let (Some(http), Some(admin)) = found else {
+            panic!("the node does not listen ({listening}): {:#?}", self.log());
+        };
+        (self.http, self.admin) = (http, admin);
+    }
+
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Asks it to end, and waits until it has; answers whether it ended well.
+    pub fn end(&mut self) -> bool {
+        self.process.signal("TERM");
+        self.process.wait().is_ok_and(|status| status.success())
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Puts another file in its place.
+    pub fn put(&self, file: &str) {
+        self.folder.put("tollgate.yaml", file);
+    }
+
+    /// Where its file is.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// All lines of the log so far.
+    pub fn log(&self) -> Vec<String> {
+        self.lock().clone()
+    }
+
+    /// How many lines of the log have this in them.
+    pub fn logged(&self, word: &str) -> usize {
+        self.lock().iter().filter(|line| line.contains(word)).count()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One check, on a connection of its own.
+    pub fn check(&self, user: &str, path: &str) -> std::io::Result<Answer> {
+        http::ask(self.http, "/v1/check", Some(&body(user, path, 1)))
+    }
+
+    /// Anything of the admin address.
+    pub fn get(&self, path: &str) -> std::io::Result<Answer> {
+        http::ask(self.admin, path, None)
+    }
+
+    /// A figure of `/metrics`; 0 when there is none.
+    pub fn metric(&self, name: &str) -> u64 {
+        let text = self.get("/metrics").map(|answer| answer.body).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|number| number.parse().ok()).unwrap_or(0)
+    }
+
+    /// The sum of the figures whose names begin so.
+    pub fn metrics(&self, start: &str) -> u64 {
+        let text = self.get("/metrics").map(|answer| answer.body).unwrap_or_default();
+        let lines = text.lines().filter(|line| line.starts_with(start));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+    }
+}
+
+/// The body of a check.
+pub fn body(user: &str, path: &str, cost: u64) -> String {
+    format!("{{\"attributes\": {{\"user\": \"{user}\", \"path\": \"{path}\"}}, \"cost\": {cost}}}")
+}
+
+fn launch(
+    program: &Path,
+    folder: &Folder,
+    http: SocketAddr,
+    admin: SocketAddr,
+    log: &Arc<Mutex<Vec<String>>>,
+) -> Process {
+    let mut command = Command::new(program);
+    command
+        .args(["serve", "--listen", &format!("http={http}"), "--listen", &format!("admin={admin}")])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut process = Process::spawn(&mut command)
+        .unwrap_or_else(|error| panic!("cannot start {}: {error}", program.display()));
+    if let Some(stderr) = process.child().stderr.take() {
+        let log = log.clone();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                log.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            }
+        });
+    }
+    process
+}

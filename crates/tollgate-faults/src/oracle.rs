@@ -1,0 +1,103 @@
+//! How much was admitted beyond a limit, as the client knows it: a decision fell somewhere between sending and receiving, and only what is
+//! too much wherever it fell is counted.
+
+#[cfg(test)]
+mod tests;
+
+/// How far the clocks of this process and of the server may be apart.
+const SLACK_US: u64 = 1_000;
+
+/// What a limit promises about one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// So many, ever: periods far longer than a run.
+    Total(u64),
+    /// So many in every window, aligned to the epoch.
+    Window {
+        /// Units.
+        limit: u64,
+        /// Its length.
+        window_us: u64,
+    },
+    /// So many in any interval of this length.
+    Sliding {
+        /// Units.
+        limit: u64,
+        /// The length.
+        window_us: u64,
+    },
+    /// A burst, and then at this rate.
+    Bucket {
+        /// At once.
+        burst: u64,
+        /// So many...
+        count: u64,
+        /// ...in so long.
+        period_us: u64,
+    },
+}
+
+/// An admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// Not before this.
+    pub sent_us: u64,
+    /// Not after this.
+    pub received_us: u64,
+    /// Units.
+    pub cost: u64,
+}
+
+impl Bound {
+    /// How many units were surely too many for one key, at the worst moment.
+    pub fn excess(self, admitted: &[Admitted]) -> u64 {
+        match self {
+            Self::Total(limit) => {
+                admitted.iter().map(|one| one.cost).sum::<u64>().saturating_sub(limit)
+            }
+            Self::Window { limit, window_us } => in_windows(admitted, limit, window_us),
+            Self::Sliding { limit, window_us } => {
+                // The entry at the start of an interval no longer counts at its end.
+                over_intervals(admitted, |length_us| match length_us < window_us {
+                    true => limit,
+                    false => u64::MAX,
+                })
+            }
+            Self::Bucket { burst, count, period_us } => {
+                let refill = |length_us: u64| u128::from(length_us) * u128::from(count);
+                over_intervals(admitted, |length_us| {
+                    let refilled = refill(length_us).div_ceil(u128::from(period_us));
+                    burst.saturating_add(u64::try_from(refilled).unwrap_or(u64::MAX))
+                })
+            }
+        }
+    }
+}
+
+fn in_windows(admitted: &[Admitted], limit: u64, window_us: u64) -> u64 {
+    let mut counts = std::collections::BTreeMap::<u64, u64>::new();
+    for one in admitted {
+        let first = one.sent_us.saturating_sub(SLACK_US) / window_us;
+        // What may have been in either of two windows proves nothing about one.
+        if first == (one.received_us + SLACK_US) / window_us {
+            *counts.entry(first).or_default() += one.cost;
+        }
+    }
+    counts.values().map(|count| count.saturating_sub(limit)).max().unwrap_or(0)
+}
+
+/// The most by which what surely fell into one interval exceeds what an interval of that length allows.
+fn over_intervals(admitted: &[Admitted], allows: impl Fn(u64) -> u64) -> u64 {
+    let mut by_end: Vec<_> = admitted.to_vec();
+    by_end.sort_by_key(|one| one.received_us);
+    let mut worst = 0;
+    for first in admitted {
+        let mut count = 0;
+        for one in by_end.iter().filter(|one| one.sent_us >= first.sent_us) {
+            count += one.cost;
+            let length_us = one.received_us - first.sent_us + 2 * SLACK_US;
+            worst = worst.max(count.saturating_sub(allows(length_us)));
+        }
+    }
+    worst
+}

@@ -1,0 +1,154 @@
+//! A TCP proxy that does to a connection what networks do: delays, jitter, slicing, silence in one direction or both, resets.
+
+mod hanging;
+mod pipe;
+#[cfg(test)]
+mod tests;
+
+pub use hanging::Hanging;
+
+use pipe::Way;
+use socket2::SockRef;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{oneshot, watch};
+
+/// What is done to connections, those that there are included.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    /// How late everything is, each way.
+    pub latency: Duration,
+    /// How much later it may be, by chance.
+    pub jitter: Duration,
+    /// How many of a thousand pieces are later still, and by how much.
+    pub late: (u32, Duration),
+    /// How many bytes are passed on at a time.
+    pub slice: Option<usize>,
+    /// What is swallowed on its way to the server.
+    pub no_requests: bool,
+    /// What is swallowed on its way back.
+    pub no_replies: bool,
+    /// Nothing moves, and nothing is lost.
+    pub paused: bool,
+    /// New connections lead nowhere: accepted, and everything swallowed.
+    pub swallow_new: bool,
+}
+
+/// A proxy in front of one server.
+#[derive(Debug)]
+pub struct Proxy {
+    port: u16,
+    faults: watch::Sender<Faults>,
+    /// How often all connections were reset.
+    resets: watch::Sender<u64>,
+    accepted: Arc<AtomicU64>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Proxy {
+    /// In front of a port of this machine, without a fault as yet.
+    pub fn start(target: u16) -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let port = listener.local_addr()?.port();
+        let (faults, told) = watch::channel(Faults::default());
+        let (resets, reset) = watch::channel(0);
+        let accepted = Arc::new(AtomicU64::new(0));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let count = accepted.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let target = SocketAddr::from((Ipv4Addr::LOCALHOST, target));
+        let thread = std::thread::spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = accept(listener, target, told, reset, count) => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Ok(Self { port, faults, resets, accepted, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Does this from now on.
+    pub fn set(&self, faults: Faults) {
+        self.faults.send_replace(faults);
+    }
+
+    /// Resets every connection that there is.
+    pub fn reset(&self) {
+        self.resets.send_modify(|resets| *resets += 1);
+    }
+
+    /// How many connections it has taken.
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Relaxed)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn accept(
+    listener: std::net::TcpListener,
+    target: SocketAddr,
+    faults: watch::Receiver<Faults>,
+    resets: watch::Receiver<u64>,
+    accepted: Arc<AtomicU64>,
+) {
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    loop {
+        let Ok((client, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            continue;
+        };
+        accepted.fetch_add(1, Relaxed);
+        tokio::spawn(connection(client, target, faults.clone(), resets.clone()));
+    }
+}
+
+/// Serves one connection until either side ends it, or it is reset.
+async fn connection(
+    client: TcpStream,
+    target: SocketAddr,
+    faults: watch::Receiver<Faults>,
+    mut resets: watch::Receiver<u64>,
+) {
+    resets.mark_unchanged();
+    let _ = client.set_nodelay(true);
+    let leads_nowhere = faults.borrow().swallow_new;
+    let served = async {
+        if leads_nowhere {
+            return pipe::swallow(&client).await;
+        }
+        let Ok(server) = TcpStream::connect(target).await else { return };
+        let _ = server.set_nodelay(true);
+        tokio::select! {
+            () = pipe::run(&client, &server, faults.clone(), Way::Requests) => {}
+            () = pipe::run(&server, &client, faults, Way::Replies) => {}
+        }
+    };
+    tokio::select! {
+        () = served => {}
+        _ = resets.changed() => {
+            // Without lingering, closing is a reset.
+            let _ = SockRef::from(&client).set_linger(Some(Duration::ZERO));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Servers of Debian's package `redis-server`, each in a folder of its own.
+
+use crate::clock::until;
+use crate::folder::Folder;
+use crate::process::Process;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// How long anything may take that has to happen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A redis-server on a socket, and on a port if it was asked for. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Redis {
+    process: Process,
+    folder: Folder,
+    arguments: Vec<String>,
+    port: u16,
+}
+
+impl Redis {
+    /// On a socket alone.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// On a socket alone, with further arguments, such as a user.
+    pub fn start_with(arguments: &[&str]) -> Self {
+        let mut redis = Self::spawn(0, arguments);
+        assert!(redis.is_up(), "redis-server ended at once");
+        redis
+    }
+
+    /// On a port as well. Somebody else may take the free port meanwhile, so that it is tried again.
+    pub fn listen(arguments: &[&str]) -> Self {
+        for _ in 0..20 {
+            let mut redis = Self::spawn(free_port(), arguments);
+            if redis.is_up() {
+                return redis;
+            }
+        }
+        panic!("no port is free for long enough");
+    }
+
+    fn spawn(port: u16, arguments: &[&str]) -> Self {
+        let folder = Folder::new("redis");
+        let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+        let process = launch(&folder, port, &arguments);
+        Self { process, folder, arguments, port }
+    }
+
+    /// Where it listens besides its socket.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("redis.sock")
+    }
+
+    /// The `url` of a store on its socket.
+    pub fn url(&self) -> String {
+        format!("unix://{}", self.socket().display())
+    }
+
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts it again, where it was, and waits until it answers.
+    pub fn restart(&mut self) {
+        let _ = std::fs::remove_file(self.socket());
+        self.process = launch(&self.folder, self.port, &self.arguments);
+        assert!(self.is_up(), "redis-server did not start again");
+    }
+
+    /// A connection beside those of the nodes.
+    pub fn connection(&self) -> redis::RedisResult<redis::Connection> {
+        redis::Client::open(format!("redis+unix://{}", self.socket().display()))?.get_connection()
+    }
+
+    /// Runs a command, given in words.
+    pub fn run(&self, words: &str) -> redis::Value {
+        self.try_run(words).unwrap_or_else(|error| panic!("{words}: {error}"))
+    }
+
+    /// Runs a command that may fail.
+    pub fn try_run(&self, words: &str) -> redis::RedisResult<redis::Value> {
+        let mut parts = words.split(' ');
+        let mut command = redis::cmd(parts.next().unwrap_or_default());
+        parts.for_each(|part| {
+            command.arg(part);
+        });
+        command.query(&mut self.connection()?)
+    }
+
+    /// Waits until the answer to a command has this in it.
+    pub fn until_says(&self, words: &str, what: &str) {
+        let says = || self.try_run(words).is_ok_and(|said| format!("{said:?}").contains(what));
+        assert!(until(PATIENCE * 2, says), "{words} did not say {what} within a minute");
+    }
+
+    /// How many scripts it has run.
+    pub fn scripts_run(&self) -> u64 {
+        let said = self.try_run("INFO commandstats");
+        let text = said.ok().and_then(|said| redis::from_redis_value::<String>(said).ok());
+        let text = text.unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+        let number = line.and_then(|line| line.split(',').next()?.parse().ok());
+        number.unwrap_or(0)
+    }
+
+    /// Whether it came up, and did not end because its port was taken.
+    fn is_up(&mut self) -> bool {
+        let restricted = self.arguments.iter().any(|one| one == "--user" || one == "--requirepass");
+        let up = until(PATIENCE, || {
+            let mut connection = self.connection();
+            let pong = connection.as_mut().map(|one| redis::cmd("PING").exec(one));
+            // Before it has loaded its data it answers, but not with this; without the right to ask it is there all the same.
+            let answers = matches!(pong, Ok(Ok(()))) || restricted && self.socket().exists();
+            answers || self.process.ended().is_some()
+        });
+        assert!(up, "redis-server did not answer within 30 s");
+        self.process.ended().is_none()
+    }
+}
+
+fn launch(folder: &Folder, port: u16, arguments: &[String]) -> Process {
+    let mut command = Command::new("redis-server");
+    if arguments.iter().any(|argument| argument == "--sentinel") {
+        // A sentinel writes into its file.
+        folder.put("sentinel.conf", "");
+        command.arg("sentinel.conf");
+    } else {
+        command.args(["--save", ""]);
+    }
+    command.args(["--port", &port.to_string(), "--unixsocket", "redis.sock"]);
+    command.args(["--bind", "127.0.0.1"]).args(arguments);
+    command.current_dir(folder.path()).stdout(Stdio::null());
+    Process::spawn(&mut command).unwrap_or_else(|error| {
+        panic!("cannot start redis-server ({error}): install Debian's package")
+    })
+}
+
+/// A port that nobody had a moment ago, low enough that a cluster's second port fits too.
+pub fn free_port() -> u16 {
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());
+        let port = listener.expect("a free port").port();
+        let second = port.checked_add(10_000).filter(|port| *port < 65_000);
+        if second.is_some_and(|second| TcpListener::bind(("127.0.0.1", second)).is_ok()) {
+            return port;
+        }
+    }
+}

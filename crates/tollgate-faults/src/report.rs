@@ -1,0 +1,133 @@
+//! `docs/faults.md`: what full runs showed, the worst of several for each row.
+
+#[cfg(test)]
+mod tests;
+
+use crate::figures::{Check, Figures};
+use crate::row::{ROWS, Row};
+use std::collections::BTreeMap;
+
+/// What all runs of a row showed.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The worst of each.
+    pub figures: Figures,
+    /// Whether each held in every run.
+    pub checks: Vec<Check>,
+    /// How many.
+    pub runs: u32,
+}
+
+impl Judged {
+    /// One run.
+    pub fn new(figures: Figures, checks: Vec<Check>) -> Self {
+        Self { figures, checks, runs: 1 }
+    }
+
+    /// With another run.
+    pub fn and(self, other: Self) -> Self {
+        let mut checks = self.checks;
+        for check in other.checks {
+            match checks.iter_mut().find(|known| known.what == check.what) {
+                Some(known) => known.held &= check.held,
+                None => checks.push(check),
+            }
+        }
+        Self { figures: self.figures.worst(other.figures), checks, runs: self.runs + other.runs }
+    }
+
+    /// Whether everything held.
+    pub fn held(&self) -> bool {
+        self.checks.iter().all(|check| check.held)
+    }
+}
+
+const HEAD: &str = "# Faults, injected for real
+
+Written by `cargo xtask faults`; do not edit. Each row starts its own servers and `tollgate serve` processes (three nodes unless it says
+otherwise) under open-loop load, does something to them, and looks at the answers from the client's side: a unit counts as admitted beyond a
+limit only if it was too much wherever between sending and receiving the decision fell. Figures are the worst of the runs. Times are of a
+machine with two cores that nodes, servers, proxy and clients share, and count from when a request was due. [operations.md](operations.md#what-each-failure-does)
+says what each failure means for whoever runs nodes.
+
+* **over**: units admitted beyond a limit. **errors**: answers that are neither a decision nor a limit's `on_store_failure`. **lost**: requests
+  without an answer. **by policy**: requests that `on_store_failure` answered.
+* **p99**: of the answers before the fault, and while it lasted. **recovery**: from the end of the fault to the last answer without the store.
+* **in flight**: requests under way at once, at the clients. **memory**: growth of the node that grew most.
+* **load**: how many processes wanted to run on the machine at once, on average. With much more than its two cores can do, every time on this
+  page is the time that somebody waited for a core, and 25 ms are over before a call was sent; counts hold all the same.
+";
+
+/// The page, with the rows that did not run taken from the page that was there.
+pub fn page(judged: &BTreeMap<&'static str, Judged>, old: &str) -> String {
+    let kept = |heading: &str, row: &Row| {
+        let section = old.split("\n## ").find(|section| section.starts_with(heading))?;
+        let start = format!("| `{}` |", row.name);
+        section.lines().find(|line| line.starts_with(&start)).map(str::to_owned)
+    };
+    let mut text = HEAD.to_owned();
+    text.push_str(
+        "\n## Expectations\n\n| row | injected | expected | held |\n| --- | --- | --- | --- |\n",
+    );
+    for row in ROWS {
+        let line = judged.get(row.name).map(|judged| expectation(row, judged));
+        if let Some(line) = line.or_else(|| kept("Expectations", row)) {
+            text.push_str(&format!("{line}\n"));
+        }
+    }
+    text.push_str("\n## Figures\n\n| row | runs | requests | over | errors | lost | by policy | p99, ms | recovery, ms | in flight | memory, MiB | load | besides |\n");
+    text.push_str(
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for row in ROWS {
+        let line = judged.get(row.name).map(|judged| numbers(row, judged));
+        if let Some(line) = line.or_else(|| kept("Figures", row)) {
+            text.push_str(&format!("{line}\n"));
+        }
+    }
+    text
+}
+
+fn expectation(row: &Row, judged: &Judged) -> String {
+    let broken: Vec<_> =
+        judged.checks.iter().filter(|check| !check.held).map(|check| check.what.as_str()).collect();
+    let held = match broken.is_empty() {
+        true => "yes".to_owned(),
+        false => format!("**no**: {}", broken.join("; ")),
+    };
+    format!("| `{}` | {} | {} | {held} |", row.name, row.injected, row.expected)
+}
+
+fn numbers(row: &Row, judged: &Judged) -> String {
+    let figures = &judged.figures;
+    let or = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
+    let p99 = figures.p99_us.map(|(without, with)| format!("{} → {}", ms(without), ms(with)));
+    let notes: Vec<_> =
+        figures.notes.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    let load = format!("{}.{}", figures.load_tenths / 10, figures.load_tenths % 10);
+    format!(
+        "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+        row.name,
+        judged.runs,
+        figures.requests,
+        or(figures.over_admission.map(|over| over.to_string())),
+        figures.errors,
+        figures.lost,
+        figures.by_policy,
+        or(p99),
+        or(figures.recovery_us.map(|time| (time / 1_000).to_string())),
+        figures.in_flight_max,
+        or(figures.rss_growth_kib.map(|kib| format!(
+            "{}.{}",
+            kib >> 10,
+            ((kib & 1_023) * 10) >> 10
+        ))),
+        load,
+        notes.join("; "),
+    )
+}
+
+/// Milliseconds with one digit more.
+fn ms(us: u64) -> String {
+    format!("{}.{}", us / 1_000, us % 1_000 / 100)
+}

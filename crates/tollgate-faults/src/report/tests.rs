@@ -1,0 +1,42 @@
+use super::{Judged, page};
+use crate::figures::{Check, Figures};
+use crate::row::ROWS;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn check(what: &str, held: bool) -> Check {
+    Check { what: what.to_owned(), held, is_timed: false }
+}
+
+#[test]
+fn rows_have_names_of_their_own() {
+    let names: BTreeSet<_> = ROWS.iter().map(|row| row.name).collect();
+    assert_eq!(names.len(), ROWS.len());
+}
+
+#[test]
+fn the_worst_of_several_runs_counts() {
+    let quick = Figures { p99_us: Some((1_000, 2_000)), lost: 3, ..Figures::default() };
+    let slow = Figures { p99_us: Some((9_000, 9_500)), errors: 1, ..Figures::default() };
+    let one = Judged::new(quick, vec![check("a", true), check("b", true)]);
+    let other = Judged::new(slow, vec![check("a", false), check("b", true)]);
+    let both = one.and(other);
+    assert!(!both.held() && both.runs == 2);
+    assert_eq!(both.checks.iter().map(|check| check.held).collect::<Vec<_>>(), [false, true]);
+    let figures = both.figures;
+    assert_eq!((figures.lost, figures.errors, figures.p99_us), (3, 1, Some((1_000, 2_000))));
+}
+
+#[test]
+fn rows_that_did_not_run_stay_on_the_page() {
+    let run = |over| {
+        let figures = Figures { over_admission: Some(over), ..Figures::default() };
+        Judged::new(figures, vec![check("over-admission 0", over == 0)])
+    };
+    let first = page(&BTreeMap::from([("gone", run(0)), ("stopped", run(7))]), "");
+    assert!(first.contains("| `stopped` | SIGSTOP"), "{first}");
+    assert!(first.contains("**no**: over-admission 0"), "{first}");
+    let second = page(&BTreeMap::from([("stopped", run(0))]), &first);
+    assert!(second.contains("| `gone` | SIGKILL") && second.contains("| `gone` | 1 |"), "{second}");
+    assert!(!second.contains("**no**"), "{second}");
+    assert_eq!(page(&BTreeMap::new(), &second), second);
+}

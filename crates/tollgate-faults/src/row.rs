@@ -1,0 +1,180 @@
+//! The table of faults. A row is an entry and a function.
+
+mod arrangement;
+mod network;
+mod nodes;
+mod server;
+
+use crate::trial::{Context, Ended};
+
+/// A fault, and what is expected of nodes that meet it.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Short, for `--row`.
+    pub name: &'static str,
+    /// What is done.
+    pub injected: &'static str,
+    /// What must come of it.
+    pub expected: &'static str,
+    /// Does it.
+    pub run: fn(&Context) -> Ended,
+}
+
+/// The row of this name.
+pub fn find(name: &str) -> Option<&'static Row> {
+    ROWS.iter().find(|row| row.name == name)
+}
+
+/// Every row.
+pub const ROWS: &[Row] = &[
+    Row {
+        name: "gone",
+        injected: "SIGKILL to the server, which has an append-only file, 60 s, restart",
+        expected: "closed limits refuse, open ones pass, each node's share counts; source in header and metric; one line in the log for each change; nothing over a limit",
+        run: server::gone,
+    },
+    Row {
+        name: "forgetful",
+        injected: "SIGKILL to a server that keeps nothing, 2 s, restart",
+        expected: "at most one more limit for each key, and not more",
+        run: server::forgetful,
+    },
+    Row {
+        name: "stopped",
+        injected: "SIGSTOP to the server, 10 s",
+        expected: "as without a server; nothing piles up",
+        run: server::stopped,
+    },
+    Row {
+        name: "evicting",
+        injected: "`allkeys-lru`, 3 MB, and filler keys",
+        expected: "a warning at the start; at most one more limit for each evicted key",
+        run: server::evicting,
+    },
+    Row {
+        name: "full",
+        injected: "`maxmemory 1` for 4 s",
+        expected: "as without a server, source in header and metric",
+        run: server::full,
+    },
+    Row {
+        name: "credentials",
+        injected: "the user's password changes and its connections are closed, 4 s, then back",
+        expected: "as without a server; `rejected` in the metric; healed by itself",
+        run: server::credentials,
+    },
+    Row {
+        name: "scripts-wiped",
+        injected: "SCRIPT FLUSH every 100 ms",
+        expected: "no caller sees it",
+        run: server::scripts_wiped,
+    },
+    Row {
+        name: "neighbour",
+        injected: "KEYS * over 5M keys in a loop",
+        expected: "nobody waits for longer than the deadline; nothing over a limit",
+        run: server::neighbour,
+    },
+    Row {
+        name: "return",
+        injected: "60 s without a server, 10,000 active keys",
+        expected: "the server is asked at most twice as much as before when it is back",
+        run: server::comes_back,
+    },
+    Row {
+        name: "slow",
+        injected: "the proxy delays everything by 50 ms, 10 s",
+        expected: "as without a server: nobody waits for longer than the deadline",
+        run: network::slow,
+    },
+    Row {
+        name: "slow-some",
+        injected: "the proxy delays 5 % of the pieces by 500 ms, with 2 ms of jitter, 10 s",
+        expected: "nobody waits for longer than the deadline; nothing over a limit",
+        run: network::slow_some,
+    },
+    Row {
+        name: "connect-hangs",
+        injected: "nodes start while connections to the store never come about; then they do, and nothing answers; then all is well",
+        expected: "nodes start, answer by policy and say so on /readyz; few attempts; healed by itself",
+        run: network::connect_hangs,
+    },
+    Row {
+        name: "replies-cut",
+        injected: "requests arrive and replies do not, 3 s",
+        expected: "a request may count and not be told; nothing over a limit",
+        run: network::replies_cut,
+    },
+    Row {
+        name: "requests-cut",
+        injected: "replies arrive and requests do not, 3 s",
+        expected: "as without a server",
+        run: network::requests_cut,
+    },
+    Row {
+        name: "reset",
+        injected: "every connection to the store is reset, ten times a second, 5 s",
+        expected: "an answer to every request; nothing over a limit, nothing asked twice",
+        run: network::reset,
+    },
+    Row {
+        name: "sliced",
+        injected: "the proxy passes on 3 bytes at a time",
+        expected: "no caller sees it",
+        run: network::sliced,
+    },
+    Row {
+        name: "big-reply",
+        injected: "10 MB as the answer to another command (the look-up of a tier), again and again, 10 s",
+        expected: "decisions do not wait for it",
+        run: network::big_reply,
+    },
+    Row {
+        name: "sentinel",
+        injected: "3 sentinels, 2 replicas, SIGKILL to the primary",
+        expected: "nodes follow the new primary; at most what it had not replicated is admitted again (C2)",
+        run: arrangement::sentinel,
+    },
+    Row {
+        name: "cluster-killed",
+        injected: "6 servers, node-timeout 2 s, SIGKILL to a primary",
+        expected: "its replica takes over; only its keys are without a store until then",
+        run: arrangement::cluster_killed,
+    },
+    Row {
+        name: "reshard",
+        injected: "1,000 slots move there and back under load",
+        expected: "followed, each request counted once; errors 0",
+        run: arrangement::reshard,
+    },
+    Row {
+        name: "majority-lost",
+        injected: "SIGKILL to 2 of 3 shards, 10 s, restart (node-timeout 15 s)",
+        expected: "only their keys are without a store",
+        run: arrangement::majority_lost,
+    },
+    Row {
+        name: "herd",
+        injected: "10 nodes start cold on one hot key",
+        expected: "the limit is admitted, to the request; no more calls than requests",
+        run: nodes::herd,
+    },
+    Row {
+        name: "tiny",
+        injected: "limits of 1 to 5, 5 nodes",
+        expected: "over-admission 0, under-admission 0",
+        run: nodes::tiny,
+    },
+    Row {
+        name: "rolling-restart",
+        injected: "SIGTERM to one node after the other under load, each started again",
+        expected: "an answer to every request; counts kept",
+        run: nodes::rolling_restart,
+    },
+    Row {
+        name: "reload",
+        injected: "10 new files a second under load; one of them halves a limit",
+        expected: "errors 0; excess over the new limit 0",
+        run: nodes::reload,
+    },
+];

@@ -1,0 +1,163 @@
+//! What happens where there are several servers.
+
+use crate::cluster::Cluster;
+use crate::figures::percentile_us;
+use crate::load::{Ask, Sample};
+use crate::oracle::Bound;
+use crate::sentinel::Sentinels;
+use crate::trial::{Context, Ended, Path, Plan, Policy, Trial};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+pub(super) fn sentinel(context: &Context) -> Ended {
+    let mut sentinels = Sentinels::start(1_000);
+    let mut trial = Trial::start(context, &Plan::mixed(context, &sentinels.store()));
+    trial.fault();
+    sentinels.servers[0].kill();
+    trial.pass(Duration::from_millis(500));
+    let followed = trial.is_healed();
+    let mut ended = trial.end().answered();
+    ended.must("nodes follow the new primary", followed);
+    // What the dead one had acknowledged and not passed on, for six users and their limits.
+    let (over, gap) = (ended.figures.over_admission, ended.figures.recovery_us.unwrap_or(0));
+    ended.must(
+        "over-admission within C2: one limit for each key",
+        over <= Some(6 * (60 + 30 + 10 + 8 + 6)),
+    );
+    ended.note("write gap, ms", gap / 1_000);
+    ended.figures.recovery_us = None;
+    let added = ended.figures.p99_added_us();
+    ended.timed("p99 added <= 25 ms", added.is_none_or(|added| added <= 25_000));
+    ended
+}
+
+/// Many keys, so that all shards have some.
+const SPREAD: &[Path] = &[
+    Path { path: "/closed", bound: Bound::Total(30), policy: Policy::Closed },
+    Path { path: "/open", bound: Bound::Total(4_000_000_000), policy: Policy::Open },
+];
+const SPREAD_LIMITS: &str = "limits:
+  - {name: closed, match: {path: /closed}, key: [user], rate: 30/366d, algorithm: fixed-window, on_store_failure: closed}
+  - {name: open, match: {path: /open}, key: [user], rate: 4000000000/366d, algorithm: gcra}
+  - {name: heal, match: {path: /heal}, key: [user], rate: 4000000000/366d, algorithm: fixed-window}
+";
+const USERS: u64 = 60;
+
+fn spread<'a>(context: &Context, cluster: &Cluster) -> Plan<'a> {
+    Plan {
+        limits: SPREAD_LIMITS,
+        paths: SPREAD,
+        per_second: context.pick(300, 600),
+        pick: |n| Ask {
+            node: (n % 3) as usize,
+            path: SPREAD[(n / USERS % 2) as usize].path,
+            user: (n % USERS) as u32,
+            cost: 1,
+        },
+        ..Plan::mixed(context, &cluster.store())
+    }
+}
+
+/// Users whom the fault left with their store: most of their requests were decided by it. A busy machine may be late for some.
+fn unaffected(ended: &Ended, trial_us: (u64, u64)) -> BTreeSet<u32> {
+    let mut counts = BTreeMap::<u32, (u64, u64)>::new();
+    for one in ended.samples.iter().filter(|one| (trial_us.0..trial_us.1).contains(&one.due_us)) {
+        let (all, failed) = counts.entry(one.ask.user).or_default();
+        *all += 1;
+        *failed += u64::from(one.outcome.is_without_store());
+    }
+    counts
+        .into_iter()
+        .filter(|(_, (all, failed))| failed * 4 < *all)
+        .map(|(user, _)| user)
+        .collect()
+}
+
+pub(super) fn cluster_killed(context: &Context) -> Ended {
+    let mut cluster = Cluster::start(Duration::from_secs(2));
+    let mut trial = Trial::start(context, &spread(context, &cluster));
+    let start_us = crate::clock::now_us();
+    trial.fault();
+    cluster.servers[1].kill();
+    trial.pass(Duration::from_millis(500));
+    let followed = trial.is_healed();
+    let end_us = crate::clock::now_us();
+    let mut ended = trial.end().answered();
+    ended.must("its replica takes over", followed);
+    let over = ended.figures.over_admission;
+    ended.must("over-admission within C2: one limit for each key", over <= Some(USERS * 30));
+    let well = unaffected(&ended, (start_us, end_us)).len() as u64;
+    ended.note("users of 60 who kept their store", well);
+    ended.timed("the keys of other shards keep their store", well >= USERS / 2);
+    let gap = ended.figures.recovery_us.take().unwrap_or(0);
+    ended.note("write gap, ms", gap / 1_000);
+    let added = ended.figures.p99_added_us();
+    ended.timed("p99 added <= 25 ms", added.is_none_or(|added| added <= 25_000));
+    ended
+}
+
+pub(super) fn reshard(context: &Context) -> Ended {
+    let cluster = Cluster::start(Duration::from_secs(5));
+    let mut plan = spread(context, &cluster);
+    plan.store = format!("{}, deadline: {}", cluster.store(), context.pick("10s", "1s"));
+    let mut trial = Trial::start(context, &plan);
+    trial.fault();
+    let slots = context.pick(200, 1_000);
+    for (from, to) in [(0, 1), (1, 0)] {
+        cluster.reshard(from, to, slots);
+        trial.pass(Duration::from_millis(100));
+    }
+    trial.clear();
+    let left = |path: &str, user: u64| {
+        let body = crate::node::body(&user.to_string(), path, 1);
+        let answer = crate::http::ask(trial.nodes[0].http, "/v1/peek", Some(&body));
+        let body = answer.map(|answer| answer.body).unwrap_or_default();
+        let rest = body.split("\"remaining\":").nth(1).map(str::trim_start).unwrap_or_default();
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
+    };
+    let all_used = (0..USERS).all(|user| left("/closed", user) == Some(0));
+    let mut ended = trial.end().exact().within_budget();
+    let seen = ended.figures.by_policy;
+    ended.must("no caller sees it", seen == 0);
+    let admitted = |path: &str| {
+        let of_path = |one: &&Sample| one.ask.path == path;
+        let admitted = |one: &&Sample| one.outcome == crate::load::Outcome::Admitted;
+        ended.samples.iter().filter(of_path).filter(admitted).count() as u64
+    };
+    // Each user had more than thirty requests by then, so every unit that was counted has to have been admitted.
+    let asked = ended.samples.len() as u64 / USERS / 2;
+    let single = !all_used || asked < 31 || admitted("/closed") == USERS * 30;
+    ended.must("each request is counted once", single);
+    ended
+}
+
+pub(super) fn majority_lost(context: &Context) -> Ended {
+    let mut cluster = Cluster::start(Duration::from_secs(15));
+    let lost: Vec<_> = [1, 2].into_iter().flat_map(|n| [n, cluster.replica_of(n)]).collect();
+    let mut trial = Trial::start(context, &spread(context, &cluster));
+    let start_us = crate::clock::now_us();
+    trial.fault();
+    lost.iter().for_each(|server| cluster.servers[*server].kill());
+    trial.pass(Duration::from_millis(context.pick(2_000, 10_000)));
+    let end_us = crate::clock::now_us();
+    lost.iter().for_each(|server| cluster.servers[*server].restart());
+    trial.clear();
+    let mut ended = trial.end().answered();
+    let well = unaffected(&ended, (start_us, end_us));
+    ended.note("users of 60 who kept their store", well.len() as u64);
+    ended.timed(
+        "the keys of the shard that is left keep their store",
+        well.len() as u64 >= USERS / 6,
+    );
+    let during =
+        |one: &Sample| (start_us..end_us).contains(&one.due_us) && well.contains(&one.ask.user);
+    let p99 = percentile_us(&ended.samples, 99, during);
+    ended.note("p99 of those, us", p99.unwrap_or(0));
+    // The servers come back empty.
+    let over = ended.figures.over_admission;
+    ended.must("over-admission: one limit for each lost key at most", over <= Some(USERS * 30));
+    let recovered = ended.figures.recovery_us;
+    ended.timed("p99 of those <= 25 ms", p99.is_some_and(|p99| p99 <= 25_000));
+    ended.note("recovery, ms", recovered.unwrap_or(0) / 1_000);
+    ended
+}

@@ -1,0 +1,343 @@
+//! One run of one row: nodes on a store, load that goes on throughout, and what it showed.
+
+mod policy;
+
+pub use policy::{MIXED, MIXED_PATHS, Path, Policy, mixed};
+
+use crate::clock::{now_us, until};
+use crate::figures::{Check, Figures, load_tenths, p99_us};
+use crate::load::{Ask, Load, Outcome, Pace, Sample};
+use crate::node::Node;
+use crate::oracle::Admitted;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a decision may take, by default and in every full run.
+pub const DEADLINE: Duration = Duration::from_millis(25);
+/// How soon all is well after a fault.
+pub const RECOVERY: Duration = Duration::from_secs(1);
+/// What a fault may cost in memory.
+pub const GROWTH_KIB: u64 = 32 << 10;
+/// Answers without the store that are further apart than this are not one outage.
+const LULL_US: u64 = 500_000;
+/// How long everything may take that has to happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Users whose keys are looked at to see whether all is well; enough to be in all parts of a cluster.
+const LOOKED_AT: u32 = 24;
+
+/// What a run is for.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The `tollgate` under test.
+    pub program: PathBuf,
+    /// Whether this is a full run, which judges times too, or the short one of the tests.
+    pub is_full: bool,
+}
+
+impl Context {
+    /// By the length of the run.
+    pub fn pick<T>(&self, short: T, full: T) -> T {
+        if self.is_full { full } else { short }
+    }
+
+    /// The deadline of the file: a machine that runs other tests is slow, and the short form judges counts alone.
+    pub fn deadline(&self) -> &'static str {
+        self.pick("250ms", "25ms")
+    }
+}
+
+/// What a trial starts with.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    /// How many.
+    pub nodes: usize,
+    /// `store.redis`.
+    pub store: String,
+    /// The rest of the file.
+    pub limits: &'a str,
+    /// What the limits promise.
+    pub paths: &'a [Path],
+    /// Requests a second, all nodes together.
+    pub per_second: u64,
+    /// Which they are.
+    pub pick: fn(u64) -> Ask,
+}
+
+/// A run under way.
+#[derive(Debug)]
+pub struct Trial {
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    paths: Vec<Path>,
+    load: Option<Load>,
+    is_full: bool,
+    rss_before: Vec<u64>,
+    rss_growth_kib: u64,
+    start_us: u64,
+    fault_us: u64,
+    cleared_us: u64,
+}
+
+/// What a run showed, and whether it was as it should be.
+#[derive(Clone, Debug, Default)]
+pub struct Ended {
+    /// In numbers.
+    pub figures: Figures,
+    /// In words.
+    pub checks: Vec<Check>,
+    /// All requests.
+    pub samples: Vec<Sample>,
+}
+
+impl Plan<'_> {
+    /// Three nodes with the mixed limits.
+    pub fn mixed(context: &Context, store: &str) -> Self {
+        Plan {
+            nodes: 3,
+            store: format!("{store}, deadline: {}", context.deadline()),
+            limits: MIXED,
+            paths: MIXED_PATHS,
+            per_second: context.pick(300, 600),
+            pick: mixed,
+        }
+    }
+
+    /// The file of each node.
+    pub fn file(&self) -> String {
+        format!("store: {{redis: {{{}}}}}\n{}", self.store, self.limits)
+    }
+}
+
+impl Trial {
+    /// Starts nodes and load, and lets them run for a while without a fault.
+    pub fn start(context: &Context, plan: &Plan<'_>) -> Self {
+        let mut trial = Self::cold(context, plan);
+        assert!(
+            trial.is_healed(),
+            "the nodes do not find their store: {:#?}",
+            trial.nodes[0].log()
+        );
+        trial.begin(plan);
+        trial.pass(Duration::from_millis(context.pick(800, 5_000)));
+        trial
+    }
+
+    /// Starts nodes, whether or not their store is there, and no load.
+    pub fn cold(context: &Context, plan: &Plan<'_>) -> Self {
+        let file = plan.file();
+        let nodes = (0..plan.nodes).map(|_| Node::start(&context.program, &file)).collect();
+        let now = now_us();
+        Self {
+            nodes,
+            paths: plan.paths.to_vec(),
+            load: None,
+            is_full: context.is_full,
+            rss_before: Vec::new(),
+            rss_growth_kib: 0,
+            start_us: now,
+            fault_us: now,
+            cleared_us: now,
+        }
+    }
+
+    /// Starts the load.
+    pub fn begin(&mut self, plan: &Plan<'_>) {
+        self.start_us = now_us();
+        self.load = Some(Load::start(self.addresses(), self.pace(plan, u64::MAX), plan.pick));
+    }
+
+    /// Starts a load that ends by itself, and waits for its end.
+    pub fn ask(&mut self, plan: &Plan<'_>, most: u64) {
+        self.start_us = now_us();
+        let load = Load::start(self.addresses(), self.pace(plan, most), plan.pick);
+        assert!(until(PATIENCE, || load.answered() as u64 == most), "not all were answered");
+        self.load = Some(load);
+    }
+
+    /// Full runs are open-loop throughout. The short form is so only as far as the machine goes along.
+    fn pace(&self, plan: &Plan<'_>, most: u64) -> Pace {
+        let per_second = plan.per_second;
+        match self.is_full {
+            true => {
+                Pace { per_second, most, under_way: u64::MAX, patience: Duration::from_secs(10) }
+            }
+            false => Pace { per_second, most, under_way: 50, patience: PATIENCE },
+        }
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.nodes.iter().map(|node| node.http).collect()
+    }
+
+    /// Lets time pass, and watches the memory of the nodes meanwhile.
+    pub fn pass(&mut self, time: Duration) {
+        let end_us = now_us() + time.as_micros() as u64;
+        while now_us() < end_us {
+            std::thread::sleep(Duration::from_millis(20).min(time));
+            for (node, before) in self.nodes.iter().zip(&self.rss_before) {
+                let growth = node.process().rss_kib().saturating_sub(*before);
+                self.rss_growth_kib = self.rss_growth_kib.max(growth);
+            }
+        }
+    }
+
+    /// From now on the fault is there.
+    pub fn fault(&mut self) {
+        self.rss_before = self.nodes.iter().map(|node| node.process().rss_kib()).collect();
+        self.fault_us = now_us();
+        self.cleared_us = self.fault_us;
+    }
+
+    /// From now on it is not.
+    pub fn clear(&mut self) {
+        self.cleared_us = now_us();
+    }
+
+    /// Waits until every node decides with its store again, for every part of it; answers whether it came to that.
+    pub fn is_healed(&self) -> bool {
+        let is_well = |node: &Node, user: u32| {
+            let answer = node.check(&format!("healed-{user}"), "/heal");
+            answer.is_ok_and(|answer| answer.status == 200 && answer.source.is_none())
+        };
+        let all = |node: &Node| (0..LOOKED_AT).all(|user| is_well(node, user));
+        self.nodes.iter().all(|node| until(PATIENCE, || all(node)))
+    }
+
+    /// How many requests of the load are over.
+    pub fn answered(&self) -> usize {
+        self.load.as_ref().map_or(0, Load::answered)
+    }
+
+    /// Waits for the healing, lets some more time pass, ends the load, and says what it showed.
+    pub fn end(mut self) -> Ended {
+        let healed = self.is_healed();
+        self.pass(Duration::from_millis(if self.is_full { 4_000 } else { 500 }));
+        let (samples, in_flight_max) = match self.load.take() {
+            Some(load) => load.end(),
+            None => (Vec::new(), 0),
+        };
+        let mut figures = Figures {
+            requests: samples.len() as u64,
+            over_admission: Some(over_admission(&self.paths, &samples)),
+            in_flight_max,
+            load_tenths: load_tenths(),
+            ..Figures::default()
+        };
+        for sample in &samples {
+            figures.lost += u64::from(sample.outcome == Outcome::Lost);
+            figures.errors += u64::from(matches!(sample.outcome, Outcome::Wrong(_)));
+            let by_policy = sample.outcome.is_without_store() && !sample.outcome.is_error();
+            figures.by_policy += u64::from(by_policy);
+        }
+        if self.fault_us > self.start_us {
+            let recovered_us = self.recovered_us(&samples);
+            figures.recovery_us = Some(recovered_us - self.cleared_us);
+            let with = p99_us(&samples, self.fault_us, recovered_us.max(self.cleared_us));
+            let without = p99_us(&samples, self.start_us, self.fault_us);
+            figures.p99_us = without.zip(with);
+            figures.rss_growth_kib = Some(self.rss_growth_kib);
+        }
+        let mut ended = Ended { figures, checks: Vec::new(), samples };
+        ended.must("every node heals by itself", healed);
+        ended
+            .must("each limit answers by its own policy", keep_policy(&self.paths, &ended.samples));
+        ended.must("no node has a task that died", !self.has_panicked());
+        ended
+    }
+
+    fn has_panicked(&self) -> bool {
+        self.nodes.iter().any(|node| node.logged("panicked") + node.logged("broke off") > 0)
+    }
+
+    /// When the last answer without the store came, of those that the fault is to blame for.
+    fn recovered_us(&self, samples: &[Sample]) -> u64 {
+        let without = samples.iter().filter(|one| one.outcome.is_without_store());
+        let mut times: Vec<_> = without.map(|one| one.received_us).collect();
+        times.sort_unstable();
+        let mut end_us = self.cleared_us;
+        for time_us in times.into_iter().filter(|time_us| *time_us > self.cleared_us) {
+            if time_us - end_us > LULL_US {
+                break;
+            }
+            end_us = time_us;
+        }
+        end_us
+    }
+}
+
+impl Ended {
+    /// Something that has to hold on any machine.
+    pub fn must(&mut self, what: impl Into<String>, held: bool) {
+        self.checks.push(Check { what: what.into(), held, is_timed: false });
+    }
+
+    /// Something that has to hold on a machine with nothing else to do.
+    pub fn timed(&mut self, what: impl Into<String>, held: bool) {
+        self.checks.push(Check { what: what.into(), held, is_timed: true });
+    }
+
+    /// A figure of this row alone.
+    pub fn note(&mut self, name: &'static str, value: u64) {
+        self.figures.notes.insert(name, value);
+    }
+
+    /// Nothing beyond any limit, and an answer to every request.
+    pub fn exact(mut self) -> Self {
+        let over = self.figures.over_admission;
+        self.must("over-admission 0", over == Some(0));
+        self.answered()
+    }
+
+    /// An answer to every request, as it should be.
+    pub fn answered(mut self) -> Self {
+        let (errors, lost) = (self.figures.errors, self.figures.lost);
+        self.must("errors 0, lost 0", errors + lost == 0);
+        self
+    }
+
+    /// Within the budgets of time and memory.
+    pub fn within_budget(mut self) -> Self {
+        let figures = self.figures.clone();
+        let within =
+            |value: Option<u64>, most: u128| value.is_none_or(|value| u128::from(value) <= most);
+        self.timed("p99 added <= 25 ms", within(figures.p99_added_us(), DEADLINE.as_micros()));
+        self.timed("recovery <= 1 s", within(figures.recovery_us, RECOVERY.as_micros()));
+        self.must("memory +32 MiB at most", within(figures.rss_growth_kib, GROWTH_KIB.into()));
+        self
+    }
+}
+
+/// Over all keys, what was admitted by the store beyond its limit.
+fn over_admission(paths: &[Path], samples: &[Sample]) -> u64 {
+    let mut keys = BTreeMap::<_, Vec<Admitted>>::new();
+    for sample in samples.iter().filter(|one| one.outcome == Outcome::Admitted) {
+        let Sample { ask, sent_us, received_us, .. } = *sample;
+        let admitted = Admitted { sent_us, received_us, cost: ask.cost };
+        keys.entry((ask.path, ask.user)).or_default().push(admitted);
+    }
+    let bound = |path: &str| paths.iter().find(|one| one.path == path).map(|one| one.bound);
+    keys.iter().map(|((path, _), all)| bound(path).map_or(0, |bound| bound.excess(all))).sum()
+}
+
+/// Whether what the store had no part in was answered as its limit says, and no share was exceeded.
+fn keep_policy(paths: &[Path], samples: &[Sample]) -> bool {
+    let mut shares = BTreeMap::<_, u64>::new();
+    let policy = |path: &str| paths.iter().find(|one| one.path == path).map(|one| one.policy);
+    samples.iter().all(|sample| {
+        let policy = policy(sample.ask.path);
+        match sample.outcome {
+            Outcome::FailOpen => policy == Some(Policy::Open),
+            Outcome::FailClosed => policy == Some(Policy::Closed),
+            Outcome::LocalAdmitted => {
+                let share =
+                    shares.entry((sample.ask.path, sample.ask.user, sample.ask.node)).or_default();
+                *share += sample.ask.cost;
+                matches!(policy, Some(Policy::Local(most)) if *share <= most)
+            }
+            Outcome::LocalRefused => matches!(policy, Some(Policy::Local(_))),
+            Outcome::Admitted | Outcome::Refused | Outcome::Wrong(_) | Outcome::Lost => true,
+        }
+    })
+}

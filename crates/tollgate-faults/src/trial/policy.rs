@@ -1,0 +1,72 @@
+//! The limits that most rows run under: several algorithms, several keys, each failure policy.
+
+use crate::load::Ask;
+use crate::oracle::Bound;
+
+/// A limit, by the path that chooses it.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// The path.
+    pub path: &'static str,
+    /// What the limit promises.
+    pub bound: Bound,
+    /// What it does without the store.
+    pub policy: Policy,
+}
+
+/// `on_store_failure`, with the share of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Lets pass.
+    Open,
+    /// Refuses.
+    Closed,
+    /// Counts on the node, so many at most.
+    Local(u64),
+}
+
+/// The file.
+pub const MIXED: &str = "limits:
+  - {name: total, match: {path: /total}, key: [user], rate: 60/366d, algorithm: fixed-window, on_store_failure: closed}
+  - {name: bucket, match: {path: /bucket}, key: [user], rate: 5/s, burst: 10, algorithm: gcra, on_store_failure: closed}
+  - {name: window, match: {path: /window}, key: [user], rate: 8/s, algorithm: fixed-window, on_store_failure: closed}
+  - {name: log, match: {path: /log}, key: [user], rate: 6/s, algorithm: sliding-log, on_store_failure: closed}
+  - {name: open, match: {path: /open}, key: [user], rate: 4000000000/366d, algorithm: fixed-window}
+  - {name: local, match: {path: /local}, key: [user], rate: 30/366d, algorithm: fixed-window, on_store_failure: {local: {nodes: 3}}}
+  - {name: heal, match: {path: /heal}, key: [user], rate: 4000000000/366d, algorithm: fixed-window}
+";
+
+const SECOND_US: u64 = 1_000_000;
+
+/// What it promises.
+pub const MIXED_PATHS: &[Path] = &[
+    Path { path: "/total", bound: Bound::Total(60), policy: Policy::Closed },
+    Path {
+        path: "/bucket",
+        bound: Bound::Bucket { burst: 10, count: 5, period_us: SECOND_US },
+        policy: Policy::Closed,
+    },
+    Path {
+        path: "/window",
+        bound: Bound::Window { limit: 8, window_us: SECOND_US },
+        policy: Policy::Closed,
+    },
+    Path {
+        path: "/log",
+        bound: Bound::Sliding { limit: 6, window_us: SECOND_US },
+        policy: Policy::Closed,
+    },
+    Path { path: "/open", bound: Bound::Total(4_000_000_000), policy: Policy::Open },
+    Path { path: "/local", bound: Bound::Total(30), policy: Policy::Local(10) },
+];
+
+/// All paths in turn, six users, three nodes; every fifth request costs two.
+pub fn mixed(n: u64) -> Ask {
+    let paths = MIXED_PATHS.len() as u64;
+    Ask {
+        node: (n / 7 % 3) as usize,
+        path: MIXED_PATHS[(n % paths) as usize].path,
+        user: (n / paths % 6) as u32,
+        cost: if n.is_multiple_of(5) { 2 } else { 1 },
+    }
+}
