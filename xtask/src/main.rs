@@ -5,6 +5,7 @@ mod fuzz;
 mod mutants;
 mod needs;
 mod process;
+mod simulate;
 mod test;
 mod tidy;
 
@@ -29,7 +30,7 @@ enum Failure {
     Shown,
 }
 
-const VERBS: &[Verb] = &[test::VERB, tidy::VERB, mutants::VERB, fuzz::VERB];
+const VERBS: &[Verb] = &[test::VERB, tidy::VERB, mutants::VERB, fuzz::VERB, simulate::VERB];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -14,6 +14,8 @@ pub struct Settings {
     pub listeners: Vec<Listener>,
     /// Where the gateway sends requests.
     pub upstream: Vec<Upstream>,
+    /// How the gateway listens and sends.
+    pub gateway: Gateway,
     /// Where counts are kept.
     pub store: Store,
     /// For limits that do not say.
@@ -84,6 +86,48 @@ pub struct Upstream {
     pub port: u16,
 }
 
+/// How the gateway listens and sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Gateway {
+    /// Certificate and key, where the listener speaks TLS.
+    pub tls: Option<(Box<str>, Box<str>)>,
+    /// Whether every connection has to begin with a header of the PROXY protocol; none may otherwise.
+    pub proxy_protocol: bool,
+    /// Whether servers take turns; otherwise the one with the fewest requests under way is next.
+    pub round_robin: bool,
+    /// How to find out which servers can be used.
+    pub health: Option<HealthCheck>,
+    /// Whether servers are asked for their own host instead of the client's.
+    pub own_host: bool,
+    /// How long connecting may take.
+    pub connect: Duration,
+    /// From the end of a request to the beginning of its answer.
+    pub response: Duration,
+    /// Between two pieces of a body.
+    pub idle: Duration,
+    /// TLS to servers with https://.
+    pub upstream_tls: Tls,
+    /// Idle connections that a worker keeps to each server.
+    pub idle_connections: u32,
+}
+
+/// How to find out which servers can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HealthCheck {
+    /// What to ask for.
+    pub path: Box<str>,
+    /// How often.
+    pub interval: Duration,
+    /// How long the answer may take.
+    pub timeout: Duration,
+    /// Bad answers in a row after which a server is not used.
+    pub unhealthy_after: u32,
+    /// Good answers in a row after which it is used again.
+    pub healthy_after: u32,
+}
+
 /// Where counts are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -107,6 +151,8 @@ pub struct Redis {
     pub username: Option<Box<str>>,
     /// The password.
     pub password: Option<Secret>,
+    /// What keys are hashed with; without it, the password.
+    pub secret: Option<Secret>,
     /// TLS, where it is used.
     pub tls: Option<Tls>,
     /// What every key starts with.
@@ -153,6 +199,10 @@ pub enum RedisServer {
         master: Box<str>,
         /// Hosts and ports of the Sentinels.
         nodes: Vec<(Box<str>, u16)>,
+        /// The user that they know.
+        username: Option<Box<str>>,
+        /// Their password.
+        password: Option<Secret>,
     },
     /// A cluster.
     Cluster {

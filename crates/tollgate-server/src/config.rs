@@ -4,7 +4,7 @@ mod load;
 #[cfg(test)]
 mod tests;
 
-use crate::front::{admin::AccessError, resp::PasswordError};
+use crate::front::{admin::AccessError, gateway::TlsError, resp::PasswordError};
 use crate::storage::StorageError;
 use std::fmt;
 use std::io;
@@ -78,6 +78,13 @@ pub enum ConfigError {
         /// Why.
         error: StorageError,
     },
+    /// The gateway cannot be used as the file says.
+    Gateway {
+        /// Which one.
+        file: PathBuf,
+        /// Why.
+        error: TlsError,
+    },
     /// The keys of `jwt` cannot be used.
     Keys {
         /// The file with them.
@@ -132,6 +139,7 @@ impl ConfigError {
             | Self::Access { file, .. }
             | Self::Password { file, .. }
             | Self::Storage { file, .. }
+            | Self::Gateway { file, .. }
             | Self::Keys { file, .. }
             | Self::Unavailable { file, .. } => file,
         }
@@ -145,6 +153,7 @@ impl ConfigError {
                 | Self::Access { .. }
                 | Self::Password { .. }
                 | Self::Storage { .. }
+                | Self::Gateway { .. }
         )
     }
 }
@@ -167,6 +176,7 @@ impl fmt::Display for ConfigError {
             Self::Storage { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Keys { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::Gateway { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Unavailable { file, field } => write!(
                 f,
                 "{}: `{field}` is not available in this build yet; remove it to use the rest",

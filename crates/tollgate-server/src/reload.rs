@@ -80,6 +80,10 @@ struct Watched {
 #[derive(Debug, PartialEq, Eq)]
 struct Bound {
     listeners: Vec<Listener>,
+    /// The gateway's certificate and key.
+    certificate: Option<(Box<str>, Box<str>)>,
+    /// Whether connections to it begin with who they come from.
+    proxy_protocol: bool,
     store: Store,
 }
 
@@ -290,11 +294,18 @@ impl Watched {
 
 impl Bound {
     fn of(settings: &Settings) -> Self {
-        Self { listeners: settings.listeners.clone(), store: settings.store.clone() }
+        Self {
+            listeners: settings.listeners.clone(),
+            certificate: settings.gateway.tls.clone(),
+            proxy_protocol: settings.gateway.proxy_protocol,
+            store: settings.store.clone(),
+        }
     }
 
     fn differences(&self, other: &Self) -> Vec<&'static str> {
-        let listen = (self.listeners != other.listeners).then_some("listen");
+        let listens = |bound: &Self| (bound.certificate.clone(), bound.proxy_protocol);
+        let same = self.listeners == other.listeners && listens(self) == listens(other);
+        let listen = (!same).then_some("listen");
         let store = (self.store != other.store).then_some("store");
         listen.into_iter().chain(store).collect()
     }

@@ -4,8 +4,8 @@ mod descriptors;
 
 use crate::config::{Config, ConfigError};
 use crate::front::resp::{self, Resp};
-use crate::front::{admin::Admin, http::CheckApi};
-use crate::net::{self, BindError, Limits, Listener};
+use crate::front::{admin::Admin, gateway, http::CheckApi};
+use crate::net::{self, BindError, Intake, Limits, Listener};
 use crate::node::{Node, NodeError};
 use crate::reload::{self, Control, Reload, Reloader};
 use std::fmt;
@@ -56,9 +56,9 @@ impl Server {
         };
         let node = Node::beside(config.folder(), loaded.compiled.clone(), loaded.setup())
             .map_err(|error| StartError::Config(invalid(error)))?;
+        node.set_tokens(loaded.keys.as_ref().map(|keys| keys.tokens.clone()));
         let password = config.password(&loaded.compiled.settings).map_err(StartError::Config)?;
         node.resp.set(password);
-        node.set_tokens(loaded.keys.as_ref().map(|keys| keys.tokens.clone()));
         let node = Arc::new(node);
         let listeners = bind(&loaded.compiled.settings).map_err(StartError::Bind)?;
         let addresses =
@@ -74,11 +74,21 @@ impl Server {
             }
             false => None,
         };
+        let has_gateway = listeners.iter().any(|(front, _)| *front == Front::Gateway);
+        let gateway = match has_gateway {
+            true => {
+                let shared = gateway::Shared::new(node.clone(), config.folder());
+                let unusable = |error| ConfigError::Gateway { file: config.name(), error };
+                Some(Arc::new(shared.map_err(|error| StartError::Config(unusable(error)))?))
+            }
+            false => None,
+        };
         let told = orders.0.told();
         let reloader = Reloader::new(node.clone(), admin.clone(), told, config, loaded);
         reloader.announce();
         let control = Control::start(node.clone(), reloader, orders).map_err(StartError::System)?;
-        let (traffic, admin) = start(&node, admin, listeners).map_err(StartError::System)?;
+        let (traffic, admin) =
+            start(&node, admin, gateway, listeners).map_err(StartError::System)?;
         node.health.set_serving(true);
         Ok(Running { addresses, traffic, admin, control, node })
     }
@@ -94,6 +104,7 @@ fn bind(settings: &Settings) -> Result<Vec<(Front, Listener)>, BindError> {
 fn start(
     node: &Arc<Node>,
     admin: Option<Arc<Admin>>,
+    gateway: Option<Arc<gateway::Shared>>,
     listeners: Vec<(Front, Listener)>,
 ) -> io::Result<(net::Server, net::Server)> {
     let fronts = listeners.iter().filter(|(front, _)| *front != Front::Admin).count();
@@ -101,11 +112,17 @@ fn start(
     let mut traffic = net::Server::builder().node(node.clone());
     let mut apart = net::Server::builder().node(node.clone()).workers(NonZero::<usize>::MIN);
     for (front, listener) in listeners {
-        match (front, admin.clone()) {
-            (Front::Admin, Some(admin)) => {
+        match (front, admin.clone(), gateway.clone()) {
+            (Front::Admin, Some(admin), _) => {
                 apart = apart.front(listener, few.clone(), move || admin.clone());
             }
-            (Front::Resp, _) => {
+            (Front::Gateway, _, Some(gateway)) => {
+                let proxy_protocol = node.conduct().settings.gateway.proxy_protocol;
+                let intake = Intake { proxy_protocol };
+                let relay = move || gateway::Gateway::new(gateway.clone());
+                traffic = traffic.relay(listener, limits.clone(), intake, relay);
+            }
+            (Front::Resp, _, _) => {
                 let (terms, node) = (Resp::limits(&limits), node.clone());
                 let shared = resp::Shared::new(node);
                 traffic = traffic.protocol(listener, terms, move || Resp::new(shared.clone()));

@@ -71,7 +71,7 @@ impl Storage {
     pub fn new(
         settings: &settings::Store,
         beside: &Path,
-        variable: impl FnOnce(&str) -> Option<OsString>,
+        variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, StorageError> {
         match settings {
             settings::Store::Redis(settings) => Remote::start(settings, beside, variable)

@@ -31,6 +31,7 @@ mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+pub mod lease;
 pub mod memory;
 mod raw;
 #[cfg(feature = "redis")]

@@ -5,6 +5,8 @@
 
 mod answer;
 mod engine;
+#[cfg(doctest)]
+mod guide;
 mod layer;
 mod pass;
 mod read;

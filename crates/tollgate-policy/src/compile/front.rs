@@ -1,10 +1,10 @@
-//! `listen`, `upstream`, `trusted_proxies`, `client_address`, `admin.audit`, `lint` and `envoy`.
+//! `listen`, `trusted_proxies`, `client_address`, `admin.audit`, `lint` and `envoy`.
 
 use super::fields::{each, exactly_one, not_empty, number, number32, required, some_items};
 use crate::diagnostic::{Position, Report, codes};
 use crate::grammar::{self, Problem};
 use crate::raw::{EnvoyCompat, File, Text};
-use crate::settings::{AddressSource, ClientAddress, Envoy, Front, Listener, Upstream};
+use crate::settings::{AddressSource, ClientAddress, Envoy, Front, Listener};
 use crate::suggest::quoted;
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -44,25 +44,6 @@ fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
     let all = |ip: IpAddr| ip.is_unspecified();
     let same_ip = a.ip() == b.ip() || (a.is_ipv4() == b.is_ipv4() && (all(a.ip()) || all(b.ip())));
     a.port() != 0 && a.port() == b.port() && same_ip
-}
-
-pub(super) fn upstream(file: &File, listeners: &[Listener], report: &mut Report) -> Vec<Upstream> {
-    if let Some(upstream) = &file.upstream {
-        some_items(&upstream.0, "upstream", upstream.at, report);
-        return each(&upstream.0, report, |text| grammar::upstream(text));
-    }
-    if file.unreadable.contains(&"upstream") {
-        return Vec::new();
-    }
-    let gateway = file.listen.as_ref().and_then(|listen| listen.gateway.as_ref());
-    if let (true, Some(gateway)) =
-        (listeners.iter().any(|listener| listener.front == Front::Gateway), gateway)
-    {
-        let message = "the gateway has no `upstream`";
-        let help = "add `upstream: http://127.0.0.1:3000`, or remove `gateway`";
-        report.error(codes::NO_UPSTREAM, gateway.name_at, message, help);
-    }
-    Vec::new()
 }
 
 pub(super) fn trusted_proxies(file: &File, report: &mut Report) -> Vec<IpNet> {

@@ -4,6 +4,7 @@ mod cost;
 mod failure;
 mod fields;
 mod front;
+mod gateway;
 mod headers;
 mod identity;
 mod lease;
@@ -52,7 +53,7 @@ pub fn compile(bytes: &[u8]) -> Result<Compiled, Vec<Diagnostic>> {
 
 fn settings(file: &File, report: &mut Report) -> Settings {
     let listeners = front::listeners(file, report);
-    let upstream = front::upstream(file, &listeners, report);
+    let upstream = gateway::upstream(file, &listeners, report);
     let store = store::store(file, report);
     let jwt = identity::jwt(file, report);
     let tiers = identity::tiers(file, &store, report);
@@ -60,6 +61,7 @@ fn settings(file: &File, report: &mut Report) -> Settings {
     Settings {
         listeners,
         upstream,
+        gateway: gateway::gateway(file, report),
         on_store_failure: failure::on_store_failure(&file.on_store_failure, report)
             .unwrap_or_default(),
         trusted_proxies: front::trusted_proxies(file, report),
@@ -68,8 +70,8 @@ fn settings(file: &File, report: &mut Report) -> Settings {
         identity: identity::identity(file, report),
         jwt,
         tiers,
-        resp_password: file.resp.as_ref().and_then(|resp| fields::secret(&resp.password, report)),
         refusal: refusal::refusal(file, report),
+        resp_password: file.resp.as_ref().and_then(|resp| fields::secret(&resp.password, report)),
         admin_token: file.admin.as_ref().and_then(|admin| fields::secret(&admin.token, report)),
         admin_audit: front::admin_audit(file, report),
         lint_allow: front::lint_allow(file, report),

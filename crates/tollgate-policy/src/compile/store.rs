@@ -86,6 +86,7 @@ fn redis(field: &At<raw::Redis>, report: &mut Report) -> Redis {
             (field, "password"),
             report,
         ),
+        secret: secret(&field.secret, report),
         tls: tls.or(server_tls),
         prefix: prefix(field, report),
         caller_time: field.time.as_ref().is_some_and(|time| time.value == TimeSource::Caller),
@@ -132,7 +133,12 @@ fn server(field: &At<raw::Redis>, report: &mut Report) -> Found {
         let at = sentinel.nodes.as_ref().map_or(sentinel.at, |nodes| nodes.at);
         some_items(nodes, "nodes", at, report);
         let nodes = each(nodes, report, |text| grammar::node(text));
-        return found(RedisServer::Sentinel { master: master.unwrap_or_default(), nodes });
+        return found(RedisServer::Sentinel {
+            master: master.unwrap_or_default(),
+            nodes,
+            username: text(&sentinel.username, report),
+            password: secret(&sentinel.password, report),
+        });
     }
     let mut nodes = Vec::new();
     if let Some(cluster) = &field.cluster {
@@ -156,7 +162,7 @@ fn credential<T>(
     own.or(url)
 }
 
-fn tls(field: &At<raw::Tls>, report: &mut Report) -> Tls {
+pub(super) fn tls(field: &At<raw::Tls>, report: &mut Report) -> Tls {
     if field.cert.is_some() != field.key.is_some() {
         let message = "`cert` and `key` come together, and only one is given";
         let help = "add the other, or remove both";

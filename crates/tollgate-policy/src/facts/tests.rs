@@ -140,3 +140,32 @@ fn there_are_65536_names_and_no_more() {
     assert_eq!(names.intern("one more"), None);
     assert!(names.intern("7").is_some());
 }
+
+#[test]
+fn a_value_that_is_written_takes_the_same_form_as_one_that_is_set() {
+    for (name, value) in [
+        ("method", "get"),
+        ("host", "Example.COM"),
+        ("path", "/%6cogin/../a?b"),
+        ("ip", "[::ffff:192.0.2.1]:80"),
+        ("user", "Jane Doe"),
+        ("api_key", "secret"),
+        ("user", ""),
+    ] {
+        let names = names(&[name]);
+        let mut facts = Facts::new(&names, 64, FactsBuffer::default());
+        let (first, rest) = value.split_at(value.len() / 2);
+        let pieces = [first, rest];
+        facts.write(name, |out| pieces.iter().for_each(|piece| out.push_str(piece))).unwrap();
+        assert_eq!(facts.get(name).map(Cow::into_owned), canonical(name, value), "{name}={value}");
+        if name == "api_key" {
+            let id = names.get(name).unwrap();
+            assert_eq!(facts.match_text(id), Some("secret"), "a match sees it in clear");
+        }
+        facts.write("unknown", |_| panic!("nobody asked for it")).unwrap();
+    }
+    let names = names(&["ip"]);
+    let mut facts = Facts::new(&names, 64, FactsBuffer::default());
+    assert!(facts.write("ip", |out| out.push_str("nobody")).is_err());
+    assert_eq!(facts.get("ip"), None);
+}

@@ -5,6 +5,7 @@
 
 mod decode;
 mod forms;
+mod gateway;
 mod limit;
 mod settings;
 mod store;
@@ -18,6 +19,10 @@ use std::ops::Deref;
 pub(crate) use decode::{Decode, either, raw, words};
 pub use forms::{
     Decimal, DurationText, Entries, List, OneOrMany, RateText, Secret, SizeText, Text,
+};
+pub use gateway::{
+    Balance, GatewayForm, GatewayListen, HealthCheck, HostPolicy, ProxyProtocol, ServerTls,
+    UpstreamForm, UpstreamTimeouts, Upstreams,
 };
 pub use limit::{
     Algorithm, Conditions, Consistency, ConsistencyForm, ConsistencyWord, Cost, CostForm,
@@ -52,8 +57,8 @@ raw! {
     File {
         /// Which front ends listen, and where. Without it: http on 127.0.0.1:8081 and admin on 127.0.0.1:8090.
         listen: Listen,
-        /// Where the gateway sends requests: a URL or a list of them.
-        upstream: OneOrMany<Text>,
+        /// Where the gateway sends requests: a URL, a list of them, or {servers: ...}.
+        upstream: Upstreams,
         /// Where counts are kept: `memory`, {memory: ...} or {redis: ...}.
         store: Store,
         /// What a limit does when the store cannot decide, unless it says so itself.

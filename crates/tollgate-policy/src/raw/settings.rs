@@ -1,12 +1,13 @@
 //! Everything that is neither a limit nor a store.
 
-use super::{Entries, Field, OneOrMany, Password, Text, raw, words};
+use super::gateway::GatewayListen;
+use super::{At, Entries, Field, OneOrMany, Password, Text, raw, words};
 
 raw! {
     /// Where each front end listens; one that is not named is off. Port 0 picks a free one.
     Listen {
-        /// Reverse proxy to `upstream`.
-        gateway: Text,
+        /// Reverse proxy to `upstream`: an address, or a map with one.
+        gateway: GatewayListen,
         /// Check API and forward-auth.
         http: Text,
         /// Envoy RLS v3 and gRPC health.
@@ -19,14 +20,22 @@ raw! {
 }
 
 impl Listen {
-    /// The fields by name, in file-format order.
-    pub fn fields(&self) -> [(&'static str, &Field<Text>); 5] {
+    /// The addresses by name, in file-format order.
+    pub fn fields(&self) -> [(&'static str, Option<&At<Text>>); 5] {
+        let gateway = match self.gateway.as_deref() {
+            Some(GatewayListen::Address(address)) => Some(address),
+            Some(GatewayListen::Form(form)) => form.address.as_ref(),
+            None => None,
+        };
+        fn address(field: &Field<Text>) -> Option<&At<Text>> {
+            field.as_ref()
+        }
         [
-            ("gateway", &self.gateway),
-            ("http", &self.http),
-            ("grpc", &self.grpc),
-            ("resp", &self.resp),
-            ("admin", &self.admin),
+            ("gateway", gateway),
+            ("http", address(&self.http)),
+            ("grpc", address(&self.grpc)),
+            ("resp", address(&self.resp)),
+            ("admin", address(&self.admin)),
         ]
     }
 }

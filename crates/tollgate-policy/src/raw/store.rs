@@ -54,6 +54,8 @@ raw! {
         username: Text,
         /// The password.
         password: Password,
+        /// What keys are hashed with, in place of the password.
+        secret: Password,
         /// TLS with its files; {} for TLS with the system's authorities.
         tls: Tls,
         /// What every key starts with.
@@ -80,6 +82,10 @@ raw! {
         master: Text,
         /// The Sentinels, host:port.
         nodes: List<Text>,
+        /// The user that the Sentinels know.
+        username: Text,
+        /// The Sentinels' own password.
+        password: Password,
     }
 }
 

@@ -166,8 +166,7 @@ impl KeyFile {
 /// The first field that asks for what is not there yet.
 fn unavailable(settings: &Settings) -> Option<&'static str> {
     let listener = settings.listeners.iter().find_map(|listener| match listener.front {
-        Front::Http | Front::Resp | Front::Admin => None,
-        Front::Gateway => Some("listen.gateway"),
+        Front::Gateway | Front::Http | Front::Resp | Front::Admin => None,
         Front::Grpc => Some("listen.grpc"),
         _ => Some("listen"),
     });

@@ -26,7 +26,6 @@ fn the_built_in_policy_has_no_finding_and_the_documented_addresses() {
 #[test]
 fn what_is_not_there_yet_is_named() {
     let cases = [
-        ("listen: {gateway: '127.0.0.1:0'}\nupstream: http://127.0.0.1:3000", "`listen.gateway`"),
         ("listen: {grpc: '127.0.0.1:0'}", "`listen.grpc`"),
         ("envoy: {configs: ['*.yaml']}", "`envoy`"),
     ];
@@ -72,4 +71,13 @@ fn a_listener_can_be_moved_and_added() {
         let error = wrong.parse::<Listen>().unwrap_err().to_string();
         assert!(error.contains("http=127.0.0.1:8081"), "{error}");
     }
+}
+
+#[test]
+fn keys_are_read_with_the_file_that_names_them() {
+    let missing = load("jwt: {keys: not-there.json}").unwrap_err();
+    assert!(
+        matches!(&missing, ConfigError::Unreadable { file, .. } if file.ends_with("not-there.json")),
+        "{missing}"
+    );
 }

@@ -2,6 +2,7 @@
 
 pub mod admin;
 mod forward_auth;
+pub mod gateway;
 pub mod http;
 mod media;
 pub mod resp;

@@ -5,7 +5,7 @@
 
 use super::process::Process;
 use super::sheet::{Sheet, older};
-use super::{BOUNDS_NS, Cells, Denied, FRONTS, Metrics, Outcome, Reading, Reloaded};
+use super::{BOUNDS_NS, Cells, Denied, FRONTS, Metrics, Outcome, Reading, Reloaded, Unanswered};
 use crate::net::Stats;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
@@ -99,6 +99,9 @@ impl Metrics {
                 .map(|result| (result.as_str(), load(&self.reloads[result as usize])))
                 .into(),
             denied: Denied::ALL.map(|why| (why.as_str(), load(&self.denied[why as usize]))).into(),
+            unanswered: Unanswered::ALL
+                .map(|why| (why.as_str(), load(&self.unanswered[why as usize])))
+                .into(),
             audit_failures: load(&self.audit_failures),
         }
     }
@@ -158,6 +161,7 @@ struct Cold {
     store_errors: Vec<(StoreErrorKind, u64)>,
     reloads: Rows,
     denied: Rows,
+    unanswered: Rows,
     audit_failures: u64,
 }
 
@@ -261,6 +265,9 @@ impl Page {
         let denied = self.cold.denied.iter().map(|&(why, count)| ([("reason", why)], count));
         let help = "Calls of the admin API that were turned away, by reason.";
         sheet.counters("tollgate_admin_denied", help, denied)?;
+        let unanswered = self.cold.unanswered.iter().map(|&(why, count)| ([("kind", why)], count));
+        let help = "Requests that no server behind the gateway answered, by kind.";
+        sheet.counters("tollgate_upstream_errors", help, unanswered)?;
         let help = "Changes refused since they could not be written to the audit log.";
         sheet.counter("tollgate_audit_failures", help, self.cold.audit_failures)
     }

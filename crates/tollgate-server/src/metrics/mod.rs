@@ -30,6 +30,7 @@ pub struct Metrics {
     store_errors: [AtomicU64; StoreErrorKind::ALL.len()],
     reloads: [AtomicU64; Reloaded::ALL.len()],
     denied: [AtomicU64; Denied::ALL.len()],
+    unanswered: [AtomicU64; Unanswered::ALL.len()],
     audit_failures: AtomicU64,
 }
 
@@ -73,6 +74,18 @@ pub enum Denied {
     Wrong,
     /// Too many wrong ones came from there before.
     Limited,
+}
+
+/// Why a server behind the gateway gave no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unanswered {
+    /// None could be reached.
+    Connect,
+    /// It broke off, or made no sense.
+    Protocol,
+    /// It took too long.
+    Timeout,
 }
 
 /// The upper ends of the histogram's buckets but the last, which has none.
@@ -132,6 +145,7 @@ impl Metrics {
             store_errors: Default::default(),
             reloads: Default::default(),
             denied: Default::default(),
+            unanswered: Default::default(),
             audit_failures: AtomicU64::new(0),
         }
     }
@@ -210,6 +224,11 @@ impl Metrics {
         self.denied[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a request that a server behind the gateway did not answer.
+    pub fn unanswered(&self, why: Unanswered) {
+        self.unanswered[why as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts a change that was refused, since it could not be written to the audit log.
     pub fn audit_failure(&self) {
         self.audit_failures.fetch_add(1, Ordering::Relaxed);
@@ -275,6 +294,20 @@ impl Denied {
             Self::Missing => "missing",
             Self::Wrong => "wrong",
             Self::Limited => "limited",
+        }
+    }
+}
+
+impl Unanswered {
+    /// Every reason, in the order in which they are declared.
+    pub const ALL: [Self; 3] = [Self::Connect, Self::Protocol, Self::Timeout];
+
+    /// The word of the label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Protocol => "protocol",
+            Self::Timeout => "timeout",
         }
     }
 }

@@ -26,7 +26,7 @@ const TOO_SLOW: &str = "{\"type\":\"about:blank\",\"title\":\"Request Timeout\",
     \"detail\":\"the request's head took too long\",\"field\":\"head\"}";
 
 /// The most header fields that hyper reads unless it is told otherwise.
-const HTTP1_FIELDS: usize = 100;
+pub(super) const HTTP1_FIELDS: usize = 100;
 
 /// Serves a connection until either side ends it. Whatever goes wrong on it is its own affair and ends here.
 pub(super) async fn serve<T, H>(io: T, peer: SocketAddr, handler: Rc<H>, place: Place)
@@ -129,7 +129,10 @@ where
 
 /// Ends a connection on which only part of a head has come. One on which nothing has come, or not even the last answer
 /// has been read, ends without a word.
-async fn too_slow<T: AsyncRead + AsyncWrite + Unpin>(mut stream: Stream<T>, life: &Life) {
+pub(super) async fn too_slow<T: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: Stream<T>,
+    life: &Life,
+) {
     if life.stage() != Stage::Head || stream.is_stuck() {
         return;
     }
@@ -147,11 +150,13 @@ async fn too_slow<T: AsyncRead + AsyncWrite + Unpin>(mut stream: Stream<T>, life
     life.until_closed(|context| saying.as_mut().poll(context)).await;
 }
 
-async fn serve_http2<T, S>(stream: Stream<T>, service: S, life: &Life)
+pub(super) async fn serve_http2<T, S, B>(stream: Stream<T>, service: S, life: &Life)
 where
     T: AsyncRead + AsyncWrite + Unpin + 'static,
-    S: HttpService<Incoming, ResBody = super::Body, Error = Infallible>,
+    S: HttpService<Incoming, ResBody = B, Error = Infallible>,
     S::Future: 'static,
+    B: hyper::body::Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     life.share();
     let Limits {
@@ -170,6 +175,7 @@ where
         .initial_stream_window_size(window_bytes)
         .initial_connection_window_size(window_bytes)
         .max_pending_accept_reset_streams(resets_max)
+        .max_send_buf_size(window_bytes as usize)
         .max_header_list_size(u32::try_from(head_bytes_max).unwrap_or(u32::MAX))
         .keep_alive_interval(ping_every)
         .keep_alive_timeout(ping_within);

@@ -1,6 +1,6 @@
 //! Where one connection stands: what it waits for, and since when.
 
-use super::{Limits, Stats};
+use super::{Limits, Stats, alarm::Alarms};
 use std::{
     cell::{Cell, RefCell},
     future::poll_fn,
@@ -54,6 +54,8 @@ pub(super) struct Life {
     since: Cell<u64>,
     /// The worker's count of ticks, which saves a look at the clock for every change.
     now: Rc<Cell<u64>>,
+    /// For what a handler waits for.
+    pub(super) alarms: Rc<Alarms>,
     in_flight: Cell<u32>,
     /// How many of them wait for the rest of their body.
     bodies: Cell<u32>,
@@ -77,11 +79,13 @@ pub(super) struct Terms {
 }
 
 impl Life {
-    pub(super) fn new(front: Rc<Terms>, now: Rc<Cell<u64>>, serial: u64) -> Self {
+    pub(super) fn new(front: Rc<Terms>, alarms: Rc<Alarms>, serial: u64) -> Self {
+        let now = alarms.now.clone();
         Self {
             stage: Cell::new(Stage::New),
             since: Cell::new(now.get()),
             now,
+            alarms,
             in_flight: Cell::new(0),
             bodies: Cell::new(0),
             stuck: Cell::new(false),

@@ -26,6 +26,7 @@
 //! ```
 
 mod accept;
+mod alarm;
 mod body;
 mod connection;
 mod handler;
@@ -33,22 +34,29 @@ mod life;
 mod limits;
 mod listener;
 mod plain;
+mod proxy_header;
 mod registry;
+mod relay;
 mod server;
 mod sniff;
 mod stats;
 mod stream;
+mod strict;
+mod tunnel;
 mod wire;
 mod worker;
 
 #[cfg(test)]
 mod tests;
 
+pub use alarm::Alarm;
 pub use body::{Body, BodyError, Unread, collect};
 pub use handler::{Handler, Request, Response};
 pub use limits::Limits;
 pub use listener::{BindError, Listener};
 pub use plain::{Plain, PlainAnswer};
+pub use relay::{BoxError, Caller, Intake, Relay, Upload};
 pub use server::{Builder, Drain, Server};
 pub use stats::Stats;
+pub use tunnel::Tunnel;
 pub use wire::{Busy, Protocol, Wire};

@@ -2,6 +2,7 @@
 
 use super::{
     Stats,
+    alarm::Alarms,
     life::{Life, Order, Stage, Terms, Worth},
 };
 use slab::Slab;
@@ -21,6 +22,7 @@ pub(super) struct Registry {
     lives: RefCell<Slab<Rc<Life>>>,
     tick: Duration,
     now: Rc<Cell<u64>>,
+    alarms: Rc<Alarms>,
     /// How many connections there were.
     entered: Cell<u64>,
     /// The tick at which a drain began.
@@ -39,10 +41,13 @@ pub(super) struct Place {
 
 impl Registry {
     pub(super) fn new(tick: Duration) -> Self {
+        let tick = tick.max(Duration::from_millis(1));
+        let alarms = Rc::new(Alarms::new(tick));
         Self {
             lives: RefCell::default(),
-            tick: tick.max(Duration::from_millis(1)),
-            now: Rc::default(),
+            tick,
+            now: alarms.now.clone(),
+            alarms,
             entered: Cell::new(0),
             drained_at: Cell::new(None),
             changed: Notify::new(),
@@ -55,7 +60,7 @@ impl Registry {
 
     pub(super) fn enter(self: &Rc<Self>, front: &Rc<Terms>) -> Place {
         self.entered.set(self.entered.get() + 1);
-        let life = Rc::new(Life::new(front.clone(), self.now.clone(), self.entered.get()));
+        let life = Rc::new(Life::new(front.clone(), self.alarms.clone(), self.entered.get()));
         if self.drained_at.get().is_some() {
             life.tell(Order::Finish);
         }
@@ -87,6 +92,7 @@ impl Registry {
     /// Lets a tick pass, and closes what has waited for too long.
     pub(super) fn pass(&self) {
         self.now.set(self.now.get() + 1);
+        self.alarms.ring();
         for (_, life) in self.lives.borrow().iter() {
             let limits = &life.front.limits;
             let (allowed, since) = match (life.stage(), self.drained_at.get()) {

@@ -1,9 +1,9 @@
 //! Threads that serve, and how they end.
 
 use super::{
-    Handler, Limits, Listener, Protocol, Stats,
+    Handler, Intake, Limits, Listener, Protocol, Relay, Stats,
     accept::{Accept, Door, Stop, accept_all},
-    worker::{Connect, Http, Other, Service, Workers},
+    worker::{Connect, Http, Other, Relayed, Service, Workers},
 };
 use crate::{
     Node,
@@ -54,7 +54,20 @@ impl Builder {
         limits: Limits,
         handler: impl Fn() -> H + Send + Sync + 'static,
     ) -> Self {
-        self.add(listener, limits, Box::new(move || Box::new(Http(Rc::new(handler())))))
+        self.add(listener, limits, move || Box::new(Http(Rc::new(handler()))))
+    }
+
+    /// Adds a front end whose bodies stream. `relay` is called once on each worker.
+    pub fn relay<R: Relay>(
+        self,
+        listener: Listener,
+        limits: Limits,
+        intake: Intake,
+        relay: impl Fn() -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.add(listener, limits, move || {
+            Box::new(Relayed { relay: Rc::new(relay()), intake: Rc::new(intake.clone()) })
+        })
     }
 
     /// Adds a front end that speaks something other than HTTP. `protocol` is called once on each worker.
@@ -64,14 +77,14 @@ impl Builder {
         limits: Limits,
         protocol: impl Fn() -> P + Send + Sync + 'static,
     ) -> Self {
-        self.add(listener, limits, Box::new(move || Box::new(Other(Rc::new(protocol())))))
+        self.add(listener, limits, move || Box::new(Other(Rc::new(protocol()))))
     }
 
     fn add(
         mut self,
         listener: Listener,
         limits: Limits,
-        connect: Box<dyn Fn() -> Box<dyn Connect> + Send + Sync>,
+        connect: impl Fn() -> Box<dyn Connect> + Send + Sync + 'static,
     ) -> Self {
         let stats: Arc<Stats> = Arc::default();
         if let Some(node) = &self.node {
@@ -85,7 +98,7 @@ impl Builder {
             room: Notify::new(),
             node: self.node.clone(),
         };
-        self.fronts.push(Service { door: Arc::new(door), limits, connect });
+        self.fronts.push(Service { door: Arc::new(door), limits, connect: Box::new(connect) });
         self.sockets.push(listener.socket);
         self
     }

@@ -1,11 +1,12 @@
 //! A thread that serves connections.
 
 use super::{
-    Handler, Limits, Protocol, Wire,
+    Handler, Intake, Limits, Protocol, Relay, Wire,
     accept::Door,
     connection,
     life::Terms,
     registry::{Place, Registry},
+    relay,
 };
 use crate::{
     Node,
@@ -54,6 +55,22 @@ impl<H: Handler> Connect for Http<H> {
         tokio::task::spawn_local(async move {
             let _count = count;
             connection::serve(stream, peer, handler, place).await;
+        });
+    }
+}
+
+/// A relay of HTTP.
+pub(super) struct Relayed<R> {
+    pub(super) relay: Rc<R>,
+    pub(super) intake: Rc<Intake>,
+}
+
+impl<R: Relay> Connect for Relayed<R> {
+    fn connect(&self, stream: tokio::net::TcpStream, peer: SocketAddr, place: Place, count: Count) {
+        let (relay, intake) = (self.relay.clone(), self.intake.clone());
+        tokio::task::spawn_local(async move {
+            let _count = count;
+            relay::serve(stream, peer, relay, intake, place).await;
         });
     }
 }

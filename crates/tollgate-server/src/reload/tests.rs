@@ -295,3 +295,32 @@ fn a_limit_that_counts_otherwise_keeps_its_overflows() {
     world.look();
     assert_eq!(overflowed(&world), before, "none counts twice");
 }
+
+#[test]
+fn keys_are_watched_and_bad_ones_change_nothing() {
+    const POLICY: &str = "jwt: {keys: secret, algorithms: HS256}\nlimits: []";
+    let file = [("tollgate.yaml", POLICY), ("secret", "a secret of thirty-two bytes, ok")];
+    let mut world = World::new("keys", &file);
+    // The reloader keeps up with what a node was started with.
+    world.reloader.reload().unwrap();
+    let first = world.node.tokens().unwrap();
+    world.put("secret", "another secret of 32 bytes, yes!");
+    world.look();
+    let second = world.node.tokens().unwrap();
+    assert!(!Arc::ptr_eq(&first, &second), "the new keys are in force");
+    world.put("secret", "short");
+    world.look();
+    assert!(Arc::ptr_eq(&second, &world.node.tokens().unwrap()), "the last good ones stay");
+    assert!(
+        world.detail().contains("keys: ") && world.detail().contains("32 bytes"),
+        "{}",
+        world.detail()
+    );
+    world.put("secret", "a third secret of 32 bytes, good");
+    world.look();
+    assert!(!Arc::ptr_eq(&second, &world.node.tokens().unwrap()));
+    assert_eq!(world.detail(), "");
+    world.put("tollgate.yaml", "limits: []");
+    world.look();
+    assert!(world.node.tokens().is_none(), "a file without `jwt` believes no token");
+}

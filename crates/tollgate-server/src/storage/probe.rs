@@ -35,7 +35,7 @@ pub enum ProbeError {
 pub fn probe(
     settings: &Settings,
     beside: &Path,
-    variable: impl FnOnce(&str) -> Option<OsString>,
+    variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Option<Report>, ProbeError> {
     let storage = Storage::new(&settings.store, beside, variable).map_err(ProbeError::Storage)?;
     let system = |error| ProbeError::Storage(StorageError::System(error));

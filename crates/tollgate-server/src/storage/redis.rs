@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tollgate::store::RedisStore;
 use tollgate::store::redis::{Endpoint, Options, Tls};
-use tollgate_policy::settings::{self, Redis, RedisServer, SecretSource};
+use tollgate_policy::settings::{self, Redis, RedisServer, Secret, SecretSource};
 
 /// A store in Redis, and the thread on which its connections live.
 #[derive(Debug)]
@@ -23,37 +23,43 @@ impl Remote {
     pub(super) fn start(
         settings: &Redis,
         beside: &Path,
-        variable: impl FnOnce(&str) -> Option<OsString>,
+        variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, StorageError> {
-        let password = password(settings, variable)?;
+        let found = |secret: &Option<Secret>, field| found(secret.as_ref(), field, &variable);
+        let password = found(&settings.password, "store.redis.password")?;
+        let secret = found(&settings.secret, "store.redis.secret")?;
         let tls = settings.tls.as_ref().map(|tls| self::tls(tls, beside)).transpose()?;
-        let endpoint = endpoint(settings, password, tls);
+        let mut endpoint = endpoint(settings, password, tls);
+        if let RedisServer::Sentinel { username, password, .. } = &settings.server {
+            let password = found(password, "store.redis.sentinel.password")?;
+            endpoint =
+                endpoint.sentinel_credentials(username.as_deref().map(String::from), password);
+        }
         let background = Background::start("store").map_err(StorageError::System)?;
         let store = {
             let _inside = background.handle().enter();
-            RedisStore::open(&endpoint, options(settings))
+            RedisStore::open(&endpoint, options(settings, secret))
         };
         let store = store.map_err(|error| StorageError::Invalid(error.to_string().into()))?;
         Ok(Self { store, _background: background })
     }
 }
 
-/// The password, looked for where the file says.
-fn password(
-    settings: &Redis,
-    variable: impl FnOnce(&str) -> Option<OsString>,
+/// A secret, looked for where the file says.
+fn found(
+    secret: Option<&Secret>,
+    field: &'static str,
+    variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Option<String>, StorageError> {
-    match settings.password.as_ref().map(|secret| secret.expose()) {
+    match secret.map(|secret| secret.expose()) {
         None => Ok(None),
         Some(SecretSource::Literal(text)) => Ok(Some(text.to_string())),
         Some(SecretSource::Env(name)) => {
             let value = variable(name).and_then(|value| value.into_string().ok());
             // Files that variables are set from like to end in a newline.
             let value = value.map(|value| value.trim_end_matches(['\r', '\n']).to_owned());
-            value.filter(|value| !value.is_empty()).map(Some).ok_or_else(|| StorageError::Unset {
-                field: "store.redis.password",
-                variable: name.clone(),
-            })
+            let value = value.filter(|value| !value.is_empty());
+            value.map(Some).ok_or_else(|| StorageError::Unset { field, variable: name.clone() })
         }
     }
 }
@@ -82,7 +88,7 @@ fn endpoint(settings: &Redis, password: Option<String>, tls: Option<Tls>) -> End
             Endpoint::tcp(host.to_string(), *port).database(*database)
         }
         RedisServer::Unix { path } => Endpoint::unix(&**path),
-        RedisServer::Sentinel { master, nodes: all } => {
+        RedisServer::Sentinel { master, nodes: all, .. } => {
             Endpoint::sentinel(master.to_string(), nodes(all))
         }
         RedisServer::Cluster { nodes: all } => Endpoint::cluster(nodes(all)),
@@ -96,8 +102,9 @@ fn endpoint(settings: &Redis, password: Option<String>, tls: Option<Tls>) -> End
     }
 }
 
-fn options(settings: &Redis) -> Options {
+fn options(settings: &Redis, secret: Option<String>) -> Options {
     let mut options = Options::default();
+    options.secret = secret.map(String::into_bytes).unwrap_or_default();
     options.prefix = settings.prefix.to_string();
     options.caller_time = settings.caller_time;
     options.deadline = settings.deadline;

@@ -3,6 +3,7 @@
 mod admin;
 mod exposition;
 mod forward_auth;
+mod gateway;
 mod http;
 mod metrics;
 mod net;

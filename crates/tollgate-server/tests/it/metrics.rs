@@ -4,7 +4,7 @@ use crate::exposition::Page;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate_server::metrics::{
-    Denied, Format, Front, LimitReading, Metrics, Outcome, Reading, Reloaded,
+    Denied, Format, Front, LimitReading, Metrics, Outcome, Reading, Reloaded, Unanswered,
 };
 use tollgate_store::StoreErrorKind;
 
@@ -53,6 +53,7 @@ const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("tollgate_uncounted_refusals_total", "counter", &[]),
     ("tollgate_policy_generation", "gauge", &[]),
     ("tollgate_admin_denied_total", "counter", &["reason"]),
+    ("tollgate_upstream_errors_total", "counter", &["kind"]),
     ("tollgate_audit_failures_total", "counter", &[]),
 ];
 
@@ -209,6 +210,7 @@ fn events_of_the_node_count_one_each() {
     metrics.reload(Reloaded::Error);
     metrics.store_error(StoreErrorKind::Busy);
     metrics.admin_denied(Denied::Wrong);
+    metrics.unanswered(Unanswered::Timeout);
     metrics.audit_failure();
     metrics.accept_error(Front::Http);
     (0..3).for_each(|_| metrics.connection_opened(Front::Http));
@@ -221,6 +223,8 @@ fn events_of_the_node_count_one_each() {
         ("tollgate_store_errors_total", Some(("kind", "timeout")), 0.0),
         ("tollgate_admin_denied_total", Some(("reason", "wrong")), 1.0),
         ("tollgate_admin_denied_total", Some(("reason", "missing")), 0.0),
+        ("tollgate_upstream_errors_total", Some(("kind", "timeout")), 1.0),
+        ("tollgate_upstream_errors_total", Some(("kind", "connect")), 0.0),
         ("tollgate_audit_failures_total", None, 1.0),
         ("tollgate_accept_errors_total", Some(("front", "http")), 1.0),
         ("tollgate_connections_open", Some(("front", "http")), 2.0),

@@ -18,6 +18,7 @@ mod home;
 mod jitter;
 mod key;
 mod lane;
+mod lease;
 mod link;
 mod node;
 mod observer;
@@ -35,6 +36,7 @@ mod status;
 mod task;
 
 pub use endpoint::{Endpoint, Tls};
+pub use lease::{lease_reply, lease_script};
 pub use observer::Observer;
 pub use options::Options;
 pub use probe::Report;

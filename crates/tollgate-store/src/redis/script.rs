@@ -78,6 +78,11 @@ const LEDGERS: u8 = 1 << 2 | 1 << 6;
 /// Leaky bucket and gcra.
 const TATS: u8 = 1 << 4 | 1 << 5;
 
+/// A script of one part that needs only these mirrors.
+pub(super) fn with(used: u8, body: &str) -> Script {
+    Script::new(used, false, [body])
+}
+
 impl Script {
     fn new<const N: usize>(used: u8, punished: bool, bodies: [&str; N]) -> Self {
         let is_used = |place: usize| used & 1 << place != 0;

@@ -69,10 +69,10 @@ pub(super) fn read(
     reply: Value,
 ) -> Result<Decided, StoreError> {
     let read = || {
-        let Value::Array(mut parts) = reply else { return None };
-        let keys = batch.tables.keys.len();
-        let mut rest = (parts.len() > keys).then(|| parts.split_off(keys))?.into_iter();
-        let mut digits = || String::from_utf8(bytes(rest.next()?)??).ok();
+        let Value::Array(parts) = reply else { return None };
+        let mut parts = parts.into_iter();
+        let Some(Value::Array(values)) = parts.next() else { return None };
+        let mut digits = || String::from_utf8(bytes(parts.next()?)??).ok();
         let (seconds, micros) = (digits()?, digits()?);
         let now_us = match now_us {
             Some(us) => us.min(pack::MOST),
@@ -80,12 +80,12 @@ pub(super) fn read(
                 seconds.parse::<u64>().ok()?.checked_mul(1_000_000)? + micros.parse::<u64>().ok()?
             }
         };
-        let refused = match rest.next() {
+        let refused = match parts.next() {
             None => Vec::new(),
             Some(Value::Array(refused)) => refused,
             Some(_) => return None,
         };
-        let values = parts.into_iter().map(bytes).collect::<Option<_>>()?;
+        let values = values.into_iter().map(bytes).collect::<Option<_>>()?;
         let verdicts = verdicts(batch, &refused)?;
         Some(Decided { now_us, verdicts, values, outcomes: Vec::new() })
     };

@@ -7,6 +7,7 @@ mod failures;
 mod half_moved;
 mod kept;
 mod lasting;
+mod lease;
 mod others;
 mod reservations;
 mod sentinel;

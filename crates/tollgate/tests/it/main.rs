@@ -7,6 +7,7 @@ mod each;
 mod failure;
 mod faulty;
 mod gate;
+mod held;
 mod limiter;
 mod manage;
 mod quota;

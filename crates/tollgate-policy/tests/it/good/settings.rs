@@ -4,8 +4,8 @@ use super::good;
 use std::time::Duration;
 use tollgate_policy::limit::OnStoreFailure;
 use tollgate_policy::settings::{
-    AddressSource, Front, JwtAlgorithm, Redis, RedisServer, SecretSource, Settings, Source, Store,
-    TierSource, Tls,
+    AddressSource, Front, JwtAlgorithm, Redis, RedisServer, Secret, SecretSource, Settings, Source,
+    Store, TierSource, Tls,
 };
 
 fn redis(settings: &Settings) -> &Redis {
@@ -97,6 +97,34 @@ fn front_ends() {
 }
 
 #[test]
+fn gateway() {
+    let settings = good("gateway").settings;
+    assert_eq!(listeners(&settings), [(Front::Gateway, "0.0.0.0:8443".into())]);
+    assert_eq!(settings.upstream.len(), 2);
+    let gateway = settings.gateway;
+    assert_eq!(gateway.tls, Some(("site.pem".into(), "site.key".into())));
+    assert!(gateway.proxy_protocol && gateway.round_robin && gateway.own_host);
+    let times = [gateway.connect, gateway.response, gateway.idle];
+    assert_eq!(times, [1, 30, 120].map(Duration::from_secs));
+    let identity = Some(("me.pem".into(), "me.key".into()));
+    assert_eq!(gateway.upstream_tls, Tls { ca: Some("ca.pem".into()), identity });
+    assert_eq!(gateway.idle_connections, 8);
+    let health = gateway.health.unwrap();
+    assert_eq!(&*health.path, "/healthz?deep=1");
+    assert_eq!(
+        (health.interval, health.timeout),
+        (Duration::from_secs(2), Duration::from_millis(500))
+    );
+    assert_eq!((health.unhealthy_after, health.healthy_after), (3, 1));
+
+    let usual = good("listen").settings.gateway;
+    assert!(usual.tls.is_none() && !usual.proxy_protocol && usual.health.is_none());
+    assert!(!usual.round_robin && !usual.own_host && usual.idle_connections == 128);
+    let times = [usual.connect, usual.response, usual.idle];
+    assert_eq!(times, [5, 60, 60].map(Duration::from_secs));
+}
+
+#[test]
 fn identity_and_tokens() {
     let settings = good("identity").settings;
     assert_eq!(
@@ -128,6 +156,7 @@ fn stores() {
     assert_eq!(own.username.as_deref(), Some("app"));
     let password = own.password.as_ref().unwrap().expose();
     assert!(matches!(password, SecretSource::Literal(text) if &**text == "12345"));
+    assert!(is_variable(&own.secret, "KEY_SECRET"));
     let identity = Some(("c.pem".into(), "k.pem".into()));
     assert_eq!(own.tls, Some(Tls { ca: Some("ca.pem".into()), identity }));
     assert_eq!((&*own.prefix, own.caller_time), ("shop", true));
@@ -139,6 +168,11 @@ fn stores() {
     assert_eq!((own.deny_cache_entries, own.deny_cache_max_age), (0, Duration::from_millis(500)));
     let by_user = TierSource::Redis { hash: "plans".into(), by: "user".into() };
     assert_eq!(settings.tiers.source, Some(by_user));
+}
+
+fn is_variable(secret: &Option<Secret>, name: &str) -> bool {
+    let source = secret.as_ref().map(Secret::expose);
+    matches!(source, Some(SecretSource::Env(variable)) if &**variable == name)
 }
 
 #[test]
@@ -156,7 +190,11 @@ fn redis_forms_and_defaults() {
     let settings = good("redis-sentinel").settings;
     let own = redis(&settings);
     let nodes = vec![("a".into(), 26379), ("::1".into(), 26379)];
-    assert_eq!(own.server, RedisServer::Sentinel { master: "m".into(), nodes });
+    let RedisServer::Sentinel { master, nodes: found, username, password } = &own.server else {
+        panic!("{:?}", own.server);
+    };
+    assert_eq!((&**master, found, username.as_deref()), ("m", &nodes, Some("s")));
+    assert!(is_variable(password, "SENTINEL_PASSWORD") && own.secret.is_none());
     assert_eq!((own.username.as_deref(), own.tls.is_some()), (Some("u"), true));
     let settings = good("redis-cluster").settings;
     let nodes = vec![("a".into(), 7000), ("b".into(), 7000)];

@@ -215,3 +215,27 @@ fn a_trusted_proxy_names_the_client() {
         assert_eq!(answer.status, status, "{client}");
     }
 }
+
+/// Good until the year 2100; its subject is 42.
+const TOKEN: &str = include_str!("../../../../tollgate-tower/src/token/tests/rs256.txt");
+const KEY: &str = include_str!("../../../../tollgate-tower/src/token/tests/rsa.pem");
+
+#[test]
+fn claims_count_only_when_verified() {
+    let file = "trusted_proxies: [127.0.0.0/8]\nidentity: {user: jwt.sub}\njwt: {keys: k, algorithms: RS256}
+limits: [{name: a, key: [user], rate: 1/366d, on_missing: refuse}]";
+    let served = serve(file);
+    let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
+    let jwt = compiled.settings.jwt.unwrap();
+    let tokens = tollgate_tower::Verifier::new(&jwt, KEY.as_bytes()).unwrap();
+    served.node.set_tokens(Some(tokens.into()));
+    let status = |token: &str| {
+        let answer = ask(&served, "GET", "", &format!("{GET}authorization: Bearer {token}\r\n"));
+        (answer.status, answer.field("retry-after").is_some())
+    };
+    let missing = (429, false);
+    assert_eq!(status("eyJhbGciOiJub25lIn0.eyJzdWIiOiI0MyJ9."), missing, "unsigned");
+    assert_eq!(status(&TOKEN[..TOKEN.len() - 4]), missing, "half signed");
+    assert_eq!(status(TOKEN), (200, false));
+    assert_eq!(status(TOKEN), (429, true), "the same user again");
+}

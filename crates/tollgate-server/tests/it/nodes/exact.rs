@@ -63,3 +63,20 @@ fn together_they_admit_the_limit() {
         assert!(member.running.node().health.is_ready());
     }
 }
+
+/// The secret names the keys: nodes that agree on it count together, one that was given another counts elsewhere.
+#[test]
+fn nodes_agree_on_a_secret() {
+    let redis = Redis::start();
+    let remaining = |secret: &str| {
+        let fields = format!("deadline: 30s, secret: {secret}");
+        let member = Member::start(&redis, &fields, LIMITS);
+        until(|| member.ready().0 == 200);
+        let answer = member.client(Front::Http).post("/v1/check", &body("0", "/user"));
+        answer.json()["limits"][0]["remaining"].as_u64()
+    };
+    assert_eq!(
+        ["one", "one", "another", "one"].map(remaining).map(Option::unwrap),
+        [69, 68, 69, 67]
+    );
+}

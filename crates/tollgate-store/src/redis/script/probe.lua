@@ -6,13 +6,15 @@
 local COMMANDS = {
   { 'GET', KEYS[1] },
   { 'MGET', KEYS[1] },
-  { 'SET', KEYS[1], '1', 'PX', '1' },
-  { 'INCRBY', KEYS[1], '1' },
+  { 'SET', KEYS[1], '', 'PX', '1' },
+  { 'INCRBY', KEYS[1], '' },
   { 'UNLINK', KEYS[1] },
 }
 
+-- What is no number is not added, so that nothing is left behind without an end.
 local function refused(reply)
   return type(reply) == 'table' and reply.err ~= nil
+    and not string.find(reply.err, 'not an integer', 1, true)
 end
 
 local function section(name, missing)

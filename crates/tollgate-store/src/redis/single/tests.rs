@@ -57,16 +57,16 @@ fn what_the_script_does_not_know_goes_another_way() {
 #[test]
 fn verdicts_are_in_the_order_asked() {
     let asks = [ask(b"a", gcra(6), 1), ask(b"b", gcra(6), 1), ask(b"a", gcra(6), 1)];
-    let values = [Value::Nil, Value::Nil];
+    let values = Value::Array(vec![Value::Nil, Value::Nil]);
     let time = ["1700000000", "5"].map(|part| Value::BulkString(part.into()));
     let refused = Value::Array(vec![Value::Int(1), Value::Int(1)]);
-    let all = || values.iter().chain(&time).cloned();
+    let all = || [&values].into_iter().chain(&time).cloned();
     let batch = batch(asks);
     let said = read(&batch, None, Value::Array(all().collect())).unwrap();
     assert_eq!((said.now_us, said.verdicts), (1_700_000_000_000_005, b"111".to_vec()));
     let said = read(&batch, Some(7), Value::Array(all().chain([refused]).collect())).unwrap();
     assert_eq!((said.now_us, said.verdicts), (7, b"110".to_vec()));
-    for broken in [vec![], vec![Value::Nil; 2], vec![Value::Int(1); 5]] {
+    for broken in [vec![], vec![Value::Nil; 3], vec![values.clone(), Value::Int(1)]] {
         assert!(read(&batch, None, Value::Array(broken)).is_err());
     }
 }

@@ -1,0 +1,140 @@
+//! The gateway's listener and what is behind it.
+
+use super::decode::item;
+use super::{At, Decode, DurationText, OneOrMany, Text, Tls, either, raw, words};
+use crate::diagnostic::Report;
+use crate::yaml::{Node, Value};
+
+/// `listen.gateway`: an address, or a map with one.
+#[derive(Clone, Debug, schemars::JsonSchema)]
+#[schemars(untagged)]
+pub enum GatewayListen {
+    /// Only where.
+    Address(At<Text>),
+    /// And how.
+    Form(Box<GatewayForm>),
+}
+
+impl Decode for GatewayListen {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        match node.value {
+            Value::Map(_) => GatewayForm::decode(node, report).map(|form| Self::Form(form.into())),
+            _ => item(node, report).map(Self::Address),
+        }
+    }
+}
+
+raw! {
+    /// Where the gateway listens, and what is spoken there.
+    GatewayForm {
+        /// The address and port.
+        #[schemars(required)]
+        address: Text,
+        /// Speaks TLS with this certificate.
+        tls: ServerTls,
+        /// Whether connections begin with who they come from.
+        proxy_protocol: ProxyProtocol,
+    }
+}
+
+raw! {
+    /// A server's certificate.
+    ServerTls {
+        /// The certificate and those that vouch for it, PEM.
+        #[schemars(required)]
+        cert: Text,
+        /// Its key, PEM.
+        #[schemars(required)]
+        key: Text,
+    }
+}
+
+words! {
+    /// `listen.gateway.proxy_protocol`.
+    ProxyProtocol {
+        /// None may; the default.
+        Forbidden = "forbidden",
+        /// Every one has to, in version 2.
+        Required = "required",
+    }
+}
+
+either! {
+    /// `upstream`.
+    Upstreams {
+        /// A URL or a list of them.
+        Servers(OneOrMany<Text>),
+        /// With settings.
+        Form(UpstreamForm),
+    }
+}
+
+raw! {
+    /// Where the gateway sends requests, and how.
+    UpstreamForm {
+        /// URLs of servers that do the same.
+        #[schemars(required)]
+        servers: OneOrMany<Text>,
+        /// Which of them gets a request.
+        balance: Balance,
+        /// How to find out which of them can be used.
+        health: HealthCheck,
+        /// Which host the servers are asked for.
+        host: HostPolicy,
+        /// How long they may take.
+        timeouts: UpstreamTimeouts,
+        /// TLS to servers with https://.
+        tls: Tls,
+        /// Idle connections that a worker keeps to each server.
+        idle_connections: u64,
+    }
+}
+
+words! {
+    /// `upstream.balance`.
+    Balance {
+        /// The one with the fewest requests under way; the default.
+        LeastRequests = "least-requests",
+        /// One after the other.
+        RoundRobin = "round-robin",
+    }
+}
+
+words! {
+    /// `upstream.host`.
+    HostPolicy {
+        /// The one that the client asked for; the default.
+        Preserve = "preserve",
+        /// The server's own, as in its URL.
+        Upstream = "upstream",
+    }
+}
+
+raw! {
+    /// How to find out which servers can be used.
+    HealthCheck {
+        /// What to ask for; an answer from 200 to 399 is good.
+        #[schemars(required)]
+        path: Text,
+        /// How often.
+        interval: DurationText,
+        /// How long the answer may take.
+        timeout: DurationText,
+        /// Bad answers in a row after which a server is not used.
+        unhealthy_after: u64,
+        /// Good answers in a row after which it is used again.
+        healthy_after: u64,
+    }
+}
+
+raw! {
+    /// How long a server may take.
+    UpstreamTimeouts {
+        /// To accept a connection.
+        connect: DurationText,
+        /// To begin its answer, once it has the request.
+        response: DurationText,
+        /// Between two pieces of a body, in either direction.
+        idle: DurationText,
+    }
+}

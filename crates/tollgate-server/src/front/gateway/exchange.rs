@@ -1,0 +1,209 @@
+//! One request to a server and the head of its answer.
+//!
+//! A request is sent a second time only where the first cannot have done anything: it never left, or it was one without a
+//! body that may be repeated, on a connection that had been idle and ended before a byte of an answer came.
+
+use super::{
+    body::{Outgoing, Sent},
+    pool::{self, Connection, Estate, Pool, Return},
+    upstream::{Flight, Upstreams},
+};
+use crate::metrics::Unanswered;
+use crate::net::{Alarm, BodyError, Caller};
+use hyper::{Request, Response, body::Incoming, client::conn::TrySendError, http::request::Parts};
+use smallvec::SmallVec;
+use std::{future::poll_fn, pin::pin, rc::Rc, sync::Arc, task::Poll, time::Duration};
+use tokio::sync::oneshot;
+use tollgate::ProcessClock;
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// No server could be reached.
+    Connect,
+    /// A server broke off, or does not speak HTTP.
+    Protocol,
+    /// A server took too long to answer.
+    Timeout,
+    /// The client's body did not come.
+    Client(BodyError),
+}
+
+impl Fault {
+    /// What the metrics call it, where it is the server's.
+    pub(super) fn of_server(self) -> Option<Unanswered> {
+        match self {
+            Self::Connect => Some(Unanswered::Connect),
+            Self::Protocol => Some(Unanswered::Protocol),
+            Self::Timeout => Some(Unanswered::Timeout),
+            Self::Client(_) => None,
+        }
+    }
+}
+
+/// A server's answer, whose body is still to come.
+pub(super) struct Got {
+    pub(super) response: Response<Incoming>,
+    pub(super) connection: Return,
+    /// The stream, where the request asked to speak something else by it.
+    pub(super) estate: Option<oneshot::Receiver<Estate>>,
+}
+
+/// What is to be sent, and how.
+pub(super) struct Errand<'a> {
+    pub(super) upstreams: &'a Arc<Upstreams>,
+    pub(super) pool: &'a Rc<Pool>,
+    pub(super) caller: &'a Rc<Caller>,
+    pub(super) sent: Option<Rc<Sent>>,
+    pub(super) upgrade: bool,
+}
+
+impl Errand<'_> {
+    /// Sends a request to one server, or to the next where that is safe.
+    pub(super) async fn run(
+        &self,
+        mut request: Request<Outgoing>,
+        first: Flight,
+    ) -> Result<Got, Fault> {
+        let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
+        let mut flight = first;
+        let mut again = may_repeat(&request);
+        loop {
+            let server = flight.server;
+            if let Some(connection) = self.pool.take(self.upstreams.generation, server) {
+                let spare = again.then(|| clone_head(&request));
+                match self.send(connection, request, flight).await {
+                    Ok(got) => return Ok(got),
+                    Err((Unsent(unsent), back, _)) => (request, flight) = (*unsent, back),
+                    Err((Lost { silent: true }, back, _)) if spare.is_some() => {
+                        again = false;
+                        flight = back;
+                        request = spare.unwrap_or_default();
+                    }
+                    Err((_, _, fault)) => return Err(fault),
+                }
+                continue;
+            }
+            match self.connect(&flight).await {
+                Ok(connection) => {
+                    return self.send(connection, request, flight).await.map_err(|error| error.2);
+                }
+                Err(fault) => {
+                    let now_us = ProcessClock.now_us();
+                    flight.server().rest(now_us);
+                    tried.push(server);
+                    flight = self.upstreams.pick(&tried, now_us).ok_or(fault)?;
+                }
+            }
+        }
+    }
+
+    async fn connect(&self, flight: &Flight) -> Result<Connection, Fault> {
+        let connecting = pool::connect(flight.server());
+        let within = self.upstreams.settings.connect;
+        match before(self.caller.alarm(), within, connecting, || true).await {
+            Some(Ok(connection)) => Ok(connection),
+            Some(Err(error)) => {
+                let server = flight.server().authority.to_str().unwrap_or_default();
+                tracing::debug!(server, %error, "cannot connect to the server");
+                Err(Fault::Connect)
+            }
+            None => Err(Fault::Connect),
+        }
+    }
+
+    async fn send(
+        &self,
+        mut connection: Connection,
+        request: Request<Outgoing>,
+        flight: Flight,
+    ) -> Result<Got, (Sending, Flight, Fault)> {
+        let line = connection.shared.clone();
+        line.heard.set(false);
+        let estate = self.upgrade.then(|| {
+            let (heir, estate) = oneshot::channel();
+            line.heir.replace(Some(heir));
+            estate
+        });
+        let sending = connection.sender.try_send_request(request);
+        let has_all = || self.sent.as_ref().is_none_or(|sent| sent.all.get());
+        let within = self.upstreams.settings.response;
+        match before(self.caller.alarm(), within, sending, has_all).await {
+            None => Err((Lost { silent: false }, flight, Fault::Timeout)),
+            Some(Ok(response)) => {
+                let connection = Return { pool: self.pool.clone(), connection, flight };
+                Ok(Got { response, connection, estate })
+            }
+            Some(Err(mut error)) => Err(match error.take_message() {
+                Some(unsent) => (Unsent(Box::new(unsent)), flight, Fault::Protocol),
+                None => {
+                    let fault = self.fault(&error);
+                    let silent = connection.is_used && !line.heard.get();
+                    (Lost { silent }, flight, fault)
+                }
+            }),
+        }
+    }
+
+    fn fault(&self, error: &TrySendError<Request<Outgoing>>) -> Fault {
+        tracing::debug!(error = %error.error(), "no answer from the server");
+        match self.sent.as_ref().and_then(|sent| sent.fault.get()) {
+            Some(fault) => Fault::Client(fault),
+            None => Fault::Protocol,
+        }
+    }
+}
+
+/// How a request failed.
+enum Sending {
+    /// It never left.
+    Unsent(Box<Request<Outgoing>>),
+    /// It may have arrived. `silent`: on a connection that had been idle, without a byte in return.
+    Lost { silent: bool },
+}
+use Sending::{Lost, Unsent};
+
+/// What a future has to say within its time; `None` when that has passed. While `counts` says no, time does not count.
+async fn before<T>(
+    mut alarm: Alarm,
+    within: Duration,
+    future: impl Future<Output = T>,
+    counts: impl Fn() -> bool,
+) -> Option<T> {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        if let Poll::Ready(value) = future.as_mut().poll(context) {
+            return Poll::Ready(Some(value));
+        }
+        while alarm.poll(context, within).is_ready() {
+            if counts() {
+                return Poll::Ready(None);
+            }
+            alarm.reset();
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Whether a request can be sent twice and mean the same: it has no body, and its method says so.
+fn may_repeat(request: &Request<Outgoing>) -> bool {
+    matches!(request.body(), Outgoing::Empty) && request.method().is_idempotent()
+}
+
+fn clone_head(request: &Request<Outgoing>) -> Request<Outgoing> {
+    let mut spare = Request::new(Outgoing::Empty);
+    spare.method_mut().clone_from(request.method());
+    spare.uri_mut().clone_from(request.uri());
+    spare.headers_mut().clone_from(request.headers());
+    spare
+}
+
+/// A request to a server, of a head that has been made ready for it.
+pub(super) fn request(head: Parts, body: Outgoing) -> Request<Outgoing> {
+    let mut request = Request::new(body);
+    *request.method_mut() = head.method;
+    *request.uri_mut() = head.uri;
+    *request.headers_mut() = head.headers;
+    request
+}

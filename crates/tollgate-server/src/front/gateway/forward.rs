@@ -1,0 +1,288 @@
+//! From the head that a client sent to the one that a server gets, and back.
+//!
+//! First everything goes that concerns the client's connection only, then what we vouch for ourselves is written. A client
+//! can therefore neither have our fields removed by naming them in `Connection` nor get others through under a name that
+//! the server takes for ours.
+
+use bytes::Bytes;
+use hyper::{
+    HeaderMap, Method, StatusCode, Uri, Version,
+    header::{self, HeaderName, HeaderValue},
+    http::{request, response, uri::PathAndQuery},
+};
+use smallvec::SmallVec;
+use std::net::IpAddr;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
+
+/// Names that `Connection` cannot have removed, since they concern more than a connection.
+const KEPT: [HeaderName; 8] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::FORWARDED,
+    header::VIA,
+    X_REAL_IP,
+];
+
+/// Where a request came from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct From<'a> {
+    /// The connection's peer.
+    pub(super) peer: IpAddr,
+    /// Whether what it says about others counts.
+    pub(super) is_trusted: bool,
+    /// The client, as far as trusted proxies vouch for it.
+    pub(super) client: IpAddr,
+    pub(super) is_tls: bool,
+    /// Whether its connection may speak another protocol afterwards.
+    pub(super) may_upgrade: bool,
+    /// What the server is asked for instead of the client's host.
+    pub(super) own_host: Option<&'a HeaderValue>,
+}
+
+/// Why a request goes nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Invalid {
+    /// No host, several, or what is none.
+    Host,
+    /// A method that asks for a tunnel.
+    Connect,
+    /// A target that is no path.
+    Target,
+}
+
+impl Invalid {
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            Self::Host | Self::Target => StatusCode::BAD_REQUEST,
+            Self::Connect => StatusCode::METHOD_NOT_ALLOWED,
+        }
+    }
+
+    pub(super) fn detail(self) -> &'static str {
+        match self {
+            Self::Host => "the request does not name one host",
+            Self::Connect => "tunnels are not offered here",
+            Self::Target => "the request's target is not a path",
+        }
+    }
+}
+
+/// Makes `Host` say which host is meant, whatever the version. To be done before anything looks at the request.
+pub(super) fn settle_host(head: &mut request::Parts) -> Result<(), Invalid> {
+    if head.method == Method::CONNECT {
+        return Err(Invalid::Connect);
+    }
+    let mut named = head.headers.get_all(header::HOST).iter();
+    let host = named.next();
+    if named.next().is_some() {
+        return Err(Invalid::Host);
+    }
+    match (head.uri.authority(), host) {
+        (Some(authority), host) => {
+            let differs = host.is_some_and(|host| {
+                !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes())
+            });
+            // HTTP/1 has the authority win; in HTTP/2 nobody sends two that differ by mistake.
+            if head.version >= Version::HTTP_2 && differs {
+                return Err(Invalid::Host);
+            }
+            let value = HeaderValue::from_maybe_shared(Bytes::copy_from_slice(
+                authority.as_str().as_bytes(),
+            ));
+            let value = value.ok().filter(is_host).ok_or(Invalid::Host)?;
+            head.headers.insert(header::HOST, value);
+            Ok(())
+        }
+        (None, Some(host)) if is_host(host) => Ok(()),
+        (None, None) if head.version < Version::HTTP_11 => Ok(()),
+        _ => Err(Invalid::Host),
+    }
+}
+
+fn is_host(value: &HeaderValue) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+,;=".contains(byte);
+    !value.is_empty() && value.as_bytes().iter().all(plain)
+}
+
+/// Turns a request into the one for a server. The value of `Upgrade` where it asks for that.
+pub(super) fn request(
+    head: &mut request::Parts,
+    from: &From<'_>,
+    reads: impl Fn(&HeaderName) -> bool,
+) -> Result<Option<HeaderValue>, Invalid> {
+    head.uri = target(&head.uri)?;
+    let headers = &mut head.headers;
+    let wants = from.may_upgrade && head.version == Version::HTTP_11 && lists(headers, "upgrade");
+    let upgrade = headers.get(header::UPGRADE).filter(|_| wants).cloned();
+    let trailers = headers.get_all(header::TE).iter().any(|value| has_token(value, "trailers"));
+    head.version = Version::HTTP_11;
+    remove_hop_by_hop(headers, &reads);
+    headers.remove(header::EXPECT);
+    if !from.is_trusted {
+        remove_claims(headers);
+    }
+    add_own(headers, from);
+    if let Some(upgrade) = &upgrade {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, upgrade.clone());
+    } else if trailers {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    }
+    Ok(upgrade)
+}
+
+/// The path and query alone, byte for byte.
+fn target(uri: &Uri) -> Result<Uri, Invalid> {
+    match uri.path_and_query() {
+        Some(path) if path.as_str().starts_with('/') || path == "*" => Ok(Uri::from(path.clone())),
+        Some(path) if path.as_str().starts_with('?') => {
+            PathAndQuery::from_maybe_shared(format!("/{path}"))
+                .map(Uri::from)
+                .map_err(|_| Invalid::Target)
+        }
+        None if uri.authority().is_some() => Ok(Uri::from_static("/")),
+        _ => Err(Invalid::Target),
+    }
+}
+
+/// Writes who asks, in fields that nobody else has written.
+fn add_own(headers: &mut HeaderMap, from: &From<'_>) {
+    let text = |ip: IpAddr| HeaderValue::from_maybe_shared(Bytes::from(ip.to_string()));
+    if let Ok(peer) = text(from.peer) {
+        let mut all = Vec::new();
+        for line in headers.get_all(X_FORWARDED_FOR) {
+            all.extend_from_slice(line.as_bytes());
+            all.extend_from_slice(b", ");
+        }
+        let value = if all.is_empty() {
+            peer
+        } else {
+            all.extend_from_slice(peer.as_bytes());
+            HeaderValue::from_maybe_shared(Bytes::from(all)).unwrap_or(peer)
+        };
+        headers.insert(X_FORWARDED_FOR, value);
+    }
+    if let Ok(client) = text(from.client) {
+        headers.insert(X_REAL_IP, client);
+    }
+    if !headers.contains_key(X_FORWARDED_PROTO) {
+        let proto = if from.is_tls { "https" } else { "http" };
+        headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(proto));
+    }
+    if let Some(host) = headers.get(header::HOST).cloned()
+        && !headers.contains_key(X_FORWARDED_HOST)
+    {
+        headers.insert(X_FORWARDED_HOST, host);
+    }
+    if let Some(own) = from.own_host {
+        headers.insert(header::HOST, own.clone());
+    }
+    headers.append(header::VIA, HeaderValue::from_static("1.1 tollgate"));
+}
+
+/// Turns a server's answer into the one for the client.
+pub(super) fn response(head: &mut response::Parts) {
+    let headers = &mut head.headers;
+    // One length only: that of the coding.
+    if headers.contains_key(header::TRANSFER_ENCODING) {
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    let upgrade = match head.status {
+        StatusCode::SWITCHING_PROTOCOLS => headers.get(header::UPGRADE).cloned(),
+        _ => None,
+    };
+    remove_hop_by_hop(headers, &|_| false);
+    if let Some(upgrade) = upgrade {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, upgrade);
+    }
+    head.version = Version::HTTP_11;
+}
+
+type Names = SmallVec<[HeaderName; 8]>;
+
+/// Removes what concerns one connection: the names that always do, and those that `Connection` lists.
+fn remove_hop_by_hop(headers: &mut HeaderMap, reads: &impl Fn(&HeaderName) -> bool) {
+    let mut gone: Names = headers.keys().filter(|name| is_hop_by_hop(name)).cloned().collect();
+    for value in headers.get_all(header::CONNECTION) {
+        for token in value.as_bytes().split(|byte| *byte == b',') {
+            let Ok(name) = HeaderName::from_bytes(token.trim_ascii()) else { continue };
+            let kept =
+                KEPT.contains(&name) || name.as_str().starts_with("x-forwarded-") || reads(&name);
+            if !kept && !gone.contains(&name) {
+                gone.push(name);
+            }
+        }
+    }
+    for name in gone {
+        headers.remove(name);
+    }
+}
+
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    *name == header::CONNECTION
+        || *name == header::TRANSFER_ENCODING
+        || *name == header::UPGRADE
+        || *name == header::TE
+        || *name == header::PROXY_AUTHORIZATION
+        || *name == header::PROXY_AUTHENTICATE
+        || *name == KEEP_ALIVE
+        || *name == PROXY_CONNECTION
+        || *name == HTTP2_SETTINGS
+}
+
+/// Removes what only a trusted proxy may say, and whatever a server could take for it or for a field of ours.
+fn remove_claims(headers: &mut HeaderMap) {
+    let claims = |name: &HeaderName| {
+        let text = name.as_str();
+        *name == header::FORWARDED || *name == X_REAL_IP || text.starts_with("x-forwarded-")
+    };
+    let gone: Names = headers.keys().filter(|name| claims(name)).cloned().collect();
+    for name in gone {
+        headers.remove(name);
+    }
+}
+
+/// Removes fields under names that some servers take for others: `X_Forwarded_For`, `Content.Length`.
+pub(super) fn remove_aliases(headers: &mut HeaderMap) {
+    let odd = |name: &&HeaderName| name.as_str().bytes().any(|byte| matches!(byte, b'_' | b'.'));
+    if !headers.keys().any(|name| odd(&name)) {
+        return;
+    }
+    let is_alias = |name: &&HeaderName| {
+        let folded: String =
+            name.as_str().chars().map(|c| if matches!(c, '_' | '.') { '-' } else { c }).collect();
+        let is_ours = folded.starts_with("x-forwarded-")
+            || HeaderName::from_bytes(folded.as_bytes())
+                .is_ok_and(|name| KEPT.contains(&name) || is_hop_by_hop(&name));
+        odd(name) && is_ours
+    };
+    let gone: Names = headers.keys().filter(is_alias).cloned().collect();
+    for name in gone {
+        headers.remove(name);
+    }
+}
+
+/// Whether `Connection` lists a token.
+fn lists(headers: &HeaderMap, token: &str) -> bool {
+    headers.get_all(header::CONNECTION).iter().any(|value| has_token(value, token))
+}
+
+fn has_token(value: &HeaderValue, token: &str) -> bool {
+    let mut items = value.as_bytes().split(|byte| *byte == b',');
+    items.any(|item| {
+        let item = item.split(|byte| *byte == b';').next().unwrap_or_default();
+        item.trim_ascii().eq_ignore_ascii_case(token.as_bytes())
+    })
+}

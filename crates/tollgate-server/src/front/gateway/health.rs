@@ -1,0 +1,102 @@
+//! What looks after the gateway while requests pass: servers are asked how they are, certificates and settings that have
+//! changed are put in force. One worker of the process does it, whichever is first.
+
+use super::{Shared, body::Outgoing, pool, upstream::Upstreams};
+use hyper::{Request, header::HOST};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+use tokio::time::{sleep, timeout};
+use tollgate_policy::settings::HealthCheck;
+
+/// How often files and settings are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The right to look after the gateway, given back when the worker that has it ends.
+pub(super) struct Watch(Arc<Shared>);
+
+impl Watch {
+    /// For the first who asks.
+    pub(super) fn claim(shared: &Arc<Shared>) -> Option<Self> {
+        (!shared.watched.swap(true, Relaxed)).then(|| Self(shared.clone()))
+    }
+
+    /// Looks after it for ever.
+    pub(super) async fn keep(self) {
+        let mut checks = None;
+        loop {
+            let upstreams = self.0.upstreams.load_full();
+            // Checks of servers that are no longer used end with the handle of their task.
+            if checks.as_ref().is_none_or(|(generation, _)| *generation != upstreams.generation) {
+                checks = Some((upstreams.generation, Checks::start(&upstreams)));
+            }
+            sleep(LOOK).await;
+            self.0.look();
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.watched.store(false, Relaxed);
+    }
+}
+
+/// The checks of one set of servers.
+struct Checks(Vec<tokio::task::JoinHandle<()>>);
+
+impl Checks {
+    fn start(upstreams: &Arc<Upstreams>) -> Self {
+        let Some(check) = &upstreams.settings.health else { return Self(Vec::new()) };
+        let one = |server: usize| {
+            let (upstreams, check) = (upstreams.clone(), check.clone());
+            tokio::task::spawn_local(async move { watch(&upstreams, server, &check).await })
+        };
+        Self((0..upstreams.servers.len()).map(one).collect())
+    }
+}
+
+impl Drop for Checks {
+    fn drop(&mut self) {
+        self.0.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+/// Asks one server again and again how it is.
+async fn watch(upstreams: &Upstreams, server: usize, check: &HealthCheck) {
+    let server = &upstreams.servers[server];
+    let (mut good, mut bad) = (0, 0);
+    loop {
+        let is_good = timeout(check.timeout, ask(server, &check.path)).await.unwrap_or(false);
+        (good, bad) = if is_good { (good + 1, 0) } else { (0, bad + 1) };
+        let change = match (server.is_sick(), good, bad) {
+            (true, good, _) if good >= check.healthy_after => Some(false),
+            (false, _, bad) if bad >= check.unhealthy_after => Some(true),
+            _ => None,
+        };
+        if let Some(is_sick) = change
+            && server.set_sick(is_sick)
+        {
+            let server = server.authority.to_str().unwrap_or_default();
+            match is_sick {
+                true => {
+                    tracing::warn!(server, "the server fails its health check and gets no requests")
+                }
+                false => tracing::info!(server, "the server is healthy again"),
+            }
+        }
+        sleep(check.interval).await;
+    }
+}
+
+/// Whether a server answers a request for `path` with 200 to 399.
+async fn ask(server: &super::upstream::Server, path: &str) -> bool {
+    let Ok(mut connection) = pool::connect(server).await else { return false };
+    let request = Request::get(path).header(HOST, &server.authority).body(Outgoing::Empty);
+    let Ok(request) = request else { return false };
+    match connection.sender.send_request(request).await {
+        Ok(response) => response.status().is_success() || response.status().is_redirection(),
+        Err(_) => false,
+    }
+}

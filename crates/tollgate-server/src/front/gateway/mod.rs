@@ -1,0 +1,312 @@
+//! The gateway: a reverse proxy that asks before it passes a request on.
+//!
+//! ```text
+//! net::relay        bytes, checked, → a request
+//! forward           its head, without what concerns the client's connection only
+//! toll              may it pass? (tollgate-tower)
+//! upstream, pool    which server, by which connection
+//! exchange          the answer's head, or why there is none
+//! body              both bodies, piece by piece
+//! ```
+
+mod body;
+mod exchange;
+mod forward;
+mod health;
+mod pool;
+mod problem;
+mod tls;
+mod upstream;
+
+pub use tls::TlsError;
+
+use crate::{
+    Conduct, Node,
+    metrics::{Front, Outcome},
+    net::{Caller, Relay, Tunnel, Upload},
+    trace,
+};
+use arc_swap::ArcSwap;
+use body::{Answer, Body, Download, Outgoing, Sent};
+use exchange::{Errand, Fault, Got};
+use forward::Invalid;
+use health::Watch;
+use hyper::{
+    Request, Response, StatusCode,
+    body::Body as _,
+    header::{ACCEPT_ENCODING, HeaderValue},
+    http::request::Parts,
+};
+use pool::Pool;
+use std::{
+    path::{Path, PathBuf},
+    rc::Rc,
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
+    time::Duration,
+};
+use tls::Certificate;
+use tollgate::{ProcessClock, Verdict};
+use tollgate_policy::{address::unmap, facts::Facts};
+use tollgate_tower::{self as toll, Question, Toll};
+use upstream::Upstreams;
+
+/// What all workers share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    node: Arc<Node>,
+    folder: PathBuf,
+    upstreams: ArcSwap<Upstreams>,
+    certificate: Option<Certificate>,
+    watched: AtomicBool,
+    /// The settings that were looked at last: what one file says is tried once.
+    tried: Mutex<Option<Arc<Conduct>>>,
+    toll: Toll<Node>,
+}
+
+impl Shared {
+    /// By what a node's file says; files that it names are in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// When a certificate cannot be used.
+    pub(crate) fn new(node: Arc<Node>, folder: &Path) -> Result<Self, TlsError> {
+        let conduct = node.conduct();
+        let settings = &conduct.settings;
+        let certificate = settings.gateway.tls.as_ref();
+        let certificate = certificate.map(|files| Certificate::new(files, folder)).transpose()?;
+        let upstreams = Upstreams::new(settings, folder, 1)?;
+        drop(conduct);
+        Ok(Self {
+            toll: Toll::new(node.clone()),
+            node,
+            folder: folder.into(),
+            upstreams: ArcSwap::from_pointee(upstreams),
+            certificate,
+            watched: AtomicBool::new(false),
+            tried: Mutex::default(),
+        })
+    }
+
+    /// Puts in force what has changed.
+    fn look(&self) {
+        if let Some(certificate) = &self.certificate {
+            match certificate.renew() {
+                Ok(true) => tracing::info!("the gateway's certificate has been renewed"),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "the gateway's certificate stays as it was");
+                }
+            }
+        }
+        let conduct = self.node.conduct();
+        let upstreams = self.upstreams.load();
+        let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = tried.as_ref().is_some_and(|tried| Arc::ptr_eq(tried, &conduct));
+        if again || conduct.settings.upstream.is_empty() {
+            return;
+        }
+        *tried = Some(Arc::clone(&conduct));
+        if !upstreams.are_of(&conduct.settings) {
+            match Upstreams::new(&conduct.settings, &self.folder, upstreams.generation + 1) {
+                Ok(changed) => self.upstreams.store(Arc::new(changed)),
+                Err(error) => tracing::warn!(%error, "the gateway's servers stay as they were"),
+            }
+        }
+    }
+}
+
+/// The gateway on one worker.
+pub(crate) struct Gateway {
+    shared: Arc<Shared>,
+    toll: Toll<Node>,
+    pool: Rc<Pool>,
+}
+
+impl Gateway {
+    /// For a worker's thread.
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        if let Some(watch) = Watch::claim(&shared) {
+            tokio::task::spawn_local(watch.keep());
+        }
+        Self { toll: shared.toll.clone(), shared, pool: Rc::default() }
+    }
+
+    /// Decides, waits where a limit shapes, and passes the request on.
+    async fn serve(
+        &self,
+        mut head: Parts,
+        upload: Upload,
+        caller: &Rc<Caller>,
+    ) -> (Response<Body>, Outcome) {
+        let pass = match self.ask(&mut head, caller).await {
+            toll::Answer::Admitted(pass) => pass,
+            toll::Answer::Refused(refusal) => {
+                let outcome = match refusal.status {
+                    StatusCode::SERVICE_UNAVAILABLE => Outcome::FailClosed,
+                    _ => Outcome::Refused,
+                };
+                let response = refusal.into_response(&head.headers);
+                return (response.map(|bytes| Body::Free(Answer::own(bytes))), outcome);
+            }
+        };
+        if !pass.delay().is_zero() {
+            tokio::time::sleep(pass.delay()).await;
+        }
+        if pass.reads_body() {
+            // What is compressed cannot be read in passing.
+            head.headers.remove(ACCEPT_ENCODING);
+        }
+        let (response, outcome, tunnel) = match self.pass_on(head, upload, caller).await {
+            Ok((response, tunnel)) => (response, Outcome::Admitted, tunnel),
+            Err(Unpassed::Invalid(invalid)) => (problem::invalid(invalid), Outcome::Invalid, None),
+            Err(Unpassed::Fault(fault)) => {
+                if let Some(why) = fault.of_server() {
+                    self.shared.node.metrics.unanswered(why);
+                }
+                (problem::fault(fault), Outcome::Error, None)
+            }
+        };
+        let (mut head, body) = response.into_parts();
+        let holding = pass.answer_head(&mut head);
+        let body = match tunnel {
+            None => Body::Held(holding.body(body)),
+            Some(mut tunnel) => {
+                // What is held is held until both have hung up.
+                tunnel.keep = Some(Box::new(holding));
+                caller.join(tunnel);
+                Body::Free(Answer::Own(None))
+            }
+        };
+        (Response::from_parts(head, body), outcome)
+    }
+
+    async fn ask(&self, head: &mut Parts, caller: &Caller) -> toll::Answer<Node> {
+        let node = &self.shared.node;
+        let parent = trace::enabled().then(|| head.headers.get("traceparent").cloned()).flatten();
+        let observe = |facts: &Facts<'_>, verdict: &Verdict<'_>, start_us: u64| {
+            let end_us = node.clock.now_us();
+            let elapsed = Duration::from_micros(end_us.saturating_sub(start_us));
+            node.metrics.observe(Front::Gateway, elapsed);
+            if trace::enabled() {
+                let decided = trace::Decided {
+                    front: Front::Gateway.name(),
+                    parent: parent.as_ref().and_then(|value| value.to_str().ok()),
+                    key_hash: trace::key_hash(facts, verdict),
+                    start_us,
+                    end_us,
+                };
+                trace::decision(&decided, verdict);
+            }
+        };
+        let mut question = Question::default();
+        question.observe = Some(&observe);
+        self.toll.ask_with(head, Some(caller.peer.ip()), &question).await
+    }
+
+    /// Passes a request on, and its answer back.
+    async fn pass_on(
+        &self,
+        mut head: Parts,
+        upload: Upload,
+        caller: &Rc<Caller>,
+    ) -> Result<(Response<Answer>, Option<Tunnel>), Unpassed> {
+        let upstreams = self.shared.upstreams.load_full();
+        let first = upstreams.pick(&[], ProcessClock.now_us()).ok_or(Fault::Connect)?;
+        let own_host = upstreams.settings.own_host.then(|| &first.server().authority);
+        let upgrade = self.make_ready(&mut head, caller, own_host)?;
+        let mut sent = None;
+        let body = match upload.is_end_stream() {
+            true => Outgoing::Empty,
+            false => {
+                let progress: Rc<Sent> = Rc::default();
+                sent = Some(progress.clone());
+                Outgoing::Upload(Box::new(upload), progress)
+            }
+        };
+        let errand = Errand { upstreams: &upstreams, pool: &self.pool, caller, sent, upgrade };
+        let got = errand.run(exchange::request(head, body), first).await?;
+        Ok(answer(got, caller, &upstreams).await.ok_or(Fault::Protocol)?)
+    }
+
+    /// Makes a head ready for a server; whether it asks to speak something else.
+    fn make_ready(
+        &self,
+        head: &mut Parts,
+        caller: &Caller,
+        own_host: Option<&HeaderValue>,
+    ) -> Result<bool, Invalid> {
+        let rules = self.shared.node.gate.rules();
+        let (reader, peer) = (self.toll.reader(), unmap(caller.peer.ip()));
+        let from = forward::From {
+            peer,
+            is_trusted: rules.web().client.is_trusted(peer),
+            client: reader.client(&rules, &head.headers, peer),
+            is_tls: caller.is_tls,
+            may_upgrade: caller.may_upgrade,
+            own_host,
+        };
+        let upgrade = forward::request(head, &from, |name| reader.reads(&rules, name))?;
+        Ok(upgrade.is_some())
+    }
+}
+
+/// Why a request was not passed on.
+enum Unpassed {
+    Invalid(Invalid),
+    Fault(Fault),
+}
+
+impl From<Invalid> for Unpassed {
+    fn from(invalid: Invalid) -> Self {
+        Self::Invalid(invalid)
+    }
+}
+
+impl From<Fault> for Unpassed {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Turns a server's answer into the client's.
+async fn answer(
+    got: Got,
+    caller: &Rc<Caller>,
+    upstreams: &Upstreams,
+) -> Option<(Response<Answer>, Option<Tunnel>)> {
+    let Got { response, connection, estate } = got;
+    let (mut head, incoming) = response.into_parts();
+    forward::response(&mut head);
+    let idle = upstreams.settings.idle;
+    if head.status == StatusCode::SWITCHING_PROTOCOLS {
+        // Nobody gets another protocol who has not asked for it.
+        let estate = estate?.await.ok()?;
+        let tunnel =
+            Tunnel { stream: Box::new(estate.stream), left: estate.left, idle, keep: None };
+        return Some((Response::from_parts(head, Answer::Own(None)), Some(tunnel)));
+    }
+    connection.connection.shared.heir.take();
+    let download = Download { incoming, alarm: caller.alarm(), idle, connection: Some(connection) };
+    Some((Response::from_parts(head, Answer::Theirs(Box::new(download))), None))
+}
+
+impl Relay for Gateway {
+    type Body = Body;
+
+    async fn relay(&self, request: Request<Upload>, caller: &Rc<Caller>) -> Response<Body> {
+        let (mut head, upload) = request.into_parts();
+        let (response, outcome) = match forward::settle_host(&mut head) {
+            Ok(()) => {
+                forward::remove_aliases(&mut head.headers);
+                self.serve(head, upload, caller).await
+            }
+            Err(invalid) => (problem::invalid(invalid).map(Body::Free), Outcome::Invalid),
+        };
+        self.shared.node.metrics.requests(Front::Gateway, outcome);
+        response
+    }
+
+    fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {
+        self.shared.certificate.as_ref().map(Certificate::config)
+    }
+}

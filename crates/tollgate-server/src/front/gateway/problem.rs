@@ -1,0 +1,49 @@
+//! Answers of the gateway itself, after RFC 9457.
+
+use super::{body::Answer, exchange::Fault, forward::Invalid};
+use crate::net::BodyError;
+use hyper::{
+    Response, StatusCode,
+    header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue},
+};
+use tollgate_core::header::Problem;
+
+/// The answer to a request that has no other.
+pub(super) fn fault(fault: Fault) -> Response<Answer> {
+    let (status, detail) = match fault {
+        Fault::Connect => (StatusCode::BAD_GATEWAY, "no server can be reached"),
+        Fault::Protocol => (StatusCode::BAD_GATEWAY, "the server broke off without an answer"),
+        Fault::Timeout => (StatusCode::GATEWAY_TIMEOUT, "the server took too long to answer"),
+        Fault::Client(BodyError::TooSlow) => {
+            (StatusCode::REQUEST_TIMEOUT, "the request's body took too long")
+        }
+        Fault::Client(_) => (StatusCode::BAD_REQUEST, "the request's body broke off"),
+    };
+    let mut response = answer(status, detail);
+    if let Fault::Client(_) = fault {
+        // What would come next by the connection is the rest of that body.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// The answer to a request that cannot be understood in one way only.
+pub(super) fn invalid(invalid: Invalid) -> Response<Answer> {
+    let mut response = answer(invalid.status(), invalid.detail());
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+fn answer(status: StatusCode, detail: &str) -> Response<Answer> {
+    let title = status.canonical_reason().unwrap_or_default();
+    let body = format!(
+        "{{\"type\":\"about:blank\",\"title\":\"{title}\",\"status\":{},\"detail\":\"{detail}\"}}",
+        status.as_u16()
+    );
+    let mut response = Response::new(Answer::own(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(Problem::MEDIA_TYPE));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

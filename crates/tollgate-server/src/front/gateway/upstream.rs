@@ -1,0 +1,176 @@
+//! The servers behind the gateway, and which of them gets a request.
+
+use super::tls::{self, TlsError};
+use hyper::header::HeaderValue;
+use rustls::{ClientConfig, pki_types::ServerName};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tollgate_policy::settings::{Gateway, Settings, Upstream};
+
+/// How long a server that could not be reached is left alone while there are others.
+const REST_US: u64 = 1_000_000;
+
+/// The servers of one file, shared by all workers.
+#[derive(Debug)]
+pub(super) struct Upstreams {
+    /// Counts the sets of servers of this process.
+    pub(super) generation: u64,
+    pub(super) servers: Box<[Server]>,
+    pub(super) settings: Gateway,
+    /// Of which file it is, to see whether another one says something else.
+    written: Vec<Upstream>,
+    turn: AtomicUsize,
+}
+
+/// One server.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) index: usize,
+    pub(super) host: Box<str>,
+    pub(super) port: u16,
+    /// As its URL names it.
+    pub(super) authority: HeaderValue,
+    pub(super) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    pub(super) idle_us: u64,
+    pub(super) idle_connections: usize,
+    in_flight: AtomicUsize,
+    is_sick: AtomicBool,
+    rests_until_us: AtomicU64,
+}
+
+/// A request that a server is busy with.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) upstreams: Arc<Upstreams>,
+    pub(super) server: usize,
+}
+
+impl Upstreams {
+    pub(super) fn new(
+        settings: &Settings,
+        folder: &Path,
+        generation: u64,
+    ) -> Result<Self, TlsError> {
+        let gateway = settings.gateway.clone();
+        let mut client = None;
+        let mut servers = Vec::new();
+        for (index, upstream) in settings.upstream.iter().enumerate() {
+            if upstream.tls && client.is_none() {
+                client = Some(tls::client(&gateway.upstream_tls, folder)?);
+            }
+            let config = client.as_ref().filter(|_| upstream.tls);
+            servers.push(Server::new(index, upstream, config, &gateway)?);
+        }
+        Ok(Self {
+            generation,
+            servers: servers.into(),
+            settings: gateway,
+            written: settings.upstream.clone(),
+            turn: AtomicUsize::new(0),
+        })
+    }
+
+    /// Whether they are what these settings ask for.
+    pub(super) fn are_of(&self, settings: &Settings) -> bool {
+        self.written == settings.upstream && self.settings == settings.gateway
+    }
+
+    /// The server for the next request, without those that were tried in vain. One that is known to be bad gets it only when
+    /// all others are too.
+    pub(super) fn pick(self: &Arc<Self>, tried: &[usize], now_us: u64) -> Option<Flight> {
+        let turn = match self.servers.len() {
+            0 | 1 => 0,
+            _ => self.turn.fetch_add(1, Relaxed),
+        };
+        let count = self.servers.len();
+        let server = (0..count)
+            .map(|step| (step, &self.servers[(turn + step) % count]))
+            .filter(|(_, server)| !tried.contains(&server.index))
+            .min_by_key(|(step, server)| {
+                let load =
+                    if self.settings.round_robin { 0 } else { server.in_flight.load(Relaxed) };
+                (server.is_sick.load(Relaxed), server.rests(now_us), load, *step)
+            })?
+            .1;
+        server.in_flight.fetch_add(1, Relaxed);
+        Some(Flight { upstreams: self.clone(), server: server.index })
+    }
+}
+
+impl Server {
+    fn new(
+        index: usize,
+        upstream: &Upstream,
+        config: Option<&Arc<ClientConfig>>,
+        gateway: &Gateway,
+    ) -> Result<Self, TlsError> {
+        let host = match upstream.host.contains(':') {
+            true => format!("[{}]", upstream.host),
+            false => upstream.host.to_string(),
+        };
+        let authority = match (upstream.tls, upstream.port) {
+            (false, 80) | (true, 443) => host,
+            (_, port) => format!("{host}:{port}"),
+        };
+        let tls = match config {
+            None => None,
+            Some(config) => {
+                let name = ServerName::try_from(upstream.host.to_string());
+                Some((config.clone(), name.map_err(|_| TlsError::Name(upstream.host.clone()))?))
+            }
+        };
+        Ok(Self {
+            index,
+            host: upstream.host.clone(),
+            port: upstream.port,
+            authority: HeaderValue::try_from(authority)
+                .map_err(|_| TlsError::Name(upstream.host.clone()))?,
+            tls,
+            idle_us: micros(gateway.idle),
+            idle_connections: gateway.idle_connections as usize,
+            in_flight: AtomicUsize::new(0),
+            is_sick: AtomicBool::new(false),
+            rests_until_us: AtomicU64::new(0),
+        })
+    }
+
+    fn rests(&self, now_us: u64) -> bool {
+        self.rests_until_us.load(Relaxed) > now_us
+    }
+
+    /// It could not be reached.
+    pub(super) fn rest(&self, now_us: u64) {
+        self.rests_until_us.store(now_us.saturating_add(REST_US), Relaxed);
+    }
+
+    /// What the health check found; whether that is news.
+    pub(super) fn set_sick(&self, is_sick: bool) -> bool {
+        self.is_sick.swap(is_sick, Relaxed) != is_sick
+    }
+
+    pub(super) fn is_sick(&self) -> bool {
+        self.is_sick.load(Relaxed)
+    }
+}
+
+impl Flight {
+    pub(super) fn server(&self) -> &Server {
+        &self.upstreams.servers[self.server]
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.server().in_flight.fetch_sub(1, Relaxed);
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

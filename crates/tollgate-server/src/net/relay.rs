@@ -1,0 +1,263 @@
+//! Connections whose requests go on to somebody else: bodies stream, and a connection may leave HTTP.
+
+mod body;
+
+use super::{
+    connection::{HTTP1_FIELDS, serve_http2, too_slow},
+    life::{Life, Order},
+    proxy_header,
+    registry::Place,
+    sniff::{Version, sniff},
+    stream::Stream,
+    strict::{Strict, Wire},
+    tunnel::{self, Tunnel},
+};
+use body::Alive;
+use bytes::Bytes;
+use hyper::{
+    StatusCode,
+    body::Incoming,
+    header::{CONNECTION, HeaderValue, UPGRADE},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use std::{
+    cell::{Cell, RefCell},
+    convert::Infallible,
+    net::SocketAddr,
+    rc::Rc,
+    sync::Arc,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    net::TcpStream,
+};
+use tokio_rustls::TlsAcceptor;
+
+pub use body::Upload;
+
+/// Whatever ends a body.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Answers requests with bodies that stream. There is one for each worker, as of a [`Handler`](super::Handler).
+pub trait Relay: 'static {
+    /// What answers carry.
+    type Body: hyper::body::Body<Data = Bytes, Error = BoxError> + Unpin + 'static;
+
+    /// Answers a request.
+    fn relay(
+        &self,
+        request: hyper::Request<Upload>,
+        caller: &Rc<Caller>,
+    ) -> impl Future<Output = hyper::Response<Self::Body>>;
+
+    /// The TLS to speak with whoever connects now; `None` for a listener without.
+    fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {
+        None
+    }
+}
+
+/// How connections begin.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Intake {
+    /// Whether each has to begin with a header of the PROXY protocol, version 2. None may otherwise.
+    pub proxy_protocol: bool,
+}
+
+/// The connection that a request came by.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Caller {
+    /// Who is at its other end, or who a load balancer says is.
+    pub peer: SocketAddr,
+    /// Whether it is encrypted.
+    pub is_tls: bool,
+    /// Whether what comes by it may upgrade it.
+    pub may_upgrade: bool,
+    life: Rc<Life>,
+    wire: Rc<Wire>,
+    tunnel: RefCell<Option<Tunnel>>,
+}
+
+impl Caller {
+    /// A deadline for something that a request waits for.
+    pub fn alarm(&self) -> super::Alarm {
+        super::Alarm::new(self.life.alarms.clone())
+    }
+
+    /// Joins the connection to another one, once an answer of 101 has been sent.
+    pub fn join(&self, tunnel: Tunnel) {
+        self.tunnel.replace(Some(tunnel));
+    }
+}
+
+/// A request that has no whole answer yet.
+#[derive(Debug)]
+struct Busy(Rc<Life>);
+
+impl Busy {
+    fn new(life: &Rc<Life>) -> Self {
+        life.begin();
+        Self(life.clone())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.finish();
+        if std::thread::panicking() {
+            super::Stats::add(&self.0.front.stats.panics);
+        }
+    }
+}
+
+/// Serves a connection until either side ends it.
+pub(super) async fn serve<R: Relay>(
+    mut stream: TcpStream,
+    mut peer: SocketAddr,
+    relay: Rc<R>,
+    intake: Rc<Intake>,
+    place: Place,
+) {
+    let life = place.life.clone();
+    if intake.proxy_protocol {
+        let mut reading = std::pin::pin!(proxy_header::read(&mut stream));
+        match life.until_closed(|context| reading.as_mut().poll(context)).await {
+            Some(Ok(source)) => peer = source.unwrap_or(peer),
+            _ => return,
+        }
+    }
+    match relay.tls() {
+        None => {
+            let mut stream = Stream::new(stream, life.clone());
+            let version = {
+                let mut sniffing = std::pin::pin!(sniff(&mut stream));
+                life.until_closed(|context| sniffing.as_mut().poll(context)).await
+            };
+            match version {
+                Some(Ok(version)) => http(stream, version, peer, false, relay, life).await,
+                Some(Err(_)) => {}
+                None => too_slow(stream, &life).await,
+            }
+        }
+        Some(config) => {
+            let mut accepting = std::pin::pin!(TlsAcceptor::from(config).accept(stream));
+            let Some(Ok(stream)) =
+                life.until_closed(|context| accepting.as_mut().poll(context)).await
+            else {
+                return;
+            };
+            let version = match stream.get_ref().1.alpn_protocol() {
+                Some(b"h2") => Version::Http2,
+                _ => Version::Http1,
+            };
+            let stream = Stream::new(stream, life.clone());
+            http(stream, version, peer, true, relay, life).await;
+        }
+    }
+}
+
+async fn http<T, R>(
+    stream: Stream<T>,
+    version: Version,
+    peer: SocketAddr,
+    is_tls: bool,
+    relay: Rc<R>,
+    life: Rc<Life>,
+) where
+    T: AsyncRead + AsyncWrite + Unpin + 'static,
+    R: Relay,
+{
+    let caller = Rc::new(Caller {
+        peer,
+        is_tls,
+        may_upgrade: version == Version::Http1,
+        life: life.clone(),
+        wire: Rc::default(),
+        tunnel: RefCell::default(),
+    });
+    let service = {
+        let caller = caller.clone();
+        service_fn(move |request| Box::pin(answer(relay.clone(), caller.clone(), request)))
+    };
+    match version {
+        Version::Http2 => serve_http2(stream, service, &life).await,
+        Version::Http1 => {
+            let limits = &life.front.limits;
+            let mut builder = http1::Builder::new();
+            builder
+                .header_read_timeout(None)
+                .max_buf_size(limits.head_bytes_max.max(8192))
+                .max_header_size(limits.head_bytes_max);
+            if limits.fields_max != HTTP1_FIELDS {
+                builder.max_headers(limits.fields_max);
+            }
+            let strict = Strict::new(stream, caller.wire.clone(), limits.head_bytes_max);
+            let mut connection = builder.serve_connection(TokioIo::new(strict), service);
+            let ended = life
+                .until_closed(|context| connection.poll_without_shutdown(context))
+                .await
+                .is_some();
+            let parts = connection.into_parts();
+            let strict = parts.io.into_inner();
+            let tunnel = caller.tunnel.take();
+            let mut left = parts.read_buf.to_vec();
+            left.extend_from_slice(strict.left());
+            let mut stream = strict.into_inner();
+            match tunnel {
+                _ if !ended => too_slow(stream, &life).await,
+                Some(tunnel) => {
+                    let _busy = Busy::new(&life);
+                    tunnel::run(stream, left, tunnel, caller.alarm(), &life).await;
+                }
+                None => {
+                    let mut ending = std::pin::pin!(stream.shutdown());
+                    life.until_closed(|context| ending.as_mut().poll(context)).await;
+                }
+            }
+        }
+    }
+}
+
+/// Answers one request.
+async fn answer<R: Relay>(
+    relay: Rc<R>,
+    caller: Rc<Caller>,
+    request: hyper::Request<Incoming>,
+) -> Result<hyper::Response<Alive<R::Body>>, Infallible> {
+    let life = &caller.life;
+    let busy = Busy::new(life);
+    if request.headers().len() > life.front.limits.fields_max {
+        let mut response = hyper::Response::new(Alive::empty(busy));
+        *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Ok(response);
+    }
+    let settled = request
+        .headers()
+        .contains_key(UPGRADE)
+        .then(|| Settled { wire: &caller.wire, upgraded: Cell::new(false) });
+    let request = request.map(|incoming| Upload::new(incoming, life.clone()));
+    let mut response = relay.relay(request, &caller).await;
+    let upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if let Some(settled) = settled {
+        settled.upgraded.set(upgraded);
+    }
+    if life.order() != Order::Serve && !upgraded {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(response.map(|body| Alive::new(body, busy)))
+}
+
+/// Lets the connection go on, one way or the other, once an answer is there or nobody waits for it any more.
+struct Settled<'a> {
+    wire: &'a Wire,
+    upgraded: Cell<bool>,
+}
+
+impl Drop for Settled<'_> {
+    fn drop(&mut self) {
+        self.wire.settle(self.upgraded.get());
+    }
+}

@@ -1,0 +1,125 @@
+//! Bodies on their way through.
+
+use super::{BoxError, Busy};
+use crate::net::{
+    BodyError,
+    alarm::{Alarm, Stall},
+    life::Life,
+};
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::{
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, ready},
+};
+
+/// A request's body. It ends with an error when nothing more comes for [`Limits::body`](crate::net::Limits::body).
+#[derive(Debug)]
+pub struct Upload {
+    incoming: Incoming,
+    life: Rc<Life>,
+    alarm: Alarm,
+    waiting: bool,
+}
+
+impl Upload {
+    pub(super) fn new(incoming: Incoming, life: Rc<Life>) -> Self {
+        let alarm = Alarm::new(life.alarms.clone());
+        Self { incoming, life, alarm, waiting: false }
+    }
+
+    fn wait(&mut self, waiting: bool) {
+        match (self.waiting, waiting) {
+            (false, true) => self.life.await_body(),
+            (true, false) => {
+                self.life.end_body();
+                self.alarm.reset();
+            }
+            _ => {}
+        }
+        self.waiting = waiting;
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.wait(false);
+    }
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match Pin::new(&mut self.incoming).poll_frame(context) {
+            Poll::Ready(frame) => {
+                self.wait(false);
+                Poll::Ready(frame.map(|frame| frame.map_err(|_| BodyError::Broken.into())))
+            }
+            Poll::Pending => {
+                self.wait(true);
+                let within = self.life.front.limits.body;
+                ready!(self.alarm.poll(context, within));
+                Poll::Ready(Some(Err(BodyError::TooSlow.into())))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
+
+/// An answer's body: its connection is busy until it ends, and closed when the peer does not take it.
+#[derive(Debug)]
+pub(super) struct Alive<B> {
+    body: Option<B>,
+    busy: Busy,
+    stall: Option<Stall>,
+}
+
+impl<B> Alive<B> {
+    pub(super) fn new(body: B, busy: Busy) -> Self {
+        Self { body: Some(body), busy, stall: None }
+    }
+
+    pub(super) fn empty(busy: Busy) -> Self {
+        Self { body: None, busy, stall: None }
+    }
+}
+
+impl<B: Body<Data = Bytes, Error = BoxError> + Unpin> Body for Alive<B> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let Self { body, busy, stall } = &mut *self;
+        *stall = None;
+        let Some(body) = body else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(&mut *body).poll_frame(context));
+        if matches!(frame, Some(Ok(_))) && !body.is_end_stream() {
+            *stall = Some(Stall::new(&busy.0, busy.0.front.limits.idle));
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint)
+    }
+}

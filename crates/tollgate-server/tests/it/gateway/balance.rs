@@ -1,0 +1,98 @@
+//! Several servers: who gets what, and what happens to those that fail.
+
+use super::{Backend, Gateway, ok};
+use std::{
+    net::TcpListener,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+fn file(servers: &[&Backend], more: &str) -> String {
+    let servers: Vec<String> = servers.iter().map(|server| server.url()).collect();
+    let servers = servers.join(", ");
+    format!("listen: {{gateway: '127.0.0.1:0'}}\nupstream: {{servers: [{servers}]{more}}}\n")
+}
+
+#[test]
+fn servers_take_turns() {
+    let backends = [Backend::usual(), Backend::usual(), Backend::usual()];
+    let all: Vec<&Backend> = backends.iter().collect();
+    for balance in ["round-robin", "least-requests"] {
+        let gateway = Gateway::new(&file(&all, &format!(", balance: {balance}")));
+        let before: Vec<usize> = backends.iter().map(|one| one.seen().len()).collect();
+        for _ in 0..9 {
+            assert_eq!(gateway.get("/", "").status, 200);
+        }
+        let shares = backends.iter().zip(before).map(|(one, before)| one.seen().len() - before);
+        assert_eq!(shares.collect::<Vec<_>>(), [3, 3, 3], "{balance}");
+    }
+}
+
+/// A server that is down costs nobody an answer.
+#[test]
+fn another_server_is_tried_where_one_cannot_be_reached() {
+    let good = Backend::usual();
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gateway = Gateway::new(&format!(
+        "listen: {{gateway: '127.0.0.1:0'}}\nupstream: [http://{gone}, {}]\n",
+        good.url()
+    ));
+    for _ in 0..10 {
+        let mut client = gateway.client();
+        client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nab");
+        assert_eq!(client.answer().status, 200);
+    }
+    assert_eq!(good.seen().len(), 10);
+    assert!(good.seen().iter().all(|seen| seen.body == b"ab"));
+}
+
+/// A server that says it is ill gets no requests until it says it is well.
+#[test]
+fn sick_servers_are_left_alone() {
+    let is_sick = Arc::new(AtomicBool::new(true));
+    let (sick, served) = (is_sick.clone(), Arc::new(AtomicUsize::new(0)));
+    let count = served.clone();
+    let moody = Backend::new(move |seen, stream| {
+        if !seen.line().contains("/healthz") {
+            count.fetch_add(1, Ordering::SeqCst);
+            return ok(stream, "moody");
+        }
+        let status = if sick.load(Ordering::SeqCst) { 500 } else { 200 };
+        std::io::Write::write_all(
+            stream,
+            format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n").as_bytes(),
+        )
+        .is_ok()
+    });
+    let good = Backend::usual();
+    let health = ", health: {path: /healthz, interval: 20ms, unhealthy_after: 1, healthy_after: 1}";
+    let gateway = Gateway::new(&file(&[&moody, &good], health));
+    let checks = || moody.seen().iter().filter(|seen| seen.line().contains("/healthz")).count();
+    // One check has been answered for certain once the next one comes.
+    while checks() < 2 {
+        std::thread::yield_now();
+    }
+    let before = served.load(Ordering::SeqCst);
+    for _ in 0..10 {
+        assert_eq!(gateway.get("/", "").body, "hello");
+    }
+    assert_eq!(served.load(Ordering::SeqCst), before);
+    is_sick.store(false, Ordering::SeqCst);
+    while gateway.get("/", "").body != "moody" {}
+}
+
+/// Another file sends requests elsewhere, without a restart.
+#[test]
+fn servers_can_be_changed_while_requests_pass() {
+    let (one, other) = (Backend::usual(), Backend::new(|_, stream| ok(stream, "other")));
+    let gateway = Gateway::new(&file(&[&one], ""));
+    assert_eq!(gateway.get("/", "").body, "hello");
+    let path = gateway.folder.join("tollgate.yaml");
+    std::fs::write(gateway.folder.join("next"), file(&[&other], "")).unwrap();
+    std::fs::rename(gateway.folder.join("next"), path).unwrap();
+    while gateway.get("/", "").body != "other" {
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,147 @@
+//! What a server sees of a request, and a client of an answer.
+
+use super::{Backend, Gateway, ok};
+use std::io::Write;
+
+/// What is sent, in whose file, and which values the server sees; `None` in place of a value that varies.
+const FIELDS: [(&str, &str, &str, &[&str]); 21] = [
+    ("", "", "x-forwarded-for", &["127.0.0.1"]),
+    ("", "", "x-forwarded-proto", &["http"]),
+    ("", "", "x-forwarded-host", &["x"]),
+    ("", "", "x-real-ip", &["127.0.0.1"]),
+    ("", "", "via", &["1.1 tollgate"]),
+    ("", "via: 1.0 other\r\n", "via", &["1.0 other", "1.1 tollgate"]),
+    // Strangers say nothing about others.
+    ("", "x-forwarded-for: 9.9.9.9\r\nx-real-ip: 9.9.9.9\r\n", "x-forwarded-for", &["127.0.0.1"]),
+    ("", "x-real-ip: 9.9.9.9\r\n", "x-real-ip", &["127.0.0.1"]),
+    ("", "x-forwarded-prefix: /admin\r\n", "x-forwarded-prefix", &[]),
+    ("", "forwarded: for=9.9.9.9\r\n", "forwarded", &[]),
+    // Those who are trusted do.
+    (
+        "trusted_proxies: [127.0.0.1]",
+        "x-forwarded-for: 9.9.9.9\r\n",
+        "x-forwarded-for",
+        &["9.9.9.9, 127.0.0.1"],
+    ),
+    ("trusted_proxies: [127.0.0.1]", "x-forwarded-for: 9.9.9.9\r\n", "x-real-ip", &["9.9.9.9"]),
+    (
+        "trusted_proxies: [127.0.0.1]",
+        "x-forwarded-proto: https\r\n",
+        "x-forwarded-proto",
+        &["https"],
+    ),
+    // Nobody has what counts removed.
+    (
+        "trusted_proxies: [127.0.0.1]",
+        "x-forwarded-for: 9.9.9.9\r\nconnection: X-Forwarded-For\r\n",
+        "x-forwarded-for",
+        &["9.9.9.9, 127.0.0.1"],
+    ),
+    (
+        "identity: {user: header.x-user-id}\nlimits: [{name: a, key: [user], rate: 9/s}]",
+        "x-user-id: 7\r\nconnection: x-user-id\r\n",
+        "x-user-id",
+        &["7"],
+    ),
+    (
+        "identity: {user: header.x-user-id}\nlimits: [{name: a, key: [user], rate: 9/s}]",
+        "x_user_id: 7\r\n",
+        "x_user_id",
+        &[],
+    ),
+    ("", "x_forwarded_for: 9.9.9.9\r\n", "x_forwarded_for", &[]),
+    ("", "x.forwarded.for: 9.9.9.9\r\n", "x.forwarded.for", &[]),
+    // What concerns a connection stays there.
+    ("", "connection: x-own, keep-alive\r\nx-own: 1\r\nkeep-alive: 5\r\n", "x-own", &[]),
+    ("", "keep-alive: 5\r\nproxy-connection: x\r\n", "keep-alive", &[]),
+    ("", "te: gzip\r\nproxy-authorization: x\r\n", "proxy-authorization", &[]),
+];
+
+#[test]
+fn servers_see_what_we_vouch_for() {
+    for (more, sent, name, expected) in FIELDS {
+        let backend = Backend::usual();
+        let gateway = Gateway::before(&backend, more);
+        assert_eq!(gateway.get("/", sent).status, 200, "{sent:?}");
+        let seen = backend.seen();
+        assert_eq!(seen[0].all(name), expected, "{more:?} {sent:?}: {}", seen[0].head);
+    }
+}
+
+/// The bytes of the target, in every form that a client may write it.
+#[test]
+fn targets_arrive_as_they_were_sent() {
+    let targets = [
+        ("/a%2Fb//c/../d?x=%20&y", "/a%2Fb//c/../d?x=%20&y"),
+        ("http://other.example/p?q", "/p?q"),
+        ("http://other.example", "/"),
+        ("/%7e/'\"", "/%7e/'\""),
+    ];
+    let backend = Backend::usual();
+    let gateway = Gateway::before(&backend, "");
+    for (sent, _) in targets {
+        assert_eq!(gateway.get(sent, "").status, 200, "{sent}");
+    }
+    let lines: Vec<String> = backend.seen().iter().map(|seen| seen.line().to_owned()).collect();
+    let expected: Vec<String> =
+        targets.iter().map(|(_, path)| format!("GET {path} HTTP/1.1")).collect();
+    assert_eq!(lines, expected);
+    assert_eq!(backend.seen()[1].all("host"), ["other.example"]);
+}
+
+#[test]
+fn hosts_are_one_and_settled() {
+    let backend = Backend::usual();
+    let gateway = Gateway::before(&backend, "");
+    for fields in ["", "host: a\r\nhost: b\r\n", "host: a b\r\n", "host: a/b\r\n", "host:\r\n"] {
+        let mut client = gateway.client();
+        client.send(format!("GET / HTTP/1.1\r\n{fields}\r\n").as_bytes());
+        assert_eq!(client.answer().status, 400, "{fields:?}");
+        assert!(client.is_ended(), "{fields:?}");
+    }
+    let mut client = gateway.client();
+    client.send(b"CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n");
+    assert_eq!(client.answer().status, 405);
+    assert!(backend.seen().is_empty());
+
+    let own = Gateway::new(&format!(
+        "listen: {{gateway: '127.0.0.1:0'}}\nupstream: {{servers: {}, host: upstream}}\n",
+        backend.url()
+    ));
+    own.get("/", "");
+    let seen = backend.seen().pop().unwrap();
+    assert_eq!(seen.all("host"), [backend.address.to_string()]);
+    assert_eq!(seen.all("x-forwarded-host"), ["x"]);
+}
+
+#[test]
+fn answers_keep_what_is_theirs() {
+    let backend = Backend::new(|_, stream| {
+        stream
+            .write_all(
+                b"HTTP/1.1 203 Fine\r\nx-a: 1\r\nx-own: 1\r\nconnection: x-own\r\nkeep-alive: 5\r\n\
+                  set-cookie: a\r\nset-cookie: b\r\ncontent-length: 2\r\n\r\nok",
+            )
+            .is_ok()
+    });
+    let gateway = Gateway::before(&backend, "");
+    let answer = gateway.get("/", "");
+    assert_eq!((answer.status, &*answer.body), (203, "ok"));
+    assert_eq!(answer.field("x-a"), Some("1"));
+    assert_eq!((answer.field("x-own"), answer.field("keep-alive")), (None, None));
+    assert_eq!(answer.fields.iter().filter(|field| field.0 == "set-cookie").count(), 2);
+}
+
+/// Requests of one client, and of the next, go by one connection.
+#[test]
+fn connections_are_used_again() {
+    let backend = Backend::new(|_, stream| ok(stream, "x"));
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    for _ in 0..20 {
+        client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+        assert_eq!(client.answer().status, 200);
+    }
+    let connections = backend.connections.load(std::sync::atomic::Ordering::SeqCst);
+    assert_eq!((connections, backend.seen().len()), (1, 20));
+}

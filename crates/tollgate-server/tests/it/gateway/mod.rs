@@ -1,0 +1,239 @@
+//! The gateway between raw sockets: a recorder behind it that shows what a server sees, byte for byte.
+
+mod abuse;
+mod balance;
+mod bodies;
+mod faults;
+mod forwarding;
+mod limits;
+mod restart;
+mod smuggling;
+mod tls;
+mod upgrade;
+
+use crate::http::{Answer, Client};
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+    time::Duration,
+};
+use tollgate_server::{
+    config::Config,
+    metrics::Front,
+    serve::{Running, Server},
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a server saw.
+#[derive(Clone, Debug)]
+struct Seen {
+    head: String,
+    body: Vec<u8>,
+    /// Which of its connections it came by.
+    connection: usize,
+}
+
+impl Seen {
+    fn line(&self) -> &str {
+        self.head.lines().next().unwrap_or_default()
+    }
+
+    /// All values of a field.
+    fn all(&self, name: &str) -> Vec<&str> {
+        let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        fields.filter(|field| field.0.eq_ignore_ascii_case(name)).map(|field| field.1).collect()
+    }
+}
+
+/// A server that answers as it is told and remembers what it was asked.
+struct Backend {
+    address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    connections: Arc<AtomicUsize>,
+}
+
+/// Answers a request on its connection; whether the connection goes on.
+type Reply = dyn Fn(&Seen, &mut TcpStream) -> bool + Send + Sync;
+
+impl Backend {
+    fn new(reply: impl Fn(&Seen, &mut TcpStream) -> bool + Send + Sync + 'static) -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").unwrap(), reply)
+    }
+
+    fn on(
+        listener: TcpListener,
+        reply: impl Fn(&Seen, &mut TcpStream) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let address = listener.local_addr().unwrap();
+        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let connections: Arc<AtomicUsize> = Arc::default();
+        let (shared, reply, count) = (seen.clone(), Arc::new(reply), connections.clone());
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(stream) = stream else { return };
+                let connection = count.fetch_add(1, Ordering::SeqCst);
+                let (seen, reply) = (shared.clone(), reply.clone());
+                thread::spawn(move || attend(stream, connection, &seen, &*reply));
+            }
+        });
+        Self { address, seen, connections }
+    }
+
+    /// Answers everything with 200 and a short text.
+    fn usual() -> Self {
+        Self::new(|_, stream| ok(stream, "hello"))
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+fn ok(stream: &mut TcpStream, text: &str) -> bool {
+    let length = text.len();
+    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{text}").is_ok()
+}
+
+/// Serves one connection of a backend. Its reading is as strict as it is simple.
+fn attend(mut stream: TcpStream, connection: usize, seen: &Mutex<Vec<Seen>>, reply: &Reply) {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    loop {
+        let Some(head) = read_head(&mut stream) else { return };
+        let mut request = Seen { head, body: Vec::new(), connection };
+        if request.all("transfer-encoding") == ["chunked"] {
+            let Some(body) = read_chunked(&mut stream) else { return };
+            request.body = body;
+        } else if let Some(length) = request.all("content-length").first() {
+            request.body = vec![0; length.parse().unwrap()];
+            if stream.read_exact(&mut request.body).is_err() {
+                return;
+            }
+        }
+        seen.lock().unwrap().push(request.clone());
+        if !reply(&request, &mut stream) {
+            return;
+        }
+    }
+}
+
+fn read_head(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).ok()
+}
+
+/// A chunked body as it came, trailers included.
+fn read_chunked(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    let mut byte = [0];
+    while !body.ends_with(b"\r\n\r\n") || !has_last_chunk(&body) {
+        stream.read_exact(&mut byte).ok()?;
+        body.push(byte[0]);
+    }
+    Some(body)
+}
+
+fn has_last_chunk(body: &[u8]) -> bool {
+    body.starts_with(b"0\r\n") || body.windows(5).any(|part| part == b"\r\n0\r\n")
+}
+
+/// A node with a gateway, and the folder of its file.
+struct Gateway {
+    running: Option<Running>,
+    folder: PathBuf,
+}
+
+static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+
+impl Gateway {
+    /// In front of one server, with more in its file.
+    fn before(backend: &Backend, more: &str) -> Self {
+        Self::new(&format!(
+            "listen: {{gateway: '127.0.0.1:0'}}\nupstream: {}\n{more}\n",
+            backend.url()
+        ))
+    }
+
+    fn new(file: &str) -> Self {
+        let (process, number) = (std::process::id(), FOLDERS.fetch_add(1, Ordering::SeqCst));
+        let folder = std::env::temp_dir().join(format!("tollgate-gateway-{process}-{number}"));
+        fs::create_dir_all(&folder).unwrap();
+        Self::within(folder, file)
+    }
+
+    fn within(folder: PathBuf, file: &str) -> Self {
+        let path = folder.join("tollgate.yaml");
+        fs::write(&path, file).unwrap();
+        let running = Server::start(Config::file(path)).unwrap_or_else(|error| panic!("{error}"));
+        Self { running: Some(running), folder }
+    }
+
+    fn running(&self) -> &Running {
+        self.running.as_ref().unwrap()
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.running().address(Front::Gateway).unwrap()
+    }
+
+    /// Ends as SIGTERM would have it.
+    fn drain(mut self) {
+        self.running.take().unwrap().drain();
+    }
+
+    fn client(&self) -> Client {
+        connect(self.address())
+    }
+
+    fn get(&self, path: &str, fields: &str) -> Answer {
+        let mut client = self.client();
+        client.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{fields}\r\n").as_bytes());
+        client.answer()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.folder).ok();
+    }
+}
+
+fn connect(address: SocketAddr) -> Client {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    Client(stream)
+}
+
+/// All that comes until the other side ends.
+fn rest(client: &mut Client) -> String {
+    let mut all = Vec::new();
+    client.0.read_to_end(&mut all).unwrap();
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+/// What lets one side of a test wait for the other.
+fn signal() -> (Sender<()>, Arc<Mutex<Receiver<()>>>) {
+    let (sender, receiver) = channel();
+    (sender, Arc::new(Mutex::new(receiver)))
+}
+
+fn wait(signal: &Mutex<Receiver<()>>) {
+    signal.lock().unwrap().recv_timeout(PATIENCE).expect("a signal");
+}

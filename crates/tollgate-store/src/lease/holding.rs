@@ -1,0 +1,397 @@
+//! The process's side of a lease: what it holds of one limit for one key, and when it asks for more.
+
+use super::demand::Demand;
+use super::{Ask, Holder, PACE_ERROR, Reply, Terms};
+
+/// Grants that are kept apart. More are held only while most of them are nearly spent, and then the two oldest count as one.
+const PARTS: usize = 4;
+
+/// What a process holds of one limit for one key.
+///
+/// Instants are those of a clock that only this process reads, that counts while it is suspended too, and that is never set. The only
+/// instants of the store are those that are returned to it.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    holder: Holder,
+    ledger: u64,
+    /// When the ledger may be gone, and from when on it makes no difference.
+    ledger_until_us: u64,
+    counts_until_us: u64,
+    granted: u64,
+    spent: u64,
+    returned: u64,
+    /// The oldest first.
+    parts: [Part; PARTS],
+    used_parts: usize,
+    /// What the store is known to know of what was returned, and when the oldest of the rest was granted.
+    returned_heard: u64,
+    return_at_us: u64,
+    flight: Option<Flight>,
+    asked_us: u64,
+    /// When the last request was sent that was answered.
+    heard_us: Option<u64>,
+    /// There is no point in asking before.
+    patient_until_us: u64,
+    demand: Demand,
+    view: View,
+}
+
+/// Units that were granted together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    units: u64,
+    expires_us: u64,
+    /// By the store's clock.
+    granted_us: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    number: u64,
+    sent_us: u64,
+}
+
+/// What the store last said of the limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct View {
+    /// What was left for everybody.
+    pub left: u64,
+    /// When more is there, if it ever is.
+    pub retry_us: Option<u64>,
+    /// When the limit is as if never used.
+    pub reset_us: u64,
+    /// Until when nothing is granted, because the store forgot something.
+    pub quiet_until_us: u64,
+}
+
+/// What was spent, in case it turns out that it should not have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// Units.
+    pub units: u64,
+    /// When the oldest of them was granted, by the store's clock.
+    pub granted_us: u64,
+    holder: Holder,
+    ledger: u64,
+    expires_us: u64,
+}
+
+/// What an answer brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Heard {
+    /// Units received.
+    pub granted: u64,
+    /// Units that nobody can spend any more, nor return.
+    pub stranded: u64,
+    /// Whether the store had forgotten something.
+    pub rolled_back: bool,
+}
+
+impl Lease {
+    /// Holds nothing yet. No other lease of any process has this holder.
+    pub fn new(holder: Holder, now_us: u64) -> Self {
+        Self {
+            holder,
+            ledger: 0,
+            ledger_until_us: 0,
+            counts_until_us: 0,
+            granted: 0,
+            spent: 0,
+            returned: 0,
+            parts: [Part::default(); PARTS],
+            used_parts: 0,
+            returned_heard: 0,
+            return_at_us: u64::MAX,
+            flight: None,
+            asked_us: now_us,
+            heard_us: None,
+            patient_until_us: 0,
+            demand: Demand::new(now_us),
+            view: View::default(),
+        }
+    }
+
+    /// Spends `units`, if so many are held and still good at `now_us`.
+    pub fn spend(&mut self, now_us: u64, units: u64) -> Option<Spent> {
+        self.demand.count(units);
+        self.expire(now_us);
+        let left = self.balance().checked_sub(units)?;
+        let oldest = self.parts[0];
+        self.take(units);
+        self.spent += units;
+        debug_assert_eq!(left, self.balance());
+        let (holder, ledger) = (self.holder, self.ledger);
+        let Part { granted_us, expires_us, .. } = oldest;
+        Some(Spent { units, granted_us, holder, ledger, expires_us })
+    }
+
+    /// Takes back what was spent for a request that another limit refused. Where the grant is gone by now it goes back to the store, since it
+    /// must not live longer with a later one.
+    pub fn unspend(&mut self, now_us: u64, spent: &Spent) {
+        if (spent.holder, spent.ledger) != (self.holder, self.ledger) || spent.units == 0 {
+            return;
+        }
+        self.spent -= spent.units;
+        let parts = &mut self.parts[..self.used_parts];
+        match parts.iter_mut().find(|part| part.expires_us == spent.expires_us) {
+            Some(part) => part.units += spent.units,
+            None => self.put_aside(spent.units, spent.granted_us),
+        }
+        self.expire(now_us);
+    }
+
+    /// Units that are held, good or not.
+    pub fn balance(&self) -> u64 {
+        self.granted - self.spent - self.returned
+    }
+
+    /// Units that can be spent at `now_us`.
+    pub fn good(&self, now_us: u64) -> u64 {
+        let parts = self.parts[..self.used_parts].iter();
+        parts.filter(|part| now_us < part.expires_us).map(|part| part.units).sum()
+    }
+
+    /// What was granted, spent and returned in the present ledger.
+    pub fn figures(&self) -> (Holder, u64, [u64; 3]) {
+        (self.holder, self.ledger, [self.granted, self.spent, self.returned])
+    }
+
+    /// What the store last said.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Whether an answer is waited for.
+    pub fn is_asking(&self) -> bool {
+        self.flight.is_some()
+    }
+
+    /// Whether to ask: when what one request needs is not there, or will soon not be, unless there is nothing to be had.
+    pub fn should_ask(&self, now_us: u64, need: u64) -> bool {
+        if self.flight.is_some() || now_us < self.patient_until_us {
+            return false;
+        }
+        let good = self.good(now_us);
+        good < need || self.demand.wants_more(good)
+    }
+
+    /// Whether there is something that the store should get back.
+    pub fn should_return(&mut self, now_us: u64) -> bool {
+        self.expire(now_us);
+        self.flight.is_none() && self.returned > self.returned_heard
+    }
+
+    /// Whether nothing would be lost by dropping it. A ledger is remembered for as long as it counts, since the store may forget it.
+    pub fn is_idle(&self, terms: &Terms, now_us: u64) -> bool {
+        let forgotten = self.ledger == 0 || now_us >= self.counts_until_us;
+        // A request without an answer may have been granted, which the next answer would show.
+        let silent = now_us >= self.asked_us + terms.forget_us();
+        self.flight.is_none() && forgotten && silent && self.good(now_us) == 0
+    }
+
+    /// Whether only the memory of it would be lost by dropping it.
+    pub fn is_spent(&self, now_us: u64) -> bool {
+        self.flight.is_none() && self.good(now_us) == 0
+    }
+
+    /// Everything that is held is to go back: the limit has other numbers by now, or the process ends.
+    pub fn surrender(&mut self) {
+        for place in 0..self.used_parts {
+            let part = self.parts[place];
+            self.put_aside(part.units, part.granted_us);
+        }
+        self.used_parts = 0;
+    }
+
+    /// The request to send at `now_us`, with its number; `renewed` is the holder to become when this one has been silent for so long that
+    /// the store may have forgotten it. With `assert` it wants nothing, and only says what is held.
+    pub fn ask(
+        &mut self,
+        terms: &Terms,
+        now_us: u64,
+        (need, assert): (u64, bool),
+        number: u64,
+        renewed: Holder,
+    ) -> Ask {
+        self.expire(now_us);
+        if self.ledger != 0 && now_us >= self.ledger_until_us {
+            self.renew(renewed);
+        } else if !is_window(terms)
+            && self.heard_us.is_some_and(|heard_us| now_us >= heard_us + terms.forget_us())
+        {
+            // The store may have forgotten the holder, but not the ledger.
+            let ledger = self.ledger;
+            self.renew(renewed);
+            self.ledger = ledger;
+        }
+        self.flight = Some(Flight { number, sent_us: now_us });
+        self.asked_us = now_us;
+        let good = self.good(now_us);
+        let want = match assert {
+            true => 0,
+            false => self.demand.want(terms, now_us, good, need),
+        };
+        Ask {
+            holder: self.holder,
+            ledger: self.ledger,
+            known: self.granted,
+            want,
+            need: need.saturating_sub(good).min(want),
+            returned: self.returned,
+            return_at_us: self.return_at_us.min(tollgate_core::MAX_US),
+        }
+    }
+
+    /// The request with this number got no answer. Whether it was granted will show.
+    pub fn unanswered(&mut self, number: u64) {
+        self.flight.take_if(|flight| flight.number == number);
+    }
+
+    /// Takes in the answer to the request with this number, unless a later one has been sent: what it granted comes with the answer to that.
+    pub fn heard(
+        &mut self,
+        terms: &Terms,
+        now_us: u64,
+        number: u64,
+        reply: &Reply,
+        renewed: Holder,
+    ) -> Heard {
+        let Some(flight) = self.flight.take_if(|flight| flight.number == number) else {
+            return Heard::default();
+        };
+        let mut heard = Heard { rolled_back: reply.rolled_back, ..Heard::default() };
+        self.heard_us = Some(flight.sent_us);
+        self.expire(now_us);
+        let (own, stranded) = self.change_ledger(terms, reply, renewed);
+        heard.stranded = stranded;
+        self.ledger_until_us = flight.sent_us + shortened(reply.kept_us);
+        self.counts_until_us = now_us.saturating_add(reply.reset_after_us);
+        self.see(terms, now_us, reply);
+        if !own {
+            return heard;
+        }
+        if reply.granted > self.granted {
+            heard.granted = reply.granted - self.granted;
+            self.granted = reply.granted;
+            let expires_us = flight.sent_us + shortened(reply.usable_us);
+            self.put(Part { units: heard.granted, expires_us, granted_us: reply.since_us });
+            self.expire(now_us);
+            self.patient_until_us = now_us;
+            self.demand.make_do_with(self.good(now_us));
+        }
+        self.returned_heard = self.returned_heard.max(reply.returned);
+        if self.returned_heard >= self.returned {
+            self.return_at_us = u64::MAX;
+        }
+        if reply.rolled_back && !is_window(terms) {
+            // It was charged with what fits, not with all that it held.
+            heard.stranded += self.balance();
+            self.renew(renewed);
+        }
+        heard
+    }
+
+    /// Units of another ledger are of no use. Answers whether the figures of the reply are this holder's, and what was left behind.
+    ///
+    /// What was granted in a window that is later than all before belongs to the holder. In any other ledger it may have been before, and
+    /// have spent what it was granted there, so that it becomes another one.
+    fn change_ledger(&mut self, terms: &Terms, reply: &Reply, renewed: Holder) -> (bool, u64) {
+        if reply.ledger == self.ledger {
+            return (true, 0);
+        }
+        let stranded = self.balance();
+        let own = self.ledger == 0 || is_window(terms) && reply.ledger > self.ledger;
+        self.renew(if own { self.holder } else { renewed });
+        self.ledger = reply.ledger;
+        (own, stranded)
+    }
+
+    fn renew(&mut self, holder: Holder) {
+        self.holder = holder;
+        (self.ledger, self.granted, self.spent, self.returned) = (0, 0, 0, 0);
+        (self.returned_heard, self.return_at_us, self.used_parts) = (0, u64::MAX, 0);
+    }
+
+    /// Where nothing was granted there is no point in asking again at once.
+    fn see(&mut self, terms: &Terms, now_us: u64, reply: &Reply) {
+        self.view = View {
+            left: reply.left,
+            retry_us: reply.retry_after_us.map(|wait_us| now_us + wait_us),
+            reset_us: now_us + reply.reset_after_us,
+            quiet_until_us: now_us + reply.quiet_us,
+        };
+        let wait_us = match reply.quiet_us {
+            0 => {
+                let (least_us, most_us) = (terms.lifetime_us / 8, terms.lifetime_us);
+                reply.retry_after_us.unwrap_or(most_us).clamp(least_us, most_us)
+            }
+            quiet_us => quiet_us.min(terms.quiet_us / 4),
+        };
+        self.patient_until_us = now_us + wait_us;
+    }
+
+    /// Units whose time has passed go back.
+    fn expire(&mut self, now_us: u64) {
+        while self.used_parts > 0 && now_us >= self.parts[0].expires_us {
+            let part = self.drop_oldest();
+            self.put_aside(part.units, part.granted_us);
+        }
+    }
+
+    /// They leave the balance before anybody is told.
+    fn put_aside(&mut self, units: u64, granted_us: u64) {
+        if units > 0 {
+            self.returned += units;
+            self.return_at_us = self.return_at_us.min(granted_us);
+        }
+    }
+
+    fn take(&mut self, mut units: u64) {
+        while self.used_parts > 0 {
+            let part = &mut self.parts[0];
+            let taken = units.min(part.units);
+            part.units -= taken;
+            units -= taken;
+            if part.units > 0 {
+                return;
+            }
+            self.drop_oldest();
+        }
+    }
+
+    fn put(&mut self, part: Part) {
+        if self.used_parts == PARTS {
+            let oldest = self.drop_oldest();
+            self.parts[0].units += oldest.units;
+            self.parts[0].expires_us = self.parts[0].expires_us.min(oldest.expires_us);
+            self.parts[0].granted_us = self.parts[0].granted_us.min(oldest.granted_us);
+        }
+        // Kept in the order in which they end.
+        let place =
+            self.parts[..self.used_parts].partition_point(|one| one.expires_us <= part.expires_us);
+        self.parts[place..=self.used_parts].rotate_right(1);
+        self.parts[place] = part;
+        self.used_parts += 1;
+    }
+
+    fn drop_oldest(&mut self) -> Part {
+        let part = self.parts[0];
+        self.parts[..self.used_parts].rotate_left(1);
+        self.used_parts -= 1;
+        part
+    }
+}
+
+fn is_window(terms: &Terms) -> bool {
+    matches!(terms.central, tollgate_core::Numbers::FixedWindow(_))
+}
+
+/// So long by the store's clock is at least this long by any other.
+const fn shortened(duration_us: u64) -> u64 {
+    duration_us.saturating_sub(duration_us / PACE_ERROR + 1)
+}
+
+#[cfg(test)]
+mod tests;

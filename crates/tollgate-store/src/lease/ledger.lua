@@ -1,0 +1,142 @@
+-- The store's side of a lease, for one limit and key: the mirror of ledger.rs. Follows the mirrors and numbers.lua.
+--
+-- KEYS[1] is the limit's state, as the other scripts keep it: what processes hold counts as used. KEYS[2] is the book, a hash: `m` is the
+-- latest instant seen, the ledger's name, the end of the quiet time and the last sweep; `s` a copy of the state, in case that one alone is
+-- lost; every other field is a process, with what it was granted and has returned, cumulative, the oldest grant it may not know of, and when
+-- it was last heard.
+--
+-- ARGV[3] has the central numbers; ARGV[5] is a flat array, in the order of the assignments below.
+
+local raw, spare = instant(ARGV[1]), tonumber(ARGV[2])
+local params, ask = numbers_of(ARGV[3])[1], cmsgpack.unpack(ARGV[5])
+local name = struct.pack('>I4I4I4I4I6', ask[1], ask[2], ask[3], ask[4], ask[5])
+local ledger, known, want, need = ask[6], ask[7], ask[8], ask[9]
+local returned, return_at = ask[10], ask[11]
+local lifetime, quiet, reclaim = ask[12], ask[13], ask[14]
+local algorithm, book = params.algorithm, KEYS[2]
+local fixed = algorithm == fixed_window
+local windowed = fixed or algorithm == sliding_window
+
+local found = redis.call('HMGET', book, 'm', 's', name)
+local head, value = split(redis.call('GET', KEYS[1]))
+local state = algorithm.decode(value or found[2] or nil)
+algorithm.redate(params, state, raw)
+
+-- The latest instant seen counts, unless the clock stepped back by more than a window.
+local last, id, quiet_until, swept = 0, 0, 0, 0
+if found[1] then
+  last, id, quiet_until, swept = string.match(found[1], '^(%d+):(%d+):(%d+):(%d+)$')
+  last, id, quiet_until, swept = tonumber(last), tonumber(id), tonumber(quiet_until), tonumber(swept)
+end
+local now = max(raw, last)
+if windowed then
+  if last > raw + params.window then
+    -- Where the state is re-dated to: at the beginning of a window nothing has faded yet.
+    now = (div_rem(raw, params.window) + 1) * params.window
+    quiet_until, swept = min(quiet_until, now + quiet), min(swept, now)
+  end
+  now = max(now, state.index * params.window)
+end
+
+-- Which ledger it is: that of the window, or the one begun when the key was last unknown.
+local rolled = false
+local function restart(named)
+  redis.call('UNLINK', book)
+  found[3], id, swept = false, named, now
+end
+local function exhaust()
+  algorithm.charge(params, state, now, algorithm.decide(params, state, now, 0, false).remaining)
+  rolled = true
+end
+if fixed then
+  local index = div_rem(now, params.window)
+  if not found[1] or id < index then
+    restart(index)
+  end
+  id = index
+elseif not found[1] then
+  restart(now)
+  if ledger ~= 0 then
+    exhaust()
+  end
+elseif ledger ~= 0 and ledger ~= id then
+  exhaust()
+end
+
+-- What the process has: it knows best what it was granted, and the store what it may not have heard of.
+local g, q, since = 0, 0, now
+if found[3] then
+  g, q, since = string.match(found[3], '^(%d+):(%d+):(%d+):')
+  g, q, since = tonumber(g), tonumber(q), tonumber(since)
+end
+if since > now then
+  -- The clock stepped back, so there is no telling how old they are.
+  since = 0
+end
+if ledger ~= id then
+  known, returned = 0, 0
+end
+if known > g then
+  local most = windowed and params.limit or params.capacity
+  algorithm.charge(params, state, now, fixed and known - g or min(known - g, most))
+  g, rolled = known, true
+end
+if returned > q then
+  local receipt = { at_us = min(return_at, now), mark_us = 0, mark_fraction = 0 }
+  algorithm.give_back(params, state, now, returned - q, receipt)
+  q = returned
+end
+if rolled then
+  quiet_until = max(quiet_until, now + quiet)
+end
+
+local block = head and struct.unpack('>I7', head, 2) or 0
+-- In a fixed window the dead are forgotten with the window, so that the living can say until then what they were granted.
+if not fixed and now - swept >= reclaim then
+  local all = redis.call('HGETALL', book)
+  for i = 1, #all, 2 do
+    if #all[i] > 1 and all[i] ~= name and tonumber(string.match(all[i + 1], ':(%d+)$')) + reclaim <= now then
+      redis.call('HDEL', book, all[i])
+    end
+  end
+  swept = now
+end
+
+-- Grants: less of what is left the more share it, and what one request needs if there is so much.
+local left = now < block and 0 or algorithm.decide(params, state, now, 0, false).remaining
+local room, short = known + want - g, max(0, known + need - g)
+if want > 0 and room > 0 and now >= quiet_until then
+  -- `m` and `s` are no processes; this one may not be in the book yet.
+  local sharing = max(1, redis.call('HLEN', book) - (found[3] and 2 or 1))
+  if short > left then
+    room, short = room - short, 0
+  end
+  local units = max(0, min(room, left, max(floor(left / (2 * sharing)), short, 1)))
+  if units > 0 then
+    if g == known then
+      since = now
+    end
+    algorithm.charge(params, state, now, units)
+    g, left = g + units, left - units
+  end
+end
+
+local idle = max(algorithm.idle_at_us(params, state), block)
+local ttl = max(idle - now, windowed and 2 * params.window or 0, quiet_until - now) + reclaim
+local kept, left_ms = algorithm.encode(state), digits(math.ceil(ttl / 1000) + spare)
+redis.call('SET', KEYS[1], (head or '') .. kept, 'PX', left_ms)
+local meta = digits(now) .. ':' .. digits(id) .. ':' .. digits(quiet_until) .. ':' .. digits(swept)
+local field = digits(g) .. ':' .. digits(q) .. ':' .. digits(since) .. ':' .. digits(now)
+redis.call('HSET', book, 'm', meta, 's', kept, name, field)
+redis.call('PEXPIRE', book, left_ms)
+
+local usable = max(0, lifetime - (now - since))
+if fixed then
+  usable = min(usable, params.window - now % params.window)
+end
+local shown = algorithm.decide(params, state, now, max(1, need), false)
+return cmsgpack.pack({
+  id, g, q, since, usable, max(0, quiet_until - now), left, ttl, rolled and 1 or 0,
+  now < block and max(block - now, shown.retry_after_us or 0) or shown.retry_after_us or -1,
+  shown.reset_after_us,
+})

@@ -1,0 +1,257 @@
+//! The store's side, as `ledger.lua` has it: for the simulator, and to be read beside it.
+
+use super::{Ask, Holder, Reply, Terms};
+use std::collections::BTreeMap;
+use tollgate_core::{Algorithm, Intent, Numbers, Receipt, State};
+
+/// What the store has for one limit and key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// The limit's state, as a store that decides directly keeps it: what processes hold counts as used.
+    pub state: Option<State>,
+    /// The end of an operator's block.
+    pub block_us: u64,
+    /// Who holds what; `None` where it expired or was lost.
+    pub book: Option<Book>,
+    /// When both are dropped, by the store's clock.
+    pub expires_us: u64,
+}
+
+/// Who holds what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Book {
+    /// The latest instant seen.
+    pub last_us: u64,
+    /// The number of the window, or when the ledger was begun.
+    pub ledger: u64,
+    /// Until when nothing is granted.
+    pub quiet_until_us: u64,
+    /// When the dead were last looked for.
+    pub swept_us: u64,
+    /// A copy of the state, in case that one alone is lost.
+    pub copy: State,
+    /// By holder.
+    pub holders: BTreeMap<Holder, Held>,
+}
+
+/// What one holder has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Units granted, cumulative.
+    pub granted: u64,
+    /// Units returned, cumulative.
+    pub returned: u64,
+    /// When the oldest units were granted that the holder may not know of.
+    pub since_us: u64,
+    /// When it was last heard.
+    pub seen_us: u64,
+}
+
+/// One call, with what it has found out so far.
+struct Call<'a> {
+    numbers: &'a Numbers,
+    state: State,
+    now_us: u64,
+    book: Book,
+    rolled_back: bool,
+}
+
+impl Ledger {
+    /// Drops what has expired by the store's clock.
+    pub fn expire(&mut self, raw_us: u64) {
+        if raw_us >= self.expires_us {
+            *self = Self::default();
+        }
+    }
+
+    /// What the script does. `raw_us` is the store's clock.
+    pub fn ask(&mut self, raw_us: u64, spare_us: u64, terms: &Terms, ask: &Ask) -> Reply {
+        let numbers = &terms.central;
+        let period_us = numbers.period_us();
+        let fixed = matches!(numbers, Numbers::FixedWindow(_));
+        let windowed = fixed || matches!(numbers, Numbers::SlidingWindow(_));
+        let mut call = self.open(raw_us, terms, windowed);
+        let known_book = self.book.is_some();
+        call.name_ledger(known_book, fixed.then(|| call.now_us / period_us), ask);
+        let now_us = call.now_us;
+        let mut held = call.settle(terms, ask, fixed);
+        if !fixed {
+            call.sweep(terms, ask);
+        }
+
+        let blocked = now_us < self.block_us;
+        let mut left = if blocked { 0 } else { call.left() };
+        let current = ask.ledger == call.book.ledger;
+        let known = if current { ask.known } else { 0 };
+        let units = call.units(&held, known, left, ask);
+        if units > 0 {
+            if held.granted == known {
+                held.since_us = now_us;
+            }
+            numbers.charge(&mut call.state, now_us, units);
+            held.granted += units;
+            left -= units;
+        }
+        held.seen_us = now_us;
+        call.book.holders.insert(ask.holder, held);
+
+        let idle_us = numbers.idle_at_us(&call.state).max(self.block_us);
+        let windows_us = if windowed { 2 * period_us } else { 0 };
+        let quiet_us = call.book.quiet_until_us.saturating_sub(now_us);
+        let kept_us = idle_us.saturating_sub(now_us).max(windows_us).max(quiet_us);
+        let kept_us = kept_us + terms.reclaim_us();
+        let mut usable_us = terms.lifetime_us.saturating_sub(now_us.saturating_sub(held.since_us));
+        if fixed {
+            usable_us = usable_us.min(period_us - now_us % period_us);
+        }
+        let shown = numbers.decide(&call.state, now_us, ask.need.max(1), Intent::Peek);
+        let retry_after_us = match (blocked, shown.retry_after_us) {
+            (true, own) => Some((self.block_us - now_us).max(own.unwrap_or(0))),
+            (false, own) => own,
+        };
+        let reply = Reply {
+            ledger: call.book.ledger,
+            granted: held.granted,
+            returned: held.returned,
+            since_us: held.since_us,
+            usable_us,
+            quiet_us,
+            left,
+            kept_us,
+            rolled_back: call.rolled_back,
+            retry_after_us,
+            reset_after_us: shown.reset_after_us,
+        };
+        call.book.last_us = now_us;
+        call.book.copy = call.state.clone();
+        self.state = Some(call.state);
+        self.book = Some(call.book);
+        self.expires_us = raw_us + kept_us.div_ceil(1_000) * 1_000 + spare_us;
+        reply
+    }
+
+    /// The latest instant seen counts, unless the clock stepped back by more than a window.
+    fn open<'a>(&self, raw_us: u64, terms: &'a Terms, windowed: bool) -> Call<'a> {
+        let numbers = &terms.central;
+        let copy = || self.book.as_ref().map(|book| book.copy.clone());
+        let mut state = self.state.clone().or_else(copy).unwrap_or_default();
+        numbers.redate(&mut state, raw_us);
+        let mut book = self.book.clone().unwrap_or_else(|| Book {
+            last_us: 0,
+            ledger: 0,
+            quiet_until_us: 0,
+            swept_us: 0,
+            copy: State::default(),
+            holders: BTreeMap::new(),
+        });
+        let mut now_us = raw_us.max(book.last_us);
+        if windowed {
+            let period_us = numbers.period_us();
+            if book.last_us > raw_us + period_us {
+                // Where the state is re-dated to: at the beginning of a window nothing has faded yet.
+                now_us = (raw_us / period_us + 1) * period_us;
+                book.quiet_until_us = book.quiet_until_us.min(now_us + terms.quiet_us);
+                book.swept_us = book.swept_us.min(now_us);
+            }
+            let index = match &state {
+                State::FixedWindow(state) => state.index,
+                State::SlidingWindow(state) => state.index,
+                _ => 0,
+            };
+            now_us = now_us.max(index * period_us);
+        }
+        Call { numbers, state, now_us, book, rolled_back: false }
+    }
+}
+
+impl Call<'_> {
+    fn left(&self) -> u64 {
+        self.numbers.decide(&self.state, self.now_us, 0, Intent::Peek).remaining
+    }
+
+    fn restart(&mut self, ledger: u64) {
+        self.book.holders.clear();
+        self.book.ledger = ledger;
+        self.book.swept_us = self.now_us;
+    }
+
+    /// Nothing is granted before time has returned it: whatever was granted in the ledger that is lost, the limit holds.
+    fn exhaust(&mut self) {
+        let left = self.left();
+        self.numbers.charge(&mut self.state, self.now_us, left);
+        self.rolled_back = true;
+    }
+
+    /// Which ledger it is: that of the window, or the one begun when the key was last unknown.
+    fn name_ledger(&mut self, known: bool, window: Option<u64>, ask: &Ask) {
+        if let Some(index) = window {
+            if !known || self.book.ledger < index {
+                self.restart(index);
+            }
+            self.book.ledger = index;
+        } else if !known {
+            self.restart(self.now_us);
+            if ask.ledger != 0 {
+                self.exhaust();
+            }
+        } else if ask.ledger != 0 && ask.ledger != self.book.ledger {
+            self.exhaust();
+        }
+    }
+
+    /// What the holder has: it knows best what it was granted, and the store what it may not have heard of.
+    fn settle(&mut self, terms: &Terms, ask: &Ask, fixed: bool) -> Held {
+        let fresh = Held { since_us: self.now_us, ..Held::default() };
+        let mut held = self.book.holders.get(&ask.holder).copied().unwrap_or(fresh);
+        if held.since_us > self.now_us {
+            // The clock stepped back, so there is no telling how old they are.
+            held.since_us = 0;
+        }
+        if ask.ledger == self.book.ledger {
+            if ask.known > held.granted {
+                let lost = ask.known - held.granted;
+                let lost = if fixed { lost } else { lost.min(self.numbers.capacity()) };
+                self.numbers.charge(&mut self.state, self.now_us, lost);
+                held.granted = ask.known;
+                self.rolled_back = true;
+            }
+            if ask.returned > held.returned {
+                let at_us = ask.return_at_us.min(self.now_us);
+                let receipt = Receipt { at_us, ..Receipt::default() };
+                let units = ask.returned - held.returned;
+                self.numbers.give_back(&mut self.state, self.now_us, units, &receipt);
+                held.returned = ask.returned;
+            }
+        }
+        if self.rolled_back {
+            let until_us = self.now_us + terms.quiet_us;
+            self.book.quiet_until_us = self.book.quiet_until_us.max(until_us);
+        }
+        held
+    }
+
+    /// Forgets processes that died. What they may have spent stays counted in the state. In a fixed window they are forgotten with the window,
+    /// so that a living one can say until then what it was granted.
+    fn sweep(&mut self, terms: &Terms, ask: &Ask) {
+        let (now_us, reclaim_us) = (self.now_us, terms.reclaim_us());
+        if now_us - self.book.swept_us >= reclaim_us {
+            let holders = &mut self.book.holders;
+            holders.retain(|one, held| *one == ask.holder || held.seen_us + reclaim_us > now_us);
+            self.book.swept_us = now_us;
+        }
+    }
+
+    /// How much to grant: less of what is left the more share it, and what one request needs if there is so much.
+    fn units(&self, held: &Held, known: u64, left: u64, ask: &Ask) -> u64 {
+        let room = (known + ask.want).saturating_sub(held.granted);
+        if ask.want == 0 || room == 0 || self.now_us < self.book.quiet_until_us {
+            return 0;
+        }
+        let joins = u64::from(!self.book.holders.contains_key(&ask.holder));
+        let sharing = (self.book.holders.len() as u64 + joins).max(1);
+        let short = (known + ask.need).saturating_sub(held.granted);
+        let (room, short) =
+            if short > left { (room.saturating_sub(short), 0) } else { (room, short) };
+        room.min(left).min((left / (2 * sharing)).max(short).max(1))
+    }
+}

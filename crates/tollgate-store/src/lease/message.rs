@@ -1,0 +1,108 @@
+//! What a process and the store say to each other about one limit and key.
+
+/// Who holds a lease: a process by 128 random bits for each start, and the number of the holding, so that one which was given up is never taken
+/// up again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Holder {
+    /// Drawn at random when the process starts.
+    pub process: [u32; 4],
+    /// Counts the holdings of the process; below 2^48.
+    pub number: u64,
+}
+
+/// "In this ledger I know of so much granted and have returned so much; I want so much more."
+///
+/// Everything is cumulative, so that it does not matter whether it arrives late, twice, or after a later one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ask {
+    /// Who asks.
+    pub holder: Holder,
+    /// The ledger that the figures are of; zero for a holder that knows none.
+    pub ledger: u64,
+    /// Units received in that ledger.
+    pub known: u64,
+    /// Units wanted beyond those. Zero only asserts and returns.
+    pub want: u64,
+    /// Of them, what one request needs at once.
+    pub need: u64,
+    /// Units given back in that ledger.
+    pub returned: u64,
+    /// When the oldest of the units was granted that the store may not know to be returned, by the store's clock.
+    pub return_at_us: u64,
+}
+
+/// The ledger's answer, after whatever it did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reply {
+    /// The ledger that the figures are of: the number of the window, or when it was begun.
+    pub ledger: u64,
+    /// Units granted to the holder in it.
+    pub granted: u64,
+    /// Units returned by the holder in it.
+    pub returned: u64,
+    /// When the oldest of the units was granted that the holder did not know of.
+    pub since_us: u64,
+    /// For how long they are good.
+    pub usable_us: u64,
+    /// For how much longer nothing is granted.
+    pub quiet_us: u64,
+    /// What is left for everybody.
+    pub left: u64,
+    /// For how long the ledger is kept at least.
+    pub kept_us: u64,
+    /// Whether the store had forgotten something that it has been told again.
+    pub rolled_back: bool,
+    /// When what was needed is there again, with time alone.
+    pub retry_after_us: Option<u64>,
+    /// Until the limit is as if never used.
+    pub reset_after_us: u64,
+}
+
+impl Ask {
+    /// As the script reads it.
+    pub fn mirrored(&self, terms: &super::Terms) -> [u64; 14] {
+        let [a, b, c, d] = self.holder.process.map(u64::from);
+        let Self { ledger, known, want, need, returned, return_at_us, .. } = *self;
+        let (lifetime, quiet, reclaim) = (terms.lifetime_us, terms.quiet_us, terms.reclaim_us());
+        let number = self.holder.number;
+        [
+            a,
+            b,
+            c,
+            d,
+            number,
+            ledger,
+            known,
+            want,
+            need,
+            returned,
+            return_at_us,
+            lifetime,
+            quiet,
+            reclaim,
+        ]
+    }
+}
+
+impl Reply {
+    /// What the script answered; `None` for what it never does.
+    pub fn read(numbers: [i64; 11]) -> Option<Self> {
+        let retry = numbers[9];
+        let at = |place: usize| u64::try_from(numbers[place]).ok();
+        Some(Self {
+            ledger: at(0)?,
+            granted: at(1)?,
+            returned: at(2)?,
+            since_us: at(3)?,
+            usable_us: at(4)?,
+            quiet_us: at(5)?,
+            left: at(6)?,
+            kept_us: at(7)?,
+            rolled_back: at(8)? != 0,
+            retry_after_us: u64::try_from(retry).ok(),
+            reset_after_us: at(10)?,
+        })
+    }
+}

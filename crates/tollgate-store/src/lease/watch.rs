@@ -1,0 +1,60 @@
+//! Notices that a store is not the one it was: another server, one that was restarted, or one whose keys are gone.
+
+use super::PACE_ERROR;
+
+/// A store as its mark shows it. A mark names the run of the server that wrote it, and when: one that is missing or of another run is
+/// written anew by whoever finds it so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Names the run and the writing of the mark; another one is another store.
+    pub run: u128,
+    /// How long ago the mark was written.
+    pub age_us: u64,
+}
+
+/// What a process knows of the store it is connected to.
+///
+/// Until every process had the time to say what it holds, nothing is asked of a store that may have forgotten it. Whoever starts later need not
+/// wait: the mark shows that the time has passed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watch {
+    run: Option<u128>,
+    /// When the mark was written at the latest.
+    since_us: u64,
+    confirmed_us: Option<u64>,
+}
+
+impl Watch {
+    /// Takes in the mark that was asked for at `sent_us` and came at `now_us`. Answers whether the store is another one, so that everything
+    /// held has to be asserted at once.
+    pub fn sighted(&mut self, sent_us: u64, now_us: u64, sighting: &Sighting) -> bool {
+        let changed = self.run != Some(sighting.run);
+        let first = self.run.is_none();
+        self.run = Some(sighting.run);
+        self.confirmed_us = Some(sent_us);
+        let since_us = now_us.saturating_sub(sighting.age_us);
+        self.since_us = if changed { since_us } else { self.since_us.min(since_us) };
+        changed && !first
+    }
+
+    /// The connection was lost: the next one may lead to another store.
+    pub fn lost(&mut self) {
+        self.confirmed_us = None;
+    }
+
+    /// Whether the mark should be looked at again.
+    pub fn is_due(&self, now_us: u64, quiet_us: u64) -> bool {
+        self.confirmed_us.is_none_or(|at_us| now_us >= at_us + quiet_us / 4)
+    }
+
+    /// Whether more may be asked for, rather than only what is held asserted and returned.
+    pub fn may_ask(&self, now_us: u64, quiet_us: u64) -> bool {
+        let fresh = self.confirmed_us.is_some_and(|at_us| now_us < at_us + quiet_us / 2);
+        fresh && now_us >= self.quiet_until_us(quiet_us)
+    }
+
+    /// When the store has been the same for long enough.
+    pub fn quiet_until_us(&self, quiet_us: u64) -> u64 {
+        self.since_us + quiet_us + quiet_us / PACE_ERROR + 1
+    }
+}

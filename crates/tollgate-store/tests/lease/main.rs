@@ -1,0 +1,62 @@
+//! Leases, simulated: many nodes, a network and a store under one virtual clock, running the protocol that ships.
+
+mod node;
+mod oracle;
+mod patience;
+mod plan;
+mod rng;
+mod scenarios;
+mod store;
+mod world;
+
+use plan::Plan;
+use rng::Rng;
+use std::env;
+use tollgate_core::{Algorithm, Numbers};
+use world::World;
+
+/// Seeds in an ordinary run of the tests.
+const SEEDS: u64 = 10_000;
+
+fn main_of(seed: u64, trace: bool) -> World {
+    let mut rng = Rng::new(seed);
+    let plan = Plan::draw(&mut rng);
+    if trace {
+        println!("{plan:#?}");
+    }
+    World::new(plan, rng, trace)
+}
+
+/// Units per period.
+pub(crate) fn rate_of(numbers: &Numbers) -> u64 {
+    match numbers {
+        Numbers::Gcra(own) => own.count().into(),
+        Numbers::TokenBucket(own) => own.count().into(),
+        Numbers::LeakyBucket(own) => own.count().into(),
+        _ => numbers.capacity(),
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    env::var(name).ok().map(|text| text.parse().expect("a seed is a whole number"))
+}
+
+/// `cargo xtask simulate` says how many seeds, or which one.
+#[test]
+fn no_seed_admits_more_than_it_may() {
+    if let Some(seed) = number("TOLLGATE_SEED") {
+        let outcome = main_of(seed, true).run();
+        assert_eq!(outcome, Ok(()), "seed {seed}");
+        return;
+    }
+    let (mut steps, mut rollbacks) = (0, 0);
+    for seed in 0..number("TOLLGATE_SEEDS").unwrap_or(SEEDS) {
+        let mut world = main_of(seed, false);
+        if let Err(why) = world.run() {
+            panic!("seed {seed} {why}\nagain: cargo xtask simulate --seed {seed}");
+        }
+        steps += world.steps;
+        rollbacks += world.rollbacks;
+    }
+    println!("{steps} steps, {rollbacks} rollbacks");
+}

@@ -1,0 +1,92 @@
+//! One process: leases, what it knows of the primaries, a clock of its own.
+
+use std::collections::BTreeMap;
+use tollgate_store::lease::{Holder, Lease, Watch};
+
+/// One process, or the place where one runs.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Rises with every start: what was meant for an earlier process is lost.
+    pub(crate) starts: u64,
+    pub(crate) up: bool,
+    /// Does nothing, hears nothing and notices nothing until then.
+    pub(crate) paused_until_us: u64,
+    pub(crate) cut_off_until_us: u64,
+    pace_ppm: i64,
+    born_us: u64,
+    process: [u32; 4],
+    holdings: u64,
+    flights: u64,
+    pub(crate) leases: BTreeMap<usize, Lease>,
+    pub(crate) watches: Vec<Watch>,
+    pub(crate) looking: Vec<bool>,
+    /// Requests that wait for an answer, by key: cost, and when they give up.
+    pub(crate) waiting: BTreeMap<usize, Vec<(u64, u64)>>,
+}
+
+impl Node {
+    pub(crate) fn new(primaries: usize, pace_ppm: i64) -> Self {
+        Self {
+            starts: 0,
+            up: false,
+            paused_until_us: 0,
+            cut_off_until_us: 0,
+            pace_ppm,
+            born_us: 0,
+            process: [0; 4],
+            holdings: 0,
+            flights: 0,
+            leases: BTreeMap::new(),
+            watches: vec![Watch::default(); primaries],
+            looking: vec![false; primaries],
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn start(&mut self, now_us: u64, process: [u32; 4]) {
+        self.crash();
+        (self.up, self.born_us, self.process) = (true, now_us, process);
+        self.starts += 1;
+    }
+
+    pub(crate) fn crash(&mut self) {
+        self.up = false;
+        self.leases.clear();
+        self.waiting.clear();
+        self.watches.fill(Watch::default());
+        self.looking.fill(false);
+    }
+
+    pub(crate) fn is_awake(&self, now_us: u64) -> bool {
+        self.up && now_us >= self.paused_until_us
+    }
+
+    pub(crate) fn is_cut_off(&self, now_us: u64) -> bool {
+        now_us < self.cut_off_until_us
+    }
+
+    /// What its clock says: it starts anywhere and runs at its own pace, in suspension too.
+    pub(crate) fn clock_us(&self, now_us: u64) -> u64 {
+        let passed = (now_us - self.born_us) as i64;
+        (5_000_000 + passed + passed * self.pace_ppm / 1_000_000) as u64
+    }
+
+    pub(crate) fn holder(&mut self) -> Holder {
+        self.holdings += 1;
+        Holder { process: self.process, number: self.holdings }
+    }
+
+    pub(crate) fn flight(&mut self) -> u64 {
+        self.flights += 1;
+        self.flights
+    }
+
+    /// The lease for a key, made when it is first needed.
+    pub(crate) fn lease(&mut self, key: usize, now_us: u64) -> &mut Lease {
+        if !self.leases.contains_key(&key) {
+            let lease = Lease::new(self.holder(), self.clock_us(now_us));
+            self.leases.insert(key, lease);
+        }
+        self.leases.get_mut(&key).unwrap()
+    }
+}

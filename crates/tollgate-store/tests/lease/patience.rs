@@ -1,0 +1,108 @@
+//! The worst that is allowed, on purpose: hold everything to the last instant, spend it all, and take what has come back meanwhile.
+
+use crate::oracle::Oracle;
+use crate::plan::any_numbers;
+use crate::rng::Rng;
+use tollgate_core::{Algorithm, Numbers};
+use tollgate_store::lease::{Holder, Lease, Ledger, Terms};
+
+const EPOCH_US: u64 = 1_700_000_000_000_000;
+/// As slow as a clock may be.
+const SLOW_PPM: u64 = 900;
+
+struct Miser {
+    terms: Terms,
+    ledger: Ledger,
+    lease: Lease,
+    oracle: Oracle,
+    now_us: u64,
+    asked: u64,
+}
+
+impl Miser {
+    fn clock_us(&self) -> u64 {
+        let passed_us = self.now_us - EPOCH_US;
+        passed_us - passed_us * SLOW_PPM / 1_000_000
+    }
+
+    fn holder(&mut self) -> Holder {
+        self.asked += 1;
+        Holder { process: [7; 4], number: self.asked }
+    }
+
+    /// Asks for all that there is until there is no more; messages take no time.
+    fn take(&mut self) {
+        for _ in 0..64 {
+            let (clock_us, renewed) = (self.clock_us(), self.holder());
+            let need = self.lease.good(clock_us) + self.lease.view().left.max(1);
+            let number = self.asked;
+            let ask = self.lease.ask(&self.terms, clock_us, (need, false), number, renewed);
+            let reply = self.ledger.ask(self.now_us, 1_000_000, &self.terms, &ask);
+            let renewed = self.holder();
+            self.lease.heard(&self.terms, clock_us, number, &reply, renewed);
+            if reply.left == 0 {
+                return;
+            }
+        }
+    }
+
+    fn spend(&mut self) -> Result<(), String> {
+        let clock_us = self.clock_us();
+        let good = self.lease.good(clock_us);
+        if good > 0 && self.lease.spend(clock_us, good).is_some() {
+            self.oracle.admit(self.now_us, self.now_us, good)?;
+        }
+        Ok(())
+    }
+
+    /// The last instant at which something held is good.
+    fn wait(&mut self) {
+        let (mut low, mut high) = (self.now_us, self.now_us + 2 * self.terms.lifetime_us);
+        while low + 1 < high {
+            self.now_us = low.midpoint(high);
+            match self.lease.good(self.clock_us()) {
+                0 => high = self.now_us,
+                _ => low = self.now_us,
+            }
+        }
+        self.now_us = low;
+    }
+}
+
+fn hold_out(numbers: Numbers, terms: Terms, rng: &mut Rng) -> Result<(), String> {
+    let mut miser = Miser {
+        terms,
+        ledger: Ledger::default(),
+        lease: Lease::new(Holder::default(), 0),
+        oracle: Oracle::new(numbers, false),
+        now_us: EPOCH_US,
+        asked: 0,
+    };
+    let period_us = numbers.period_us();
+    for _ in 0..12 {
+        // A little before a window ends, or before the units would.
+        let rest_us = period_us - miser.now_us % period_us;
+        miser.now_us += match rng.within(0, 2) {
+            0 => rng.within(1, 2 * period_us),
+            1 => rest_us + period_us - rng.within(1, 1_000),
+            _ => rest_us + period_us.saturating_sub(terms.lifetime_us + rng.within(0, 1_000)),
+        };
+        miser.take();
+        miser.wait();
+        miser.spend()?;
+        miser.take();
+        miser.spend()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn whoever_holds_out_to_the_last_instant_stays_within_the_limit() {
+    for seed in 0..2_000 {
+        let mut rng = Rng::new(seed);
+        let (numbers, lifetime_us) = any_numbers(&mut rng);
+        let Some(terms) = Terms::of(&numbers, lifetime_us, 2, 2 * lifetime_us) else { continue };
+        let outcome = hold_out(numbers, terms, &mut rng);
+        assert_eq!(outcome, Ok(()), "seed {seed}: {} {numbers:?}", numbers.capacity());
+    }
+}

@@ -1,0 +1,133 @@
+//! What one seed is about: a limit, a load, and the faults that happen to it.
+
+use crate::rng::Rng;
+use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow, TokenBucket};
+use tollgate_core::{Algorithm, Numbers, Rate};
+use tollgate_store::lease::Terms;
+
+/// Which faults happen, each once in so many chances; zero is never.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Faults {
+    pub(crate) lose: u64,
+    pub(crate) double: u64,
+    /// Messages take up to this long.
+    pub(crate) delay_us: u64,
+    pub(crate) crash: u64,
+    pub(crate) pause: u64,
+    pub(crate) partition: u64,
+    pub(crate) failover: u64,
+    pub(crate) wipe: u64,
+    pub(crate) step: u64,
+    pub(crate) slot_move: u64,
+    /// Requests that another limit refuses, and those that are cancelled later.
+    pub(crate) refuse: u64,
+    pub(crate) cancel: u64,
+    /// How many parts in a million the clocks of the nodes are off.
+    pub(crate) pace_ppm: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) numbers: Numbers,
+    pub(crate) terms: Terms,
+    pub(crate) nodes: usize,
+    pub(crate) keys: usize,
+    pub(crate) length_us: u64,
+    /// Between requests, over all nodes.
+    pub(crate) between_us: u64,
+    /// Of ten requests, how many the first node gets beyond its share.
+    pub(crate) skew: u64,
+    pub(crate) cost_most: u64,
+    /// Requests come for so long, and then for so long none do; or always.
+    pub(crate) phases_us: Option<(u64, u64)>,
+    /// Whether nodes take all that they can get, whoever wants it, and now and then spend it all at once: the worst that is allowed.
+    pub(crate) hoard: bool,
+    pub(crate) faults: Faults,
+}
+
+impl Plan {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
+        loop {
+            let (numbers, lifetime_us) = any_numbers(rng);
+            let quiet_us = lifetime_us * 2 + 300_000;
+            let Some(terms) = Terms::of(&numbers, lifetime_us, 2, quiet_us) else { continue };
+            let nodes = rng.within(1, 5) as usize;
+            let length_us = rng.within(1_000_000, 4_000_000);
+            // Mostly more than the limit allows, and never so much that a run takes long.
+            let period_us = numbers.period_us();
+            let wanted = numbers.capacity().max(1) * rng.pick(&[1, 2, 2, 4]) / 2;
+            let between_us = (period_us / wanted.max(1)).clamp(length_us / 700, 20_000);
+            let phases_us = rng.once_in(2).then(|| {
+                let on_us = rng.within(lifetime_us / 20, lifetime_us);
+                (on_us.max(1), rng.within(lifetime_us / 2, 2 * lifetime_us))
+            });
+            let hoard = rng.once_in(3);
+            // Hoards are to be spent at once, and not bit by bit before.
+            let between_us = if hoard && rng.once_in(2) { length_us / 4 } else { between_us };
+            return Self {
+                phases_us,
+                hoard,
+                numbers,
+                terms,
+                nodes,
+                keys: rng.within(1, 2) as usize,
+                length_us,
+                between_us: between_us.max(1),
+                skew: rng.pick(&[0, 0, 5, 9]),
+                cost_most: rng.pick(&[1, 1, 3, 8, 30]),
+                faults: faults(rng),
+            };
+        }
+    }
+}
+
+/// A limit, and a lifetime that its algorithm allows.
+pub(crate) fn any_numbers(rng: &mut Rng) -> (Numbers, u64) {
+    let numbers = numbers(rng);
+    let longest_us = match numbers {
+        Numbers::SlidingWindow(_) => numbers.period_us() / 40,
+        _ => 500_000,
+    };
+    (numbers, rng.within(longest_us / 10, longest_us))
+}
+
+fn numbers(rng: &mut Rng) -> Numbers {
+    let count = rng.pick(&[5, 20, 60, 100, 250, 600]);
+    let period_us = rng.pick(&[200_000, 500_000, 1_000_000, 2_000_000]);
+    let rate = Rate::try_new(count, period_us).unwrap();
+    let burst = Some(count * rng.pick(&[1, 1, 2, 3]));
+    match rng.within(0, 9) {
+        0..4 => Numbers::FixedWindow(FixedWindow::new(rate)),
+        4..6 => {
+            let rate = Rate::try_new(count, period_us.max(1_000_000)).unwrap();
+            Numbers::SlidingWindow(SlidingWindow::new(rate))
+        }
+        6 => Numbers::TokenBucket(TokenBucket::try_new(rate, burst).unwrap()),
+        7 => Numbers::LeakyBucket(LeakyBucket::try_new(rate, burst, None).unwrap()),
+        _ => Numbers::Gcra(Gcra::try_new(rate, burst).unwrap()),
+    }
+}
+
+fn faults(rng: &mut Rng) -> Faults {
+    let mut some = |often: u64| if rng.once_in(3) { often } else { 0 };
+    let (crash, pause, partition) = (some(25), some(25), some(20));
+    let (lose, double, refuse, cancel) = (some(8), some(8), some(2), some(12));
+    // What a store loses has bounds of its own, so that it does not happen together with a clock that steps.
+    let (failover, wipe, slot_move) = (some(20), some(25), some(20));
+    let step = if failover + wipe == 0 { some(20) } else { 0 };
+    Faults {
+        lose,
+        double,
+        delay_us: rng.pick(&[200, 2_000, 20_000, 60_000]),
+        crash,
+        pause,
+        partition,
+        failover,
+        wipe,
+        step,
+        slot_move,
+        refuse,
+        cancel,
+        pace_ppm: rng.pick(&[0, 900]),
+    }
+}

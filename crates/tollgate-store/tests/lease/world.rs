@@ -1,0 +1,606 @@
+//! Nodes, network and store under one clock that nobody else has.
+
+use crate::node::Node;
+use crate::oracle::Oracle;
+use crate::plan::Plan;
+use crate::rng::Rng;
+use crate::store::{Excuse, Primary};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use tollgate_core::{Algorithm, Numbers, Receipt};
+use tollgate_store::lease::{Ask, Reply, Sighting, Spent};
+
+/// Requests and settlements wait so long for an answer.
+const PATIENCE_US: u64 = 25_000;
+const EPOCH_US: u64 = 1_700_000_000_000_000;
+const PRIMARIES: usize = 2;
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Request,
+    Tick { node: usize },
+    Fault,
+    Drain,
+    Restart { node: usize },
+    Arrives { node: usize, start: u64, primary: usize, run: u64, what: Call },
+    Answers { node: usize, start: u64, primary: usize, run: u64, sent_us: u64, what: Answer },
+    Overdue { node: usize, start: u64, key: usize, number: u64 },
+    Unlooked { node: usize, start: u64, primary: usize },
+    Refused { node: usize, start: u64, key: usize, spent: Spent },
+    Cancelled { key: usize, place: usize, granted_us: u64 },
+    Moved { key: usize, to: usize },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    Look { sent_us: u64 },
+    Ask { key: usize, number: u64, ask: Ask },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    Seen(Sighting),
+    Reply { key: usize, number: u64, reply: Reply },
+}
+
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    rng: Rng,
+    now_us: u64,
+    queue: BinaryHeap<Reverse<(u64, u64)>>,
+    events: Vec<Option<Event>>,
+    free: Vec<usize>,
+    serial: u64,
+    nodes: Vec<Node>,
+    primaries: Vec<Primary>,
+    /// By key: where it is, and until when nobody serves it.
+    homes: Vec<(usize, u64)>,
+    pub(crate) oracles: Vec<Oracle>,
+    lost: bool,
+    trace: bool,
+    pub(crate) calls: u64,
+    pub(crate) requests: u64,
+    pub(crate) steps: u64,
+    pub(crate) rollbacks: u64,
+    /// Admissions that were decided before a pause and happened after it.
+    late: u64,
+    pauses: u64,
+    /// For pictures: when nodes died.
+    pub(crate) deaths: Vec<u64>,
+}
+
+impl World {
+    pub(crate) fn new(plan: Plan, mut rng: Rng, trace: bool) -> Self {
+        let stepping = plan.faults.step > 0;
+        let pace = plan.faults.pace_ppm;
+        let nodes = (0..plan.nodes).map(|_| {
+            let off = rng.within(0, 2 * pace) as i64 - pace as i64;
+            Node::new(PRIMARIES, off)
+        });
+        let nodes = nodes.collect();
+        let mut world = Self {
+            nodes,
+            primaries: (0..PRIMARIES as u64).map(Primary::new).collect(),
+            homes: (0..plan.keys).map(|key| (key % PRIMARIES, 0)).collect(),
+            oracles: (0..plan.keys).map(|_| Oracle::new(plan.numbers, stepping)).collect(),
+            now_us: EPOCH_US + rng.within(0, 5_000_000),
+            plan,
+            rng,
+            queue: BinaryHeap::new(),
+            events: Vec::new(),
+            free: Vec::new(),
+            serial: 0,
+            lost: false,
+            trace,
+            calls: 0,
+            requests: 0,
+            steps: 0,
+            rollbacks: 0,
+            late: 0,
+            pauses: 0,
+            deaths: Vec::new(),
+        };
+        for node in 0..plan.nodes {
+            let after_us = world.rng.within(0, plan.terms.lifetime_us);
+            world.at(after_us, Event::Restart { node });
+        }
+        world.at(1, Event::Request);
+        world.at(50_000, Event::Fault);
+        if plan.hoard {
+            world.at(plan.terms.quiet_us, Event::Drain);
+        }
+        world
+    }
+
+    /// Runs to the end, or to the first thing that must not be.
+    pub(crate) fn run(&mut self) -> Result<(), String> {
+        let end_us = self.now_us + self.plan.length_us;
+        while let Some(Reverse((at_us, tagged))) = self.queue.pop() {
+            if at_us > end_us {
+                break;
+            }
+            let place = (tagged & 0xffff_ffff) as usize;
+            let event = self.events[place].take().ok_or("an event happened twice")?;
+            self.free.push(place);
+            self.now_us = at_us;
+            self.steps += 1;
+            if self.trace {
+                println!("{:>9} {event:?}", at_us - EPOCH_US);
+            }
+            self.happen(event).map_err(|why| format!("at {}: {why}", at_us - EPOCH_US))?;
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    fn at(&mut self, after_us: u64, event: Event) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.events.push(None);
+            self.events.len() - 1
+        });
+        self.events[place] = Some(event);
+        self.serial += 1;
+        // In the order in which they were foreseen, where they happen at once.
+        self.queue.push(Reverse((self.now_us + after_us, self.serial << 32 | place as u64)));
+    }
+
+    fn happen(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Request => self.request(),
+            Event::Tick { node } => {
+                self.tick(node);
+                Ok(())
+            }
+            Event::Fault => {
+                self.fault();
+                Ok(())
+            }
+            Event::Drain => self.drain(),
+            Event::Restart { node } => {
+                let mut word = || self.rng.next() as u32;
+                let process = [word(), word(), word(), word()];
+                self.nodes[node].start(self.now_us, process);
+                self.at(0, Event::Tick { node });
+                Ok(())
+            }
+            Event::Arrives { node, start, primary, run, what } => {
+                self.arrive(node, start, primary, run, what);
+                Ok(())
+            }
+            Event::Answers { node, start, primary, run, sent_us, what } => {
+                self.answer((node, start), (primary, run), sent_us, what)
+            }
+            Event::Overdue { node, start, key, number } => {
+                if self.is_same(node, start)
+                    && let Some(lease) = self.nodes[node].leases.get_mut(&key)
+                {
+                    lease.unanswered(number);
+                }
+                Ok(())
+            }
+            Event::Unlooked { node, start, primary } => {
+                if self.is_same(node, start) && self.nodes[node].looking[primary] {
+                    self.nodes[node].looking[primary] = false;
+                    self.nodes[node].watches[primary].lost();
+                }
+                Ok(())
+            }
+            Event::Refused { node, start, key, spent } => {
+                let clock_us = self.nodes[node].clock_us(self.now_us);
+                if self.is_same(node, start)
+                    && let Some(lease) = self.nodes[node].leases.get_mut(&key)
+                {
+                    lease.unspend(clock_us, &spent);
+                }
+                Ok(())
+            }
+            Event::Cancelled { key, place, granted_us } => {
+                self.cancel(key, place, granted_us);
+                Ok(())
+            }
+            Event::Moved { key, to } => {
+                let from = self.homes[key].0;
+                let taken = self.primaries[from].take(key);
+                self.primaries[to].put(key, taken);
+                self.homes[key] = (to, self.now_us);
+                Ok(())
+            }
+        }
+    }
+
+    fn is_same(&self, node: usize, start: u64) -> bool {
+        self.nodes[node].up && self.nodes[node].starts == start
+    }
+
+    /// One request at some node. What is not there is asked for, and waited for.
+    fn request(&mut self) -> Result<(), String> {
+        let between_us = self.pause_between();
+        self.at(between_us, Event::Request);
+        let skewed = self.rng.within(0, 9) < self.plan.skew;
+        let node = if skewed { 0 } else { self.rng.within(0, self.plan.nodes as u64 - 1) as usize };
+        let key = self.rng.within(0, self.plan.keys as u64 - 1) as usize;
+        let cost = self.rng.within(1, self.plan.cost_most);
+        if !self.nodes[node].is_awake(self.now_us) {
+            return Ok(());
+        }
+        self.requests += 1;
+        if !self.spend(node, key, cost)? {
+            let gives_up_us = self.now_us + PATIENCE_US;
+            self.nodes[node].waiting.entry(key).or_default().push((cost, gives_up_us));
+        }
+        self.want(node, key);
+        Ok(())
+    }
+
+    /// Every node spends all that it holds at once.
+    fn drain(&mut self) -> Result<(), String> {
+        let lifetime_us = self.plan.terms.lifetime_us;
+        // A window's end is when most can go wrong: what is left of the old one, and the new one beside it.
+        let period_us = self.plan.numbers.period_us();
+        let rest_us = period_us - self.primaries[0].clock_us(self.now_us) % period_us;
+        let after_us = match self.rng.within(0, 3) {
+            0 => self.rng.within(lifetime_us / 4, 2 * lifetime_us),
+            1 => rest_us + self.rng.within(0, lifetime_us),
+            _ => rest_us + self.rng.within(0, 400),
+        };
+        self.at(after_us, Event::Drain);
+        for node in 0..self.plan.nodes {
+            let clock_us = self.nodes[node].clock_us(self.now_us);
+            if !self.nodes[node].is_awake(self.now_us) {
+                continue;
+            }
+            for key in 0..self.plan.keys {
+                let good = self.nodes[node].leases.get(&key).map_or(0, |one| one.good(clock_us));
+                if good > 0 {
+                    self.spend(node, key, good)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Until the next request. Around the end of a window there are more.
+    fn pause_between(&mut self) -> u64 {
+        let period_us = self.plan.numbers.period_us();
+        let into_us = self.primaries[0].clock_us(self.now_us) % period_us;
+        let near = into_us.min(period_us - into_us) < 1_000;
+        let most_us = if near { 200 } else { 2 * self.plan.between_us };
+        let next_us = self.rng.within(1, most_us);
+        if into_us < period_us - 1_000 && into_us + next_us > period_us && self.rng.once_in(2) {
+            return period_us - 1_000 - into_us;
+        }
+        let Some((on_us, off_us)) = self.plan.phases_us else { return next_us };
+        // As many requests in less time.
+        let next_us = (next_us * on_us / (on_us + off_us)).max(1);
+        let phase_us = (self.now_us + next_us) % (on_us + off_us);
+        if phase_us < on_us { next_us } else { next_us + on_us + off_us - phase_us }
+    }
+
+    fn spend(&mut self, node: usize, key: usize, cost: u64) -> Result<bool, String> {
+        let now_us = self.now_us;
+        let clock_us = self.nodes[node].clock_us(now_us);
+        let lease = self.nodes[node].lease(key, now_us);
+        let Some(spent) = lease.spend(clock_us, cost) else { return Ok(false) };
+        let start = self.nodes[node].starts;
+        if self.rng.once_in(self.plan.faults.refuse) {
+            let after_us = self.rng.within(0, 8_000);
+            self.at(after_us, Event::Refused { node, start, key, spent });
+            return Ok(true);
+        }
+        let home = self.homes[key].0;
+        let store_us = self.primaries[home].clock_us(now_us);
+        let place = self.oracles[key].admit(now_us, store_us, cost)?;
+        if self.rng.once_in(self.plan.faults.cancel) {
+            let after_us = self.rng.within(0, 2 * self.plan.terms.lifetime_us);
+            self.at(after_us, Event::Cancelled { key, place, granted_us: spent.granted_us });
+        }
+        Ok(true)
+    }
+
+    /// Gives back what was spent, in the store itself.
+    fn cancel(&mut self, key: usize, place: usize, granted_us: u64) {
+        let primary = &mut self.primaries[self.homes[key].0];
+        let clock_us = primary.clock_us(self.now_us);
+        let units = self.oracles[key].cancel(place);
+        if let Some(state) = primary.ledgers.get_mut(&key).and_then(|ledger| ledger.state.as_mut())
+        {
+            let receipt = Receipt { cost: units, at_us: granted_us, ..Receipt::default() };
+            self.plan.terms.central.give_back(state, clock_us, units, &receipt);
+        }
+    }
+
+    /// Asks for more where that is due.
+    fn want(&mut self, node: usize, key: usize) {
+        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let home = self.homes[key].0;
+        let clock_us = self.nodes[node].clock_us(now_us);
+        let waiting = self.nodes[node].waiting.get(&key);
+        let need = waiting.and_then(|all| all.first()).map_or(0, |one| one.0);
+        let may_ask = self.nodes[node].watches[home].may_ask(clock_us, terms.quiet_us);
+        let lease = self.nodes[node].lease(key, now_us);
+        if may_ask && lease.should_ask(clock_us, need) {
+            self.send(node, key, (need, false));
+        } else if self.nodes[node].watches[home].is_due(clock_us, terms.quiet_us) {
+            self.look(node, home);
+        }
+    }
+
+    fn send(&mut self, node: usize, key: usize, what: (u64, bool)) {
+        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let clock_us = self.nodes[node].clock_us(now_us);
+        let (renewed, number) = (self.nodes[node].holder(), self.nodes[node].flight());
+        let lease = self.nodes[node].lease(key, now_us);
+        let ask = lease.ask(&terms, clock_us, what, number, renewed);
+        self.calls += 1;
+        let start = self.nodes[node].starts;
+        self.at(PATIENCE_US, Event::Overdue { node, start, key, number });
+        self.post(node, self.homes[key].0, Call::Ask { key, number, ask });
+    }
+
+    fn look(&mut self, node: usize, primary: usize) {
+        if std::mem::replace(&mut self.nodes[node].looking[primary], true) {
+            return;
+        }
+        let start = self.nodes[node].starts;
+        let sent_us = self.nodes[node].clock_us(self.now_us);
+        self.at(PATIENCE_US, Event::Unlooked { node, start, primary });
+        self.post(node, primary, Call::Look { sent_us });
+    }
+
+    /// A message may be lost, late or double.
+    fn post(&mut self, node: usize, primary: usize, what: Call) {
+        let (start, run) = (self.nodes[node].starts, self.primaries[primary].run);
+        for _ in 0..=u64::from(self.rng.once_in(self.plan.faults.double)) {
+            if self.nodes[node].is_cut_off(self.now_us) || self.rng.once_in(self.plan.faults.lose) {
+                continue;
+            }
+            let after_us = self.rng.within(50, self.plan.faults.delay_us);
+            self.at(after_us, Event::Arrives { node, start, primary, run, what });
+        }
+    }
+
+    fn arrive(&mut self, node: usize, start: u64, primary: usize, run: u64, what: Call) {
+        // Another server has other connections.
+        if self.primaries[primary].run != run {
+            return;
+        }
+        let (answer, sent_us) = match what {
+            Call::Look { sent_us } => {
+                (Answer::Seen(self.primaries[primary].look(self.now_us)), sent_us)
+            }
+            Call::Ask { key, number, ask } => {
+                let (home, gone_until_us) = self.homes[key];
+                if home != primary || self.now_us < gone_until_us {
+                    return;
+                }
+                let keep_past = self.plan.faults.failover > 0;
+                let store = &mut self.primaries[primary];
+                let terms = &self.plan.terms;
+                let (reply, excuses) = store.ask(self.now_us, key, terms, &ask, keep_past);
+                self.rollbacks += u64::from(reply.rolled_back);
+                self.excuse(excuses);
+                (Answer::Reply { key, number, reply }, 0)
+            }
+        };
+        for _ in 0..=u64::from(self.rng.once_in(self.plan.faults.double)) {
+            if self.nodes[node].is_cut_off(self.now_us) || self.rng.once_in(self.plan.faults.lose) {
+                continue;
+            }
+            let after_us = self.rng.within(50, self.plan.faults.delay_us);
+            let event = Event::Answers { node, start, primary, run, sent_us, what: answer };
+            self.at(after_us, event);
+        }
+    }
+
+    fn excuse(&mut self, excuses: Vec<Excuse>) {
+        for (key, window, units) in excuses {
+            self.oracles[key].excuse(window, units);
+        }
+    }
+
+    fn answer(
+        &mut self,
+        (node, start): (usize, u64),
+        (primary, run): (usize, u64),
+        sent_us: u64,
+        what: Answer,
+    ) -> Result<(), String> {
+        // A connection that was lost brings nothing any more.
+        if !self.is_same(node, start) || self.primaries[primary].run != run {
+            return Ok(());
+        }
+        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let wakes_us = self.nodes[node].paused_until_us;
+        if now_us < wakes_us {
+            let event = Event::Answers { node, start, primary, run, sent_us, what };
+            self.at(wakes_us - now_us, event);
+            return Ok(());
+        }
+        let clock_us = self.nodes[node].clock_us(now_us);
+        match what {
+            Answer::Seen(sighting) => {
+                if !std::mem::replace(&mut self.nodes[node].looking[primary], false) {
+                    return Ok(());
+                }
+                if self.nodes[node].watches[primary].sighted(sent_us, clock_us, &sighting) {
+                    for key in 0..self.plan.keys {
+                        let held = self.nodes[node].leases.contains_key(&key);
+                        if held && self.homes[key].0 == primary {
+                            self.send(node, key, (0, true));
+                        }
+                    }
+                }
+            }
+            Answer::Reply { key, number, reply } => {
+                let renewed = self.nodes[node].holder();
+                let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return Ok(()) };
+                lease.heard(&terms, clock_us, number, &reply, renewed);
+                let waiting = self.nodes[node].waiting.remove(&key).unwrap_or_default();
+                let mut kept = Vec::new();
+                for (cost, gives_up_us) in waiting {
+                    if now_us < gives_up_us && !self.spend(node, key, cost)? {
+                        kept.push((cost, gives_up_us));
+                    }
+                }
+                // One who was there when nothing was granted has been refused.
+                if self.nodes[node].leases[&key].good(clock_us) > 0 && !kept.is_empty() {
+                    self.nodes[node].waiting.insert(key, kept);
+                    self.want(node, key);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a process does now and then: returns, looks, forgets.
+    fn tick(&mut self, node: usize) {
+        let (now_us, terms) = (self.now_us, self.plan.terms);
+        if !self.nodes[node].up {
+            return;
+        }
+        self.at((terms.lifetime_us / 8).max(8_000), Event::Tick { node });
+        if !self.nodes[node].is_awake(now_us) {
+            return;
+        }
+        let clock_us = self.nodes[node].clock_us(now_us);
+        for primary in 0..PRIMARIES {
+            if self.nodes[node].watches[primary].is_due(clock_us, terms.quiet_us) {
+                self.look(node, primary);
+            }
+        }
+        for key in 0..self.plan.keys {
+            let Some(lease) = self.nodes[node].leases.get_mut(&key) else { continue };
+            if lease.is_idle(&terms, clock_us) {
+                self.nodes[node].leases.remove(&key);
+            } else if lease.should_return(clock_us) {
+                self.send(node, key, (0, true));
+            } else if self.plan.hoard && !lease.is_asking() {
+                let share = self.plan.numbers.capacity() / self.plan.nodes as u64;
+                let need = lease.good(clock_us) + share.min(lease.view().left).max(1);
+                let home = self.homes[key].0;
+                if self.nodes[node].watches[home].may_ask(clock_us, terms.quiet_us) {
+                    self.send(node, key, (need, false));
+                }
+            } else {
+                self.want(node, key);
+            }
+        }
+    }
+
+    fn fault(&mut self) {
+        self.at(50_000, Event::Fault);
+        let (faults, terms) = (self.plan.faults, self.plan.terms);
+        let node = self.rng.within(0, self.plan.nodes as u64 - 1) as usize;
+        let primary = self.rng.within(0, PRIMARIES as u64 - 1) as usize;
+        let lifetime_us = terms.lifetime_us;
+        if self.rng.once_in(faults.crash) && self.nodes[node].up {
+            self.nodes[node].crash();
+            self.deaths.push(self.now_us - EPOCH_US);
+            let after_us = self.rng.within(1_000, 2 * lifetime_us);
+            self.at(after_us, Event::Restart { node });
+        }
+        if self.rng.once_in(faults.pause) && self.nodes[node].is_awake(self.now_us) {
+            self.pause(node);
+        }
+        if self.rng.once_in(faults.partition) {
+            let for_us = self.rng.within(1_000, 3 * lifetime_us);
+            self.nodes[node].cut_off_until_us = self.now_us + for_us;
+        }
+        if self.rng.once_in(faults.failover) {
+            let lag_us = self.rng.within(0, 200_000);
+            let run = self.rng.next();
+            self.primaries[primary].lose(self.now_us, Some(lag_us), run, &terms);
+            self.lost = true;
+            self.nodes.iter_mut().for_each(|node| {
+                node.watches[primary].lost();
+                node.looking[primary] = false;
+            });
+        }
+        if self.rng.once_in(faults.wipe) {
+            let run = self.primaries[primary].run;
+            self.primaries[primary].lose(self.now_us, None, run, &terms);
+            self.lost = true;
+        }
+        if self.rng.once_in(faults.step) {
+            self.step_clocks();
+        }
+        if self.rng.once_in(faults.slot_move) {
+            let key = self.rng.within(0, self.plan.keys as u64 - 1) as usize;
+            let gap_us = self.rng.within(0, 60_000);
+            let to = 1 - self.homes[key].0;
+            self.homes[key].1 = self.now_us + gap_us + 1;
+            self.at(gap_us, Event::Moved { key, to });
+        }
+    }
+
+    /// A process stops, perhaps between looking at the clock and letting one request pass.
+    fn pause(&mut self, node: usize) {
+        let for_us = self.rng.within(1_000, 3 * self.plan.terms.lifetime_us);
+        let clock_us = self.nodes[node].clock_us(self.now_us);
+        self.pauses += 1;
+        if let Some(lease) = self.nodes[node].leases.get_mut(&0)
+            && self.rng.once_in(2)
+            && lease.spend(clock_us, 1).is_some()
+        {
+            self.late += 1;
+        }
+        self.nodes[node].paused_until_us = self.now_us + for_us;
+    }
+
+    /// The clocks of the primaries step together, as machines do that follow one source.
+    fn step_clocks(&mut self) {
+        let ahead = self.rng.once_in(2);
+        let by_us = self.rng.within(1_000, 3_000_000);
+        for primary in &mut self.primaries {
+            primary.ahead_us += if ahead { by_us as i64 } else { -(by_us as i64) };
+        }
+        if ahead {
+            let numbers = &self.plan.numbers;
+            let capacity = numbers.capacity();
+            let units = match numbers {
+                Numbers::FixedWindow(_) | Numbers::SlidingWindow(_) => capacity,
+                _ => {
+                    let rate = crate::rate_of(numbers);
+                    capacity.min((rate * by_us).div_ceil(numbers.period_us()))
+                }
+            };
+            self.oracles.iter_mut().for_each(|oracle| oracle.excuse(None, units));
+        }
+    }
+
+    /// Holds after every step.
+    fn check(&mut self) -> Result<(), String> {
+        let now_us = self.now_us;
+        for primary in 0..PRIMARIES {
+            let excuses = self.primaries[primary].unsaid(now_us);
+            self.excuse(excuses);
+            // What was cancelled is granted again, and stays granted to whoever spent it first.
+            if !self.lost && self.plan.faults.step + self.plan.faults.cancel == 0 {
+                self.primaries[primary].check(&self.plan.terms)?;
+            }
+        }
+        if self.late > self.pauses {
+            return Err("more than one late admission for a pause".into());
+        }
+        for (key, (home, _)) in self.homes.iter().enumerate() {
+            let Some(book) = self.primaries[*home].ledgers.get(&key).and_then(|l| l.book.as_ref())
+            else {
+                continue;
+            };
+            for lease in self.nodes.iter().filter_map(|node| node.leases.get(&key)) {
+                let (holder, ledger, [granted, spent, returned]) = lease.figures();
+                if spent + returned > granted {
+                    return Err(format!("{spent} spent and {returned} returned of {granted}"));
+                }
+                let held = book.holders.get(&holder).filter(|_| ledger == book.ledger);
+                // A clock that steps ahead may outlive a ledger.
+                let kept = !self.lost && self.plan.faults.step == 0;
+                let Some(held) = held.filter(|_| kept) else { continue };
+                if granted > held.granted || held.returned > returned {
+                    return Err(format!("{granted} received of {} granted", held.granted));
+                }
+            }
+        }
+        Ok(())
+    }
+}

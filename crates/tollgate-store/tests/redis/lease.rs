@@ -1,0 +1,130 @@
+//! The ledger's script decides as its mirror does.
+
+use crate::server::Server;
+use proptest::prelude::*;
+use redis::Value;
+use redis::aio::MultiplexedConnection;
+use std::collections::HashMap;
+use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow, TokenBucket};
+use tollgate_core::{Numbers, Rate};
+use tollgate_store::lease::{Ask, Holder, Ledger, Reply, Terms};
+use tollgate_store::redis::lease_script;
+
+const SPARE_MS: u64 = 1_000;
+const EPOCH_US: u64 = 1_700_000_000_000_000;
+
+/// One call: who, what becomes of the clock, and what is asked as if by whom.
+#[derive(Clone, Debug)]
+struct Step {
+    holder: u64,
+    by_us: i64,
+    want: u64,
+    need: u64,
+    returned: u64,
+    /// Says that it knows more than it was told, as after a rollback.
+    beyond: u64,
+    stale: bool,
+    forget: bool,
+    age_us: u64,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let by = prop_oneof![8 => 0_i64..80_000, 2 => 0_i64..3_000_000, 1 => -5_000_000_i64..0];
+    let beyond = prop_oneof![9 => Just(0_u64), 1 => 1_u64..50];
+    let flags = (prop::bool::weighted(0.1), prop::bool::weighted(0.05));
+    (0_u64..4, by, 0_u64..120, 0_u64..20, 0_u64..30, beyond, flags, 0_u64..600_000).prop_map(
+        |(holder, by_us, want, need, returned, beyond, (stale, forget), age_us)| Step {
+            holder,
+            by_us,
+            want,
+            need: need.min(want),
+            returned,
+            beyond,
+            stale,
+            forget,
+            age_us,
+        },
+    )
+}
+
+fn numbers() -> impl Strategy<Value = Numbers> {
+    let count = prop_oneof![Just(7_u64), Just(100), Just(1_000), Just(1_000_007)];
+    let period = prop_oneof![Just(1_000_000_u64), Just(60_000_000), Just(20_000_000)];
+    (0..5, count, period, 1_u64..4).prop_map(|(which, count, period_us, times)| {
+        let rate = Rate::try_new(count, period_us).unwrap();
+        let burst = Some(count * times);
+        match which {
+            0 => Numbers::FixedWindow(FixedWindow::new(rate)),
+            1 => Numbers::SlidingWindow(SlidingWindow::new(rate)),
+            2 => Numbers::Gcra(Gcra::try_new(rate, burst).unwrap()),
+            3 => Numbers::TokenBucket(TokenBucket::try_new(rate, burst).unwrap()),
+            _ => Numbers::LeakyBucket(LeakyBucket::try_new(rate, burst, None).unwrap()),
+        }
+    })
+}
+
+/// What a holder has been told, so that most of what it says makes sense.
+#[derive(Clone, Copy, Default)]
+struct Told {
+    ledger: u64,
+    granted: u64,
+    returned: u64,
+}
+
+fn ask(step: &Step, told: Told, now_us: u64) -> Ask {
+    let mut ask = Ask::default();
+    ask.holder = Holder { process: [1, 2, u32::MAX, 4], number: step.holder };
+    ask.ledger = if step.stale { told.ledger.saturating_sub(1) } else { told.ledger };
+    ask.known = told.granted + step.beyond;
+    (ask.want, ask.need) = (step.want, step.need);
+    ask.returned = (told.returned + step.returned).min(ask.known);
+    ask.return_at_us = now_us.saturating_sub(step.age_us);
+    ask
+}
+
+async fn run(server: &mut MultiplexedConnection, terms: &Terms, now_us: u64, ask: &Ask) -> Reply {
+    let (script, numbers, program) = lease_script(terms, ask);
+    let mut command = redis::cmd("EVAL");
+    command.arg(script).arg(2).arg("state").arg("book").arg(now_us.to_string());
+    command.arg(SPARE_MS.to_string()).arg(numbers).arg("").arg(program);
+    match command.query_async(server).await.unwrap() {
+        Value::BulkString(bytes) => tollgate_store::redis::lease_reply(&bytes).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn compare(server: &mut MultiplexedConnection, numbers: Numbers, steps: Vec<Step>) {
+    let Some(terms) = Terms::of(&numbers, 400_000, 2, 1_500_000) else { return };
+    let _: Value = redis::cmd("FLUSHALL").query_async(server).await.unwrap();
+    let (mut mirror, mut told, mut now_us) = (Ledger::default(), HashMap::new(), EPOCH_US);
+    for (place, step) in steps.iter().enumerate() {
+        now_us = now_us.checked_add_signed(step.by_us).unwrap();
+        if step.forget {
+            let _: Value = redis::cmd("FLUSHALL").query_async(server).await.unwrap();
+            mirror = Ledger::default();
+        }
+        let told: &mut Told = told.entry(step.holder).or_default();
+        let ask = ask(step, *told, now_us);
+        let expected = mirror.ask(now_us, SPARE_MS * 1_000, &terms, &ask);
+        let answered = run(server, &terms, now_us, &ask).await;
+        assert_eq!(answered, expected, "step {place}: {step:?} {ask:?} {mirror:?}");
+        let (ledger, granted) = (answered.ledger, answered.granted);
+        *told = Told { ledger, granted, returned: answered.returned };
+        for key in ["state", "book"] {
+            let left: i64 = redis::cmd("PTTL").arg(key).query_async(server).await.unwrap();
+            let most = expected.kept_us.div_ceil(1_000) + SPARE_MS;
+            assert!(left > 0 && left as u64 <= most, "{key} is kept for {left} ms of {most}");
+        }
+    }
+}
+
+#[test]
+fn the_ledgers_script_and_its_mirror_agree() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let server = runtime.block_on(Server::start());
+    let connection = runtime.block_on(server.connect());
+    let config = ProptestConfig { cases: 96, ..ProptestConfig::default() };
+    proptest!(config, |(numbers in numbers(), steps in prop::collection::vec(step(), 1..40))| {
+        runtime.block_on(compare(&mut connection.clone(), numbers, steps));
+    });
+}
