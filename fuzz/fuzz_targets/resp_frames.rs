@@ -28,7 +28,7 @@ fuzz_target!(|input: &[u8]| {
         assert_eq!(read(&[&bytes[..cut], &bytes[cut..]], caps), expected, "cut at {cut}");
     }
     let text = std::str::from_utf8(bytes).ok();
-    assert_eq!(integer(bytes), text.and_then(|text| text.parse().ok()));
+    assert_eq!(integer(bytes), text.and_then(|text| text.parse::<i64>().ok()));
 });
 
 /// Reads as a connection does: what is no whole command stays until there is at least as much as it needs.
@@ -182,7 +182,7 @@ fn line(bytes: &[u8], caps: Caps) -> Found<'_, Vec<Vec<u8>>> {
 /// The rest of a quotation; `false` without its end.
 fn quoted(mark: u8, text: &mut std::collections::VecDeque<u8>, word: &mut Vec<u8>) -> bool {
     loop {
-        let two = [text.get(1), text.get(2)].map(|byte| byte.copied().unwrap_or(0));
+        let two = [text.get(2), text.get(3)].map(|byte| byte.copied().unwrap_or(0));
         match (mark, text.pop_front(), text.front().copied()) {
             (_, None, _) => return false,
             (mark, Some(byte), _) if byte == mark => return true,

@@ -1,7 +1,7 @@
 //! Commands in the bytes of a connection: arrays of bulk strings, or lines as a person types them.
 //!
-//! Nothing is copied: an argument is a place in the bytes. A command that is not complete says how many bytes it has at least, so
-//! that one which comes byte by byte is not read again for every one of them.
+//! Nothing is copied: an argument is a place in the bytes. A command that is not complete says how many bytes have to be there before
+//! there is anything new to find, so that a long argument which comes byte by byte is not read again for every one of them.
 
 mod inline;
 mod integer;
@@ -42,7 +42,7 @@ impl Caps {
 pub(crate) enum Next {
     /// A command of this many bytes. Without arguments it is nothing, and has no answer.
     Command(usize),
-    /// Part of a command, which has at least this many bytes.
+    /// Part of a command; fewer bytes than this say nothing more about it.
     Part(usize),
 }
 
@@ -70,8 +70,6 @@ pub(crate) type Arguments = Vec<Range<usize>>;
 
 /// The longest that `*`, `$`, digits and the end of the line can be.
 const HEAD_BYTES_MAX: usize = 16;
-/// The shortest argument: `$0`, nothing, and two ends of lines.
-const ARGUMENT_BYTES_MIN: usize = 6;
 
 /// Reads the first command of `bytes`. A line with escapes is rewritten in its place.
 pub(crate) fn next(
@@ -96,16 +94,14 @@ fn array(bytes: &[u8], caps: Caps, arguments: &mut Arguments) -> Result<Next, Ma
     if count > caps.arguments_max {
         return Err(Malformed::Count);
     }
-    for left in (1..=count).rev() {
-        // What is still to come at least, were this argument and the others empty.
-        let least = at + left * ARGUMENT_BYTES_MIN;
+    for _ in 0..count {
         match bytes.get(at) {
             Some(b'$') => {}
             Some(other) => return Err(Malformed::Argument(*other)),
-            None => return part(least),
+            None => return part(at + 1),
         }
         let Some((length, start)) = head(bytes, at + 1).map_err(|()| Malformed::Length)? else {
-            return part(least.max(bytes.len() + 1));
+            return part(bytes.len() + 1);
         };
         let length = usize::try_from(length).map_err(|_| Malformed::Length)?;
         if length > caps.bulk_bytes_max {
@@ -115,7 +111,8 @@ fn array(bytes: &[u8], caps: Caps, arguments: &mut Arguments) -> Result<Next, Ma
         match bytes.get(end..end + 2) {
             Some(b"\r\n") => {}
             Some(_) => return Err(Malformed::End),
-            None => return part(end + 2 + (left - 1) * ARGUMENT_BYTES_MIN),
+            // Until then nothing can be wrong with it.
+            None => return part(end + 2),
         }
         arguments.push(start..end);
         at = end + 2;
