@@ -50,7 +50,7 @@ async fn does_it_all(other: Other) {
     })
     .await;
     let store = RedisStore::open(&server.endpoint(), patient()).unwrap();
-    alike::sampled(&store, 60, async || drop(server.run("FLUSHALL").await)).await;
+    alike::sampled(&store, 30, async || drop(server.run("FLUSHALL").await)).await;
     let store = RedisStore::open(&server.endpoint(), lasting::options()).unwrap();
     for numbers in lasting::slow_and_fast() {
         let batches = [(1, 1), (3, 2), (4, 1), (1, 9), (2, 1), (4, 4)];
