@@ -31,6 +31,10 @@ pub struct Resp {
     /// Taken while bytes are read, and answered where that does not have to wait.
     input: Cell<Option<Box<[u8]>>>,
     /// As many as there were turns at once, up to a point.
+    #[expect(
+        clippy::vec_box,
+        reason = "a table is large, and goes into the future of its turn and back"
+    )]
     tables: RefCell<Vec<Box<Table>>>,
     /// Bytes of commands that are not answered yet, or whose rest has not come.
     held: Cell<usize>,
