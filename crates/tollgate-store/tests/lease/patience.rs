@@ -3,7 +3,7 @@
 use crate::oracle::Oracle;
 use crate::plan::any_numbers;
 use crate::rng::Rng;
-use tollgate_core::{Algorithm, Numbers};
+use tollgate_core::{Algorithm, Intent, Numbers};
 use tollgate_store::lease::{Holder, Lease, Ledger, Terms};
 
 const EPOCH_US: u64 = 1_700_000_000_000_000;
@@ -30,11 +30,23 @@ impl Miser {
         Holder { process: [7; 4], number: self.asked }
     }
 
+    /// What is left, and what was granted without an answer: nobody could know better.
+    fn there_is(&self) -> u64 {
+        let (holder, ledger, [known, ..]) = self.lease.figures();
+        let state = self.ledger.state.clone().unwrap_or_default();
+        let left = self.terms.central.decide(&state, self.now_us, 0, Intent::Peek).remaining;
+        let book = self.ledger.book.as_ref();
+        let held = book.and_then(|book| {
+            book.holders.get(&holder).filter(|_| ledger == book.ledger || ledger == 0)
+        });
+        left + held.map_or(0, |held| held.granted.saturating_sub(known))
+    }
+
     /// Asks for all that there is until there is no more; messages take no time.
     fn take(&mut self) {
         for _ in 0..64 {
             let (clock_us, renewed) = (self.clock_us(), self.holder());
-            let need = self.lease.good(clock_us) + self.lease.view().left.max(1);
+            let need = self.lease.good(clock_us) + self.there_is().max(1);
             let number = self.asked;
             let ask = self.lease.ask(&self.terms, clock_us, (need, false), number, renewed);
             let reply = self.ledger.ask(self.now_us, 1_000_000, &self.terms, &ask);
@@ -44,6 +56,15 @@ impl Miser {
                 return;
             }
         }
+    }
+
+    /// Asks for all that there is and does not get the answer.
+    fn ask_in_vain(&mut self) {
+        let (clock_us, renewed) = (self.clock_us(), self.holder());
+        let (number, need) = (self.asked, self.lease.good(clock_us) + self.there_is().max(1));
+        let ask = self.lease.ask(&self.terms, clock_us, (need, false), number, renewed);
+        self.ledger.ask(self.now_us, 1_000_000, &self.terms, &ask);
+        self.lease.unanswered(number);
     }
 
     fn spend(&mut self) -> Result<(), String> {
@@ -87,6 +108,10 @@ fn hold_out(numbers: Numbers, terms: Terms, rng: &mut Rng) -> Result<(), String>
             1 => rest_us + period_us - rng.within(1, 1_000),
             _ => rest_us + period_us.saturating_sub(terms.lifetime_us + rng.within(0, 1_000)),
         };
+        if rng.once_in(2) {
+            miser.ask_in_vain();
+            miser.now_us += rng.within(1, terms.lifetime_us);
+        }
         miser.take();
         miser.wait();
         miser.spend()?;

@@ -1,5 +1,7 @@
 //! Nodes, network and store under one clock that nobody else has.
 
+mod trouble;
+
 use crate::node::Node;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
@@ -7,7 +9,7 @@ use crate::rng::Rng;
 use crate::store::{Excuse, Primary};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tollgate_core::{Algorithm, Numbers, Receipt};
+use tollgate_core::{Algorithm, Receipt};
 use tollgate_store::lease::{Ask, Reply, Sighting, Spent};
 
 /// Requests and settlements wait so long for an answer.
@@ -484,87 +486,6 @@ impl World {
             } else {
                 self.want(node, key);
             }
-        }
-    }
-
-    fn fault(&mut self) {
-        self.at(50_000, Event::Fault);
-        let (faults, terms) = (self.plan.faults, self.plan.terms);
-        let node = self.rng.within(0, self.plan.nodes as u64 - 1) as usize;
-        let primary = self.rng.within(0, PRIMARIES as u64 - 1) as usize;
-        let lifetime_us = terms.lifetime_us;
-        if self.rng.once_in(faults.crash) && self.nodes[node].up {
-            self.nodes[node].crash();
-            self.deaths.push(self.now_us - EPOCH_US);
-            let after_us = self.rng.within(1_000, 2 * lifetime_us);
-            self.at(after_us, Event::Restart { node });
-        }
-        if self.rng.once_in(faults.pause) && self.nodes[node].is_awake(self.now_us) {
-            self.pause(node);
-        }
-        if self.rng.once_in(faults.partition) {
-            let for_us = self.rng.within(1_000, 3 * lifetime_us);
-            self.nodes[node].cut_off_until_us = self.now_us + for_us;
-        }
-        if self.rng.once_in(faults.failover) {
-            let lag_us = self.rng.within(0, 200_000);
-            let run = self.rng.next();
-            self.primaries[primary].lose(self.now_us, Some(lag_us), run, &terms);
-            self.lost = true;
-            self.nodes.iter_mut().for_each(|node| {
-                node.watches[primary].lost();
-                node.looking[primary] = false;
-            });
-        }
-        if self.rng.once_in(faults.wipe) {
-            let run = self.primaries[primary].run;
-            self.primaries[primary].lose(self.now_us, None, run, &terms);
-            self.lost = true;
-        }
-        if self.rng.once_in(faults.step) {
-            self.step_clocks();
-        }
-        if self.rng.once_in(faults.slot_move) {
-            let key = self.rng.within(0, self.plan.keys as u64 - 1) as usize;
-            let gap_us = self.rng.within(0, 60_000);
-            let to = 1 - self.homes[key].0;
-            self.homes[key].1 = self.now_us + gap_us + 1;
-            self.at(gap_us, Event::Moved { key, to });
-        }
-    }
-
-    /// A process stops, perhaps between looking at the clock and letting one request pass.
-    fn pause(&mut self, node: usize) {
-        let for_us = self.rng.within(1_000, 3 * self.plan.terms.lifetime_us);
-        let clock_us = self.nodes[node].clock_us(self.now_us);
-        self.pauses += 1;
-        if let Some(lease) = self.nodes[node].leases.get_mut(&0)
-            && self.rng.once_in(2)
-            && lease.spend(clock_us, 1).is_some()
-        {
-            self.late += 1;
-        }
-        self.nodes[node].paused_until_us = self.now_us + for_us;
-    }
-
-    /// The clocks of the primaries step together, as machines do that follow one source.
-    fn step_clocks(&mut self) {
-        let ahead = self.rng.once_in(2);
-        let by_us = self.rng.within(1_000, 3_000_000);
-        for primary in &mut self.primaries {
-            primary.ahead_us += if ahead { by_us as i64 } else { -(by_us as i64) };
-        }
-        if ahead {
-            let numbers = &self.plan.numbers;
-            let capacity = numbers.capacity();
-            let units = match numbers {
-                Numbers::FixedWindow(_) | Numbers::SlidingWindow(_) => capacity,
-                _ => {
-                    let rate = crate::rate_of(numbers);
-                    capacity.min((rate * by_us).div_ceil(numbers.period_us()))
-                }
-            };
-            self.oracles.iter_mut().for_each(|oracle| oracle.excuse(None, units));
         }
     }
 
