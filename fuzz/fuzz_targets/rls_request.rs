@@ -8,12 +8,14 @@ use tollgate::{Gate, MemoryStore, Parts, Setup, Use, Work, policy};
 use tollgate_policy::envoy::{Configs, Options};
 
 /// The readers by themselves: the sockets around them would be most of what has to be built.
+#[path = "."]
+#[allow(dead_code)]
 mod grpc {
-    #[path = "../../../crates/tollgate-server/src/front/grpc/decode.rs"]
+    #[path = "../../crates/tollgate-server/src/front/grpc/decode.rs"]
     pub mod decode;
-    #[path = "../../../crates/tollgate-server/src/front/grpc/fault.rs"]
+    #[path = "../../crates/tollgate-server/src/front/grpc/fault.rs"]
     pub mod fault;
-    #[path = "../../../crates/tollgate-server/src/front/grpc/wire.rs"]
+    #[path = "../../crates/tollgate-server/src/front/grpc/wire.rs"]
     pub mod wire;
 }
 
