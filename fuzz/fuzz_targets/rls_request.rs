@@ -9,7 +9,7 @@ use tollgate_policy::envoy::{Configs, Options};
 
 /// The readers by themselves: the sockets around them would be most of what has to be built.
 #[path = "."]
-#[allow(dead_code)]
+#[allow(dead_code, unfulfilled_lint_expectations)]
 mod grpc {
     #[path = "../../crates/tollgate-server/src/front/grpc/decode.rs"]
     pub mod decode;
