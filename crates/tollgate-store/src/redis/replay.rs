@@ -227,10 +227,10 @@ impl Replay<'_> {
             numbers.charge(&mut cell.state, self.now_us, units);
         }
         let counts = !before.outcome.admitted && !before.blocked && line.mode.is_enforced();
-        if let Some(penalty) = line.penalty.filter(|_| counts) {
+        let started = line.penalty.filter(|_| counts).and_then(|penalty| {
             let penalty = &self.batch.tables.penalties[penalty];
-            penalty.count(cell.penalty.get_or_insert_default(), self.now_us);
-        }
+            penalty.count(cell.penalty.get_or_insert_default(), self.now_us)
+        });
         let after = match is_ledger(numbers) {
             // The script worked it out after taking what was owed.
             true => before,
@@ -240,7 +240,9 @@ impl Replay<'_> {
             }
         };
         *row = before.owing(after);
-        if let Some(left_us) = self.blocked(line) {
+        // One that starts at the end of time is over at once, and shown all the same.
+        let started = started.map(|end_us| end_us - self.now_us);
+        if let Some(left_us) = started.or_else(|| self.blocked(line)) {
             row.show_block(numbers, left_us);
         }
         Some(())

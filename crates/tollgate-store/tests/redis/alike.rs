@@ -219,3 +219,28 @@ fn memory_and_redis_decide_alike() {
     drop(guard);
     ran.unwrap();
 }
+
+/// A block that starts at the last instant there is ends there as well, and is shown all the same.
+#[tokio::test]
+async fn a_block_at_the_end_of_time_is_shown() {
+    let server = Server::start().await;
+    let redis = RedisStore::open(&server.endpoint(), patient()).unwrap();
+    let step = |forward_us, cost, times, mode| Step {
+        forward_us,
+        key: 0,
+        cost,
+        times,
+        what: What::Ask(Intent::Take, mode),
+    };
+    let owe = Mode::Owe { units: 1, enforced: true };
+    let trace = Trace {
+        limit: 0,
+        start_us: MAX_US - 50_000_000,
+        numbers: Numbers::FixedWindow(FixedWindow::new(Rate::try_new(7, 60_000_000).unwrap())),
+        penalty: Penalty::try_new(2, 1_000_000, 1_500, 60_000_000).ok(),
+        steps: vec![step(50_000_000, 1, 1, Mode::Enforce), step(0, 5, 4, owe)],
+    };
+    let said = answers(&redis, &trace).await;
+    assert_eq!(said, answers(&MemoryStore::default(), &trace).await);
+    assert!(said[1].contains("blocked: true"), "{said:?}");
+}

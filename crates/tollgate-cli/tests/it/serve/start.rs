@@ -119,15 +119,6 @@ fn a_link_that_leads_nowhere_is_not_replaced_by_the_built_in_policy() {
 }
 
 #[test]
-fn what_this_version_lacks_is_said() {
-    let folder = Folder::with("lacks", "listen: {grpc: '127.0.0.1:0'}");
-    let mut process = Process::start(&folder.0, &["serve"], &[]);
-    assert_eq!(process.end().code(), Some(1));
-    let text = process.lines.join("\n");
-    assert!(text.contains("`listen.grpc` is not available in this build yet"), "{text}");
-}
-
-#[test]
 fn no_limits_are_worth_a_line() {
     let folder = Folder::with("no-limits", LISTEN);
     let mut process = Process::start(&folder.0, &["serve"], &[]);
