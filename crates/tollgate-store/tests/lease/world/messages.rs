@@ -1,0 +1,139 @@
+//! What nodes and stores say to each other, and what becomes of it on the way.
+
+use super::{Answer, Call, Event, PATIENCE_US, World};
+
+impl World {
+    /// Asks for more where that is due.
+    pub(super) fn want(&mut self, node: usize, key: usize) {
+        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let home = self.homes[key].0;
+        let clock_us = self.nodes[node].clock_us(now_us);
+        let waiting = self.nodes[node].waiting.get(&key);
+        let need = waiting.and_then(|all| all.first()).map_or(0, |one| one.0);
+        let may_ask = self.nodes[node].watches[home].may_ask(clock_us, terms.quiet_us);
+        let lease = self.nodes[node].lease(key, now_us);
+        if may_ask && lease.should_ask(clock_us, need) {
+            self.send(node, key, (need, false));
+        } else if self.nodes[node].watches[home].is_due(clock_us, terms.quiet_us) {
+            self.look(node, home);
+        }
+    }
+
+    pub(super) fn send(&mut self, node: usize, key: usize, what: (u64, bool)) {
+        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let clock_us = self.nodes[node].clock_us(now_us);
+        let (renewed, number) = (self.nodes[node].holder(), self.nodes[node].flight());
+        let lease = self.nodes[node].lease(key, now_us);
+        let ask = lease.ask(&terms, clock_us, what, number, renewed);
+        self.calls += 1;
+        let start = self.nodes[node].starts;
+        self.at(PATIENCE_US, Event::Overdue { node, start, key, number });
+        self.post(node, self.homes[key].0, Call::Ask { key, number, ask });
+    }
+
+    pub(super) fn look(&mut self, node: usize, primary: usize) {
+        if std::mem::replace(&mut self.nodes[node].looking[primary], true) {
+            return;
+        }
+        let start = self.nodes[node].starts;
+        let sent_us = self.nodes[node].clock_us(self.now_us);
+        self.at(PATIENCE_US, Event::Unlooked { node, start, primary });
+        self.post(node, primary, Call::Look { sent_us });
+    }
+
+    fn post(&mut self, node: usize, primary: usize, what: Call) {
+        let (start, run) = (self.nodes[node].starts, self.primaries[primary].run);
+        self.travel(node, Event::Arrives { node, start, primary, run, what });
+    }
+
+    pub(super) fn arrive(&mut self, node: usize, start: u64, primary: usize, run: u64, what: Call) {
+        // Another server has other connections.
+        if self.primaries[primary].run != run {
+            return;
+        }
+        let (answer, sent_us) = match what {
+            Call::Look { sent_us } => {
+                (Answer::Seen(self.primaries[primary].look(self.now_us)), sent_us)
+            }
+            Call::Ask { key, number, ask } => {
+                let (home, gone_until_us) = self.homes[key];
+                if home != primary || self.now_us < gone_until_us {
+                    return;
+                }
+                let keep_past = self.plan.faults.failover > 0;
+                let store = &mut self.primaries[primary];
+                let terms = &self.plan.terms;
+                let (reply, excuses) = store.ask(self.now_us, key, terms, &ask, keep_past);
+                self.rollbacks += u64::from(reply.rolled_back);
+                self.excuse(excuses);
+                (Answer::Reply { key, number, reply }, 0)
+            }
+        };
+        self.travel(node, Event::Answers { node, start, primary, run, sent_us, what: answer });
+    }
+
+    /// A message may be lost, late or double.
+    fn travel(&mut self, node: usize, event: Event) {
+        for _ in 0..=u64::from(self.rng.once_in(self.plan.faults.double)) {
+            if self.nodes[node].is_cut_off(self.now_us) || self.rng.once_in(self.plan.faults.lose) {
+                continue;
+            }
+            let after_us = self.rng.within(50, self.plan.faults.delay_us);
+            self.at(after_us, event);
+        }
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        (node, start): (usize, u64),
+        (primary, run): (usize, u64),
+        sent_us: u64,
+        what: Answer,
+    ) -> Result<(), String> {
+        // A connection that was lost brings nothing any more.
+        if !self.is_same(node, start) || self.primaries[primary].run != run {
+            return Ok(());
+        }
+        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let wakes_us = self.nodes[node].paused_until_us;
+        if now_us < wakes_us {
+            let event = Event::Answers { node, start, primary, run, sent_us, what };
+            self.at(wakes_us - now_us, event);
+            return Ok(());
+        }
+        let clock_us = self.nodes[node].clock_us(now_us);
+        match what {
+            Answer::Seen(sighting) => {
+                if !std::mem::replace(&mut self.nodes[node].looking[primary], false) {
+                    return Ok(());
+                }
+                if self.nodes[node].watches[primary].sighted(sent_us, clock_us, &sighting) {
+                    for key in 0..self.plan.keys {
+                        let held = self.nodes[node].leases.contains_key(&key);
+                        if held && self.homes[key].0 == primary {
+                            self.send(node, key, (0, true));
+                        }
+                    }
+                }
+            }
+            Answer::Reply { key, number, reply } => {
+                let renewed = self.nodes[node].holder();
+                let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return Ok(()) };
+                lease.heard(&terms, clock_us, number, &reply, renewed);
+                let waiting = self.nodes[node].waiting.remove(&key).unwrap_or_default();
+                let mut kept = Vec::new();
+                for (cost, gives_up_us) in waiting {
+                    if now_us < gives_up_us && !self.spend(node, key, cost)? {
+                        kept.push((cost, gives_up_us));
+                    }
+                }
+                // One who was there when nothing was granted has been refused.
+                if self.nodes[node].leases[&key].good(clock_us) > 0 && !kept.is_empty() {
+                    self.nodes[node].waiting.insert(key, kept);
+                    self.want(node, key);
+                }
+            }
+        }
+        Ok(())
+    }
+}
