@@ -10,7 +10,7 @@ use crate::{Failure, Verb};
 use options::Options;
 use std::collections::VecDeque;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -132,7 +132,10 @@ fn fuzz(target: &str, program: &PathBuf, options: &Options) -> Result<Finished, 
     let mut command = Command::new(program);
     command
         .current_dir(&folder)
-        .args([&corpus, &folder.join("seeds").join(target)])
+        .arg(&corpus)
+        .arg(format!("-seed_inputs={}", seeds(&folder, target)?.join(",")))
+        // What it found on the way it knows: reading that again would depend on the clock.
+        .arg("-reload=0")
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(format!("-dict=dictionaries/{target}.dict"))
         .arg(format!("-max_total_time={}", options.seconds))
@@ -143,6 +146,18 @@ fn fuzz(target: &str, program: &PathBuf, options: &Options) -> Result<Finished, 
         command.arg(format!("-seed={seed}"));
     }
     process::run(&mut command, Echo::Off)
+}
+
+/// The inputs that a target starts from, in an order that does not depend on the file system's.
+fn seeds(folder: &Path, target: &str) -> Result<Vec<String>, Failure> {
+    let place = format!("seeds/{target}");
+    let entries = fs::read_dir(folder.join(&place))
+        .map_err(|_| Failure::Failed(format!("there is no folder fuzz/{place}")))?;
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| Some(format!("{place}/{}", entry.ok()?.file_name().to_str()?)))
+        .collect();
+    names.sort();
+    Ok(names)
 }
 
 fn targets(only: &[String]) -> Result<Vec<String>, Failure> {

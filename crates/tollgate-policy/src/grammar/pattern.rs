@@ -3,6 +3,7 @@
 use super::{Problem, network};
 use crate::diagnostic::codes;
 use crate::glob::TOKENS_MAX;
+use crate::path::normalise_pattern;
 use crate::suggest::quoted;
 
 const PATTERN_BYTES_MAX: usize = 4_096;
@@ -23,8 +24,10 @@ pub(crate) fn pattern(attribute: &str, text: &str) -> Result<String, Problem> {
     if text.len() > PATTERN_BYTES_MAX {
         return bad("is too long", format!("patterns have at most {PATTERN_BYTES_MAX} bytes"));
     }
-    if text.len() > TOKENS_MAX && text.contains(['*', '?']) {
-        let help = format!("with wildcards at most {TOKENS_MAX} bytes: split it into several");
+    if text.contains(['*', '?']) && compared_bytes(attribute, text) > TOKENS_MAX {
+        let help = format!(
+            "with wildcards at most {TOKENS_MAX} bytes, a path's escapes included: split it into several"
+        );
         return bad("is too long", help);
     }
     if text.chars().any(char::is_control) {
@@ -38,6 +41,11 @@ pub(crate) fn pattern(attribute: &str, text: &str) -> Result<String, Problem> {
         return path(text).or_else(|(why, help)| bad(why, help));
     }
     Ok(text.to_owned())
+}
+
+/// How long the pattern is where it is matched: a path's is in normal form there, where `é` is `%C3%A9`.
+fn compared_bytes(attribute: &str, text: &str) -> usize {
+    if attribute == "path" { normalise_pattern(text).len() } else { text.len() }
 }
 
 /// Paths are compared in normal form, so a pattern that is not in it never matches.
