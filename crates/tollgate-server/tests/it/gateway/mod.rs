@@ -6,8 +6,10 @@ mod bodies;
 mod faults;
 mod forwarding;
 mod limits;
+mod lives;
 mod restart;
 mod smuggling;
+mod table;
 mod tls;
 mod upgrade;
 
@@ -162,6 +164,14 @@ struct Gateway {
 
 static FOLDERS: AtomicUsize = AtomicUsize::new(0);
 
+/// A folder for one gateway's files.
+fn folder() -> PathBuf {
+    let (process, number) = (std::process::id(), FOLDERS.fetch_add(1, Ordering::SeqCst));
+    let folder = std::env::temp_dir().join(format!("tollgate-gateway-{process}-{number}"));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
 impl Gateway {
     /// In front of one server, with more in its file.
     fn before(backend: &Backend, more: &str) -> Self {
@@ -172,10 +182,7 @@ impl Gateway {
     }
 
     fn new(file: &str) -> Self {
-        let (process, number) = (std::process::id(), FOLDERS.fetch_add(1, Ordering::SeqCst));
-        let folder = std::env::temp_dir().join(format!("tollgate-gateway-{process}-{number}"));
-        fs::create_dir_all(&folder).unwrap();
-        Self::within(folder, file)
+        Self::within(folder(), file)
     }
 
     fn within(folder: PathBuf, file: &str) -> Self {
