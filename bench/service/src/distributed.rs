@@ -1,6 +1,7 @@
 //! The check API on Redis beside the same on memory: processor time of both, throughput of one node and of three, latency, a cluster.
 
 mod latency;
+mod leased;
 
 use crate::contender::{Contender, Programs, Wants, serve};
 use crate::load::Load;
@@ -57,11 +58,22 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     three(programs, &one, &redis, &runners[1], effort)?;
     let pace = median(&figures[1].iter().map(|turn| turn.node_us).collect::<Rounds>());
     drop(runners);
-    latency::report(programs, pace, effort)
+    latency::report(programs, pace, effort)?;
+    leased::report(programs, effort)
 }
 
 fn runner(programs: &Programs, name: &'static str, store: &str) -> Result<Runner, Box<dyn Error>> {
-    let limit = "limits:\n  - {name: per-user, key: [user], algorithm: gcra, rate: 100000/min}\n";
+    let limit = "  - {name: per-user, key: [user], algorithm: gcra, rate: 100000/min}\n";
+    runner_of(programs, name, store, limit)
+}
+
+/// A node on this store with this limit.
+fn runner_of(
+    programs: &Programs,
+    name: &'static str,
+    store: &str,
+    limit: &str,
+) -> Result<Runner, Box<dyn Error>> {
     let listen = "listen: {http: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n";
     // Whatever the store does not decide is refused, and ends the measurement.
     let store = match store {
@@ -69,7 +81,7 @@ fn runner(programs: &Programs, name: &'static str, store: &str) -> Result<Runner
         store => format!("on_store_failure: closed\nstore: {{redis: {{{store}, deadline: 1s}}}}\n"),
     };
     let file = format!("{}.yaml", name.replace(' ', "-"));
-    let arguments = serve(&file, &format!("{listen}{store}{limit}"))?;
+    let arguments = serve(&file, &format!("{listen}{store}limits:\n{limit}"))?;
     let path = programs.ours.to_string_lossy().into_owned();
     let program = Program { path, arguments, ready: Ready::Line };
     let contender = Contender { name, program, wants: Wants::Check };
