@@ -11,8 +11,8 @@ use std::{
         Arc, Mutex,
         mpsc::{Receiver, Sender, channel},
     },
-    time::Instant,
 };
+use tollgate_faults::clock::until;
 
 /// How an answer that waits goes on: whether it is to end well.
 type Orders = Arc<Mutex<HashMap<String, Receiver<bool>>>>;
@@ -99,11 +99,7 @@ impl World {
 
 #[track_caller]
 fn eventually(at: &str, holds: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(begin.elapsed() < PATIENCE, "{at}: never");
-        std::thread::yield_now();
-    }
+    assert!(until(PATIENCE, holds), "{at}: never");
 }
 
 fn live(store: impl Fn(usize) -> String) {

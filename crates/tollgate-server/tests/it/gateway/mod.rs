@@ -5,6 +5,7 @@ mod balance;
 mod bodies;
 mod faults;
 mod forwarding;
+mod http2;
 mod limits;
 mod lives;
 mod restart;
@@ -210,9 +211,7 @@ impl Gateway {
     }
 
     fn get(&self, path: &str, fields: &str) -> Answer {
-        let mut client = self.client();
-        client.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{fields}\r\n").as_bytes());
-        client.answer()
+        get(self.address(), path, fields)
     }
 }
 
@@ -220,6 +219,13 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.folder).ok();
     }
+}
+
+/// Asks once, by a connection of its own.
+fn get(address: SocketAddr, path: &str, fields: &str) -> Answer {
+    let mut client = connect(address);
+    client.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{fields}\r\n").as_bytes());
+    client.answer()
 }
 
 fn connect(address: SocketAddr) -> Client {
