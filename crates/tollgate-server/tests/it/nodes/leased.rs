@@ -6,6 +6,7 @@ use std::thread;
 use tollgate_server::metrics::Front;
 
 const LIMITS: &str = "on_store_failure: closed
+admin: {token: a-token-of-the-tests}
 limits:
   - {name: hot, match: {path: /hot}, key: [user], rate: 3000/366d, algorithm: fixed-window, consistency: {leased: {lifetime: 200ms, quiet: 1s}}}
   - {name: few, match: {path: /few}, key: [user], rate: 5/366d, algorithm: fixed-window, consistency: {leased: {lifetime: 200ms, quiet: 1s}}}
@@ -76,7 +77,12 @@ fn small_limits_are_exact_and_a_leased_key_shows_its_ledger() {
     assert!((4..=5).contains(&admitted), "{admitted}");
     until_leased(&member);
     let mut client = member.client(Front::Admin);
-    let inspected = client.post("/v1/inspect", "{\"attributes\": {\"user\": \"a\"}}").json();
+    let body = "{\"attributes\": {\"user\": \"a\"}}";
+    let head = "POST /v1/inspect HTTP/1.1\r\nhost: x\r\nauthorization: Bearer a-token-of-the-tests";
+    let length = body.len();
+    let kind = "content-type: application/json";
+    client.send(format!("{head}\r\n{kind}\r\ncontent-length: {length}\r\n\r\n{body}").as_bytes());
+    let inspected = client.answer().json();
     let limits = inspected["limits"].as_array().unwrap();
     let hot = limits.iter().find(|limit| limit["name"] == "hot").unwrap();
     let holding = &hot["ledger"]["holdings"][0];
