@@ -49,6 +49,5 @@ pub(crate) fn of(node: &Node) -> Reading {
             .collect(),
         breaker_open: node.gate.store().is_breaker_open(),
         generation: rules.generation(),
-        ..Reading::default()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tollgate_core::{Intent, Numbers};
-use tollgate_store::redis::{BootClock, LeaseStats, Options};
+use tollgate_store::redis::{BootClock, Endpoint, LeaseStats, Options};
 use tollgate_store::{
     Answer, Answers, Charge, Leasing, ManualClock, Mode, Origin, RedisStore, Request, Store,
     StoreError, Ticket,
@@ -40,20 +40,25 @@ pub(crate) fn options() -> Options {
     options
 }
 
+/// The same with a clock that a test moves.
+pub(crate) fn with_clock(clock: &Arc<ManualClock>) -> Options {
+    let mut options = options();
+    options.boot_clock = BootClock::given(clock.clone());
+    options
+}
+
 impl Desk {
     pub(crate) fn open(server: &Server, numbers: &Numbers) -> Self {
-        Self::with(server, numbers, options())
+        Self::at(&server.endpoint(), numbers, options())
     }
 
     /// With a clock that a test moves.
     pub(crate) fn with_clock(server: &Server, numbers: &Numbers, clock: &Arc<ManualClock>) -> Self {
-        let mut options = options();
-        options.boot_clock = BootClock::given(clock.clone());
-        Self::with(server, numbers, options)
+        Self::at(&server.endpoint(), numbers, with_clock(clock))
     }
 
-    pub(crate) fn with(server: &Server, numbers: &Numbers, options: Options) -> Self {
-        let store = RedisStore::open(&server.endpoint(), options).unwrap();
+    pub(crate) fn at(endpoint: &Endpoint, numbers: &Numbers, options: Options) -> Self {
+        let store = RedisStore::open(endpoint, options).unwrap();
         let ticket = leased(&store, numbers);
         Self { store, numbers: *numbers, ticket, warm_up: AtomicU64::new(0) }
     }
