@@ -161,10 +161,12 @@ impl Rules {
     }
 
     /// This node's part of the numbers; all of them for a limit that has no use for it.
-    pub(crate) fn share<'a>(&'a self, selected: &Selected<'a>) -> &'a Numbers {
-        match self.shares.get(selected.numbers_index) {
-            Some(Some(share)) => share,
-            _ => selected.numbers,
+    pub(crate) fn share(&self, selected: &Selected<'_>) -> Numbers {
+        match (self.shares.get(selected.numbers_index), selected.limit.on_store_failure) {
+            (Some(Some(share)), _) => *share,
+            // Numbers that came with a request are not known before.
+            (None, OnStoreFailure::Local { nodes }) => selected.numbers.share(nodes),
+            _ => *selected.numbers,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Several requests at once, each of them by one limit: what a connection on which commands come in rows asks.
 
+use crate::counters::Tally;
 use crate::{Gate, Rules, Source};
 use std::iter::once;
 use tollgate_core::algorithm::Gcra;
@@ -116,14 +117,20 @@ impl<S: Store> Gate<S> {
         desk.requests = emptied(requests);
         match asked {
             Ok(()) => {
+                let mut tally = Tally::default();
                 for (asked, (charge, place)) in charges.iter().zip(&*places).enumerate() {
                     let Some((allowed, [answer])) = answers.get(asked) else { continue };
-                    decided[*place] = singles[*place].decided(rules, allowed, answer);
+                    let single = &singles[*place];
+                    decided[*place] = single.decided(rules, allowed, answer);
+                    if let Single::Own { .. } = single {
+                        tally.count(rules.usual(), allowed);
+                    }
                     if let (false, Some(moment)) = (allowed, &moment) {
                         let forgets = moment[asked];
-                        self.learn(rules, now_us, &singles[*place], charge, answer, forgets);
+                        self.learn(rules, now_us, single, charge, answer, forgets);
                     }
                 }
+                self.foreign.own.add(&tally);
             }
             Err(error) => self.each_without_store(
                 rules,
@@ -185,6 +192,7 @@ impl<S: Store> Gate<S> {
         (answers, decided): (&mut Answers, &mut [Decided]),
     ) {
         self.errors.count(error);
+        let mut tally = Tally::default();
         for (charge, place) in charges.iter().zip(places) {
             let single = &singles[*place];
             let verdict = single.selected(rules).map(|selected| {
@@ -200,9 +208,14 @@ impl<S: Store> Gate<S> {
                     let allowed = verdict.as_ref().is_none_or(|verdict| verdict.allowed);
                     Decided { allowed, outcome: row.outcome, source: row.source }
                 }
-                None => self.own_without_store(now_us, charge, otherwise, answers),
+                None => {
+                    let decided = self.own_without_store(now_us, charge, otherwise, answers);
+                    tally.count(decided.source, decided.allowed);
+                    decided
+                }
             };
         }
+        self.foreign.own.add(&tally);
     }
 
     fn own_without_store(

@@ -23,6 +23,8 @@ pub(super) struct Decided<'a, 'b> {
 pub(super) struct Shown<'a> {
     pub(super) rows: SmallVec<[&'a Row<'a>; 4]>,
     pub(super) rule: Option<&'a Rule>,
+    /// Whether its limit came with it, and so has no name.
+    pub(super) own: bool,
 }
 
 impl Shown<'_> {
@@ -115,7 +117,7 @@ fn status(shown: &Shown<'_>) -> DescriptorStatus {
     let unit = row.window_us.and_then(Unit::of_period_us).map_or(0, |unit| unit as i32);
     let name = match (row.limit.addressed, shown.rule) {
         (true, Some(rule)) => rule.name.as_deref().unwrap_or_default(),
-        _ if row.limit.key.is_empty() && &*row.limit.name == "override" => "",
+        _ if shown.own => "",
         _ => &row.limit.name,
     };
     DescriptorStatus {

@@ -3,6 +3,7 @@
 use super::decode::{self, Hits, Limited, Names};
 use super::encode::{self, Decided, Shown};
 use super::fault::Status;
+use super::status;
 use super::wire::{RateLimitRequest, RateLimitResponse};
 use crate::Node;
 use crate::metrics::{Front, Outcome};
@@ -24,6 +25,15 @@ pub struct Service {
     kit: Cell<Option<Box<Kit>>>,
 }
 
+/// What a call says about its caller.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Caller<'a> {
+    /// How long it waits, if it says so.
+    pub timeout: Option<Duration>,
+    /// Its own trace, as it came.
+    pub traceparent: Option<&'a str>,
+}
+
 /// Memory that outlives a request.
 #[derive(Default)]
 struct Kit {
@@ -42,6 +52,8 @@ struct Asked {
     refunds: bool,
     part: usize,
     rule: Option<usize>,
+    /// Whether its limit came with it.
+    own: bool,
 }
 
 impl Service {
@@ -50,7 +62,7 @@ impl Service {
         Self { node, kit: Cell::new(None) }
     }
 
-    /// Answers one request within this time.
+    /// Answers one request.
     ///
     /// # Errors
     ///
@@ -58,20 +70,33 @@ impl Service {
     pub async fn decide(
         &self,
         request: &RateLimitRequest,
-        within: Duration,
+        caller: Caller<'_>,
+    ) -> Result<RateLimitResponse, Status> {
+        self.decide_at(request, caller, self.node.clock.now_us()).await
+    }
+
+    /// The same at this instant.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn decide_at(
+        &self,
+        request: &RateLimitRequest,
+        caller: Caller<'_>,
+        now_us: u64,
     ) -> Result<RateLimitResponse, Status> {
         let node = &*self.node;
         if let Err(status) = decode::check(request) {
             node.metrics.requests(Front::Grpc, Outcome::Invalid);
             return Err(status);
         }
-        let now_us = node.clock.now_us();
         let rules = node.gate.rules();
         let mut kit = self.kit.take().unwrap_or_default();
         let asked = self.ask(&rules, request, now_us, &mut kit).await;
         let Kit { work, parts: [charged, given_back], fields, .. } = &mut *kit;
         let (charged, refunded) =
-            self.settle(&rules, now_us, charged, given_back, work, within).await;
+            self.settle(&rules, now_us, charged, given_back, work, caller.timeout).await;
         let shown = asked.iter().map(|one| Shown {
             rows: match (one.refunds, &refunded) {
                 (true, Some(refunded)) => refunded.rows(one.part).collect(),
@@ -79,13 +104,14 @@ impl Service {
                 (false, _) => charged.rows(one.part).collect(),
             },
             rule: one.rule.and_then(|rule| rules.envoy()?.rules().get(rule)),
+            own: one.own,
         });
         let shown: SmallVec<[Shown<'_>; 8]> = shown.collect();
         let decided = Decided { verdict: &charged.verdict, shown: &shown, now_us };
         let response = encode::response(&decided, rules.profiles(), fields);
         let outcome = encode::outcome(&decided, &response);
         if trace::enabled() {
-            self.trace(&charged, now_us);
+            self.trace(request, caller, &charged, now_us);
         }
         drop(shown);
         kit.work.recycle(charged.verdict);
@@ -114,9 +140,11 @@ impl Service {
             let hits = decode::hits(request, descriptor);
             let parts = &mut parts[usize::from(hits.refunds)];
             parts.begin();
-            asked.push(Asked { refunds: hits.refunds, part: parts.len() - 1, rule });
             let known = rules.envoy().is_none_or(|configs| configs.has_domain(&request.domain));
-            if let (Ok(Limited::By(rate)), true) = (decode::limited(descriptor), known) {
+            let own = decode::limited(descriptor).ok().filter(|_| known);
+            let (part, own) = (parts.len() - 1, own.and_then(Limited::rate));
+            asked.push(Asked { refunds: hits.refunds, part, rule, own: own.is_some() });
+            if let Some(rate) = own {
                 decode::add_own(parts, rate, &request.domain, descriptor, hits);
                 continue;
             }
@@ -148,7 +176,7 @@ impl Service {
         charged: &Parts,
         given_back: &Parts,
         work: &mut Work,
-        within: Duration,
+        timeout: Option<Duration>,
     ) -> (Partial<'r>, Option<Partial<'r>>) {
         let gate = &self.node.gate;
         if !gate.store().is_shared() {
@@ -159,7 +187,7 @@ impl Service {
             };
             return (partial, refunded);
         }
-        let deadline = tokio::time::sleep(within);
+        let deadline = tokio::time::sleep(status::within(timeout));
         tokio::pin!(deadline);
         let decided = tokio::select! {
             biased;
@@ -180,10 +208,18 @@ impl Service {
     }
 
     #[cold]
-    fn trace(&self, partial: &Partial<'_>, start_us: u64) {
-        let end_us = self.node.clock.now_us();
-        let front = Front::Grpc.name();
-        let decided = trace::Decided { front, parent: None, key_hash: 0, start_us, end_us };
+    fn trace(
+        &self,
+        request: &RateLimitRequest,
+        caller: Caller<'_>,
+        partial: &Partial<'_>,
+        start_us: u64,
+    ) {
+        let (end_us, parent) = (self.node.clock.now_us(), caller.traceparent);
+        let keys = request.descriptors.iter().flat_map(|one| decode::own_key(&request.domain, one));
+        let key_hash = trace::bytes_hash(&keys.collect::<Vec<u8>>());
+        let decided =
+            trace::Decided { front: Front::Grpc.name(), parent, key_hash, start_us, end_us };
         trace::decision(&decided, &partial.verdict);
     }
 }

@@ -121,3 +121,6 @@ pub(super) fn within(timeout: Option<Duration>) -> Duration {
     const ON_THE_WAY: Duration = Duration::from_millis(5);
     timeout.map_or(UNTOLD, |timeout| timeout.saturating_sub(ON_THE_WAY).min(MOST))
 }
+
+#[cfg(test)]
+mod tests;
