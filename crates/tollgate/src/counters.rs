@@ -58,6 +58,12 @@ impl Counters {
         }
     }
 
+    /// Counts one answer of an enforced limit.
+    #[inline]
+    pub(crate) fn count_one(&self, source: Source, admitted: bool) {
+        self.0[stripe()].0[kind(source, admitted, false)].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts what was [tallied](Tally).
     pub(crate) fn add(&self, tally: &Tally) {
         for (counter, count) in self.0[stripe()].0.iter().zip(tally.0) {

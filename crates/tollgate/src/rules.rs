@@ -133,6 +133,11 @@ impl Rules {
         self.envoy.as_deref()
     }
 
+    /// What happens to requests that bring numbers of their own when the store cannot decide.
+    pub fn on_store_failure(&self) -> OnStoreFailure {
+        self.brought.on_store_failure
+    }
+
     /// The limit that requests bring with them, without its numbers.
     pub(crate) fn brought(&self) -> &Limit {
         &self.brought

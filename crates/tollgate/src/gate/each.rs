@@ -87,6 +87,9 @@ impl<S: Store> Gate<S> {
     ) {
         let Desk { answers, decided, places, .. } = desk;
         decided.clear();
+        if let [single] = singles {
+            return self.one(rules, now_us, single, otherwise, desk).await;
+        }
         places.clear();
         let mut charges: Vec<Charge<'_>> = emptied(std::mem::take(&mut desk.charges));
         for (place, single) in singles.iter().enumerate() {
@@ -142,6 +145,44 @@ impl<S: Store> Gate<S> {
             ),
         }
         desk.charges = emptied(charges);
+    }
+
+    /// The same for one, which is what most clients ask: no lists are made for it.
+    #[inline]
+    async fn one(
+        &self,
+        rules: &Rules,
+        now_us: u64,
+        single: &Single<'_>,
+        otherwise: OnStoreFailure,
+        Desk { answers, decided, .. }: &mut Desk,
+    ) {
+        decided.push(Decided::NOTHING);
+        let Some(charge) = single.charge(rules) else { return };
+        if let Some(known) = self.refusal(rules, now_us, single, &charge) {
+            decided[0] = known;
+            return;
+        }
+        let charges = std::slice::from_ref(&charge);
+        let moment = self.deny_cache.as_ref().map(|deny_cache| deny_cache.moment(charges));
+        let request = Request { charges, intent: single.intent() };
+        match self.store.decide(now_us, std::slice::from_ref(&request), answers).await {
+            Ok(()) => {
+                let Some((allowed, [answer])) = answers.get(0) else { return };
+                decided[0] = single.decided(rules, allowed, answer);
+                if let Single::Own { .. } = single {
+                    self.foreign.own.count_one(rules.usual(), allowed);
+                }
+                if let (false, Some(moment)) = (allowed, &moment) {
+                    self.learn(rules, now_us, single, &charge, answer, moment[0]);
+                }
+            }
+            Err(error) => {
+                let asked = (std::slice::from_ref(single), charges, &[0][..]);
+                let said = (answers, &mut decided[..]);
+                self.each_without_store(rules, now_us, asked, otherwise, &error, said);
+            }
+        }
     }
 
     /// What the deny cache knows about the request.

@@ -191,7 +191,7 @@ impl Shared {
         }
         let Node { gate, clock, metrics, .. } = &*self.node;
         let now_us = clock.now_us();
-        let otherwise = self.node.conduct().settings.on_store_failure;
+        let otherwise = rules.on_store_failure();
         let Table { items, said, output, numbers, selections, desk, tally, singles: spare, .. } =
             &mut *table;
         let mut singles: Vec<Single<'_>> = emptied(std::mem::take(spare));
