@@ -5,7 +5,7 @@ use super::status;
 use super::wire::{HealthCheckRequest, HealthCheckResponse};
 use crate::Node;
 use crate::net::{Body, Response};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use hyper::body::Frame;
 use hyper::header::CONTENT_TYPE;
 use std::convert::Infallible;
@@ -84,7 +84,7 @@ impl hyper::body::Body for Changes {
         let (status, ready) = ready!(this.next.as_mut().poll(context));
         this.said = Some(status);
         this.next = next(ready, this.said);
-        let data = status::framed(&HealthCheckResponse { status }, &mut BytesMut::new());
+        let data = status::framed(&HealthCheckResponse { status });
         Poll::Ready(Some(Ok(Frame::data(data))))
     }
 }

@@ -203,12 +203,9 @@ fn some(map: &mut Map<String, Value>, name: &str, value: Value) {
 }
 
 fn object(given: &wire::Struct) -> Value {
-    given
-        .fields
-        .iter()
-        .map(|(name, item)| (name.clone(), value(item)))
-        .collect::<Map<_, _>>()
-        .into()
+    let field =
+        |field: &wire::Field| (field.key.clone(), field.value.as_ref().map_or(Value::Null, value));
+    given.fields.iter().map(field).collect::<Map<_, _>>().into()
 }
 
 fn value(given: &wire::Value) -> Value {

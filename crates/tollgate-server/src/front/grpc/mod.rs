@@ -18,12 +18,9 @@ pub use service::{Caller, Service};
 use crate::Node;
 use crate::net::{BodyError, Handler, Limits, Request, Response, collect};
 use crate::trace;
-use bytes::BytesMut;
 use fault::{DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, Status, UNIMPLEMENTED};
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, StatusCode};
-use prost::Message;
-use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,17 +45,12 @@ pub(crate) const BYTES_MAX: usize = 64 * 1024;
 pub struct Rls {
     service: Service,
     body_within: Duration,
-    out: RefCell<BytesMut>,
 }
 
 impl Rls {
     /// A handler for one worker.
     pub fn new(node: Arc<Node>, limits: &Limits) -> Self {
-        Self {
-            service: Service::new(node),
-            body_within: limits.body,
-            out: RefCell::new(BytesMut::new()),
-        }
+        Self { service: Service::new(node), body_within: limits.body }
     }
 
     async fn answer(&self, request: Request) -> Result<Response, Status> {
@@ -80,26 +72,22 @@ impl Rls {
         })?;
         let node = &self.service.node;
         match method {
-            HEALTH_CHECK => Ok(self.framed(&health::check(node, &status::message(&body)?)?)),
+            HEALTH_CHECK => Ok(status::answered(&health::check(node, &status::message(&body)?)?)),
             HEALTH_WATCH => Ok(health::watch(node, &status::message(&body)?)),
             _ => {
                 let traceparent = parent.as_ref().and_then(|parent| parent.as_ref()?.to_str().ok());
                 let caller = Caller { timeout, traceparent };
                 let response = self.service.decide(&status::message(&body)?, caller).await?;
-                Ok(self.framed(&response))
+                Ok(status::answered(&response))
             }
         }
-    }
-
-    fn framed(&self, message: &impl Message) -> Response {
-        status::answered(status::framed(message, &mut self.out.borrow_mut()))
     }
 }
 
 impl Handler for Rls {
     async fn handle(&self, request: Request, _: SocketAddr) -> Response {
         if request.uri().path() == json::PATH {
-            return json::answer(&self.service, request, self.body_within).await;
+            return Box::pin(json::answer(&self.service, request, self.body_within)).await;
         }
         let is_grpc = request
             .headers()

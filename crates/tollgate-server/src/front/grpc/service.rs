@@ -11,7 +11,9 @@ use crate::trace;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::mem;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tollgate::{Partial, Parts, Rules, Store, Use, Work};
 use tollgate_core::header::Fields;
@@ -72,7 +74,26 @@ impl Service {
         request: &RateLimitRequest,
         caller: Caller<'_>,
     ) -> Result<RateLimitResponse, Status> {
-        self.decide_at(request, caller, self.node.clock.now_us()).await
+        let now_us = self.node.clock.now_us();
+        match self.node.gate.store().is_shared() {
+            // What it holds is large, and would be moved with the task of its stream several times.
+            true => Box::pin(self.decide_at(request, caller, now_us)).await,
+            false => self.decide_now(request, caller, now_us),
+        }
+    }
+
+    /// What memory decides is decided at once, and no task has to hold it.
+    fn decide_now(
+        &self,
+        request: &RateLimitRequest,
+        caller: Caller<'_>,
+        now_us: u64,
+    ) -> Result<RateLimitResponse, Status> {
+        let deciding = pin!(self.decide_at(request, caller, now_us));
+        match deciding.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(decided) => decided,
+            Poll::Pending => unreachable!("the memory store has its answer at once"),
+        }
     }
 
     /// The same at this instant.
