@@ -2,6 +2,7 @@
 
 mod calls;
 mod deadline;
+mod documented;
 mod failure;
 mod files;
 mod model;
