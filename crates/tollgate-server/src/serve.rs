@@ -109,7 +109,10 @@ fn start(
 ) -> io::Result<(net::Server, net::Server)> {
     let fronts = listeners.iter().filter(|(front, _)| *front != Front::Admin).count();
     let (limits, few) = descriptors::shares(&Limits::default(), fronts);
-    let mut traffic = net::Server::builder().node(node.clone());
+    let settled = node.clone();
+    let mut traffic = net::Server::builder()
+        .node(node.clone())
+        .prepare(move || settled.gate.store().settle_here());
     let mut apart = net::Server::builder().node(node.clone()).workers(NonZero::<usize>::MIN);
     for (front, listener) in listeners {
         match (front, admin.clone(), gateway.clone()) {

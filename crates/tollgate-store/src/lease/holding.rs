@@ -49,6 +49,8 @@ struct Part {
 struct Flight {
     number: u64,
     sent_us: u64,
+    /// Whether it asked for more.
+    wants: bool,
 }
 
 /// What the store last said of the limit.
@@ -226,7 +228,7 @@ impl Lease {
             self.renew(renewed);
             self.ledger = ledger;
         }
-        self.flight = Some(Flight { number, sent_us: now_us });
+        self.flight = Some(Flight { number, sent_us: now_us, wants: !assert });
         self.asked_us = now_us;
         let good = self.good(now_us);
         let want = match assert {
@@ -268,7 +270,7 @@ impl Lease {
         heard.stranded = stranded;
         self.ledger_until_us = flight.sent_us + shortened(reply.kept_us);
         self.counts_until_us = now_us.saturating_add(reply.reset_after_us);
-        self.see(terms, now_us, reply);
+        self.see(terms, now_us, flight.wants, reply);
         if !own {
             return heard;
         }
@@ -314,8 +316,8 @@ impl Lease {
         (self.returned_heard, self.return_at_us, self.used_parts) = (0, u64::MAX, 0);
     }
 
-    /// Where nothing was granted there is no point in asking again at once.
-    fn see(&mut self, terms: &Terms, now_us: u64, reply: &Reply) {
+    /// Where nothing was granted there is no point in asking again at once. What only returned something says nothing about that.
+    fn see(&mut self, terms: &Terms, now_us: u64, wanted: bool, reply: &Reply) {
         self.view = View {
             left: reply.left,
             retry_us: reply.retry_after_us.map(|wait_us| now_us + wait_us),
@@ -323,6 +325,7 @@ impl Lease {
             quiet_until_us: now_us + reply.quiet_us,
         };
         let wait_us = match reply.quiet_us {
+            0 if !wanted => return,
             0 => {
                 let (least_us, most_us) = (terms.lifetime_us / 8, terms.lifetime_us);
                 reply.retry_after_us.unwrap_or(most_us).clamp(least_us, most_us)

@@ -70,8 +70,8 @@ impl Ledger {
         let period_us = numbers.period_us();
         let fixed = matches!(numbers, Numbers::FixedWindow(_));
         let windowed = fixed || matches!(numbers, Numbers::SlidingWindow(_));
-        let mut call = self.open(raw_us, terms, windowed);
         let known_book = self.book.is_some();
+        let mut call = self.open(raw_us, terms, windowed);
         call.name_ledger(known_book, fixed.then(|| call.now_us / period_us), ask);
         let now_us = call.now_us;
         let mut held = call.settle(terms, ask, fixed);
@@ -130,13 +130,15 @@ impl Ledger {
         reply
     }
 
-    /// The latest instant seen counts, unless the clock stepped back by more than a window.
-    fn open<'a>(&self, raw_us: u64, terms: &'a Terms, windowed: bool) -> Call<'a> {
+    /// The latest instant seen counts, unless the clock stepped back by more than a window. Takes state and book, which the end of the call
+    /// puts back: there may be a thousand holders in it.
+    fn open<'a>(&mut self, raw_us: u64, terms: &'a Terms, windowed: bool) -> Call<'a> {
         let numbers = &terms.central;
-        let copy = || self.book.as_ref().map(|book| book.copy.clone());
-        let mut state = self.state.clone().or_else(copy).unwrap_or_default();
+        let copy = |book: &Book| book.copy.clone();
+        let state = self.state.take().or_else(|| self.book.as_ref().map(copy));
+        let mut state = state.unwrap_or_default();
         numbers.redate(&mut state, raw_us);
-        let mut book = self.book.clone().unwrap_or_else(|| Book {
+        let mut book = self.book.take().unwrap_or_else(|| Book {
             last_us: 0,
             ledger: 0,
             quiet_until_us: 0,

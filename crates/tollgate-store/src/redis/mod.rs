@@ -11,6 +11,7 @@ mod adjust;
 mod batch;
 mod breaker;
 mod cluster;
+mod desk;
 mod dial;
 mod endpoint;
 mod failure;
@@ -79,6 +80,13 @@ impl RedisStore {
         let options = Arc::new(options);
         let servers = Servers::start(endpoint, &options, &namer)?;
         Ok(Self { namer, servers, options })
+    }
+
+    /// Gives the calling thread connections of its own to every server, so that what is asked on it need not wake another thread. They live on
+    /// the runtime that this is called in, which is to be of this thread alone; until they are up, and after it has ended, the store decides
+    /// over those that all threads share.
+    pub fn settle_here(&self, connections: usize) {
+        self.servers.settle_here(connections);
     }
 
     /// How it is with the servers at the moment.

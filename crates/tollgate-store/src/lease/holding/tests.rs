@@ -98,3 +98,37 @@ fn what_expired_is_returned_with_the_time_of_its_grant() {
     let ask = lease.ask(&terms(), 600_000, (1, false), 2, holder(3));
     assert_eq!((ask.known, ask.returned, ask.return_at_us), (10, 10, 0));
 }
+
+#[test]
+fn a_return_says_nothing_about_what_is_left() {
+    let mut lease = ten();
+    assert!(lease.should_return(600_000));
+    lease.ask(&terms(), 600_000, (0, true), 2, holder(3));
+    let returned = Reply { returned: 10, left: 999, retry_after_us: Some(0), ..reply(7, 10) };
+    lease.heard(&terms(), 601_000, 2, &returned, holder(3));
+    assert!(lease.should_ask(601_000, 1), "a request that comes now finds nothing held");
+    lease.ask(&terms(), 602_000, (1, false), 3, holder(3));
+    let nothing = Reply { left: 0, retry_after_us: None, ..returned };
+    lease.heard(&terms(), 603_000, 3, &nothing, holder(3));
+    assert!(!lease.should_ask(603_000, 1), "the store had nothing");
+}
+
+#[test]
+fn few_requests_are_not_taken_for_many() {
+    let mut lease = Lease::new(holder(1), 0);
+    let mut want = |requests: u64, now_us: u64| {
+        for _ in 0..requests {
+            let _ = lease.spend(now_us, 1);
+        }
+        let want = lease.ask(&terms(), now_us, (1, false), now_us, holder(2)).want;
+        lease.unanswered(now_us);
+        want
+    };
+    assert_eq!(want(1, 0), 1, "one request says nothing about the next");
+    assert_eq!(want(1, 10_000), 1, "nor do two in a short time");
+    assert_eq!(want(7, 20_000), 64, "eight times what was seen");
+    // Ten in a quarter of a lifetime, and as many as that in half of one.
+    assert_eq!(want(2, 125_000), 20);
+    assert_eq!(want(1, 10_000_000), 10, "half of what was wanted before, and no more");
+    assert_eq!(want(1, 20_000_000), 5);
+}
