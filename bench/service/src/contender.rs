@@ -42,6 +42,8 @@ pub(crate) enum Wants {
     Throttle,
     /// `CL.THROTTLE`, or whatever the server calls it.
     Command(&'static str),
+    /// A page of whoever is behind a gateway.
+    Page,
 }
 
 pub(crate) const OURS: &str = "ours";
@@ -134,6 +136,7 @@ impl Wants {
         match self {
             Self::Check => "/v1/check",
             Self::Throttle => "/throttle",
+            Self::Page => "/",
             Self::Command(name) => name,
         }
     }
@@ -142,6 +145,7 @@ impl Wants {
     pub(crate) fn body(self, user: usize) -> String {
         match self {
             Self::Check => format!("{{\"attributes\":{{\"user\":\"user-{user:06}\"}}}}"),
+            Self::Page => String::new(),
             Self::Throttle | Self::Command(_) => format!(
                 "{{\"key\":\"user-{user:06}\",\"max_burst\":100000,\"count_per_period\":100000,\"period\":60}}"
             ),
@@ -163,6 +167,11 @@ impl Wants {
                 _ => format!("{text}${}\r\n{word}\r\n", word.len()),
             });
             return command.into_bytes();
+        }
+        if let Self::Page = self {
+            let page =
+                format!("GET / HTTP/1.1\r\nHost: localhost\r\nX-User-Id: user-{user:06}\r\n\r\n");
+            return page.into_bytes();
         }
         let (path, body) = (self.path(), self.body(user));
         let length = body.len();
@@ -189,7 +198,7 @@ pub(crate) fn folder() -> PathBuf {
 }
 
 /// Built beside this program.
-fn beside(name: &str) -> Result<PathBuf, Box<dyn Error>> {
+pub(crate) fn beside(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let own = std::env::current_exe()?;
     Ok(own.parent().unwrap_or(Path::new(".")).join(name))
 }

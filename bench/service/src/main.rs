@@ -1,4 +1,4 @@
-//! Measures the check API beside a floor and a peer: `cargo run --profile product -p service -- [ROW ...] [--ours FILE]
+//! Measures the check API beside a floor and a peer, and the gateway beside others: `cargo run --profile product -p service -- [ROW ...] [--ours FILE]
 //! [--throttlecrab FILE] [--redis-cell FILE] [--rounds N] [--requests N] [--seconds N]`.
 //!
 //! Each server is a process of its own on the first core; the load is this process, on the second. Tables are printed as
@@ -9,6 +9,7 @@ mod connection;
 mod contender;
 mod distributed;
 mod footprint;
+mod gateway;
 mod http2;
 mod instructions;
 mod latency;
@@ -24,8 +25,17 @@ use contender::Programs;
 use std::error::Error;
 use std::process::ExitCode;
 
-const ROWS: [&str; 8] =
-    ["http", "http2", "resp", "latency", "footprint", "script", "distributed", "instructions"];
+const ROWS: [&str; 9] = [
+    "http",
+    "http2",
+    "resp",
+    "latency",
+    "footprint",
+    "gateway",
+    "script",
+    "distributed",
+    "instructions",
+];
 const CONNECTIONS: usize = 50;
 const LOAD_CORE: usize = 1;
 
@@ -78,6 +88,7 @@ fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
             "resp" => resp::report(programs, *effort)?,
             "latency" => latency::report(programs, *effort)?,
             "footprint" => footprint::report(programs)?,
+            "gateway" => gateway::report(programs, *effort)?,
             "script" => script::report(programs, *effort)?,
             "distributed" => distributed::report(programs, *effort)?,
             _ => instructions::report(programs)?,
