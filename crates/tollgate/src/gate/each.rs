@@ -167,7 +167,9 @@ impl<S: Store> Gate<S> {
             return;
         }
         let charges = std::slice::from_ref(&charge);
-        let moment = self.deny_cache.as_ref().map(|deny_cache| deny_cache.moment(charges));
+        let deny_cache = self.deny_cache.as_ref();
+        let moment = deny_cache
+            .map(|deny_cache| deny_cache.moment(rules, once(single.selected(rules)), charges));
         let request = Request { charges, intent: single.intent() };
         match self.store.decide(now_us, std::slice::from_ref(&request), answers).await {
             Ok(()) => {
