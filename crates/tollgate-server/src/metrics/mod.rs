@@ -159,7 +159,9 @@ impl Metrics {
     /// Counts so many requests to `front`, all with this outcome.
     #[inline]
     pub fn requests_of(&self, front: Front, outcome: Outcome, count: u64) {
-        if let Some(cells) = self.cells(front).filter(|_| count > 0) {
+        if count > 0
+            && let Some(cells) = self.cells(front)
+        {
             cells.outcomes[outcome as usize].fetch_add(count, Ordering::Relaxed);
         }
     }

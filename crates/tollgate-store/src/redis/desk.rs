@@ -28,6 +28,8 @@ pub(super) fn settle(store: u64, lanes: usize) {
     DESK.with_borrow_mut(|desk| {
         desk.stores.retain(|(one, ..)| *one != store);
         desk.stores.push((store, Handle::current(), lanes.max(1)));
+        // Those of a runtime that has ended make room for others.
+        desk.queues.retain(|(_, queue)| queue.strong_count() > 0);
     });
 }
 

@@ -124,19 +124,18 @@ impl<S: Store> Gate<S> {
     /// with them are there together once there was one, as `override`; callers' own numbers as `CL.THROTTLE`.
     pub fn counts(&self) -> Vec<(Box<str>, Counts)> {
         let wanted = self.wanted();
-        let mut all: ByName<Counts> = wanted
-            .counters
-            .iter()
-            .map(|(name, counters)| (name.clone(), counters.read()))
-            .collect();
+        let read = |(name, counters): (&Box<str>, &Arc<Counters>)| (name.clone(), counters.read());
+        let mut all: Vec<_> = wanted.counters.iter().map(read).collect();
         for (name, counters) in FOREIGN.into_iter().zip([&self.foreign.brought, &self.foreign.own])
         {
             let counts = counters.read();
-            if counts != Counts::default() {
-                all.entry(name.into()).or_default().add(&counts);
+            match all.iter_mut().find(|(known, _)| &**known == name) {
+                _ if counts == Counts::default() => {}
+                Some((_, known)) => known.add(&counts),
+                None => all.push((name.into(), counts)),
             }
         }
-        all.into_iter().collect()
+        all
     }
 
     fn renew(&self, wanted: &mut Wanted) -> Result<(), InvalidPolicy> {

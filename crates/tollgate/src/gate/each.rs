@@ -128,7 +128,7 @@ impl<S: Store> Gate<S> {
                     let Some((allowed, [answer])) = answers.get(asked) else { continue };
                     let single = &singles[*place];
                     decided[*place] = single.decided(rules, allowed, answer);
-                    if let Single::Own { .. } = single {
+                    if single.is_counted_here() {
                         tally.count(rules.usual(), allowed);
                     }
                     if let (false, Some(moment)) = (allowed, &moment) {
@@ -175,7 +175,7 @@ impl<S: Store> Gate<S> {
             Ok(()) => {
                 let Some((allowed, [answer])) = answers.get(0) else { return };
                 decided[0] = single.decided(rules, allowed, answer);
-                if let Single::Own { .. } = single {
+                if single.is_counted_here() {
                     self.foreign.own.count_one(rules.usual(), allowed);
                 }
                 if let (false, Some(moment)) = (allowed, &moment) {
@@ -256,7 +256,9 @@ impl<S: Store> Gate<S> {
                 }
                 None => {
                     let decided = self.own_without_store(now_us, charge, otherwise, answers);
-                    tally.count(decided.source, decided.allowed);
+                    if single.is_counted_here() {
+                        tally.count(decided.source, decided.allowed);
+                    }
                     decided
                 }
             };
@@ -307,6 +309,12 @@ impl<'a> Single<'a> {
             Self::Limit { selection, .. } => rules.policy().selected(selection).next(),
             Self::Own { .. } => None,
         }
+    }
+
+    /// Whether it takes anything by numbers that no limit counts. As everywhere, looking counts nothing.
+    #[inline]
+    fn is_counted_here(&self) -> bool {
+        matches!(self, Self::Own { cost: 1.., .. })
     }
 
     /// What the store is asked; `None` where no limit applies.

@@ -93,6 +93,8 @@ fn all_of_them_are_one_call_and_decided_in_order() {
     assert_eq!(gate.store().calls(), 1);
     let counts = gate.counts()[0].1;
     assert_eq!((counts.admitted, counts.refused), (2, 1), "a peek does not count");
+    let (name, own) = &gate.counts()[1];
+    assert_eq!((&**name, own.admitted, own.refused), ("CL.THROTTLE", 1, 2), "nor a look");
     assert!(each(&gate, OnStoreFailure::Open, &[Limit("", Take)])[0].allowed);
     assert_eq!(gate.store().calls(), 1, "nobody is asked about nothing");
 }

@@ -11,6 +11,7 @@ use super::throttle::Dialect;
 use crate::Node;
 use crate::metrics::{Front, Outcome};
 use crate::trace;
+use smallvec::SmallVec;
 use std::ops::Range;
 use std::time::Duration;
 use tollgate::{Rules, Single, Source};
@@ -192,10 +193,9 @@ impl Shared {
         let Node { gate, clock, metrics, .. } = &*self.node;
         let now_us = clock.now_us();
         let otherwise = rules.on_store_failure();
-        let Table { items, said, output, numbers, selections, desk, tally, singles: spare, .. } =
-            &mut *table;
-        let mut singles: Vec<Single<'_>> = emptied(std::mem::take(spare));
-        singles.extend(items.iter().filter_map(|item| match item {
+        let Table { items, said, output, numbers, selections, desk, tally, .. } = &mut *table;
+        // Most often there is one.
+        let singles = items.iter().filter_map(|item| match item {
             Item::Own { key, numbers: place, cost, .. } => {
                 let (numbers, ticket) = &numbers[*place];
                 let key = &bytes[key.clone()];
@@ -205,7 +205,8 @@ impl Shared {
                 Some(Single::Limit { selection: &selections[*selection], intent: *intent })
             }
             Item::Said(_) => None,
-        }));
+        });
+        let singles: SmallVec<[Single<'_>; 1]> = singles.collect();
         gate.each(rules, now_us, &singles, otherwise, desk).await;
         let count = singles.len() as u64;
         let (mut decided, mut from) = (desk.decided().iter(), 0);
@@ -229,7 +230,7 @@ impl Shared {
         if trace::enabled() {
             record(rules, &singles, desk.decided(), now_us, end_us);
         }
-        *spare = emptied(singles);
+        drop(singles);
         let elapsed_us = end_us.saturating_sub(now_us);
         metrics.observe_of(Front::Resp, Duration::from_micros(elapsed_us), count);
         table.clear();
@@ -291,10 +292,4 @@ fn outcome(decided: &tollgate::Decided) -> Outcome {
         (false, Source::FailClosed) => Outcome::FailClosed,
         (false, _) => Outcome::Refused,
     }
-}
-
-/// The same memory for elements that live for another time: collecting an empty vector into one of the same layout keeps it.
-fn emptied<A, B>(mut used: Vec<A>) -> Vec<B> {
-    used.clear();
-    used.into_iter().map(|_| unreachable!("it was emptied")).collect()
 }
