@@ -48,7 +48,7 @@ impl Server {
         Self::start_on(SERVER_CORE, program)
     }
 
-    /// On another core than the rest.
+    /// On another core than usual.
     pub(crate) fn start_on(core: usize, program: &Program) -> Result<Self, Box<dyn Error>> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let port_text = port.to_string();
@@ -126,7 +126,7 @@ fn line(mut stderr: BufReader<ChildStderr>) -> Result<SocketAddr, Box<dyn Error>
     let (mut line, mut said) = (String::new(), String::new());
     while stderr.read_line(&mut line)? > 0 {
         let named = |front: &str| line.trim().strip_prefix("listening ")?.strip_prefix(front);
-        let named = ["http ", "resp ", "gateway "].into_iter().find_map(named);
+        let named = ["http ", "resp ", "grpc ", "gateway "].into_iter().find_map(named);
         if let Some(address) = named {
             let address = address.parse()?;
             drain(stderr);

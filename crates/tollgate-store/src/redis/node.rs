@@ -57,6 +57,8 @@ pub(super) struct Node {
     /// A connection for everything that is not a decision, so that it holds none up.
     control: Arc<Mutex<Option<Arc<Link>>>>,
     pub(super) connected: AtomicUsize,
+    /// Connections that ever came about. Each of them may lead to another server than the one before.
+    dials: AtomicU64,
     cluster: Weak<Cluster>,
     tasks: task::Tasks,
 }
@@ -77,6 +79,7 @@ impl Node {
             room,
             control: Arc::default(),
             connected: AtomicUsize::new(0),
+            dials: AtomicU64::new(0),
             cluster,
             tasks: task::Tasks::default(),
             shared,
@@ -132,7 +135,14 @@ impl Node {
 
     pub(super) async fn dial(&self) -> Result<Link, Failure> {
         let address = self.home.find().await?;
-        self.shared.dialer.dial(&address).await
+        let link = self.shared.dialer.dial(&address).await?;
+        self.dials.fetch_add(1, Ordering::AcqRel);
+        Ok(link)
+    }
+
+    /// How many connections there have been.
+    pub(super) fn dials(&self) -> u64 {
+        self.dials.load(Ordering::Acquire)
     }
 
     /// Has `asks` decided, with whatever else waits.
