@@ -100,12 +100,13 @@ impl Errand<'_> {
             };
             tries += 1;
             let is_two = matches!(connection.sender, Sender::Two(_));
-            let is_fresh = !connection.is_used && !is_two || tries >= TRIES_MAX;
+            // Idle connections of HTTP/1 come to an end by themselves; one that is shared is new again and again.
+            let is_last = if is_two { tries >= TRIES_MAX } else { !connection.is_used };
             let is_empty = matches!(request.body(), Outgoing::Empty);
-            let spare = (!is_fresh && is_empty && (again || is_two)).then(|| clone_head(&request));
+            let spare = (!is_last && is_empty && (again || is_two)).then(|| clone_head(&request));
             match self.send(connection, request, flight).await {
                 Ok(got) => return Ok(got),
-                Err((Unsent(unsent), back, _)) if !is_fresh => (request, flight) = (*unsent, back),
+                Err((Unsent(unsent), back, _)) if !is_last => (request, flight) = (*unsent, back),
                 Err((Unseen, back, _)) if spare.is_some() => {
                     (request, flight) = (spare.unwrap_or_default(), back);
                 }
