@@ -27,7 +27,8 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     let turn = |runner: &Runner| turn(runner, effort.requests);
     interleave(&runners, 1, turn)?;
     let figures = interleave(&runners, effort.rounds, turn)?;
-    print(&format!("HTTP/1.1, {CONNECTIONS} connections"), &runners, &figures, Some(TARGET));
+    let title = format!("HTTP/1.1, {CONNECTIONS} connections");
+    print(&title, &runners, &figures, Some((OURS, FLOOR, TARGET)));
     Ok(())
 }
 
@@ -53,19 +54,28 @@ pub(crate) fn each(turns: &[Turn], figure: fn(&Turn) -> f64) -> f64 {
     median(&turns.iter().map(figure).collect::<Rounds>())
 }
 
-/// Prints a table; a target holds for ours with one limit.
-pub(crate) fn print(title: &str, runners: &[Runner], figures: &[Vec<Turn>], target: Option<f64>) {
+/// Whose target it is, of whose cost, and how much of that.
+type Target = (&'static str, &'static str, f64);
+
+/// Prints a table.
+pub(crate) fn print(
+    title: &str,
+    runners: &[Runner],
+    figures: &[Vec<Turn>],
+    target: Option<Target>,
+) {
     println!("\n### {title}\n");
     println!("| | s/M | spread | k/s | of the core | of the floor | target | |");
     println!("|---|---|---|---|---|---|---|---|");
     let costs: Vec<Rounds> =
         figures.iter().map(|turns| turns.iter().map(|turn| turn.s_per_m).collect()).collect();
-    let floor = runners.iter().position(|runner| runner.contender.name == FLOOR);
+    let floor = target.map_or(FLOOR, |(_, floor, _)| floor);
+    let floor = runners.iter().position(|runner| runner.contender.name == floor);
     for (n, (runner, turns)) in runners.iter().zip(figures).enumerate() {
         let name = runner.contender.name;
         let of_floor = floor.map_or(f64::NAN, |floor| ratio(&costs[n], &costs[floor]));
         let target = match target {
-            Some(target) if name == OURS => verdict(of_floor, target, " x"),
+            Some((whose, _, target)) if name == whose => verdict(of_floor, target, " x"),
             _ => " | ".into(),
         };
         println!(

@@ -14,6 +14,12 @@ limits:
   - {name: per-user, key: [user], rate: 100000/min}
 ";
 
+/// The same for Envoy, with limits that one user alone stays below.
+const ONE_GRPC: &str = "listen: {grpc: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}
+limits:
+  - {name: per-user, key: [descriptor.user], rate: 100000000/min}
+";
+
 /// Where one user makes all requests: the same, but higher.
 const HIGHER: [(&str, &str); 2] =
     [("100000/min", "100000000/min"), ("10000/s, burst: 20000", "1000000/s, burst: 1000000")];
@@ -42,6 +48,12 @@ pub(crate) enum Wants {
     Throttle,
     /// `CL.THROTTLE`, or whatever the server calls it.
     Command(&'static str),
+    /// Envoy's rate limit service.
+    Rls,
+    /// throttlecrab's API over gRPC.
+    ThrottleRpc,
+    /// A page of whoever is behind a gateway.
+    Page,
 }
 
 pub(crate) const OURS: &str = "ours";
@@ -49,6 +61,13 @@ pub(crate) const OURS_3: &str = "ours, three limits";
 pub(crate) const FLOOR: &str = "floor (bare hyper)";
 pub(crate) const FLOOR_FIELDS: &str = "floor with our header fields";
 pub(crate) const THROTTLECRAB: &str = "throttlecrab-server";
+
+pub(crate) const OURS_GRPC: &str = "ours, RLS";
+pub(crate) const OURS_GRPC_3: &str = "ours, RLS, three limits";
+pub(crate) const FLOOR_GRPC: &str = "floor (bare tonic, always OK)";
+pub(crate) const FLOOR_GRPC_FIELDS: &str = "floor with an answer like ours";
+pub(crate) const LIMITADOR_GRPC: &str = "limitador's library behind bare tonic";
+pub(crate) const THROTTLECRAB_GRPC: &str = "throttlecrab-server, its own call";
 
 pub(crate) const OURS_RESP: &str = "ours, CL.THROTTLE";
 pub(crate) const FLOOR_RESP: &str = "floor (bare server)";
@@ -65,6 +84,7 @@ pub(crate) struct Programs {
     pub(crate) throttlecrab: PathBuf,
     /// The module, for a redis-server.
     pub(crate) redis_cell: PathBuf,
+    pub(crate) envoy: PathBuf,
 }
 
 impl Programs {
@@ -80,6 +100,27 @@ impl Programs {
                 let arguments = "--http --http-host 127.0.0.1 --http-port PORT --log-level warn";
                 let arguments = arguments.split(' ').map(str::to_owned).collect();
                 (self.throttlecrab.clone(), arguments, Ready::Port, Wants::Throttle)
+            }
+            OURS_GRPC => {
+                (self.ours.clone(), serve("grpc.yaml", ONE_GRPC)?, Ready::Line, Wants::Rls)
+            }
+            OURS_GRPC_3 => {
+                let more = TWO_MORE.replace("[user]", "[descriptor.user]");
+                let more = HIGHER.iter().fold(more, |text, (from, to)| text.replace(from, to));
+                let file = serve("grpc-three.yaml", &format!("{ONE_GRPC}{more}"))?;
+                (self.ours.clone(), file, Ready::Line, Wants::Rls)
+            }
+            FLOOR_GRPC => (beside("grpc_floor")?, Vec::new(), Ready::Line, Wants::Rls),
+            FLOOR_GRPC_FIELDS => {
+                (beside("grpc_floor")?, vec!["--fields".into()], Ready::Line, Wants::Rls)
+            }
+            LIMITADOR_GRPC => {
+                (beside("grpc_floor")?, vec!["--limitador".into()], Ready::Line, Wants::Rls)
+            }
+            THROTTLECRAB_GRPC => {
+                let arguments = "--grpc --grpc-host 127.0.0.1 --grpc-port PORT --log-level warn";
+                let arguments = arguments.split(' ').map(str::to_owned).collect();
+                (self.throttlecrab.clone(), arguments, Ready::Port, Wants::ThrottleRpc)
             }
             OURS_RESP => {
                 let wants = Wants::Command("CL.THROTTLE");
@@ -134,14 +175,38 @@ impl Wants {
         match self {
             Self::Check => "/v1/check",
             Self::Throttle => "/throttle",
+            Self::Page => "/",
             Self::Command(name) => name,
+            Self::Rls => "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+            Self::ThrottleRpc => "/throttlecrab.RateLimiter/Throttle",
         }
+    }
+
+    /// The call about one user, as protobuf in a frame.
+    pub(crate) fn message(self) -> Vec<u8> {
+        fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+            [&[number << 3 | 2, bytes.len() as u8], bytes].concat()
+        }
+        let message = match self {
+            Self::ThrottleRpc => {
+                // 100,000,000 at once and in a minute, as a varint; one unit.
+                let many = [0x80, 0xc2, 0xd7, 0x2f];
+                let numbers = [&[0x10][..], &many, &[0x18], &many, &[0x20, 60, 0x28, 1]].concat();
+                [field(1, b"user-000000"), numbers].concat()
+            }
+            _ => {
+                let entry = [field(1, b"user"), field(2, b"user-000000")].concat();
+                [field(1, b"edge"), field(2, &field(1, &entry))].concat()
+            }
+        };
+        [&[0, 0, 0, 0, message.len() as u8], &message[..]].concat()
     }
 
     /// The body about one user.
     pub(crate) fn body(self, user: usize) -> String {
         match self {
             Self::Check => format!("{{\"attributes\":{{\"user\":\"user-{user:06}\"}}}}"),
+            Self::Rls | Self::ThrottleRpc | Self::Page => String::new(),
             Self::Throttle | Self::Command(_) => format!(
                 "{{\"key\":\"user-{user:06}\",\"max_burst\":100000,\"count_per_period\":100000,\"period\":60}}"
             ),
@@ -163,6 +228,11 @@ impl Wants {
                 _ => format!("{text}${}\r\n{word}\r\n", word.len()),
             });
             return command.into_bytes();
+        }
+        if let Self::Page = self {
+            let page =
+                format!("GET / HTTP/1.1\r\nHost: localhost\r\nX-User-Id: user-{user:06}\r\n\r\n");
+            return page.into_bytes();
         }
         let (path, body) = (self.path(), self.body(user));
         let length = body.len();
@@ -189,7 +259,7 @@ pub(crate) fn folder() -> PathBuf {
 }
 
 /// Built beside this program.
-fn beside(name: &str) -> Result<PathBuf, Box<dyn Error>> {
+pub(crate) fn beside(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let own = std::env::current_exe()?;
     Ok(own.parent().unwrap_or(Path::new(".")).join(name))
 }

@@ -10,8 +10,7 @@ use std::process::{Command, Stdio};
 
 /// The table of HTTP/2.
 pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
-    if Command::new("h2load").arg("--version").stdout(Stdio::null()).status().is_err() {
-        eprintln!("http2 is left out: there is no h2load (Debian: nghttp2-client)");
+    if !is_there("http2") {
         return Ok(());
     }
     let runners = start(programs, &[OURS, OURS_3, FLOOR, FLOOR_FIELDS], Contender::http2);
@@ -22,16 +21,36 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     Ok(())
 }
 
+/// Whether there is h2load; else says which row goes without it.
+pub(crate) fn is_there(row: &str) -> bool {
+    let found = Command::new("h2load").arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !found {
+        eprintln!("{row} is left out: there is no h2load (Debian: nghttp2-client)");
+    }
+    found
+}
+
 fn turn(runner: &Runner, requests: usize) -> Result<Turn, Box<dyn Error>> {
-    let wants = runner.contender.wants;
+    let body = runner.contender.wants.body(0);
+    h2load(runner, requests, body.as_bytes(), &["content-type: application/json"])
+}
+
+/// One measured turn, with the same body every time.
+pub(crate) fn h2load(
+    runner: &Runner,
+    requests: usize,
+    body: &[u8],
+    fields: &[&str],
+) -> Result<Turn, Box<dyn Error>> {
     let file = std::env::temp_dir().join(format!("tollgate-bench-body-{}", std::process::id()));
-    fs::write(&file, wants.body(0))?;
+    fs::write(&file, body)?;
+    let path = runner.contender.wants.path();
     let before = runner.server.cpu_seconds();
     let output = Command::new("h2load")
         .args(["-n", &requests.to_string(), "-c", "10", "-m", "10"])
-        .arg("--header=content-type: application/json")
+        .args(fields.iter().map(|field| format!("--header={field}")))
         .arg(format!("--data={}", file.display()))
-        .arg(format!("http://{}{}", runner.server.address, wants.path()))
+        .arg(format!("http://{}{path}", runner.server.address))
         .output()?;
     let cpu = runner.server.cpu_seconds() - before;
     fs::remove_file(&file)?;

@@ -1,5 +1,5 @@
-//! Measures the check API beside a floor and a peer: `cargo run --profile product -p service -- [ROW ...] [--ours FILE]
-//! [--throttlecrab FILE] [--redis-cell FILE] [--rounds N] [--requests N] [--seconds N]`.
+//! Measures the check API beside a floor and a peer, and the gateway beside others: `cargo run --profile product -p service -- [ROW ...] [--ours FILE]
+//! [--throttlecrab FILE] [--redis-cell FILE] [--envoy FILE] [--rounds N] [--requests N] [--seconds N]`.
 //!
 //! Each server is a process of its own on the first core; the load is this process, on the second. Tables are printed as
 //! Markdown, ready for `docs/benchmarks.md`. A program that is not there is left out.
@@ -8,7 +8,10 @@ mod closed;
 mod connection;
 mod contender;
 mod distributed;
+mod envoy;
 mod footprint;
+mod gateway;
+mod grpc;
 mod http2;
 mod instructions;
 mod latency;
@@ -24,8 +27,19 @@ use contender::Programs;
 use std::error::Error;
 use std::process::ExitCode;
 
-const ROWS: [&str; 8] =
-    ["http", "http2", "resp", "latency", "footprint", "script", "distributed", "instructions"];
+const ROWS: [&str; 11] = [
+    "http",
+    "http2",
+    "grpc",
+    "resp",
+    "envoy",
+    "latency",
+    "footprint",
+    "gateway",
+    "script",
+    "distributed",
+    "instructions",
+];
 const CONNECTIONS: usize = 50;
 const LOAD_CORE: usize = 1;
 
@@ -50,7 +64,7 @@ struct Options {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(options) = read(&arguments) else {
-        let options = "[--ours FILE] [--throttlecrab FILE] [--redis-cell FILE] [--rounds N] [--requests N] [--seconds N]";
+        let options = "[--ours FILE] [--throttlecrab FILE] [--redis-cell FILE] [--envoy FILE] [--rounds N] [--requests N] [--seconds N]";
         eprintln!("usage: service [ROW ...] {options}; rows: {}", ROWS.join(" "));
         return ExitCode::from(2);
     };
@@ -75,9 +89,12 @@ fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
         match row {
             "http" => closed::report(programs, *effort)?,
             "http2" => http2::report(programs, *effort)?,
+            "grpc" => grpc::report(programs, *effort)?,
+            "envoy" => envoy::report(programs, *effort)?,
             "resp" => resp::report(programs, *effort)?,
             "latency" => latency::report(programs, *effort)?,
             "footprint" => footprint::report(programs)?,
+            "gateway" => gateway::report(programs, *effort)?,
             "script" => script::report(programs, *effort)?,
             "distributed" => distributed::report(programs, *effort)?,
             _ => instructions::report(programs)?,
@@ -91,6 +108,7 @@ fn read(arguments: &[String]) -> Option<Options> {
         ours: "../target/release/tollgate".into(),
         throttlecrab: "target/peers/bin/throttlecrab-server".into(),
         redis_cell: "target/peers/libredis_cell.so".into(),
+        envoy: "envoy".into(),
     };
     let mut effort = Effort { rounds: 7, requests: 150_000, schedule_seconds: 2.0 };
     let mut rows = Vec::new();
@@ -100,6 +118,7 @@ fn read(arguments: &[String]) -> Option<Options> {
             "--ours" => programs.ours = arguments.next()?.into(),
             "--throttlecrab" => programs.throttlecrab = arguments.next()?.into(),
             "--redis-cell" => programs.redis_cell = arguments.next()?.into(),
+            "--envoy" => programs.envoy = arguments.next()?.into(),
             "--rounds" => effort.rounds = arguments.next()?.parse().ok()?,
             "--requests" => effort.requests = arguments.next()?.parse().ok()?,
             "--seconds" => effort.schedule_seconds = arguments.next()?.parse().ok()?,

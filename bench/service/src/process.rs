@@ -21,6 +21,8 @@ pub(crate) enum Ready {
     Line,
     /// Not at all: the port is an argument, and answers some time.
     Port,
+    /// Not at all: it was told where, and answers there some time.
+    At(SocketAddr),
 }
 
 /// What to start.
@@ -43,11 +45,16 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(program: &Program) -> Result<Self, Box<dyn Error>> {
+        Self::start_on(SERVER_CORE, program)
+    }
+
+    /// On another core than usual.
+    pub(crate) fn start_on(core: usize, program: &Program) -> Result<Self, Box<dyn Error>> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let port_text = port.to_string();
         // taskset becomes the program, so the process is the server itself.
         let mut command = Command::new("taskset");
-        command.args(["-c", &SERVER_CORE.to_string(), &program.path]);
+        command.args(["-c", &core.to_string(), &program.path]);
         command.args(program.arguments.iter().map(|argument| match argument.as_str() {
             "PORT" => &port_text,
             other => other,
@@ -61,7 +68,10 @@ impl Server {
             Self { child, address: ([127, 0, 0, 1], port).into(), started_in: Duration::ZERO };
         match program.ready {
             Ready::Line => server.address = line(stderr)?,
-            Ready::Port => {
+            Ready::Port | Ready::At(_) => {
+                if let Ready::At(address) = program.ready {
+                    server.address = address;
+                }
                 drain(stderr);
                 connect(server.address)?;
             }
@@ -116,7 +126,8 @@ fn line(mut stderr: BufReader<ChildStderr>) -> Result<SocketAddr, Box<dyn Error>
     let (mut line, mut said) = (String::new(), String::new());
     while stderr.read_line(&mut line)? > 0 {
         let named = |front: &str| line.trim().strip_prefix("listening ")?.strip_prefix(front);
-        if let Some(address) = named("http ").or_else(|| named("resp ")) {
+        let named = ["http ", "resp ", "grpc ", "gateway "].into_iter().find_map(named);
+        if let Some(address) = named {
             let address = address.parse()?;
             drain(stderr);
             return Ok(address);

@@ -35,6 +35,11 @@ impl Supervisor {
         Self { subject, node, at_work: AtomicBool::new(true) }
     }
 
+    /// What `/readyz` and the log call the work.
+    pub(crate) fn subject(&self) -> &str {
+        &self.subject
+    }
+
     /// Says that the work is under way, so what broke it off is past.
     pub(crate) fn begun(&self) {
         if !self.at_work.swap(true, Relaxed) {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tollgate::Verdict;
 
 pub use options::{InvalidOptions, Options};
-pub use span::{Decided, key_hash};
+pub use span::{Decided, Shown, bytes_hash, key_hash};
 
 /// The traces of this process.
 static PROCESS: Traces = Traces::off();
@@ -55,6 +55,12 @@ pub fn decision(decided: &Decided<'_>, verdict: &Verdict<'_>) {
     if enabled() {
         PROCESS.decision(decided, verdict);
     }
+}
+
+/// The same for a request that one limit decided.
+#[cold]
+pub fn single(decided: &Decided<'_>, shown: &Shown<'_>) {
+    PROCESS.record(decided, shown);
 }
 
 /// Sends what is queued, for at most `timeout`, and ends this process's traces.
@@ -103,8 +109,12 @@ impl Traces {
     /// See [`decision`].
     #[cold]
     pub fn decision(&self, decided: &Decided<'_>, verdict: &Verdict<'_>) {
+        self.record(decided, &Shown::of(verdict));
+    }
+
+    fn record(&self, decided: &Decided<'_>, shown: &Shown<'_>) {
         if let Some((_, tracer)) = self.pipeline.get() {
-            span::record(tracer, decided, verdict);
+            span::record(tracer, decided, shown);
         }
     }
 

@@ -26,6 +26,18 @@ pub struct Counts {
     pub deny_cache_hits: u64,
 }
 
+impl Counts {
+    /// A limit of the file may be called as others are that no file has.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.admitted += other.admitted;
+        self.refused += other.refused;
+        self.shadow_refused += other.shadow_refused;
+        self.fail_open += other.fail_open;
+        self.fail_closed += other.fail_closed;
+        self.deny_cache_hits += other.deny_cache_hits;
+    }
+}
+
 /// The counters of one limit. They belong to its name and outlive a reload.
 #[derive(Debug, Default)]
 pub(crate) struct Counters([Stripe; STRIPES]);
@@ -38,17 +50,26 @@ impl Counters {
     /// Counts one limit's answer to a request that would consume.
     #[inline]
     pub(crate) fn count(&self, row: &Row<'_>) {
-        let kind = match (row.source, row.outcome.admitted) {
-            (Source::FailOpen, _) => 3,
-            (Source::FailClosed, _) => 4,
-            (_, true) => 0,
-            (_, false) if row.limit.mode == Mode::Shadow => 2,
-            (_, false) => 1,
-        };
+        let is_shadow = row.limit.mode == Mode::Shadow;
         let stripe = &self.0[stripe()].0;
-        stripe[kind].fetch_add(1, Ordering::Relaxed);
+        stripe[kind(row.source, row.outcome.admitted, is_shadow)].fetch_add(1, Ordering::Relaxed);
         if row.source == Source::DenyCache {
             stripe[5].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts one answer of an enforced limit.
+    #[inline]
+    pub(crate) fn count_one(&self, source: Source, admitted: bool) {
+        self.0[stripe()].0[kind(source, admitted, false)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts what was [tallied](Tally).
+    pub(crate) fn add(&self, tally: &Tally) {
+        for (counter, count) in self.0[stripe()].0.iter().zip(tally.0) {
+            if count > 0 {
+                counter.fetch_add(count, Ordering::Relaxed);
+            }
         }
     }
 
@@ -58,6 +79,30 @@ impl Counters {
         let [admitted, refused, shadow_refused, fail_open, fail_closed, deny_cache_hits] =
             std::array::from_fn(|kind| sum(kind).sum());
         Counts { admitted, refused, shadow_refused, fail_open, fail_closed, deny_cache_hits }
+    }
+}
+
+/// Answers of one limit to the requests of a batch, to be counted at once.
+#[derive(Debug, Default)]
+pub(crate) struct Tally([u64; 6]);
+
+impl Tally {
+    /// One answer of an enforced limit.
+    #[inline]
+    pub(crate) fn count(&mut self, source: Source, admitted: bool) {
+        self.0[kind(source, admitted, false)] += 1;
+    }
+}
+
+/// The place of an answer among the counters.
+#[inline]
+fn kind(source: Source, admitted: bool, is_shadow: bool) -> usize {
+    match (source, admitted) {
+        (Source::FailOpen, _) => 3,
+        (Source::FailClosed, _) => 4,
+        (_, true) => 0,
+        (_, false) if is_shadow => 2,
+        (_, false) => 1,
     }
 }
 

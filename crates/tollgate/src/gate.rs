@@ -12,6 +12,7 @@ pub use change::{ModeChange, UnknownLimit};
 pub use each::{Decided, Desk, Single};
 pub use manage::Inspected;
 
+use crate::counters::Counters;
 use crate::deny_cache::DenyCache;
 use crate::{Rules, Setup, Verdict, Work};
 use arc_swap::{ArcSwap, Guard};
@@ -34,8 +35,20 @@ pub struct Gate<S = MemoryStore> {
     /// Where limits that fall back on this node's share are counted while the store cannot be asked, and reservations made then are kept.
     pub(crate) fallback: OnceLock<MemoryStore>,
     pub(crate) errors: Errors,
+    /// Of limits that requests bring with them, and of callers' own numbers.
+    foreign: Foreign,
     wanted: Mutex<Wanted>,
 }
+
+/// Counters of limits that no file has, and so no reload touches.
+#[derive(Debug, Default)]
+struct Foreign {
+    brought: Counters,
+    own: Counters,
+}
+
+/// What limits are called in figures that requests bring with them, and callers' own numbers.
+const FOREIGN: [&str; 2] = ["override", "CL.THROTTLE"];
 
 /// The [`Rules`] in force when it was asked for. Whoever holds it is not disturbed by a reload.
 #[derive(Debug)]
@@ -63,6 +76,7 @@ impl<S: Store> Gate<S> {
             deny_cache: None,
             fallback: OnceLock::new(),
             errors: Errors::default(),
+            foreign: Foreign::default(),
             wanted: Mutex::new(wanted),
         })
     }

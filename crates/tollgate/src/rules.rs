@@ -145,6 +145,11 @@ impl Rules {
         self.envoy.as_deref()
     }
 
+    /// What happens to requests that bring numbers of their own when the store cannot decide.
+    pub fn on_store_failure(&self) -> OnStoreFailure {
+        self.brought.on_store_failure
+    }
+
     /// The limit that requests bring with them, without its numbers.
     pub(crate) fn brought(&self) -> &Limit {
         &self.brought
@@ -178,10 +183,12 @@ impl Rules {
     }
 
     /// This node's part of the numbers; all of them for a limit that has no use for it.
-    pub(crate) fn share<'a>(&'a self, selected: &Selected<'a>) -> &'a Numbers {
-        match self.shares.get(selected.numbers_index) {
-            Some(Some(share)) => share,
-            _ => selected.numbers,
+    pub(crate) fn share(&self, selected: &Selected<'_>) -> Numbers {
+        match (self.shares.get(selected.numbers_index), selected.limit.on_store_failure) {
+            (Some(Some(share)), _) => *share,
+            // Numbers that came with a request are not known before.
+            (None, OnStoreFailure::Local { nodes }) => selected.numbers.share(nodes),
+            _ => *selected.numbers,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The floor: a bare hyper server on one current-thread runtime that reads a body and answers a constant.
 //!
-//! `floor [--fields] [--http2]`: with `--fields` the answer has the header fields of a check as well, also constant.
+//! `floor [--fields] [--http2] [--tiny]`: with `--fields` the answer has the header fields of a check as well, also constant; with `--tiny` it has 13
+//! bytes, for the server behind a proxy.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -18,6 +19,8 @@ const BODY: &str = "{\"allowed\":true,\"delay\":0.0,\"retry_after\":0.0,\"source
     \"limits\":[{\"name\":\"per-user\",\"allowed\":true,\"limit\":100000,\"remaining\":99876,\
     \"reset_after\":105.123456,\"retry_after\":0.0,\"mode\":\"enforce\",\"source\":\"memory\"}]}";
 
+const TINY: &str = "hello, world\n";
+
 /// The fields that its default header profiles add.
 const FIELDS: [(HeaderName, &str); 7] = [
     (HeaderName::from_static("cache-control"), "no-store"),
@@ -32,6 +35,7 @@ const FIELDS: [(HeaderName, &str); 7] = [
 fn main() -> Result<(), Box<dyn Error>> {
     let has = |flag: &str| std::env::args().any(|argument| argument == flag);
     let (fields, two) = (has("--fields"), has("--http2"));
+    let body = if has("--tiny") { TINY } else { BODY };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async move {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -39,13 +43,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         loop {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            tokio::spawn(serve(stream, fields, two));
+            tokio::spawn(serve(stream, fields, two, body));
         }
     })
 }
 
-async fn serve(stream: TcpStream, fields: bool, two: bool) {
-    let service = service_fn(move |request| answer(request, fields));
+async fn serve(stream: TcpStream, fields: bool, two: bool, body: &'static str) {
+    let service = service_fn(move |request| answer(request, fields, body));
     let io = TokioIo::new(stream);
     // A connection that breaks off is the load's business.
     match two {
@@ -57,9 +61,10 @@ async fn serve(stream: TcpStream, fields: bool, two: bool) {
 async fn answer(
     request: Request<Incoming>,
     fields: bool,
+    body: &'static str,
 ) -> Result<Response<Full<Bytes>>, hyper::Error> {
     std::hint::black_box(request.into_body().collect().await?.to_bytes());
-    let mut response = Response::new(Full::new(Bytes::from_static(BODY.as_bytes())));
+    let mut response = Response::new(Full::new(Bytes::from_static(body.as_bytes())));
     let headers = response.headers_mut();
     if fields {
         headers.reserve(1 + FIELDS.len());

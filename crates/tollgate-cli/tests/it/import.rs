@@ -59,3 +59,20 @@ fn check_looks_at_ratelimit_files_too() {
     );
     assert_eq!(run(&["check", "-"], "envoy: {configs: no-such-file.yaml}").0, 2);
 }
+
+/// The page shows a file, the command and what it says, to the letter.
+#[test]
+fn the_page_for_those_who_come_from_limitador_holds() {
+    let page = include_str!("../../../../docs/envoy.md");
+    let (_, page) = page.split_once("## In place of Limitador").unwrap();
+    let block = |kind: &str| {
+        let block = page.split(&format!("```{kind}\n")).nth(1).unwrap();
+        block.split("```").next().unwrap()
+    };
+    let file = Temporary::new("limits.yaml", block("yaml"));
+    let (command, said) = block("console").split_once('\n').unwrap();
+    assert_eq!(command, "$ tollgate import limitador limits.yaml > tollgate.yaml");
+    let (status, out, err) = run(&["import", "limitador", file.path()], "");
+    assert_eq!((status, err.replace(file.path(), "limits.yaml").as_str()), (1, said));
+    assert_eq!(run(&["check", "-"], &out).0, 0, "{out}");
+}

@@ -1,9 +1,17 @@
 //! Conditions and variables of Limitador: those that name a descriptor's entry, and compare it with a text.
 
+/// An entry of a descriptor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Which descriptor of a call: here each is by itself.
+    pub(super) descriptor: Option<String>,
+    pub(super) key: String,
+}
+
 /// An entry, whether it has to be equal, and to what.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Condition {
-    pub(super) key: String,
+    pub(super) entry: Entry,
     pub(super) is_equal: bool,
     pub(super) value: String,
 }
@@ -29,18 +37,20 @@ fn condition(text: &str) -> Option<Condition> {
     if value.is_empty() || value.contains('*') {
         return None;
     }
-    Some(Condition { key: variable(left)?, is_equal, value: value.to_owned() })
+    Some(Condition { entry: variable(left)?, is_equal, value: value.to_owned() })
 }
 
 /// The entry that a variable names: `descriptors[0]['user']`, `descriptors[0].user`, or `user`, as it was before.
-pub(super) fn variable(text: &str) -> Option<String> {
+pub(super) fn variable(text: &str) -> Option<Entry> {
     let text = text.trim();
+    let mut descriptor = None;
     let key = match text.strip_prefix("descriptors[") {
         Some(rest) => {
             let (index, rest) = rest.split_once(']')?;
             if index.is_empty() || !index.bytes().all(|byte| byte.is_ascii_digit()) {
                 return None;
             }
+            descriptor = Some(index.trim_start_matches('0').to_owned());
             match rest.strip_prefix('.') {
                 Some(name) => name,
                 None => quoted(rest.strip_prefix('[')?.strip_suffix(']')?)?,
@@ -49,7 +59,8 @@ pub(super) fn variable(text: &str) -> Option<String> {
         None => text,
     };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/');
-    (!key.is_empty() && key.len() <= 100 && key.chars().all(is_plain)).then(|| key.to_owned())
+    let is_name = !key.is_empty() && key.len() <= 100 && key.chars().all(is_plain);
+    is_name.then(|| Entry { descriptor, key: key.to_owned() })
 }
 
 fn quoted(text: &str) -> Option<&str> {

@@ -1,6 +1,6 @@
 //! Limitador's limits file: a list of limits, each with a namespace, a count and a time.
 
-use super::condition::{Condition, conditions, variable};
+use super::condition::{Condition, Entry, conditions, variable};
 use super::{Imported, Note};
 use crate::diagnostic::{Diagnostic, Position, Severity, codes};
 use crate::yaml::{self, Kind, Node, Value};
@@ -74,15 +74,17 @@ impl Import {
         let rate = rate(node, field("max_value"), field("seconds"))?;
         let (mut equal, mut unequal) =
             (vec![("domain".to_owned(), namespace.to_owned())], Vec::new());
+        let mut which = Which::default();
         for (at, condition) in all_conditions(field("conditions"))? {
-            let name = format!("descriptor.{}", condition.key);
+            let key = which.only(at, condition.entry)?;
+            let name = format!("descriptor.{key}");
             if equal.iter().any(|(known, _)| *known == name) {
-                return Err((at, format!("`{}` is compared twice", condition.key)));
+                return Err((at, format!("`{key}` is compared twice")));
             }
             let pair = (name, condition.value);
             if condition.is_equal { equal.push(pair) } else { unequal.push(pair) }
         }
-        let key = variables(field("variables"))?;
+        let key = variables(field("variables"), &mut which)?;
         let given = field("name").or(field("id")).and_then(text).unwrap_or(namespace);
         let name = self.name(given);
         self.limits += 1;
@@ -154,13 +156,33 @@ fn all_conditions(field: Option<&Node>) -> Result<Vec<(Position, Condition)>, Lo
     Ok(all)
 }
 
-fn variables(field: Option<&Node>) -> Result<Vec<String>, Lost> {
+/// Which descriptor of a call a limit is about.
+#[derive(Default)]
+struct Which(Option<String>);
+
+impl Which {
+    /// The entry's key, if it is in the same descriptor as the others. A limit that looks at two would never apply here.
+    fn only(&mut self, at: Position, entry: Entry) -> Result<String, Lost> {
+        match (&self.0, entry.descriptor) {
+            (Some(known), Some(other)) if *known != other => {
+                Err((at, "it looks at several descriptors of a call".to_owned()))
+            }
+            (_, None) => Ok(entry.key),
+            (_, descriptor) => {
+                self.0 = descriptor;
+                Ok(entry.key)
+            }
+        }
+    }
+}
+
+fn variables(field: Option<&Node>, which: &mut Which) -> Result<Vec<String>, Lost> {
     let mut all = Vec::new();
     for item in list(field)? {
         let text = text(item).unwrap_or_default();
-        let key = variable(text)
+        let entry = variable(text)
             .ok_or_else(|| (item.at, format!("the variable `{text}` has no equal")))?;
-        let name = format!("descriptor.{key}");
+        let name = format!("descriptor.{}", which.only(item.at, entry)?);
         if !all.contains(&name) {
             all.push(name);
         }
@@ -183,10 +205,13 @@ fn text(node: &Node) -> Option<&str> {
     }
 }
 
-/// In single quotes, in which only they are special.
+/// In single quotes, in which only they are special, unless it is a text without them.
 fn quote(text: &str) -> String {
+    const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let is_word = WORDS.iter().any(|word| text.eq_ignore_ascii_case(word));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     match !text.is_empty()
+        && !is_word
         && text.chars().all(is_plain)
         && text.starts_with(|c: char| c.is_ascii_alphabetic())
     {

@@ -58,7 +58,7 @@ fn conditions_are_comparisons_of_entries_with_texts() {
     let read = |text: &str| {
         conditions(text).map(|all| {
             all.into_iter()
-                .map(|c| format!("{} {} {}", c.key, c.is_equal, c.value))
+                .map(|c| format!("{} {} {}", c.entry.key, c.is_equal, c.value))
                 .collect::<Vec<_>>()
         })
     };
@@ -71,4 +71,37 @@ fn conditions_are_comparisons_of_entries_with_texts() {
     }
     assert_eq!(variable("descriptors[x].a"), None);
     assert_eq!(variable("descriptors[0][a]"), None);
+}
+
+/// It would never apply: each descriptor is asked by itself.
+#[test]
+fn a_limit_on_several_descriptors_is_left_out() {
+    let limit = |conditions: &str, variables: &str| {
+        let fields = "namespace: shop, max_value: 1, seconds: 1";
+        let file = format!("[{{{fields}, conditions: [{conditions}], variables: [{variables}]}}]");
+        limitador(file.as_bytes()).unwrap()
+    };
+    let first = "\"descriptors[0].a == 'x'\"";
+    assert_eq!(limit(first, "\"descriptors[0].b\"").limits, 1);
+    assert_eq!(limit(first, "b").limits, 1, "the older form names none");
+    for lost in [
+        limit(first, "\"descriptors[1].b\""),
+        limit("\"descriptors[0].a == 'x'\", \"descriptors[1].a == 'y'\"", ""),
+        limit("", "\"descriptors[0].a\", \"descriptors[10].a\""),
+    ] {
+        assert_eq!(lost.limits, 0);
+        assert!(lost.notes[0].text.contains("several descriptors"), "{:?}", lost.notes);
+    }
+}
+
+#[test]
+fn texts_stay_texts() {
+    let file = b"[{namespace: 'on', max_value: 1, seconds: 1, conditions: [\"debug == 'true'\"]}]";
+    let imported = limitador(file).unwrap();
+    assert!(
+        imported.text.contains("{domain: 'on', descriptor.debug: 'true'}"),
+        "{}",
+        imported.text
+    );
+    assert_eq!(crate::compile(imported.text.as_bytes()).unwrap().limits.len(), 1);
 }

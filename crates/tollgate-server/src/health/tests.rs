@@ -15,3 +15,21 @@ fn a_node_is_ready_while_it_serves_and_nothing_fatal_is_wrong() {
     health.heal("policy");
     assert!(health.is_ready() && health.detail().is_empty());
 }
+
+#[test]
+fn whoever_watches_hears_of_changes_and_of_nothing_else() {
+    let health = Health::default();
+    let mut watching = health.watch();
+    assert!(!*watching.borrow_and_update());
+    health.set_serving(true);
+    assert!(watching.has_changed().unwrap() && *watching.borrow_and_update());
+    health.degrade("policy", "line 3 is wrong");
+    assert!(!watching.has_changed().unwrap());
+    health.fail("store", "gone");
+    assert!(watching.has_changed().unwrap() && !*watching.borrow_and_update());
+    health.fail("worker", "gone");
+    health.heal("store");
+    assert!(!watching.has_changed().unwrap(), "not ready either way");
+    health.heal("worker");
+    assert!(watching.has_changed().unwrap() && *watching.borrow_and_update());
+}

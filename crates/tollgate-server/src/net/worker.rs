@@ -20,14 +20,14 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
+        mpsc,
     },
     thread::JoinHandle,
     time::Duration,
 };
 use tokio::{
-    runtime,
+    runtime::{self, LocalOptions, LocalRuntime},
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-    task::LocalSet,
     time::{MissedTickBehavior, interval, sleep},
 };
 
@@ -133,29 +133,39 @@ impl Workers {
         prepare: Option<Arc<Prepare>>,
     ) -> io::Result<JoinHandle<()>> {
         let (inbox, mut messages) = unbounded_channel();
-        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let name = format!("worker-{}", self.all.len());
         // The traffic's workers and those of the admin API are counted apart.
         let front = fronts.first().map_or("", |front| front.door.front.name());
         let supervisor = Arc::new(Supervisor::new(format!("{front}-{name}"), node));
         let supervised = supervisor.clone();
+        let (told, made) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             supervised.run(|turn| {
                 // Nobody is left to be served when all have gone who could say so.
                 if turn == Turn::Again && messages.is_closed() {
                     return;
                 }
-                let work = async {
+                // It stays on the thread that makes it, and goes with all that runs on it when the work breaks off.
+                let runtime = match runtime() {
+                    Ok(runtime) => runtime,
+                    Err(error) => {
+                        tracing::error!(task = supervised.subject(), %error, "no runtime for a worker");
+                        return drop(told.try_send(Err(error)));
+                    }
+                };
+                told.try_send(Ok(())).ok();
+                runtime.block_on(async {
                     if let Some(prepare) = &prepare {
                         prepare();
                     }
                     work(&fronts, &mut messages, &supervised).await;
-                };
-                LocalSet::new().block_on(&runtime, work);
+                });
+                // What a handler does on other threads may be stuck in the file system.
+                runtime.shutdown_timeout(END_WITHIN);
             });
-            // What a handler does on other threads may be stuck in the file system.
-            runtime.shutdown_timeout(END_WITHIN);
         })?;
+        // Whoever ended without a word has panicked, and been heard.
+        made.recv().unwrap_or(Ok(()))?;
         self.all.push(Worker { inbox, load: Arc::default(), supervisor });
         Ok(thread)
     }
@@ -188,6 +198,10 @@ impl Workers {
             worker.inbox.send(Message::Drain(within)).ok();
         }
     }
+}
+
+fn runtime() -> io::Result<LocalRuntime> {
+    runtime::Builder::new_current_thread().enable_all().build_local(LocalOptions::default())
 }
 
 /// A worker's life: connections in, deadlines, and an end.

@@ -8,7 +8,8 @@ use opentelemetry_sdk::trace::SdkTracer;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tollgate::{Row, Verdict};
+use tollgate::{Row, Source, Verdict};
+use tollgate_core::Outcome;
 use tollgate_policy::facts::Facts;
 
 /// What a front end knows about a decision besides the verdict.
@@ -26,9 +27,15 @@ pub struct Decided<'a> {
     pub end_us: u64,
 }
 
+static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// The same for a key that is bytes already.
+pub fn bytes_hash(key: &[u8]) -> u64 {
+    SECRET.hash_one(key)
+}
+
 /// Tells spans of one key from those of another, without telling the key: a hash with a secret of this process.
 pub fn key_hash(facts: &Facts<'_>, verdict: &Verdict<'_>) -> u64 {
-    static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     let Some(row) = tightest(verdict) else { return 0 };
     let mut hasher = SECRET.build_hasher();
     for name in &row.limit.key {
@@ -40,18 +47,36 @@ pub fn key_hash(facts: &Facts<'_>, verdict: &Verdict<'_>) -> u64 {
     hasher.finish()
 }
 
-pub(super) fn record(tracer: &SdkTracer, decided: &Decided<'_>, verdict: &Verdict<'_>) {
+/// What was decided, as a span shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    /// Whether the request may pass.
+    pub allowed: bool,
+    /// Where that came from.
+    pub source: Source,
+    /// The limit that says most about it, and what it said.
+    pub limit: Option<(&'a str, &'a Outcome)>,
+}
+
+impl<'a> Shown<'a> {
+    pub(super) fn of(verdict: &'a Verdict<'_>) -> Self {
+        let limit = tightest(verdict).map(|row| (&*row.limit.name, &row.outcome));
+        Self { allowed: verdict.allowed, source: verdict.source, limit }
+    }
+}
+
+pub(super) fn record(tracer: &SdkTracer, decided: &Decided<'_>, shown: &Shown<'_>) {
     let mut attributes = vec![
-        KeyValue::new("ratelimit.allowed", verdict.allowed),
-        KeyValue::new("ratelimit.source", verdict.source.as_str()),
+        KeyValue::new("ratelimit.allowed", shown.allowed),
+        KeyValue::new("ratelimit.source", shown.source.as_str()),
         KeyValue::new("tollgate.front", decided.front),
     ];
-    if let Some(row) = tightest(verdict) {
+    if let Some((name, outcome)) = shown.limit {
         attributes.extend([
-            KeyValue::new("ratelimit.name", row.limit.name.to_string()),
+            KeyValue::new("ratelimit.name", name.to_owned()),
             KeyValue::new("ratelimit.key", format!("{:016x}", decided.key_hash)),
-            KeyValue::new("ratelimit.limit", number(row.outcome.limit)),
-            KeyValue::new("ratelimit.remaining", number(row.outcome.remaining)),
+            KeyValue::new("ratelimit.limit", number(outcome.limit)),
+            KeyValue::new("ratelimit.remaining", number(outcome.remaining)),
         ]);
     }
     let builder = tracer

@@ -1,6 +1,6 @@
 //! Changing the rules while requests are decided: reloads, tiers, and the kill switch.
 
-use super::Gate;
+use super::{FOREIGN, Gate};
 use crate::counters::{Counters, Counts};
 use crate::rules::ByName;
 use crate::{Rules, Setup};
@@ -120,10 +120,23 @@ impl<S: Store> Gate<S> {
         self.wanted().modes.iter().map(|(name, mode)| (name.clone(), *mode)).collect()
     }
 
-    /// How often each limit said what, by its name. A limit keeps its counts when a reload takes it away.
+    /// How often each limit said what, by its name. A limit keeps its counts when a reload takes it away. Limits that requests bring
+    /// with them are there together once there was one, as `override`; callers' own numbers as `CL.THROTTLE`.
     pub fn counts(&self) -> Vec<(Box<str>, Counts)> {
         let wanted = self.wanted();
-        wanted.counters.iter().map(|(name, counters)| (name.clone(), counters.read())).collect()
+        let mut all: ByName<Counts> = wanted
+            .counters
+            .iter()
+            .map(|(name, counters)| (name.clone(), counters.read()))
+            .collect();
+        for (name, counters) in FOREIGN.into_iter().zip([&self.foreign.brought, &self.foreign.own])
+        {
+            let counts = counters.read();
+            if counts != Counts::default() {
+                all.entry(name.into()).or_default().add(&counts);
+            }
+        }
+        all.into_iter().collect()
     }
 
     fn renew(&self, wanted: &mut Wanted) -> Result<(), InvalidPolicy> {

@@ -1,5 +1,6 @@
 //! Several requests at once, each of them by one limit: what a connection on which commands come in rows asks.
 
+use crate::counters::Tally;
 use crate::{Gate, Rules, Source};
 use std::iter::once;
 use tollgate_core::algorithm::Gcra;
@@ -86,6 +87,9 @@ impl<S: Store> Gate<S> {
     ) {
         let Desk { answers, decided, places, .. } = desk;
         decided.clear();
+        if let [single] = singles {
+            return self.one(rules, now_us, single, otherwise, desk).await;
+        }
         places.clear();
         let mut charges: Vec<Charge<'_>> = emptied(std::mem::take(&mut desk.charges));
         for (place, single) in singles.iter().enumerate() {
@@ -119,14 +123,20 @@ impl<S: Store> Gate<S> {
         desk.requests = emptied(requests);
         match asked {
             Ok(()) => {
+                let mut tally = Tally::default();
                 for (asked, (charge, place)) in charges.iter().zip(&*places).enumerate() {
                     let Some((allowed, [answer])) = answers.get(asked) else { continue };
-                    decided[*place] = singles[*place].decided(rules, allowed, answer);
+                    let single = &singles[*place];
+                    decided[*place] = single.decided(rules, allowed, answer);
+                    if let Single::Own { .. } = single {
+                        tally.count(rules.usual(), allowed);
+                    }
                     if let (false, Some(moment)) = (allowed, &moment) {
                         let forgets = moment[asked];
-                        self.learn(rules, now_us, &singles[*place], charge, answer, forgets);
+                        self.learn(rules, now_us, single, charge, answer, forgets);
                     }
                 }
+                self.foreign.own.add(&tally);
             }
             Err(error) => self.each_without_store(
                 rules,
@@ -138,6 +148,46 @@ impl<S: Store> Gate<S> {
             ),
         }
         desk.charges = emptied(charges);
+    }
+
+    /// The same for one, which is what most clients ask: no lists are made for it.
+    #[inline]
+    async fn one(
+        &self,
+        rules: &Rules,
+        now_us: u64,
+        single: &Single<'_>,
+        otherwise: OnStoreFailure,
+        Desk { answers, decided, .. }: &mut Desk,
+    ) {
+        decided.push(Decided::NOTHING);
+        let Some(charge) = single.charge(rules) else { return };
+        if let Some(known) = self.refusal(rules, now_us, single, &charge) {
+            decided[0] = known;
+            return;
+        }
+        let charges = std::slice::from_ref(&charge);
+        let deny_cache = self.deny_cache.as_ref();
+        let moment = deny_cache
+            .map(|deny_cache| deny_cache.moment(rules, once(single.selected(rules)), charges));
+        let request = Request { charges, intent: single.intent() };
+        match self.store.decide(now_us, std::slice::from_ref(&request), answers).await {
+            Ok(()) => {
+                let Some((allowed, [answer])) = answers.get(0) else { return };
+                decided[0] = single.decided(rules, allowed, answer);
+                if let Single::Own { .. } = single {
+                    self.foreign.own.count_one(rules.usual(), allowed);
+                }
+                if let (false, Some(moment)) = (allowed, &moment) {
+                    self.learn(rules, now_us, single, &charge, answer, moment[0]);
+                }
+            }
+            Err(error) => {
+                let asked = (std::slice::from_ref(single), charges, &[0][..]);
+                let said = (answers, &mut decided[..]);
+                self.each_without_store(rules, now_us, asked, otherwise, &error, said);
+            }
+        }
     }
 
     /// What the deny cache knows about the request.
@@ -188,6 +238,7 @@ impl<S: Store> Gate<S> {
         (answers, decided): (&mut Answers, &mut [Decided]),
     ) {
         self.errors.count(error);
+        let mut tally = Tally::default();
         for (charge, place) in charges.iter().zip(places) {
             let single = &singles[*place];
             let verdict = single.selected(rules).map(|selected| {
@@ -203,9 +254,14 @@ impl<S: Store> Gate<S> {
                     let allowed = verdict.as_ref().is_none_or(|verdict| verdict.allowed);
                     Decided { allowed, outcome: row.outcome, source: row.source }
                 }
-                None => self.own_without_store(now_us, charge, otherwise, answers),
+                None => {
+                    let decided = self.own_without_store(now_us, charge, otherwise, answers);
+                    tally.count(decided.source, decided.allowed);
+                    decided
+                }
             };
         }
+        self.foreign.own.add(&tally);
     }
 
     fn own_without_store(

@@ -2,7 +2,7 @@
 
 use crate::{Gate, Row, Rules, Source, Verdict};
 use smallvec::SmallVec;
-use tollgate_core::{Algorithm, Intent, Outcome};
+use tollgate_core::{Algorithm, Intent, Numbers, Outcome};
 use tollgate_policy::limit::{Mode, OnStoreFailure};
 use tollgate_policy::policy::Selected;
 use tollgate_store::memory::Options;
@@ -29,17 +29,17 @@ impl<S: Store> Gate<S> {
         mut rows: Vec<Row<'r>>,
     ) -> Verdict<'r> {
         let withheld = selected.clone().any(|one| policy(&one) == OnStoreFailure::Closed);
-        let mut shares: SmallVec<[Charge<'_>; 4]> = selected
+        let local = selected
             .clone()
             .zip(charges)
-            .filter(|(one, _)| matches!(policy(one), OnStoreFailure::Local { .. }))
-            .map(|(one, charge)| match one.missing {
-                true => *charge,
-                false => {
-                    Charge { numbers: rules.share(&one), ticket: Ticket::default(), ..*charge }
-                }
-            })
-            .collect();
+            .filter(|(one, _)| matches!(policy(one), OnStoreFailure::Local { .. }));
+        let numbers: SmallVec<[Numbers; 4]> =
+            local.clone().map(|(one, _)| rules.share(&one)).collect();
+        let shares = local.zip(&numbers).map(|((one, charge), numbers)| match one.missing {
+            true => *charge,
+            false => Charge { numbers, ticket: Ticket::default(), ..*charge },
+        });
+        let mut shares: SmallVec<[Charge<'_>; 4]> = shares.collect();
         let intent = if withheld { Intent::Peek } else { intent };
         answers.clear();
         if !shares.is_empty() {

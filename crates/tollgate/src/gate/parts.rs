@@ -12,7 +12,8 @@ use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::Counting;
 use tollgate_policy::policy::{Selected, Selection};
 use tollgate_store::{
-    Adjustment, Answer, Answers, Change, Charge, Mode, Origin, Store, StoreError, Ticket,
+    Adjustment, Answer, Answers, Change, Charge, Mode, Origin, Store, StoreError, StoreErrorKind,
+    Ticket,
 };
 
 /// What the parts of one request ask. Reused for the next one.
@@ -280,7 +281,7 @@ impl<S: Store> Gate<S> {
                 each.iter_mut()
                     .for_each(|part| *part = part.iter().filter_map(|n| places[*n]).collect());
                 let verdict = Verdict::new(false, rows);
-                rules.count(&verdict);
+                self.count_parts(rules, &verdict);
                 return Partial { verdict, rows: each };
             }
         }
@@ -293,11 +294,19 @@ impl<S: Store> Gate<S> {
                 row.outcome.remaining = row.outcome.remaining.saturating_sub(1);
             }
         }
-        rules.count(&verdict);
+        self.count_parts(rules, &verdict);
         Partial { verdict, rows: merged.rows }
     }
 
-    /// Answers as each limit does without the store, for whoever cannot wait for it any longer.
+    /// Counts what each limit said, those included that came with the request.
+    fn count_parts(&self, rules: &Rules, verdict: &Verdict<'_>) {
+        rules.count(verdict);
+        for row in verdict.rows.iter().filter(|row| std::ptr::eq(row.limit, rules.brought())) {
+            self.foreign.brought.count(row);
+        }
+    }
+
+    /// Answers as each limit does without the store, for whoever cannot wait for it any longer. That is a failure of the store.
     pub fn parts_without_store<'r>(
         &self,
         rules: &'r Rules,
@@ -305,6 +314,7 @@ impl<S: Store> Gate<S> {
         parts: &Parts,
         work: &mut Work,
     ) -> Partial<'r> {
+        self.errors.count(&StoreError::new(StoreErrorKind::Timeout, ""));
         let merged = parts.merged(rules);
         let above = merged.above();
         let charges = merged.charges(rules, &above);
@@ -312,7 +322,7 @@ impl<S: Store> Gate<S> {
         let rows = std::mem::take(&mut work.rows);
         let verdict =
             self.without_store(rules, now_us, selected, &charges, Intent::Take, answers, rows);
-        rules.count(&verdict);
+        self.count_parts(rules, &verdict);
         Partial { verdict, rows: merged.rows }
     }
 
@@ -342,7 +352,8 @@ impl<S: Store> Gate<S> {
             })
             .collect();
         if !adjustments.is_empty() {
-            self.store.adjust(now_us, &adjustments, &mut work.answers).await?;
+            let adjusted = self.store.adjust(now_us, &adjustments, &mut work.answers).await;
+            adjusted.inspect_err(|error| self.errors.count(error))?;
             if let Some(deny_cache) = &self.deny_cache {
                 lines().for_each(|(one, _)| deny_cache.forget(one.id, one.key));
             }

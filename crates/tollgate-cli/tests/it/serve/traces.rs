@@ -1,6 +1,6 @@
 use super::process::{Folder, Process, check};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 /// Takes one request and says so; its first line, header fields and body.
@@ -42,6 +42,52 @@ fn decisions_are_in_the_traces_of_the_collector_that_the_environment_names() {
     let parts = ["key", "allowed", "remaining", "limit", "source"];
     assert!(parts.iter().all(|part| has(&format!("ratelimit.{part}"))));
     assert!(has("the-gate-keeper") && has("per-user") && !has("somebody-in-particular"));
+}
+
+/// Decisions for Redis clients and for Envoy are spans too, one for each command, and no key is told.
+#[test]
+fn every_protocol_is_traced() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let collector = thread::spawn(move || collect(listener));
+    let policy = "listen: {http: '127.0.0.1:0', resp: '127.0.0.1:0'}
+limits: [{name: per-user, key: [user], rate: 9/s}, {name: described, key: [descriptor.user], rate: 9/s}]";
+    let folder = Folder::with("traces-of-all", policy);
+    let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", &*endpoint)];
+    let mut process = Process::start(&folder.0, &["serve"], &variables);
+    let mut redis = TcpStream::connect(process.address("resp")).unwrap();
+    redis
+        .write_all(b"CL.THROTTLE hidden 15 30 60\r\nTG.CHECK per-user 1 hidden\r\nPING\r\nQUIT\r\n")
+        .unwrap();
+    let mut said = String::new();
+    redis.read_to_string(&mut said).unwrap();
+    assert!(said.ends_with("+PONG\r\n+OK\r\n"), "{said}");
+    let http = process.address("http");
+    let json = "{\"domain\": \"edge\", \"descriptors\": [{\"entries\": [{\"key\": \"user\", \"value\": \"hidden\"}]}]}";
+    assert_eq!(post(&http, "/json", json), 200);
+    process.signal("TERM");
+    assert_eq!(process.end().code(), Some(0));
+    let (_, body) = collector.join().unwrap();
+    let count =
+        |text: &str| body.windows(text.len()).filter(|found| *found == text.as_bytes()).count();
+    assert_eq!(count("ratelimit.decision"), 3);
+    assert_eq!([count("CL.THROTTLE"), count("per-user"), count("described")], [1; 3]);
+    // The name of the attribute, and the front ends' own.
+    assert_eq!((count("tollgate.front"), count("hidden")), (3, 0));
+    assert!(count("resp") >= 2 && count("grpc") >= 1);
+}
+
+/// The status of a request in JSON.
+fn post(address: &str, path: &str, body: &str) -> u16 {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap()
 }
 
 #[test]

@@ -32,6 +32,16 @@ pub enum Limited {
     By(Rate),
 }
 
+impl Limited {
+    /// What came with the descriptor.
+    pub fn rate(self) -> Option<Rate> {
+        match self {
+            Self::ByPolicy => None,
+            Self::By(rate) => Some(rate),
+        }
+    }
+}
+
 /// Refuses what cannot be decided.
 ///
 /// # Errors

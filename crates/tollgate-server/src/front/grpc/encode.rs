@@ -1,7 +1,7 @@
 //! What was decided, as Envoy reads it.
 
 use super::wire::{
-    self, DescriptorStatus, Duration, HeaderValue, Kind, ListValue, OK, OVER_LIMIT, RateLimit,
+    DescriptorStatus, Duration, HeaderValue, Kind, ListValue, OK, OVER_LIMIT, RateLimit,
     RateLimitResponse, Struct, Value,
 };
 use crate::front::http::encode::fields;
@@ -23,6 +23,8 @@ pub(super) struct Decided<'a, 'b> {
 pub(super) struct Shown<'a> {
     pub(super) rows: SmallVec<[&'a Row<'a>; 4]>,
     pub(super) rule: Option<&'a Rule>,
+    /// Whether its limit came with it, and so has no name.
+    pub(super) own: bool,
 }
 
 impl Shown<'_> {
@@ -115,7 +117,7 @@ fn status(shown: &Shown<'_>) -> DescriptorStatus {
     let unit = row.window_us.and_then(Unit::of_period_us).map_or(0, |unit| unit as i32);
     let name = match (row.limit.addressed, shown.rule) {
         (true, Some(rule)) => rule.name.as_deref().unwrap_or_default(),
-        _ if row.limit.key.is_empty() && &*row.limit.name == "override" => "",
+        _ if shown.own => "",
         _ => &row.limit.name,
     };
     DescriptorStatus {
@@ -146,7 +148,7 @@ fn metadata(decided: &Decided<'_, '_>, verdict: &Verdict<'_>) -> Option<Struct> 
             continue;
         };
         for (name, given) in entries {
-            all.fields.entry(name.to_string()).or_insert_with(|| value(given));
+            all.put(name, kind(given));
         }
     }
     let deciding = match verdict.allowed {
@@ -161,19 +163,19 @@ fn metadata(decided: &Decided<'_, '_>, verdict: &Verdict<'_>) -> Option<Struct> 
     };
     if let Some(row) = deciding {
         let mut ours = Struct::default();
-        let text = |text: &str| Value { kind: Some(Kind::Text(text.to_owned())) };
-        ours.fields.insert("limit".to_owned(), text(&row.limit.name));
-        ours.fields.insert("source".to_owned(), text(row.source.as_str()));
-        let allowed = Value { kind: Some(Kind::Bool(verdict.allowed)) };
-        ours.fields.insert("allowed".to_owned(), allowed);
-        all.fields.insert("tollgate".to_owned(), Value { kind: Some(Kind::Struct(ours)) });
+        ours.put("limit", Kind::Text(row.limit.name.to_string()));
+        ours.put("source", Kind::Text(row.source.as_str().to_owned()));
+        ours.put("allowed", Kind::Bool(verdict.allowed));
+        // Ours, whatever a file calls its own.
+        all.fields.retain(|field| field.key != "tollgate");
+        all.put("tollgate", Kind::Struct(ours));
     }
     (!all.fields.is_empty()).then_some(all)
 }
 
 /// As deep as its file, which is bounded.
-fn value(given: &Metadata) -> Value {
-    let kind = match given {
+fn kind(given: &Metadata) -> Kind {
+    match given {
         Metadata::Bool(value) => Kind::Bool(*value),
         Metadata::Text(text) => Kind::Text(text.to_string()),
         Metadata::Number(text) => match text.parse() {
@@ -181,12 +183,14 @@ fn value(given: &Metadata) -> Value {
             Err(_) => Kind::Text(text.to_string()),
         },
         Metadata::List(items) => {
+            let value = |item| Value { kind: Some(kind(item)) };
             Kind::List(ListValue { values: items.iter().map(value).collect() })
         }
-        Metadata::Map(entries) => Kind::Struct(wire::Struct {
-            fields: entries.iter().map(|(name, item)| (name.to_string(), value(item))).collect(),
-        }),
+        Metadata::Map(entries) => {
+            let mut map = Struct::default();
+            entries.iter().for_each(|(name, item)| map.put(name, kind(item)));
+            Kind::Struct(map)
+        }
         Metadata::Null => Kind::Null(0),
-    };
-    Value { kind: Some(kind) }
+    }
 }

@@ -1,7 +1,6 @@
 //! `POST /json`: the same call in the JSON of proto3, as envoyproxy/ratelimit has it beside gRPC.
 
-use super::service::Service;
-use super::status;
+use super::service::{Caller, Service};
 use super::wire::{self, Kind, RateLimitRequest, RateLimitResponse};
 use crate::net::{Body, BodyError, Request, Response, collect};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
@@ -33,7 +32,7 @@ pub(crate) async fn answer(service: &Service, request: Request, body_within: Dur
         Ok(request) => request,
         Err(why) => return plain(StatusCode::BAD_REQUEST, format!("{why}\n")),
     };
-    match service.decide(&request, status::within(None)).await {
+    match service.decide(&request, Caller::default()).await {
         Err(status) => plain(StatusCode::BAD_REQUEST, format!("{}\n", status.message)),
         Ok(response) => {
             let mut answer = Response::new(Body::from(write(&response).to_string()));
@@ -204,12 +203,9 @@ fn some(map: &mut Map<String, Value>, name: &str, value: Value) {
 }
 
 fn object(given: &wire::Struct) -> Value {
-    given
-        .fields
-        .iter()
-        .map(|(name, item)| (name.clone(), value(item)))
-        .collect::<Map<_, _>>()
-        .into()
+    let field =
+        |field: &wire::Field| (field.key.clone(), field.value.as_ref().map_or(Value::Null, value));
+    given.fields.iter().map(field).collect::<Map<_, _>>().into()
 }
 
 fn value(given: &wire::Value) -> Value {

@@ -13,16 +13,14 @@ mod service;
 mod status;
 pub mod wire;
 
-pub use service::Service;
+pub use service::{Caller, Service};
 
 use crate::Node;
 use crate::net::{BodyError, Handler, Limits, Request, Response, collect};
-use bytes::BytesMut;
+use crate::trace;
 use fault::{DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, Status, UNIMPLEMENTED};
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, StatusCode};
-use prost::Message;
-use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +32,7 @@ pub const SERVICE: &str = "envoy.service.ratelimit.v3.RateLimitService";
 
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const HEALTH_CHECK: &str = "/grpc.health.v1.Health/Check";
+const HEALTH_WATCH: &str = "/grpc.health.v1.Health/Watch";
 const REFLECTION: [&str; 2] = [
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
@@ -46,17 +45,12 @@ pub(crate) const BYTES_MAX: usize = 64 * 1024;
 pub struct Rls {
     service: Service,
     body_within: Duration,
-    out: RefCell<BytesMut>,
 }
 
 impl Rls {
     /// A handler for one worker.
     pub fn new(node: Arc<Node>, limits: &Limits) -> Self {
-        Self {
-            service: Service::new(node),
-            body_within: limits.body,
-            out: RefCell::new(BytesMut::new()),
-        }
+        Self { service: Service::new(node), body_within: limits.body }
     }
 
     async fn answer(&self, request: Request) -> Result<Response, Status> {
@@ -64,34 +58,36 @@ impl Rls {
         if REFLECTION.contains(&path) {
             return Ok(reflection::answer(request.into_body()));
         }
-        let is_health = path == HEALTH_CHECK;
-        if !is_health && path != SHOULD_RATE_LIMIT {
-            return Err(Status::new(UNIMPLEMENTED, "there is no such method"));
-        }
-        let within = status::within(status::timeout(request.headers()));
+        let method = [SHOULD_RATE_LIMIT, HEALTH_CHECK, HEALTH_WATCH]
+            .into_iter()
+            .find(|method| *method == path)
+            .ok_or(Status::new(UNIMPLEMENTED, "there is no such method"))?;
+        let timeout = status::timeout(request.headers());
+        let parent = trace::enabled().then(|| request.headers().get("traceparent").cloned());
         let body = collect(request.into_body(), BYTES_MAX + status::HEAD, self.body_within).await;
         let body = body.map_err(|error| match error {
             BodyError::TooLarge => Status::new(RESOURCE_EXHAUSTED, "a message has at most 64 KiB"),
             BodyError::TooSlow => Status::new(DEADLINE_EXCEEDED, "the message took too long"),
             _ => Status::new(INVALID_ARGUMENT, "the message broke off"),
         })?;
-        if is_health {
-            let response = health::check(&self.service.node, &status::message(&body)?)?;
-            return Ok(self.framed(&response));
+        let node = &self.service.node;
+        match method {
+            HEALTH_CHECK => Ok(status::answered(&health::check(node, &status::message(&body)?)?)),
+            HEALTH_WATCH => Ok(health::watch(node, &status::message(&body)?)),
+            _ => {
+                let traceparent = parent.as_ref().and_then(|parent| parent.as_ref()?.to_str().ok());
+                let caller = Caller { timeout, traceparent };
+                let response = self.service.decide(&status::message(&body)?, caller).await?;
+                Ok(status::answered(&response))
+            }
         }
-        let response = self.service.decide(&status::message(&body)?, within).await?;
-        Ok(self.framed(&response))
-    }
-
-    fn framed(&self, message: &impl Message) -> Response {
-        status::answered(status::framed(message, &mut self.out.borrow_mut()))
     }
 }
 
 impl Handler for Rls {
     async fn handle(&self, request: Request, _: SocketAddr) -> Response {
         if request.uri().path() == json::PATH {
-            return json::answer(&self.service, request, self.body_within).await;
+            return Box::pin(json::answer(&self.service, request, self.body_within)).await;
         }
         let is_grpc = request
             .headers()

@@ -34,7 +34,6 @@ pub(super) fn answer(body: Unread) -> Response {
     let stream = Answers {
         body: body.into_incoming(),
         waiting: BytesMut::new(),
-        out: BytesMut::new(),
         until: Box::pin(sleep(STAY)),
         is_done: false,
     };
@@ -47,7 +46,6 @@ struct Answers {
     body: Incoming,
     /// What has come of the next question.
     waiting: BytesMut,
-    out: BytesMut,
     until: Pin<Box<Sleep>>,
     is_done: bool,
 }
@@ -67,7 +65,7 @@ impl hyper::body::Body for Answers {
         loop {
             match question(&mut this.waiting) {
                 Ok(Some(question)) => {
-                    let data = status::framed(&told(question), &mut this.out);
+                    let data = status::framed(&told(question));
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
                 Ok(None) => {}

@@ -3,13 +3,16 @@
 use super::decode::{self, Hits, Limited, Names};
 use super::encode::{self, Decided, Shown};
 use super::fault::Status;
+use super::status;
 use super::wire::{RateLimitRequest, RateLimitResponse};
 use crate::Node;
 use crate::metrics::{Front, Outcome};
 use crate::trace;
 use smallvec::SmallVec;
 use std::mem;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tollgate::{Partial, Parts, Rules, Spares, Store, Use, Work};
 use tollgate_core::header::Fields;
@@ -21,6 +24,15 @@ pub struct Service {
     pub(super) node: Arc<Node>,
     /// Taken while a request is decided. Where that has to wait, the next request makes a new one.
     kit: Spares<Kit>,
+}
+
+/// What a call says about its caller.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Caller<'a> {
+    /// How long it waits, if it says so.
+    pub timeout: Option<Duration>,
+    /// Its own trace, as it came.
+    pub traceparent: Option<&'a str>,
 }
 
 /// Memory that outlives a request.
@@ -41,6 +53,8 @@ struct Asked {
     refunds: bool,
     part: usize,
     rule: Option<usize>,
+    /// Whether its limit came with it.
+    own: bool,
 }
 
 impl Service {
@@ -49,7 +63,7 @@ impl Service {
         Self { node, kit: Spares::new() }
     }
 
-    /// Answers one request within this time.
+    /// Answers one request.
     ///
     /// # Errors
     ///
@@ -57,20 +71,52 @@ impl Service {
     pub async fn decide(
         &self,
         request: &RateLimitRequest,
-        within: Duration,
+        caller: Caller<'_>,
+    ) -> Result<RateLimitResponse, Status> {
+        let now_us = self.node.clock.now_us();
+        match self.node.gate.store().is_shared() {
+            // What it holds is large, and would be moved with the task of its stream several times.
+            true => Box::pin(self.decide_at(request, caller, now_us)).await,
+            false => self.decide_now(request, caller, now_us),
+        }
+    }
+
+    /// What memory decides is decided at once, and no task has to hold it.
+    fn decide_now(
+        &self,
+        request: &RateLimitRequest,
+        caller: Caller<'_>,
+        now_us: u64,
+    ) -> Result<RateLimitResponse, Status> {
+        let deciding = pin!(self.decide_at(request, caller, now_us));
+        match deciding.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(decided) => decided,
+            Poll::Pending => unreachable!("the memory store has its answer at once"),
+        }
+    }
+
+    /// The same at this instant.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn decide_at(
+        &self,
+        request: &RateLimitRequest,
+        caller: Caller<'_>,
+        now_us: u64,
     ) -> Result<RateLimitResponse, Status> {
         let node = &*self.node;
         if let Err(status) = decode::check(request) {
             node.metrics.requests(Front::Grpc, Outcome::Invalid);
             return Err(status);
         }
-        let now_us = node.clock.now_us();
         let rules = node.gate.rules();
         let mut kit = self.kit.take();
         let asked = self.ask(&rules, request, now_us, &mut kit).await;
         let Kit { work, parts: [charged, given_back], fields, .. } = &mut *kit;
         let (charged, refunded) =
-            self.settle(&rules, now_us, charged, given_back, work, within).await;
+            self.settle(&rules, now_us, charged, given_back, work, caller.timeout).await;
         let shown = asked.iter().map(|one| Shown {
             rows: match (one.refunds, &refunded) {
                 (true, Some(refunded)) => refunded.rows(one.part).collect(),
@@ -78,13 +124,14 @@ impl Service {
                 (false, _) => charged.rows(one.part).collect(),
             },
             rule: one.rule.and_then(|rule| rules.envoy()?.rules().get(rule)),
+            own: one.own,
         });
         let shown: SmallVec<[Shown<'_>; 8]> = shown.collect();
         let decided = Decided { verdict: &charged.verdict, shown: &shown, now_us };
         let response = encode::response(&decided, rules.profiles(), fields);
         let outcome = encode::outcome(&decided, &response);
         if trace::enabled() {
-            self.trace(&charged, now_us);
+            self.trace(request, caller, &charged, now_us);
         }
         drop(shown);
         kit.work.recycle(charged.verdict);
@@ -113,9 +160,11 @@ impl Service {
             let hits = decode::hits(request, descriptor);
             let parts = &mut parts[usize::from(hits.refunds)];
             parts.begin();
-            asked.push(Asked { refunds: hits.refunds, part: parts.len() - 1, rule });
             let known = rules.envoy().is_none_or(|configs| configs.has_domain(&request.domain));
-            if let (Ok(Limited::By(rate)), true) = (decode::limited(descriptor), known) {
+            let own = decode::limited(descriptor).ok().filter(|_| known);
+            let (part, own) = (parts.len() - 1, own.and_then(Limited::rate));
+            asked.push(Asked { refunds: hits.refunds, part, rule, own: own.is_some() });
+            if let Some(rate) = own {
                 decode::add_own(parts, rate, &request.domain, descriptor, hits);
                 continue;
             }
@@ -147,7 +196,7 @@ impl Service {
         charged: &Parts,
         given_back: &Parts,
         work: &mut Work,
-        within: Duration,
+        timeout: Option<Duration>,
     ) -> (Partial<'r>, Option<Partial<'r>>) {
         let gate = &self.node.gate;
         if !gate.store().is_shared() {
@@ -158,7 +207,7 @@ impl Service {
             };
             return (partial, refunded);
         }
-        let deadline = tokio::time::sleep(within);
+        let deadline = tokio::time::sleep(status::within(timeout));
         tokio::pin!(deadline);
         let decided = tokio::select! {
             biased;
@@ -179,10 +228,18 @@ impl Service {
     }
 
     #[cold]
-    fn trace(&self, partial: &Partial<'_>, start_us: u64) {
-        let end_us = self.node.clock.now_us();
-        let front = Front::Grpc.name();
-        let decided = trace::Decided { front, parent: None, key_hash: 0, start_us, end_us };
+    fn trace(
+        &self,
+        request: &RateLimitRequest,
+        caller: Caller<'_>,
+        partial: &Partial<'_>,
+        start_us: u64,
+    ) {
+        let (end_us, parent) = (self.node.clock.now_us(), caller.traceparent);
+        let keys = request.descriptors.iter().flat_map(|one| decode::own_key(&request.domain, one));
+        let key_hash = trace::bytes_hash(&keys.collect::<Vec<u8>>());
+        let decided =
+            trace::Decided { front: Front::Grpc.name(), parent, key_hash, start_us, end_us };
         trace::decision(&decided, &partial.verdict);
     }
 }

@@ -7,7 +7,6 @@
 #![expect(missing_docs, reason = "the names are those of the protocol")]
 
 use prost::{Message, Oneof};
-use std::collections::BTreeMap;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct RateLimitRequest {
@@ -113,10 +112,35 @@ pub struct HeaderValue {
     pub value: String,
 }
 
+/// A map in the protocol, which is written as a list of its entries: what is made here never has one twice.
 #[derive(Clone, PartialEq, Message)]
 pub struct Struct {
-    #[prost(btree_map = "string, message", tag = "1")]
-    pub fields: BTreeMap<String, Value>,
+    #[prost(message, repeated, tag = "1")]
+    pub fields: Vec<Field>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Field {
+    #[prost(string, tag = "1")]
+    pub key: String,
+    #[prost(message, optional, tag = "2")]
+    pub value: Option<Value>,
+}
+
+impl Struct {
+    /// What it has under this name.
+    pub fn get(&self, name: &str) -> Option<&Kind> {
+        let field = self.fields.iter().find(|field| field.key == name)?;
+        field.value.as_ref()?.kind.as_ref()
+    }
+
+    /// Adds what it does not have yet.
+    pub fn put(&mut self, name: &str, kind: Kind) {
+        if self.get(name).is_none() {
+            let value = Some(Value { kind: Some(kind) });
+            self.fields.push(Field { key: name.to_owned(), value });
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -38,7 +38,6 @@ pub(super) fn error(out: &mut Vec<u8>, text: impl fmt::Display) {
 }
 
 /// `:value`
-#[inline]
 pub(super) fn integer(out: &mut Vec<u8>, value: i64) {
     out.push(b':');
     decimal(out, value);
@@ -81,11 +80,44 @@ pub(super) fn set(out: &mut Vec<u8>, version: Version, count: usize) {
     }
 }
 
-/// The five integers that every decision is answered with.
+/// The five integers that every decision is answered with: written from their end, where there is room for any, and added at once.
 #[inline]
 pub(super) fn five(out: &mut Vec<u8>, five: [i64; 5]) {
-    out.extend_from_slice(b"*5\r\n");
-    five.into_iter().for_each(|value| integer(out, value));
+    const HEAD: &[u8] = b"*5\r\n";
+    let mut bytes = [0; HEAD.len() + 5 * INTEGER_BYTES_MAX];
+    let mut first = bytes.len();
+    for value in five.into_iter().rev() {
+        first -= 2;
+        bytes[first..first + 2].copy_from_slice(b"\r\n");
+        first = digits(&mut bytes, first, value);
+        first -= 1;
+        bytes[first] = b':';
+    }
+    first -= HEAD.len();
+    bytes[first..first + HEAD.len()].copy_from_slice(HEAD);
+    out.extend_from_slice(&bytes[first..]);
+}
+
+/// `:`, a sign, nineteen digits and the end of the line.
+const INTEGER_BYTES_MAX: usize = 23;
+
+/// Writes the number so that it ends before `end`, and says where it begins.
+#[inline]
+fn digits(bytes: &mut [u8], end: usize, value: i64) -> usize {
+    let (mut first, mut rest) = (end, value.unsigned_abs());
+    loop {
+        first -= 1;
+        bytes[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        first -= 1;
+        bytes[first] = b'-';
+    }
+    first
 }
 
 fn head(out: &mut Vec<u8>, kind: u8, count: usize) {
@@ -99,22 +131,10 @@ fn line(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-#[inline]
 fn decimal(out: &mut Vec<u8>, value: i64) {
-    if let 0..=9 = value {
-        return out.push(b'0' + value as u8);
-    }
-    if value < 0 {
-        out.push(b'-');
-    }
-    let mut digits = [0; 20];
-    let (mut first, mut rest) = (digits.len(), value.unsigned_abs());
-    while rest > 0 {
-        first -= 1;
-        digits[first] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    out.extend_from_slice(&digits[first..]);
+    let mut bytes = [0; INTEGER_BYTES_MAX];
+    let first = digits(&mut bytes, INTEGER_BYTES_MAX, value);
+    out.extend_from_slice(&bytes[first..]);
 }
 
 #[cfg(test)]

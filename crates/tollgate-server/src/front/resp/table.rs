@@ -104,7 +104,9 @@ impl Table {
         gate: &Engine,
         enrolled: &Enrolled,
     ) -> Result<(Numbers, Ticket), BadCall<'static>> {
-        self.known.resize(KNOWN, None);
+        if self.known.is_empty() {
+            self.known.resize(KNOWN, None);
+        }
         let parts = [spec.max_burst, spec.count, spec.period_us];
         let hash = parts.into_iter().fold(0_u64, |hash, part| {
             (hash.rotate_left(23) ^ part.unsigned_abs()).wrapping_mul(0x9e37_79b9_7f4a_7c15)

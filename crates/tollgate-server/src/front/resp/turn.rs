@@ -10,6 +10,7 @@ use super::talk::Shared;
 use super::throttle::Dialect;
 use crate::Node;
 use crate::metrics::{Front, Outcome};
+use crate::trace;
 use std::ops::Range;
 use std::time::Duration;
 use tollgate::{Rules, Single, Source};
@@ -190,7 +191,7 @@ impl Shared {
         }
         let Node { gate, clock, metrics, .. } = &*self.node;
         let now_us = clock.now_us();
-        let otherwise = self.node.conduct().settings.on_store_failure;
+        let otherwise = rules.on_store_failure();
         let Table { items, said, output, numbers, selections, desk, tally, singles: spare, .. } =
             &mut *table;
         let mut singles: Vec<Single<'_>> = emptied(std::mem::take(spare));
@@ -207,7 +208,6 @@ impl Shared {
         }));
         gate.each(rules, now_us, &singles, otherwise, desk).await;
         let count = singles.len() as u64;
-        *spare = emptied(singles);
         let (mut decided, mut from) = (desk.decided().iter(), 0);
         for item in &*items {
             if let Item::Said(end) = item {
@@ -225,7 +225,12 @@ impl Shared {
                 Item::Said(_) => {}
             }
         }
-        let elapsed_us = clock.now_us().saturating_sub(now_us);
+        let end_us = clock.now_us();
+        if trace::enabled() {
+            record(rules, &singles, desk.decided(), now_us, end_us);
+        }
+        *spare = emptied(singles);
+        let elapsed_us = end_us.saturating_sub(now_us);
         metrics.observe_of(Front::Resp, Duration::from_micros(elapsed_us), count);
         table.clear();
     }
@@ -251,6 +256,32 @@ pub(super) fn wrong_number(table: &mut Table, known: &Described) {
         let text = format_args!("ERR wrong number of arguments for '{}' command", known.word);
         encode::error(out, text);
     });
+}
+
+/// A span for each decision of a batch, as long as the batch took.
+#[cold]
+fn record(
+    rules: &Rules,
+    singles: &[Single<'_>],
+    decided: &[tollgate::Decided],
+    start_us: u64,
+    end_us: u64,
+) {
+    for (single, decided) in singles.iter().zip(decided) {
+        let (name, key) = match single {
+            Single::Own { key, .. } => ("CL.THROTTLE", *key),
+            Single::Limit { selection, .. } => match rules.policy().selected(selection).next() {
+                Some(selected) => (&*selected.limit.name, selected.key),
+                None => continue,
+            },
+            _ => continue,
+        };
+        let (front, key_hash) = (Front::Resp.name(), trace::bytes_hash(key));
+        let span = trace::Decided { front, parent: None, key_hash, start_us, end_us };
+        let tollgate::Decided { allowed, source, outcome, .. } = decided;
+        let limit = Some((name, outcome));
+        trace::single(&span, &trace::Shown { allowed: *allowed, source: *source, limit });
+    }
 }
 
 /// How a decision counts.

@@ -74,3 +74,28 @@ fn every_profile_goes_through() {
         assert!(field(&answer, name).is_some(), "{profile}: {:?}", answer.fields);
     }
 }
+
+/// What decided is in the filter's metadata, for whatever else Envoy does with a request.
+#[test]
+fn the_limit_that_decided_is_in_the_metadata() {
+    let node = Node::start(&policy(), &[]);
+    let shown = |file: String| {
+        let route = "domains: [\"*\"]\n";
+        assert!(file.contains(route));
+        let name = "envoy.filters.http.ratelimit:tollgate";
+        let fields = format!(
+            "{route}                      response_headers_to_add:
+                        - {{header: {{key: x-decided-by, value: '%DYNAMIC_METADATA({name}:limit)%'}}}}
+                        - {{header: {{key: x-decided-where, value: '%DYNAMIC_METADATA({name}:source)%'}}}}
+"
+        );
+        patient(file).replace(route, &fields)
+    };
+    let envoy = Envoy::start(node.address(), shown);
+    let answer = envoy.get("/", &[]);
+    assert_eq!((answer.status, field(&answer, "x-decided-by")), (200, Some("per-address")));
+    assert_eq!(field(&answer, "x-decided-where"), Some("memory"));
+    let answers = [(); 6].map(|()| envoy.get("/", &[("x-api-key", "k")]));
+    assert_eq!(answers[5].status, 429);
+    assert_eq!(field(&answers[0], "x-decided-by"), Some("per-key"), "the tightest");
+}

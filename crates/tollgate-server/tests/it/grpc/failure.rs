@@ -59,3 +59,21 @@ fn files_follow_the_policy_of_the_whole_file() {
         assert_eq!(node.ask("edge", vec![user("ann")]).overall_code, code);
     }
 }
+
+/// Of numbers that came with a descriptor a node has its share, as of its own.
+#[test]
+fn limits_of_callers_follow_the_policy_of_the_whole_file() {
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for (policy, codes) in [
+        ("open", [OK; 4]),
+        ("closed", [OVER_LIMIT; 4]),
+        ("{local: {nodes: 2}}", [OK, OK, OVER_LIMIT, OVER_LIMIT]),
+    ] {
+        let node = Node::start(
+            &format!("store: {{redis: {{url: 'redis://{unused}'}}}}\non_store_failure: {policy}"),
+            &[],
+        );
+        let ask = || node.ask("edge", vec![own(user("ann"), 4, YEAR)]).overall_code;
+        assert_eq!([(); 4].map(|()| ask()), codes, "{policy}");
+    }
+}

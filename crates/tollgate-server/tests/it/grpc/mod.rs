@@ -1,10 +1,16 @@
 //! Envoy's rate limit service over real sockets.
 
 mod calls;
+mod deadline;
+mod documented;
 mod failure;
 mod files;
+mod model;
 mod native;
+mod reach;
 mod reload;
+mod stores;
+mod watch;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
@@ -30,12 +36,23 @@ const YEAR: i32 = 6;
 /// A node in a folder of its own, which goes with it.
 pub(crate) struct Node {
     pub(crate) running: Running,
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Folder,
 }
 
-impl Drop for Node {
+/// A folder that goes with this.
+pub(crate) struct Folder(PathBuf);
+
+impl std::ops::Deref for Folder {
+    type Target = PathBuf;
+
+    fn deref(&self) -> &PathBuf {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -53,7 +70,7 @@ impl Node {
         let listen = "listen: {grpc: '127.0.0.1:0', http: '127.0.0.1:0', admin: '127.0.0.1:0'}";
         fs::write(folder.join("tollgate.yaml"), format!("{listen}\n{rest}")).unwrap();
         let running = Server::start(Config::file(folder.join("tollgate.yaml"))).unwrap();
-        Self { running, folder }
+        Self { running, folder: Folder(folder) }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -148,20 +165,30 @@ fn framed(message: &impl Message) -> Bytes {
 fn call(address: SocketAddr, path: &str, body: &Bytes, fields: &[(&str, &str)]) -> Answer {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let (mut client, connection) =
-            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
-        let mut request = Request::post(format!("http://x{path}"))
-            .header("content-type", "application/grpc")
-            .header("te", "trailers");
-        for (name, value) in fields {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(Full::new(body.clone())).unwrap();
-        let (head, body) = client.send_request(request).await.unwrap().into_parts();
+        let (head, body) = open(address, path, body, fields).await.into_parts();
         let collected = body.collect().await.unwrap();
         let trailers = collected.trailers().cloned().unwrap_or_default();
         Answer { headers: head.headers, body: collected.to_bytes(), trailers }
     })
+}
+
+/// A call whose answer has begun.
+async fn open(
+    address: SocketAddr,
+    path: &str,
+    body: &Bytes,
+    fields: &[(&str, &str)],
+) -> hyper::Response<hyper::body::Incoming> {
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let (mut client, connection) =
+        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let mut request = Request::post(format!("http://x{path}"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers");
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Full::new(body.clone())).unwrap();
+    client.send_request(request).await.unwrap()
 }

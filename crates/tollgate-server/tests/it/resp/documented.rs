@@ -1,6 +1,7 @@
 //! The conversations in the documentation, as they stand there.
 
 use super::Served;
+use std::process::Command;
 
 /// Runs every block of `resp` in a page: `> command` and its answer in one line. `<words>` in angle brackets stand for any word; what `<id>` was
 /// the commands after it know.
@@ -46,4 +47,43 @@ fn the_page_about_redis_cell_holds() {
     let page = include_str!("../../../../../docs/redis-cell.md");
     let served = Served::new(&file(page));
     assert!(run(page, &served) >= 15);
+}
+
+/// What a block of this kind says, with the node's own port.
+fn block(page: &str, kind: &str, served: &Served) -> String {
+    let block = page.split(&format!("```{kind}\n")).nth(1).unwrap().split("```").next().unwrap();
+    assert!(block.contains("6380"), "{block}");
+    block.replace("6380", &served.address().port().to_string())
+}
+
+fn said(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Each client begins with a node that nobody has asked yet, as its reader does.
+#[test]
+fn the_programs_on_the_page_run() {
+    let page = include_str!("../../../../../docs/redis-cell.md");
+    let served = || Served::new(&file(page));
+    let node = served();
+    let console = block(page, "console", &node);
+    let (first, answer) = console.split_once("$ redis-cli").unwrap();
+    assert!(first.starts_with("$ tollgate serve --config tollgate.yaml &"), "{first}");
+    let (arguments, answer) = answer.split_once('\n').unwrap();
+    let mut cli = Command::new("redis-cli");
+    // Without a terminal it would leave the numbers in front away.
+    cli.arg("--no-raw").args(arguments.split_whitespace());
+    assert_eq!(said(&mut cli), answer);
+    let node = served();
+    let python = block(page, "python", &node);
+    assert_eq!(said(Command::new("python3").args(["-c", &python])), "0 15\n");
+    let node = served();
+    let js = block(page, "js", &node);
+    let root = said(Command::new("npm").args(["root", "--global"]));
+    let mut program = Command::new("node");
+    program.env("NODE_PATH", root.trim()).args(["-e", &js]);
+    assert_eq!(said(&mut program), "0 15\n");
 }

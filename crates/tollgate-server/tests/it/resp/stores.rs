@@ -2,6 +2,8 @@
 
 use super::{Client, Served, command};
 use crate::nodes::{Redis, until};
+use std::net::TcpListener;
+use tollgate::store::StoreErrorKind;
 
 fn served(redis: &Redis, fields: &str, rest: &str) -> Served {
     Served::new(&format!("store: {{redis: {{url: '{}', {fields}}}}}\n{rest}", redis.url()))
@@ -92,4 +94,43 @@ fn without_the_store_each_answers_by_its_policy() {
     assert_eq!(limited, ["0", "0", "0", "1"], "half of six: {answers:?}");
     redis.restart();
     until(|| closed.line("CL.THROTTLE k 5 1 86400").starts_with("0 6 5 "));
+}
+
+/// A store that takes connections and says nothing is waited for until its deadline, and then each answers by its policy.
+#[test]
+fn a_store_that_never_answers_keeps_nobody_beyond_its_deadline() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    // Whoever waited for anything but the deadline would wait for longer than the test may take: the breaker is for errors.
+    let store =
+        format!("store: {{redis: {{url: 'redis://{address}', breaker: {{errors: 1000000}}}}}}");
+    for (policy, throttled) in
+        [("open", "0 6 6 -1 0"), ("closed", "1 6 0 1 1"), ("{local: {nodes: 2}}", "0 6 2 -1 ")]
+    {
+        let served = Served::new(&format!("{store}\non_store_failure: {policy}\n{LIMITS}"));
+        let mut client = served.client();
+        // In one write, and so one batch with one deadline.
+        let sent = [
+            command(&["CL.THROTTLE", "k", "5", "1", "86400"]),
+            command(&["TG.CHECK", "a", "1", "k"]),
+            command(&["PING"]),
+        ];
+        client.send(&sent.concat());
+        let answer = client.answer().line();
+        assert!(answer.starts_with(throttled), "{policy}: {answer}");
+        assert_eq!(client.answer().line(), "1 5 0 1000 1000", "the limit's own policy");
+        assert_eq!(client.answer().line(), "PONG");
+        let timeouts = served.running().node().gate.store_errors();
+        let timeouts = timeouts.iter().find(|(kind, _)| *kind == StoreErrorKind::Timeout).unwrap();
+        assert_eq!(timeouts.1, 1, "one batch, one deadline");
+        let counts = served.running().node().gate.counts();
+        let counted = |name: &str| counts.iter().find(|(known, _)| &**known == name).unwrap().1;
+        let own = counted("CL.THROTTLE");
+        let by_policy = match policy {
+            "open" => own.fail_open,
+            "closed" => own.fail_closed,
+            _ => own.admitted,
+        };
+        assert_eq!((by_policy, counted("a").fail_closed), (1, 1), "{policy}");
+    }
 }

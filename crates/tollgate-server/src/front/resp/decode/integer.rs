@@ -4,10 +4,21 @@
 #[inline]
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     // Up to this many digits nothing can overflow.
-    if let 1..=18 = text.len()
-        && text.iter().all(u8::is_ascii_digit)
-    {
-        return Some(text.iter().fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')));
+    if let 1..=18 = text.len() {
+        let mut sum = 0;
+        for byte in text {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                return unusual(text);
+            }
+            sum = sum * 10 + i64::from(digit);
+        }
+        return Some(sum);
     }
+    unusual(text)
+}
+
+#[cold]
+fn unusual(text: &[u8]) -> Option<i64> {
     str::from_utf8(text).ok()?.parse().ok()
 }

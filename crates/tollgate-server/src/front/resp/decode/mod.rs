@@ -131,6 +131,19 @@ fn part(least: usize) -> Result<Next, Malformed> {
 #[inline]
 fn head(bytes: &[u8], at: usize) -> Result<Option<(i64, usize)>, ()> {
     let rest = bytes.get(at..).unwrap_or_default();
+    let value = |digit: u8| i64::from(digit - b'0');
+    match rest {
+        [one @ b'0'..=b'9', b'\r', b'\n', ..] => Ok(Some((value(*one), at + 3))),
+        [ten @ b'0'..=b'9', one @ b'0'..=b'9', b'\r', b'\n', ..] => {
+            Ok(Some((value(*ten) * 10 + value(*one), at + 4)))
+        }
+        _ => long_head(bytes, at),
+    }
+}
+
+/// The same for any number of digits.
+fn long_head(bytes: &[u8], at: usize) -> Result<Option<(i64, usize)>, ()> {
+    let rest = bytes.get(at..).unwrap_or_default();
     let (mut value, mut digits) = (0_i64, 0);
     let negative = rest.first() == Some(&b'-');
     for byte in rest.iter().skip(usize::from(negative)).take(HEAD_BYTES_MAX) {

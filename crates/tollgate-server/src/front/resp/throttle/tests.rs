@@ -3,7 +3,7 @@
 mod model;
 
 use super::*;
-use model::Model;
+use model::{Literal, Model};
 use proptest::prelude::*;
 use tollgate::store::Ticket;
 use tollgate::{Desk, Gate, Setup, Single, Store, policy};
@@ -229,6 +229,21 @@ proptest! {
     #[test]
     fn any_numbers_agree_with_the_model(calls in calls(false)) {
         agrees(calls, true)?;
+    }
+
+    /// Where a unit takes whole milliseconds and time comes in those, none of the deliberate differences can show.
+    #[test]
+    fn whole_milliseconds_agree_with_redis_cell_as_published(
+        (burst, count, period) in (0..40_i64, prop::sample::select(vec![1, 2, 4, 5, 8, 20, 250, 1000]), 1..100_i64),
+        calls in prop::collection::vec((0..20_000_u64, prop_oneof![Just(1), 0..60_i64]), 1..60),
+    ) {
+        let (mut cell, mut literal, mut after_us) = (Cell::new(), Literal::default(), 0);
+        for (step_ms, cost) in calls {
+            after_us += step_ms * 1_000;
+            let answer = cell.cell(after_us, &format!("k {burst} {count} {period} {cost}"));
+            let expected = literal.ask(START_US + after_us, burst, count, period, cost);
+            prop_assert_eq!(answer, expected, "{} {} {} {} after {}", burst, count, period, cost, after_us);
+        }
     }
 
     #[test]

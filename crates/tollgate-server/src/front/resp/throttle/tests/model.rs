@@ -53,3 +53,37 @@ impl Model {
         format!("{limited} {} {remaining} {retry} {reset}", burst + 1)
     }
 }
+
+/// redis-cell's arithmetic as it is published, in whole nanoseconds, with everything that it cuts off.
+#[derive(Default)]
+pub(super) struct Literal {
+    tat_ns: Option<i64>,
+}
+
+impl Literal {
+    pub(super) fn ask(
+        &mut self,
+        now_us: u64,
+        burst: i64,
+        count: i64,
+        period: i64,
+        cost: i64,
+    ) -> String {
+        let now = now_us.cast_signed() * 1_000;
+        let interval = period * 1_000_000_000 / count;
+        let tolerance = interval * (burst + 1);
+        let tat = self.tat_ns.filter(|tat| *tat > now).unwrap_or(now);
+        let new = tat + interval * cost;
+        let limited = now < new - tolerance;
+        let ttl = if limited { tat - now } else { new - now };
+        let retry =
+            if limited && interval * cost <= tolerance { new - tolerance - now } else { -1 };
+        if !limited {
+            self.tat_ns = Some(new);
+        }
+        let seconds = |ns: i64| ns / 1_000_000_000 + i64::from(ns / 1_000_000 % 1_000 > 0);
+        let retry = if retry < 0 { -1 } else { seconds(retry) };
+        let remaining = ((tolerance - ttl) / 1_000 / (interval / 1_000)).max(0);
+        format!("{} {} {remaining} {retry} {}", u8::from(limited), burst + 1, seconds(ttl))
+    }
+}

@@ -1,0 +1,96 @@
+//! Whatever a limit of the policy can be, descriptors reach it.
+
+use super::*;
+use crate::exposition::Page;
+use crate::http::Client;
+use std::net::TcpStream;
+
+/// Two units each, with every algorithm; and a tier in which there are four.
+fn file() -> String {
+    let mut limits = String::new();
+    for algorithm in [
+        "fixed-window",
+        "sliding-window",
+        "sliding-log",
+        "token-bucket",
+        "gcra",
+        "leaky-bucket, burst: 2",
+        "concurrency",
+    ] {
+        let name = algorithm.split(',').next().unwrap();
+        let rate = |count: u32| match name {
+            "concurrency" => count.to_string(),
+            _ => format!("{count}/365d"),
+        };
+        let tier = match name {
+            "leaky-bucket" => "{rate: 4/365d, burst: 4}".to_owned(),
+            _ => rate(4),
+        };
+        limits += &format!(
+            "  - {{name: {name}, match: {{descriptor.limit: {name}}}, key: [descriptor.user], rate: {}, algorithm: {algorithm}, tiers: {{pro: {tier}}}}}\n",
+            rate(2)
+        );
+    }
+    limits += "  - {name: 'off', match: {descriptor.limit: 'off'}, rate: 0/h, mode: 'off'}
+  - {name: watched, match: {descriptor.limit: watched}, rate: 0/h, mode: shadow}
+  - {name: blocked, match: {descriptor.limit: blocked}, key: [descriptor.user], rate: 1/s, penalty: {after: 1, block: 1h, max: 2h}}
+";
+    format!("tiers: {{default: free, from: descriptor.plan}}\nlimits:\n{limits}")
+}
+
+#[test]
+fn every_algorithm_and_tier() {
+    let node = Node::start(&file(), &[]);
+    for name in [
+        "fixed-window",
+        "sliding-window",
+        "sliding-log",
+        "token-bucket",
+        "gcra",
+        "leaky-bucket",
+        "concurrency",
+    ] {
+        let ask = |user: &str, plan: &str| {
+            let entries = [("limit", name), ("user", user), ("plan", plan)];
+            left(&node.ask("edge", vec![descriptor(&entries)]))[0]
+        };
+        let free = [(); 3].map(|()| ask("ann", "free"));
+        assert_eq!(free, [(true, 1), (true, 0), (false, 0)], "{name}");
+        let pro = [(); 5].map(|()| ask("bob", "pro").0);
+        assert_eq!(pro, [true, true, true, true, false], "{name}");
+    }
+}
+
+#[test]
+fn modes_and_penalties() {
+    let node = Node::start(&file(), &[]);
+    let ask =
+        |limit: &str| node.ask("edge", vec![descriptor(&[("limit", limit), ("user", "ann")])]);
+    for limit in ["off", "watched"] {
+        let response = ask(limit);
+        assert_eq!(response.overall_code, OK);
+        assert!(response.statuses[0].current_limit.is_none(), "{limit}");
+    }
+    while ask("blocked").overall_code == OK {}
+    let response = ask("blocked");
+    assert_eq!(header(&response, "x-tollgate-source"), Some("blocked"));
+    let wait: u64 = header(&response, "retry-after").unwrap().parse().unwrap();
+    assert!(wait > 3_500, "{wait}");
+}
+
+#[test]
+fn decisions_by_limits_of_callers_are_counted() {
+    let node = Node::start("", &[]);
+    let metric = |outcome: &str| {
+        let stream = TcpStream::connect(node.running.address(Front::Admin).unwrap()).unwrap();
+        let mut client = Client(stream);
+        client.send(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n");
+        let page = Page::prometheus(&client.answer().body).unwrap();
+        page.value("tollgate_decisions_total", &[("limit", "override"), ("outcome", outcome)])
+    };
+    assert_eq!(metric("admitted"), None, "not before there is one");
+    for _ in 0..3 {
+        node.ask("edge", vec![own(user("ann"), 2, YEAR)]);
+    }
+    assert_eq!((metric("admitted"), metric("refused")), (Some(2.0), Some(1.0)));
+}
