@@ -267,7 +267,7 @@ impl Lease {
         heard.stranded = stranded;
         self.ledger_until_us = flight.sent_us + shortened(reply.kept_us);
         self.counts_until_us = now_us.saturating_add(reply.reset_after_us);
-        self.see(terms, now_us, flight.wants, reply);
+        self.see(terms, (flight.sent_us, now_us), flight.wants, reply);
         if !own {
             return heard;
         }

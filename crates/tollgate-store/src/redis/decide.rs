@@ -164,7 +164,7 @@ impl RedisStore {
             let mut tried = rest.tried;
             // One part after the other, so that a key's requests are decided in the order asked.
             for requests in requests.chunks(BATCH_MOST) {
-                if !self.leases.are_used() {
+                if !self.leases_any(requests) {
                     let asks =
                         requests.iter().map(|request| Ask::new(&self.namer, request)).collect();
                     for (admitted, rows) in self.servers.decide(now_us, asks).await? {
@@ -177,6 +177,12 @@ impl RedisStore {
             Ok(())
         })
         .await
+    }
+
+    /// Whether a limit of these requests is leased.
+    fn leases_any(&self, requests: &[Request<'_>]) -> bool {
+        let mut charges = requests.iter().flat_map(|request| request.charges);
+        charges.any(|charge| self.leases.of(charge.ticket).is_some())
     }
 
     async fn decide_mixed(

@@ -33,7 +33,7 @@ impl Lease {
         let reply =
             Reply { left, retry_after_us: waits.0, reset_after_us: waits.1, ..Reply::default() };
         if self.flight.is_none() {
-            self.see(terms, now_us, true, &reply);
+            self.see(terms, (now_us, now_us), true, &reply);
         }
     }
 
@@ -44,12 +44,25 @@ impl Lease {
 
     /// Where nothing was granted there is no point in asking again at once. What only returned something says nothing about that. A window's end
     /// is not slept through.
-    pub(super) fn see(&mut self, terms: &Terms, now_us: u64, wanted: bool, reply: &Reply) {
-        let retry_us = reply.retry_after_us.map(|wait_us| now_us + wait_us);
+    ///
+    /// Waits count from when the answer came, since they must not be too short. The reset counts from when it was asked for, and in one window
+    /// never moves back: it is shown in whole seconds, and windows end with those.
+    pub(super) fn see(
+        &mut self,
+        terms: &Terms,
+        (sent_us, now_us): (u64, u64),
+        wanted: bool,
+        reply: &Reply,
+    ) {
+        let reset_us = sent_us + reply.reset_after_us;
+        let known_us = match is_window(terms) && now_us < self.view.reset_us {
+            true => self.view.reset_us.min(reset_us + terms.lifetime_us),
+            false => 0,
+        };
         self.view = View {
             left: reply.left,
-            retry_us,
-            reset_us: now_us + reply.reset_after_us,
+            retry_us: reply.retry_after_us.map(|wait_us| now_us + wait_us),
+            reset_us: reset_us.max(known_us),
             quiet_until_us: now_us + reply.quiet_us,
         };
         let (least_us, most_us) = (terms.lifetime_us / 8, terms.lifetime_us);

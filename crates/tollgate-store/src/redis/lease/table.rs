@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 const SHARDS: usize = 64;
-/// Leases in a shard, of less than half a kibibyte each. Keys beyond are decided by the store.
-const SHARD_ENTRIES: usize = 1_024;
+/// Leases in a shard, of about half a kibibyte each: 20 MiB for all of them. Keys beyond are decided by the store.
+const SHARD_ENTRIES: usize = 512;
 /// Places in which requests for keys without a lease are counted.
 const WARMTHS: usize = 1 << 16;
 /// Requests within one lifetime from which on a lease pays: it costs two calls, one of them to return what is left.
