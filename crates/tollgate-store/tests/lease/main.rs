@@ -5,6 +5,7 @@ mod oracle;
 mod patience;
 mod plan;
 mod rng;
+mod scale;
 mod scenarios;
 mod store;
 mod world;
