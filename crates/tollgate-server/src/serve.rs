@@ -13,11 +13,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
+use std::time::Duration;
 use tollgate_policy::settings::{Front, Settings};
 
 /// Starts a node.
 #[derive(Debug)]
 pub struct Server;
+
+/// How long a store may take to take back what this node holds of its limits.
+const RELEASE: Duration = Duration::from_secs(1);
 
 /// A node that answers requests. Dropping it ends it at once; [`drain`](Self::drain) lets requests finish.
 #[derive(Debug)]
@@ -170,8 +174,10 @@ impl Running {
         node.health.fail("draining", "the process is about to end");
         tracing::info!(within_ms = within.as_millis(), "draining");
         traffic.drain(within);
+        // Nobody asks any more, and what was taken in advance is of use to others.
+        node.gate.store().release(RELEASE);
         drop(control);
-        admin.drain(std::time::Duration::ZERO);
+        admin.drain(Duration::ZERO);
         tracing::info!("stopped");
     }
 }

@@ -6,6 +6,7 @@ use super::observer::Notices;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tollgate::store::RedisStore;
 use tollgate::store::redis::{Endpoint, Options, Tls};
 use tollgate_policy::settings::{self, Redis, RedisServer, Secret, SecretSource};
@@ -16,7 +17,7 @@ pub struct Remote {
     // Before the thread, so that its tasks end by themselves.
     pub(super) store: RedisStore,
     pub(super) notices: Arc<Notices>,
-    _background: Background,
+    background: Background,
 }
 
 impl Remote {
@@ -43,7 +44,12 @@ impl Remote {
             RedisStore::open(&endpoint, options(settings, secret, &notices))
         };
         let store = store.map_err(|error| StorageError::Invalid(error.to_string().into()))?;
-        Ok(Self { store, notices, _background: background })
+        Ok(Self { store, notices, background })
+    }
+
+    /// Returns what leases hold, for a process that is about to end.
+    pub(super) fn release(&self, within: Duration) {
+        self.background.handle().block_on(self.store.release_leases(within));
     }
 }
 

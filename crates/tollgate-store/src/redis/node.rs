@@ -15,7 +15,7 @@ use super::single::Singles;
 use super::{Options, lane, script, task};
 use crate::{StoreError, StoreErrorKind};
 use redis::{Cmd, Value};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
@@ -45,6 +45,8 @@ pub(super) struct Node {
     /// A connection for everything that is not a decision, so that it holds none up.
     control: Arc<Mutex<Option<Arc<Link>>>>,
     pub(super) connected: AtomicUsize,
+    /// Connections that ever came about. Each of them may lead to another server than the one before.
+    dials: AtomicU64,
     cluster: Weak<Cluster>,
     tasks: task::Tasks,
 }
@@ -61,6 +63,7 @@ impl Node {
             queue: Queue::new(options.in_flight),
             control: Arc::default(),
             connected: AtomicUsize::new(0),
+            dials: AtomicU64::new(0),
             cluster,
             tasks: task::Tasks::default(),
             shared,
@@ -104,7 +107,14 @@ impl Node {
 
     pub(super) async fn dial(&self) -> Result<Link, Failure> {
         let address = self.home.find().await?;
-        self.shared.dialer.dial(&address).await
+        let link = self.shared.dialer.dial(&address).await?;
+        self.dials.fetch_add(1, Ordering::AcqRel);
+        Ok(link)
+    }
+
+    /// How many connections there have been.
+    pub(super) fn dials(&self) -> u64 {
+        self.dials.load(Ordering::Acquire)
     }
 
     /// Has `asks` decided, with whatever else waits.

@@ -108,7 +108,10 @@ impl<S: Store> Gate<S> {
             charges: std::slice::from_ref(charge),
             intent: singles[*place].intent(),
         }));
-        let moment = self.deny_cache.as_ref().map(|deny_cache| deny_cache.moment(&charges));
+        let moment = self.deny_cache.as_ref().map(|deny_cache| {
+            let selected = places.iter().map(|place| singles[*place].selected(rules));
+            deny_cache.moment(rules, selected, &charges)
+        });
         let asked = match requests.is_empty() {
             true => Ok(()),
             false => self.store.decide(now_us, &requests, answers).await,

@@ -97,6 +97,22 @@ impl Cluster {
         self.map().node(slot_of(key)).is_some_and(|own| std::ptr::eq(&**own, node))
     }
 
+    /// Whether the node has the slot.
+    pub(super) fn serves(&self, node: &Arc<Node>, slot: u16) -> bool {
+        self.map().node(slot).is_some_and(|own| Arc::ptr_eq(own, node))
+    }
+
+    /// Who has a slot.
+    pub(super) async fn home(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
+        self.until_known().await?;
+        self.node(slot)
+    }
+
+    /// Those who have slots.
+    pub(super) fn primaries(&self) -> Vec<Arc<Node>> {
+        self.map().primaries()
+    }
+
     /// Has requests decided by the server of `slot`, in their order.
     fn push(&self, slot: u16, now_us: Option<u64>, asks: Vec<Ask>) -> Result<Reply, StoreError> {
         self.node(slot)?.push(Some(slot), now_us, asks)
