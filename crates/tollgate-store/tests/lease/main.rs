@@ -3,6 +3,7 @@
 mod node;
 mod oracle;
 mod patience;
+mod picture;
 mod plan;
 mod rng;
 mod scale;

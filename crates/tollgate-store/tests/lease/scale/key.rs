@@ -47,6 +47,8 @@ pub(super) struct Outcome {
     pub(super) direct: u64,
     /// What one that decides every request exactly, at once, would have admitted.
     pub(super) ideal: u64,
+    /// The most that one node held.
+    pub(super) held_most: u64,
     /// Requests to the store, by slot.
     pub(super) calls: Vec<u64>,
 }
@@ -57,7 +59,7 @@ enum Event {
     Answers { node: usize, number: u64, reply: Reply },
     Tick { node: usize },
     Decides { node: usize },
-    Denies { node: usize, until_ns: u64 },
+    Denies { node: usize, wait_us: u64, reset_us: u64 },
 }
 
 #[derive(Debug, Default)]
@@ -188,7 +190,7 @@ impl Key {
             Event::Answers { node, number, reply } => self.answer(node, number, &reply),
             Event::Tick { node } => self.tick(node),
             Event::Decides { node } => self.decide(node),
-            Event::Denies { node, until_ns } => self.nodes[node].denied_until_ns = until_ns,
+            Event::Denies { node, wait_us, reset_us } => self.deny(node, wait_us, reset_us),
         }
     }
 
@@ -250,9 +252,17 @@ impl Key {
         if shown.admitted {
             self.admit();
         } else if let Some(wait_us) = shown.retry_after_us {
-            let until_ns = self.now_ns + 1_000 * wait_us.min(DENIED_US_MOST);
             let trip_ns = self.trip_ns();
-            self.at(trip_ns, Event::Denies { node, until_ns });
+            self.at(trip_ns, Event::Denies { node, wait_us, reset_us: shown.reset_after_us });
+        }
+    }
+
+    /// What the store refused is remembered.
+    fn deny(&mut self, node: usize, wait_us: u64, reset_us: u64) {
+        let one = &mut self.nodes[node];
+        one.denied_until_ns = self.now_ns + 1_000 * wait_us.min(DENIED_US_MOST);
+        if let Some((lease, terms)) = one.lease.as_mut().zip(self.plan.terms) {
+            lease.refused(&terms, self.now_ns / 1_000, 0, (Some(wait_us), reset_us));
         }
     }
 
@@ -295,6 +305,7 @@ impl Key {
             return;
         };
         lease.heard(&terms, now_us, number, reply, renewed);
+        self.outcome.held_most = self.outcome.held_most.max(lease.balance());
         self.want(node, 0);
         self.keep_ticking(node);
     }

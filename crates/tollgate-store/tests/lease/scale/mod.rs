@@ -4,6 +4,7 @@
 mod cell;
 mod draw;
 mod key;
+mod lifetimes;
 mod strata;
 mod table;
 
@@ -13,7 +14,6 @@ use std::{env, fs};
 use strata::Stratum;
 use table::Table;
 
-const BEGIN: &str = "<!-- cargo xtask simulate --scale -->\n";
 const END: &str = "<!-- end -->";
 
 fn docs(name: &str) -> PathBuf {
@@ -27,11 +27,28 @@ fn simulated(wanted: impl Fn(&Stratum) -> bool) -> Table {
     Table(lines.collect())
 }
 
-/// The page, with this table in it.
-fn page(old: &str, table: &Table) -> String {
-    let (before, rest) = old.split_once(BEGIN).expect("the page has a place for the table");
+/// The page with `text` where its mark says so.
+fn put(page: &str, mark: &str, text: &str) -> String {
+    let begin = format!("<!-- cargo xtask simulate {mark} -->\n");
+    let (before, rest) = page.split_once(&begin).expect("the page has a place for it");
     let (_, after) = rest.split_once(END).expect("the place has an end");
-    format!("{before}{BEGIN}{}{END}{after}", table.markdown())
+    format!("{before}{begin}{text}{END}{after}")
+}
+
+fn page(old: &str, table: &Table) -> String {
+    let page = put(old, "--scale: all", &table.markdown());
+    put(&page, "--scale: by rank", &table.by_rank())
+}
+
+#[test]
+fn lifetimes_do_what_the_page_says() {
+    let old = fs::read_to_string(docs("leases.md")).unwrap();
+    let new = put(&old, "--picture: lifetimes", &lifetimes::markdown());
+    if env::var_os("TOLLGATE_WRITE").is_some() {
+        fs::write(docs("leases.md"), new).unwrap();
+        return;
+    }
+    assert!(old == new, "make the table of docs/leases.md again: cargo xtask simulate --picture");
 }
 
 /// Three strata, of keys that a node sees often, now and then, and hardly ever.

@@ -8,6 +8,9 @@ use tollgate_picture::axis::grouped;
 pub(super) const LIFETIMES_MS: [u64; 6] = [100, 250, 500, 1_000, 2_000, 5_000];
 /// To how many nodes the requests for one key come.
 pub(super) const SPREADS: [u64; 3] = [1_000, 100, 10];
+/// Groups of ranks, along the strata.
+const RANKS: [(u64, u64); 5] =
+    [(1, 99), (100, 999), (1_000, 9_999), (10_000, 99_999), (100_000, 1_000_000)];
 /// Decisions a second that a primary of a cluster can take: 19.92 us each (docs/benchmarks.md), with three tenths of its core left over.
 const SHARD_PER_SECOND: u64 = 35_000;
 const HEADER: &str =
@@ -102,6 +105,37 @@ impl Table {
             opening: sum(|one| one.opening) * 10,
             under_ppm: (u128::from(under) * 1_000_000 / u128::from(ideal.max(1))) as u64,
         }
+    }
+
+    /// Calls for a hundred requests, by how popular keys are.
+    pub(super) fn by_rank(&self) -> String {
+        let mut text = String::from(
+            "| keys, by rank | of all requests | nothing leased | 1,000 nodes a key | 100 | 10 |\n| --- | --- | --- | --- | --- | --- |\n",
+        );
+        for (first, last) in RANKS {
+            let ranks = Self(
+                self.0
+                    .iter()
+                    .filter(|line| (first..=last).contains(&line.1.first))
+                    .copied()
+                    .collect(),
+            );
+            let cell = |nodes, lifetime_ms| Cell { algorithm: "fixed-window", nodes, lifetime_ms };
+            let exact = ranks.total(cell(SPREADS[0], 0));
+            let whole = self.total(cell(SPREADS[0], 0)).requests;
+            let each = |cell| {
+                let total = ranks.total(cell);
+                percent(total.calls * 1_000_000 / total.requests.max(1), 1)
+            };
+            let _ = write!(text, "| {} to {} ", grouped(first), grouped(last));
+            let _ = write!(text, "| {} ", percent(exact.requests * 1_000_000 / whole.max(1), 1));
+            let _ = write!(text, "| {} ", each(cell(SPREADS[0], 0)));
+            for nodes in SPREADS {
+                let _ = write!(text, "| {} ", each(cell(nodes, 500)));
+            }
+            text.push_str("|\n");
+        }
+        text
     }
 
     /// The table of the page.
