@@ -27,25 +27,26 @@ fn run(numbers: Numbers, lifetime_ms: u64) -> Outcome {
 pub(super) fn markdown() -> String {
     let rate = Rate::try_new(LIMIT, SECONDS * 1_000_000).unwrap();
     let mut text = String::from(
-        "| lifetime | calls for 1,000 requests | a node held at most | under-admission, fixed window | gcra | a lowered limit is in force within | quiet at least |\n\
-         | --- | --- | --- | --- | --- | --- | --- |\n",
+        "| lifetime | calls for 1,000 requests | requests that waited for one | a node held at most | under-admission, window and bucket | off a bucket's burst | a lowered limit is in force within | quiet at least |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for lifetime_ms in LIFETIMES_MS {
         let window = run(Numbers::FixedWindow(FixedWindow::new(rate)), lifetime_ms);
         let bucket = run(Numbers::Gcra(Gcra::try_new(rate, None).unwrap()), lifetime_ms);
         let calls = window.calls.iter().sum::<u64>() * 10_000 / window.requests;
-        let under = |one: &Outcome| {
-            percent(one.ideal.saturating_sub(one.admitted) * 1_000_000 / one.ideal, 2)
-        };
+        let under = |one: &Outcome| one.ideal.saturating_sub(one.admitted) * 1_000_000 / one.ideal;
+        let waited = window.direct * 10_000 / window.requests;
         let _ = writeln!(
             text,
-            "| {} | {}.{} | {} | {} | {} | {} | {} ms |",
+            "| {} | {}.{} | {}.{} | {} | {} | {} | {} | {} ms |",
             duration(lifetime_ms * 1_000),
             calls / 10,
             calls % 10,
+            waited / 10,
+            waited % 10,
             window.held_most,
-            under(&window),
-            under(&bucket),
+            percent(under(&window).max(under(&bucket)), 2),
+            LIMIT * lifetime_ms / SECONDS / 1_000,
             duration(lifetime_ms * 1_000),
             lifetime_ms + QUIET_MS,
         );
