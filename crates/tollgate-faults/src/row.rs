@@ -197,6 +197,12 @@ pub const ROWS: &[Row] = &[
         run: leases::rolling_restart,
     },
     Row {
+        name: "lease-gone",
+        injected: "leased limit: SIGKILL to the server, which has an append-only file, 20 s, restart",
+        expected: "nodes spend what they hold, then refuse; over-admission 0; nothing is taken for lost",
+        run: leases::gone,
+    },
+    Row {
         name: "lease-wiped",
         injected: "leased limit: FLUSHALL",
         expected: "counted as a rollback; at most one more limit for each key (C2b)",

@@ -56,6 +56,7 @@ rows! {
     lease_killed = "lease-killed",
     lease_frozen = "lease-frozen",
     lease_rolling_restart = "lease-rolling-restart",
+    lease_gone = "lease-gone",
     lease_wiped = "lease-wiped",
     lease_replies_cut = "lease-replies-cut",
     lease_slow = "lease-slow",

@@ -1,15 +1,11 @@
 //! What happens to nodes that hold something.
 
-use super::{CHUNK_MOST, LIMIT, USERS, answer, leasing, limits, plan, sum, unused, use_up};
+use super::{CHUNK_MOST, LIMIT, USERS, answer, leasing, limits, plan, sum, unused, url, use_up};
 use crate::load::{Ask, Outcome};
 use crate::oracle::Bound;
 use crate::redis::Redis;
 use crate::trial::{Context, Ended, Path, Plan, Policy};
 use std::time::Duration;
-
-fn url(redis: &Redis) -> String {
-    format!("url: 'redis://127.0.0.1:{}/0'", redis.port())
-}
 
 pub(in crate::row) fn killed(context: &Context) -> Ended {
     let (redis, limits) = (Redis::listen(&[]), limits("900/366d"));

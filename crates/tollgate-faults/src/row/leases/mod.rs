@@ -6,12 +6,13 @@ mod store;
 
 pub(super) use holders::{frozen, killed, rolling_restart};
 pub(super) use numbers::{halved, herd, skew, tiny};
-pub(super) use store::{cluster_killed, replies_cut, reshard, sentinel, slow, wiped};
+pub(super) use store::{cluster_killed, gone, replies_cut, reshard, sentinel, slow, wiped};
 
 use crate::clock::until;
 use crate::load::{Ask, Outcome};
 use crate::node::Node;
 use crate::oracle::Bound;
+use crate::redis::Redis;
 use crate::trial::{Context, Ended, Path, Plan, Policy, Trial};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,6 +26,10 @@ const CHUNK_MOST: u64 = 256;
 /// For how long nobody asks a store that nobody knows.
 const QUIET: Duration = Duration::from_millis(1_600);
 const PATIENCE: Duration = Duration::from_secs(60);
+
+fn url(redis: &Redis) -> String {
+    format!("url: 'redis://127.0.0.1:{}/0'", redis.port())
+}
 
 /// A file with this rate for a leased limit, besides the one that shows whether all is well.
 fn limits(rate: &str) -> String {

@@ -1,6 +1,6 @@
 //! How much of a limit is admitted, and for how many calls.
 
-use super::{USERS, admitted, answer, known, leasing, limits, plan, sum};
+use super::{USERS, admitted, answer, known, leasing, limits, plan, sum, url};
 use crate::load::{Ask, Outcome};
 use crate::oracle::Bound;
 use crate::redis::Redis;
@@ -9,10 +9,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const SECOND_US: u64 = 1_000_000;
-
-fn url(redis: &Redis) -> String {
-    format!("url: 'redis://127.0.0.1:{}/0'", redis.port())
-}
 
 /// Nine of ten requests come to the first of five nodes.
 fn skewed(n: u64) -> Ask {
@@ -136,6 +132,7 @@ pub(in crate::row) fn halved(context: &Context) -> Ended {
     let (whole, half) = (limits("1000/366d"), limits("500/366d"));
     let plan = Plan { paths: HALVED, ..plan(context, &url(&redis), &whole) };
     let mut trial = leasing(context, &plan);
+    answer(&mut trial, 100);
     trial.fault();
     let held = sum(&trial, "tollgate_lease_held_units");
     let next = Plan { limits: &half, ..plan.clone() };

@@ -1,6 +1,6 @@
 //! What happens to the store that leases come from, and on the way to it.
 
-use super::{LIMIT, USERS, answer, leasing, limits, plan, rollbacks, sum, unused, use_up};
+use super::{LIMIT, USERS, answer, leasing, limits, plan, rollbacks, sum, unused, url, use_up};
 use crate::clock::until;
 use crate::cluster::Cluster;
 use crate::figures::percentile_us;
@@ -12,10 +12,31 @@ use crate::sentinel::Sentinels;
 use crate::trial::{Context, Ended, Path, Plan, Policy, Trial};
 use std::time::Duration;
 
+pub(in crate::row) fn gone(context: &Context) -> Ended {
+    let mut redis = Redis::listen(&["--appendonly", "yes", "--appendfsync", "no"]);
+    let (store, limits) = (url(&redis), limits("900/366d"));
+    let mut trial = leasing(context, &plan(context, &store, &limits));
+    trial.fault();
+    redis.kill();
+    trial.pass(Duration::from_millis(context.pick(1_500, 20_000)));
+    redis.restart();
+    trial.clear();
+    assert!(trial.is_healed(), "the nodes find their store again");
+    use_up(&mut trial);
+    let (counted, held) = (rollbacks(&trial), sum(&trial, "tollgate_lease_held_units"));
+    let mut ended = trial.end().exact();
+    ended.must("it kept everything, so nothing is taken for lost", counted == 0);
+    // What was decided by the store and could not be said any more is spent.
+    let unused = unused(&ended, LIMIT);
+    ended.note("units that nobody got", unused.saturating_sub(held));
+    // Another run of the server is quiet first, so that everybody can say what they hold.
+    ended.figures.recovery_us = None;
+    ended
+}
+
 pub(in crate::row) fn wiped(context: &Context) -> Ended {
     let (redis, limits) = (Redis::listen(&[]), limits("900/366d"));
-    let store = format!("url: 'redis://127.0.0.1:{}/0'", redis.port());
-    let mut trial = leasing(context, &plan(context, &store, &limits));
+    let mut trial = leasing(context, &plan(context, &url(&redis), &limits));
     answer(&mut trial, 200);
     trial.fault();
     redis.run("FLUSHALL");
