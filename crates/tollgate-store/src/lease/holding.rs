@@ -53,8 +53,8 @@ struct Part {
 struct Flight {
     number: u64,
     sent_us: u64,
-    /// Whether it asked for more.
-    wants: bool,
+    /// Whether it wants something, rather than only saying what is held.
+    asks: bool,
 }
 
 /// What was spent, in case it turns out that it should not have been.
@@ -110,6 +110,11 @@ impl Lease {
     /// Spends `units`, if so many are held and still good at `now_us`.
     pub fn spend(&mut self, now_us: u64, units: u64) -> Option<Spent> {
         self.demand.count(units);
+        self.spend_again(now_us, units)
+    }
+
+    /// The same for a request that has been counted, and waited.
+    pub fn spend_again(&mut self, now_us: u64, units: u64) -> Option<Spent> {
         self.expire(now_us);
         let left = self.balance().checked_sub(units)?;
         let oldest = self.parts[0];
@@ -215,7 +220,7 @@ impl Lease {
             self.renew(renewed);
             self.ledger = ledger;
         }
-        self.flight = Some(Flight { number, sent_us: now_us, wants: !assert });
+        self.flight = Some(Flight { number, sent_us: now_us, asks: !assert });
         self.asked_us = now_us;
         let good = self.good(now_us);
         let want = match assert {
@@ -262,7 +267,7 @@ impl Lease {
         heard.stranded = stranded;
         self.ledger_until_us = flight.sent_us + shortened(reply.kept_us);
         self.counts_until_us = now_us.saturating_add(reply.reset_after_us);
-        self.see(terms, now_us, flight.wants, reply);
+        self.see(terms, now_us, reply, flight.asks);
         if !own {
             return heard;
         }

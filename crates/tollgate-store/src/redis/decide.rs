@@ -2,13 +2,13 @@
 
 use super::RedisStore;
 use super::batch::{Ask, Named};
-use super::cluster::slot_of;
-use super::lease::{Address, Leased, Leases, Local, quiet};
+use super::lease::{Address, Leased, Leases, Local};
 use super::queue::{BATCH_MOST, Rows};
 use super::replay::{push_rows, senseless};
 use crate::lease::Spent;
 use crate::{Answer, Answers, Charge, Mode, Request, StoreError};
-use tollgate_core::Intent;
+use tollgate_core::algorithm::FixedWindow;
+use tollgate_core::{Intent, Numbers, Rate};
 
 /// Leased limits of one request that are decided on the calling thread. More of them are decided by the store.
 const LOCAL_MOST: usize = 8;
@@ -18,9 +18,8 @@ const LOCAL_MOST: usize = 8;
 pub struct Rest {
     /// The first request that was not.
     from: usize,
-    /// Whether its leases did not suffice.
+    /// Whether its leases were tried and did not suffice.
     tried: bool,
-    quiet: bool,
 }
 
 /// Units that are put back unless the request is admitted, whatever becomes of who asked.
@@ -50,7 +49,7 @@ impl RedisStore {
     #[inline]
     pub fn decide_locally(&self, requests: &[Request<'_>], answers: &mut Answers) -> Option<Rest> {
         answers.clear();
-        let none = Rest { from: 0, tried: false, quiet: false };
+        let none = Rest { from: 0, tried: false };
         if !self.leases.are_used() {
             return Some(none);
         }
@@ -73,15 +72,14 @@ impl RedisStore {
         intent: Intent,
         answers: &mut Answers,
     ) -> Result<(), Rest> {
-        let rest = Rest { from: 0, tried: true, quiet: false };
+        let rest = Rest { from: 0, tried: true };
         let Some(leased) = self.leased(charge, intent) else {
             return Err(Rest { tried: false, ..rest });
         };
         let (answer, admitted) = match self.leases.take(charge, leased).0 {
             Local::Spent(answer, _) => (answer, true),
             Local::Refused(answer) => (answer, false),
-            Local::Direct => return Err(rest),
-            Local::Quiet => return Err(Rest { quiet: true, ..rest }),
+            Local::Direct | Local::Wait | Local::Failed | Local::Quiet => return Err(rest),
         };
         answers.push(answer);
         answers.finish(admitted);
@@ -95,7 +93,7 @@ impl RedisStore {
         intent: Intent,
         answers: &mut Answers,
     ) -> Result<(), Rest> {
-        let mut rest = Rest { from: 0, tried: false, quiet: false };
+        let rest = Rest { from: 0, tried: false };
         let leased = |charge| self.leased(charge, intent);
         if charges.len() > LOCAL_MOST
             || charges.is_empty()
@@ -117,11 +115,7 @@ impl RedisStore {
                     admitted = false;
                     answers.push(answer);
                 }
-                Local::Direct => known = false,
-                Local::Quiet => (known, rest.quiet) = (false, true),
-            }
-            if !known {
-                break;
+                Local::Direct | Local::Wait | Local::Failed | Local::Quiet => known = false,
             }
         }
         if !(known && admitted) {
@@ -161,9 +155,6 @@ impl RedisStore {
     ) -> Result<(), StoreError> {
         let now_us = self.options.at(now_us);
         let requests = requests.get(rest.from..).unwrap_or_default();
-        if rest.quiet {
-            return Err(quiet());
-        }
         if requests.iter().all(|request| request.charges.is_empty()) {
             requests.iter().for_each(|_| answers.finish(true));
             return Ok(());
@@ -194,10 +185,11 @@ impl RedisStore {
         tried: &mut bool,
         answers: &mut Answers,
     ) -> Result<(), StoreError> {
-        let plan = |request| self.plan(request, std::mem::take(tried));
-        let mut planned = requests.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
-        for one in &planned {
-            self.confirm(one).await?;
+        let mut planned = Vec::with_capacity(requests.len());
+        for request in requests {
+            let one = self.plan(request, std::mem::take(tried)).await?;
+            self.confirm(&one).await?;
+            planned.push(one);
         }
         let asks: Vec<_> = planned.iter_mut().filter_map(|one| one.ask.take()).collect();
         let decided = match asks.is_empty() {
@@ -215,9 +207,8 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Takes from leases what they have, and asks the store for the rest. A request that leases refuse is refused by the store wherever that
-    /// is asked anyway, so that all its limits say what they know.
-    fn plan<'a>(
+    /// Takes from leases what they have, and asks the store for the rest.
+    async fn plan<'a>(
         &'a self,
         request: &'a Request<'a>,
         tried: bool,
@@ -226,40 +217,45 @@ impl RedisStore {
         let taken = Taken { leases: &self.leases, spent: Vec::new() };
         let mut planned = Planned { request, here: Vec::new(), taken, ask: None };
         for charge in charges {
-            let leased = self.leased(charge, intent).filter(|_| !tried);
-            let answer = match leased.map(|leased| self.leases.take(charge, leased)) {
-                Some((Local::Spent(answer, spent), address)) => {
+            let Some(leased) = self.leased(charge, intent) else {
+                planned.here.push(None);
+                continue;
+            };
+            let local = self.leases.take_in_time(&self.servers, charge, leased, tried).await?;
+            let answer = match local {
+                (Local::Spent(answer, spent), address) => {
                     planned.taken.spent.push((address, spent));
                     Some(answer)
                 }
-                Some((Local::Refused(answer), _)) => Some(answer),
-                Some((Local::Quiet, _)) => return Err(quiet()),
-                Some((Local::Direct, _)) | None => None,
+                (Local::Refused(answer), _) => Some(answer),
+                _ => None,
             };
             planned.here.push(answer);
         }
-        if charges.is_empty() || planned.is_asked() {
-            let refused = |answer: &mut Answer| !answer.outcome.admitted;
-            for answer in &mut planned.here {
-                answer.take_if(refused);
-            }
-            let asked = charges.iter().zip(&planned.here).filter(|(_, here)| here.is_none());
-            let lines = asked.map(|(charge, _)| self.named(charge)).collect();
-            planned.ask = Some(Ask { intent, lines });
+        if planned.is_asked() {
+            let lines = charges.iter().zip(&planned.here).filter_map(|(charge, here)| match here {
+                None => Some(self.named(charge)),
+                // In its place stands one that refuses too, so that all others say what they know and count what they count.
+                Some(answer) if !answer.outcome.admitted => Some(self.refusing(charge)),
+                Some(_) => None,
+            });
+            planned.ask = Some(Ask { intent, lines: lines.collect() });
         }
         Ok(planned)
     }
 
     /// What others hold of a leased limit counts in its state only as long as the store keeps what it acknowledged.
     async fn confirm(&self, planned: &Planned<'_>) -> Result<(), StoreError> {
-        let Some(ask) = planned.ask.as_ref().filter(|ask| ask.intent == Intent::Take) else {
+        let Request { charges, intent } = *planned.request;
+        if intent == Intent::Peek {
             return Ok(());
-        };
-        let asked = planned.request.charges.iter().zip(&planned.here);
-        let asked = asked.filter(|(_, here)| here.is_none()).map(|(charge, _)| charge);
-        for (charge, line) in asked.zip(&ask.lines) {
-            if let Some(leased) = self.leases.of(charge.ticket) {
-                let slot = slot_of(&line.name);
+        }
+        for (charge, here) in charges.iter().zip(&planned.here) {
+            if here.is_none()
+                && let Some(leased) = self.leases.of(charge.ticket)
+            {
+                let slot =
+                    self.servers.slot(|| self.namer.name(charge.limit, charge.key, charge.numbers));
                 self.leases.confirm(&self.servers, slot, leased.terms.quiet_us).await?;
             }
         }
@@ -286,7 +282,12 @@ impl RedisStore {
         let mut rows = rows.into_iter();
         for (charge, own) in request.charges.iter().zip(here) {
             let mut answer = match own {
-                Some(answer) => answer,
+                Some(answer) => {
+                    if refuses(&answer) {
+                        rows.next();
+                    }
+                    answer
+                }
                 None => self.shown(charge, request.intent, rows.next().ok_or_else(senseless)?),
             };
             if !admitted {
@@ -326,6 +327,14 @@ impl RedisStore {
             }
             None => Named::new(&self.namer, charge),
         }
+    }
+}
+
+impl RedisStore {
+    /// A line that refuses whatever it is asked, and of which nothing is kept.
+    fn refusing(&self, charge: &Charge<'_>) -> Named {
+        let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::NOTHING));
+        Named::new(&self.namer, &Charge { numbers: &numbers, ..*charge })
     }
 }
 

@@ -153,6 +153,14 @@ impl Servers {
         &self.shared
     }
 
+    /// The slot of a name, which is worked out only where it makes a difference.
+    pub(super) fn slot(&self, name: impl FnOnce() -> Vec<u8>) -> u16 {
+        match &self.kind {
+            Kind::One(_) => 0,
+            Kind::Cluster(_) => slot_of(&name()),
+        }
+    }
+
     /// Who has a slot.
     pub(super) async fn home(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
         match &self.kind {

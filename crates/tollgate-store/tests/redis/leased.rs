@@ -1,6 +1,9 @@
 //! Limits that nodes take chunks of, on a real server.
 
+mod changes;
 mod desk;
+mod losses;
+mod mixed;
 
 use crate::server::Server;
 use crate::shop::a_day;

@@ -34,7 +34,7 @@ impl Leases {
     }
 }
 
-pub(in crate::redis) fn quiet() -> StoreError {
+pub(super) fn quiet() -> StoreError {
     StoreError::new(
         StoreErrorKind::Busy,
         "it may have forgotten what nodes hold, and they have a moment to say so",

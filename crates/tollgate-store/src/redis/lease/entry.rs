@@ -31,8 +31,12 @@ pub(in crate::redis) enum Local {
     Spent(Answer, Spent),
     /// The store has said lately that there is nothing left.
     Refused(Answer),
-    /// The store has to decide.
+    /// There is no lease, so that the store has to decide.
     Direct,
+    /// The lease is too small, and more is on its way.
+    Wait,
+    /// The lease is too small, and the store did not answer.
+    Failed,
     /// The store forgot something, and nobody knows yet what is left.
     Quiet,
 }
@@ -40,8 +44,18 @@ pub(in crate::redis) enum Local {
 impl Entry {
     /// Takes a charge from the lease, or says what is known.
     #[inline]
-    pub(super) fn take(&mut self, now_us: u64, charge: &Charge<'_>, leased: &Leased) -> Local {
-        if let Some(spent) = self.lease.spend(now_us, charge.cost) {
+    pub(super) fn take(
+        &mut self,
+        now_us: u64,
+        charge: &Charge<'_>,
+        leased: &Leased,
+        counted: bool,
+    ) -> Local {
+        let spent = match counted {
+            false => self.lease.spend(now_us, charge.cost),
+            true => self.lease.spend_again(now_us, charge.cost),
+        };
+        if let Some(spent) = spent {
             return Local::Spent(self.answer(now_us, charge, leased, &spent), spent);
         }
         if now_us < self.lease.view().quiet_until_us {
@@ -50,8 +64,11 @@ impl Entry {
         if now_us < self.lease.patient_until_us() {
             return Local::Refused(self.refusal(now_us, charge, leased));
         }
+        if now_us < self.rest_until_us && !self.lease.is_asking() {
+            return Local::Failed;
+        }
         self.short = self.short.max(charge.cost);
-        Local::Direct
+        Local::Wait
     }
 
     /// Whether the store is to be asked for more.

@@ -18,18 +18,20 @@ mod watches;
 pub use script::{lease_reply, lease_script};
 pub use stats::Stats;
 
-pub(super) use confirm::quiet;
 pub(super) use entry::Local;
 pub(super) use registry::Leased;
 pub(super) use table::Address;
+
+use confirm::quiet;
 
 use super::key::Namer;
 use super::servers::Servers;
 use super::task::Tasks;
 use super::{BootClock, slot_of};
 use crate::lease::{Spent, Terms};
-use crate::{Answer, Charge, Leasing, Ticket};
+use crate::{Answer, Charge, Leasing, StoreError, StoreErrorKind, Ticket};
 use registry::Registry;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use table::Table;
@@ -118,7 +120,7 @@ impl Leases {
     #[inline]
     pub(super) fn take(&self, charge: &Charge<'_>, leased: &Leased) -> (Local, Address) {
         let address = self.table.address(charge.limit, charge.key);
-        let taken = self.table.take(address, || self.clock.now_us(), charge, leased);
+        let taken = self.table.take(address, || self.clock.now_us(), charge, leased, false);
         let Some((local, wants)) = taken else {
             self.warm(address, charge, leased);
             return (Local::Direct, address);
@@ -127,6 +129,46 @@ impl Leases {
             self.order(Order::Speak(address));
         }
         (local, address)
+    }
+
+    /// The same for whoever can wait: for as long as more is on its way. `counted` says that the charge has been tried before.
+    pub(super) async fn take_in_time(
+        &self,
+        servers: &Servers,
+        charge: &Charge<'_>,
+        leased: &Leased,
+        mut counted: bool,
+    ) -> Result<(Local, Address), StoreError> {
+        let address = self.table.address(charge.limit, charge.key);
+        loop {
+            // Before it is tried, so that nothing is said in between.
+            let mut heard = pin!(self.table.heard(address).notified());
+            heard.as_mut().enable();
+            let taken = self.table.take(address, || self.clock.now_us(), charge, leased, counted);
+            let Some((local, wants)) = taken else {
+                if !counted {
+                    self.warm(address, charge, leased);
+                }
+                return Ok((Local::Direct, address));
+            };
+            counted = true;
+            if wants {
+                self.order(Order::Speak(address));
+            }
+            match local {
+                Local::Wait if self.closed.load(Ordering::Relaxed) => {
+                    return Ok((Local::Direct, address));
+                }
+                Local::Wait => {}
+                Local::Failed => return Err(StoreError::new(StoreErrorKind::Unreachable, "")),
+                Local::Quiet => return Err(quiet()),
+                decided => return Ok((decided, address)),
+            }
+            if let Some((slot, quiet_us)) = self.whereabouts(address) {
+                self.confirm(servers, slot, quiet_us).await?;
+            }
+            heard.await;
+        }
     }
 
     /// A request for a key without a lease.

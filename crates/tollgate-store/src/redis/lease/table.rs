@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use tokio::sync::Notify;
 
 const SHARDS: usize = 64;
 /// Leases in a shard, of less than half a kibibyte each. Keys beyond are decided by the store.
@@ -44,7 +45,7 @@ pub(super) struct Table {
 /// Two shards never share a cache line.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Padded(Lock<Shard>);
+struct Padded(Lock<Shard>, Notify);
 
 #[derive(Debug, Default)]
 pub(super) struct Shard {
@@ -82,7 +83,9 @@ impl Table {
         let word = |n: u32| random.hash_one(n) as u32;
         Self {
             hashes: RandomState::new(),
-            shards: (0..SHARDS).map(|_| Padded(Lock::new(Shard::default()))).collect(),
+            shards: (0..SHARDS)
+                .map(|_| Padded(Lock::new(Shard::default()), Notify::new()))
+                .collect(),
             warmths: OnceLock::new(),
             places: Lock::new(HashMap::with_hasher(RandomState::new())),
             process: [word(1), word(2), word(3), word(4)],
@@ -123,6 +126,7 @@ impl Table {
         clock: impl FnOnce() -> u64,
         charge: &Charge<'_>,
         leased: &Leased,
+        counted: bool,
     ) -> Option<(Local, bool)> {
         let mut shard = lock(&self.shards[address.shard].0);
         let Shard { entries, stats } = &mut *shard;
@@ -132,14 +136,15 @@ impl Table {
         if entry.ticket != charge.ticket {
             return Some((Local::Direct, entry.turn_to(now_us, charge.ticket, leased)));
         }
-        let local = entry.take(now_us, charge, leased);
+        let local = entry.take(now_us, charge, leased, counted);
         let (wants, counter) = match &local {
             Local::Spent(..) => {
                 stats.spent += charge.cost;
                 (entry.wants(now_us, 0), &mut stats.local)
             }
-            Local::Direct => (entry.wants(now_us, charge.cost), &mut 0),
-            Local::Refused(_) | Local::Quiet => (false, &mut stats.refused),
+            Local::Wait => (entry.wants(now_us, charge.cost), &mut 0),
+            Local::Refused(_) => (false, &mut stats.refused),
+            Local::Direct | Local::Failed | Local::Quiet => (false, &mut 0),
         };
         *counter += 1;
         entry.queued |= wants;
@@ -194,6 +199,11 @@ impl Table {
         };
         entries.insert(address.tag, Box::new(entry));
         true
+    }
+
+    /// Told whenever something was said about a lease in the same shard.
+    pub(super) fn heard(&self, address: Address) -> &Notify {
+        &self.shards[address.shard].1
     }
 
     /// Takes back what a request spent that was refused elsewhere.

@@ -111,6 +111,11 @@ impl Leases {
 
     /// Says to the store what there is to say about one lease, and takes in its answer.
     pub(super) async fn speak(&self, servers: &Arc<Servers>, address: Address) {
+        self.speak_of(servers, address).await;
+        self.table.heard(address).notify_waiters();
+    }
+
+    async fn speak_of(&self, servers: &Arc<Servers>, address: Address) {
         let Some((slot, quiet_us)) = self.whereabouts(address) else { return };
         let trusted = match servers.home(slot).await {
             Ok(node) => self.watches.trust(&node, self.clock.now_us(), quiet_us),
@@ -133,7 +138,8 @@ impl Leases {
         });
     }
 
-    fn whereabouts(&self, address: Address) -> Option<(u16, u64)> {
+    /// Where a lease is from, and for how long that would be quiet.
+    pub(super) fn whereabouts(&self, address: Address) -> Option<(u16, u64)> {
         let (slot, ticket) = self.table.with(address, |entry, _| (entry.slot, entry.ticket))?;
         Some((slot, self.registry.get(ticket)?.terms.quiet_us))
     }

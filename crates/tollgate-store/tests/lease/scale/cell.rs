@@ -31,6 +31,7 @@ pub(super) struct Sums {
     pub(super) requests: u64,
     pub(super) ideal: u64,
     pub(super) admitted: u64,
+    /// Requests that waited for the store.
     pub(super) direct: u64,
     pub(super) calls: u64,
     /// Of the calls, those in the first tenth of a second of the window.
@@ -72,7 +73,7 @@ impl Cell {
             sums.requests += outcome.requests;
             sums.ideal += outcome.ideal;
             sums.admitted += outcome.admitted;
-            sums.direct += outcome.direct;
+            sums.direct += outcome.direct + outcome.waited;
             sums.calls += outcome.calls.iter().sum::<u64>();
             sums.opening += outcome.calls[0];
         }

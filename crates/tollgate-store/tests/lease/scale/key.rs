@@ -7,6 +7,8 @@ use std::collections::BinaryHeap;
 use tollgate_core::{Algorithm, Intent, Numbers, State};
 use tollgate_store::lease::{Ask, Holder, Lease, Ledger, Reply, Terms};
 
+/// How long a request waits for an answer of the store.
+const PATIENCE_NS: u64 = 25_000_000;
 /// Requests at one node within a lifetime from which on it takes a lease, as the Redis store has it.
 const WARM: u64 = 4;
 /// How long a message takes, one way: a round trip within one data centre, and the queue in front of the script.
@@ -45,6 +47,8 @@ pub(super) struct Outcome {
     pub(super) admitted: u64,
     /// Requests that the store decided, each a call of its own.
     pub(super) direct: u64,
+    /// Those that were admitted by a lease for which they had waited.
+    pub(super) waited: u64,
     /// What one that decides every request exactly, at once, would have admitted.
     pub(super) ideal: u64,
     /// The most that one node held.
@@ -68,6 +72,8 @@ struct Node {
     /// Requests without a lease: in which lifetime, and how many.
     warmth: (u64, u64),
     ticking: bool,
+    /// When those give up who wait for more.
+    waiting_ns: Vec<u64>,
     /// The store refused a request, and will until then.
     denied_until_ns: u64,
 }
@@ -194,14 +200,13 @@ impl Key {
         }
     }
 
-    /// One request at some node: from its lease, refused as the store did lately, or decided by the store.
+    /// One request at some node: from its lease, refused as the store did lately, waiting for more, or decided by the store.
     fn request(&mut self) {
         let node = self.rng.within(0, self.nodes.len() as u64 - 1) as usize;
         let now_us = self.now_ns / 1_000;
         self.count();
-        let denied = self.now_ns < self.nodes[node].denied_until_ns;
         let Some(lease) = self.nodes[node].lease.as_mut() else {
-            if !denied {
+            if self.now_ns >= self.nodes[node].denied_until_ns {
                 self.ask_directly(node);
             }
             return self.warm(node);
@@ -210,9 +215,30 @@ impl Key {
             self.admit();
             return self.want(node, 0);
         }
-        if !denied && (lease.is_asking() || lease.should_ask(now_us, 1)) {
-            self.ask_directly(node);
-            self.want(node, 1);
+        if now_us >= lease.patient_until_us() {
+            self.waits(node, self.now_ns + PATIENCE_NS);
+        }
+    }
+
+    fn waits(&mut self, node: usize, gives_up_ns: u64) {
+        self.nodes[node].waiting_ns.push(gives_up_ns);
+        self.want(node, 1);
+    }
+
+    /// The store has said something, perhaps to those who waited for it.
+    fn go_on(&mut self, node: usize) {
+        let now_us = self.now_ns / 1_000;
+        for gives_up_ns in std::mem::take(&mut self.nodes[node].waiting_ns) {
+            let Some(lease) = self.nodes[node].lease.as_mut() else { return };
+            if gives_up_ns <= self.now_ns {
+                continue;
+            }
+            if lease.spend_again(now_us, 1).is_some() {
+                self.outcome.waited += u64::from(self.counts());
+                self.admit();
+            } else if now_us >= lease.patient_until_us() {
+                self.waits(node, gives_up_ns);
+            }
         }
     }
 
@@ -306,6 +332,7 @@ impl Key {
         };
         lease.heard(&terms, now_us, number, reply, renewed);
         self.outcome.held_most = self.outcome.held_most.max(lease.balance());
+        self.go_on(node);
         self.want(node, 0);
         self.keep_ticking(node);
     }

@@ -35,7 +35,7 @@ pub(super) fn markdown() -> String {
         let bucket = run(Numbers::Gcra(Gcra::try_new(rate, None).unwrap()), lifetime_ms);
         let calls = window.calls.iter().sum::<u64>() * 10_000 / window.requests;
         let under = |one: &Outcome| one.ideal.saturating_sub(one.admitted) * 1_000_000 / one.ideal;
-        let waited = window.direct * 10_000 / window.requests;
+        let waited = (window.direct + window.waited) * 10_000 / window.requests;
         let _ = writeln!(
             text,
             "| {} | {}.{} | {}.{} | {} | {} | {} | {} | {} ms |",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tollgate_core::{Intent, Numbers};
-use tollgate_store::redis::{BootClock, Options};
+use tollgate_store::redis::{BootClock, LeaseStats, Options};
 use tollgate_store::{
     Answer, Answers, Charge, Leasing, ManualClock, Mode, Origin, RedisStore, Request, Store,
     StoreError, Ticket,
@@ -21,6 +21,11 @@ pub(crate) struct Desk {
     pub(crate) numbers: Numbers,
     pub(crate) ticket: Option<Ticket>,
     warm_up: AtomicU64,
+}
+
+/// A clock that stands still until it is moved.
+pub(crate) fn manual() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new(1_000_000_000_000))
 }
 
 /// The ticket of such a limit, if it is leased.
@@ -115,6 +120,35 @@ impl Desk {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         panic!("there is no lease within 30 s: {:?}", self.store.lease_stats());
+    }
+
+    /// The same at once, by a clock that skips the time for which a new store is quiet.
+    pub(crate) async fn until_leased_at(&self, clock: &ManualClock) {
+        for _ in 0..1_000 {
+            if let Ok((admitted, _)) = self.try_take(1).await {
+                self.warm_up.fetch_add(u64::from(admitted), Ordering::Relaxed);
+                return self.until_leased().await;
+            }
+            clock.advance(LEASING.quiet_us / 4);
+        }
+        panic!("the store is never trusted");
+    }
+
+    /// What is left for everybody and here.
+    pub(crate) async fn remaining(&self) -> u64 {
+        let (_, rows) = self.ask(&[self.charge(1)], Intent::Peek).await.unwrap();
+        rows[0].outcome.remaining
+    }
+
+    /// Waits for what the store does by itself.
+    pub(crate) async fn until(&self, is: impl Fn(&LeaseStats) -> bool) {
+        for _ in 0..6_000 {
+            if is(&self.store.lease_stats()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("it did not happen within 30 s: {:?}", self.store.lease_stats());
     }
 
     /// What was admitted meanwhile.
