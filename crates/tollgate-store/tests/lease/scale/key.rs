@@ -13,7 +13,7 @@ const PATIENCE_NS: u64 = 25_000_000;
 const WARM: u64 = 4;
 /// How long a message takes, one way: a round trip within one data centre, and the queue in front of the script.
 const TRIP_NS: (u64, u64) = (100_000, 400_000);
-/// For how long a refusal is remembered.
+/// For how long a refusal is remembered where nothing is leased.
 const DENIED_US_MOST: u64 = 1_000_000;
 /// The start of a window, whatever its length.
 const EPOCH_NS: u64 = 1_699_999_200_000_000_000;
@@ -286,7 +286,9 @@ impl Key {
     /// What the store refused is remembered.
     fn deny(&mut self, node: usize, wait_us: u64, reset_us: u64) {
         let one = &mut self.nodes[node];
-        one.denied_until_ns = self.now_ns + 1_000 * wait_us.min(DENIED_US_MOST);
+        if self.plan.terms.is_none() {
+            one.denied_until_ns = self.now_ns + 1_000 * wait_us.min(DENIED_US_MOST);
+        }
         if let Some((lease, terms)) = one.lease.as_mut().zip(self.plan.terms) {
             lease.refused(&terms, self.now_ns / 1_000, 0, (Some(wait_us), reset_us));
         }

@@ -141,7 +141,7 @@ impl Table {
     /// The table of the page.
     pub(super) fn markdown(&self) -> String {
         let mut text = String::from(
-            "| limit | nodes a key | lifetime | calls a second | of requests | decided by the store | opening of a window | under-admission | over | shards |\n\
+            "| limit | nodes a key | lifetime | calls a second | of requests | waited | opening of a window | under-admission | over | shards |\n\
              | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
         );
         for cell in cells() {
