@@ -150,25 +150,27 @@ impl Wants {
 
     /// A request for each user, as it goes over the wire.
     pub(crate) fn requests(self) -> Vec<Vec<u8>> {
-        let request = |user: usize| {
-            if let Self::Command(name) = self {
-                let user = format!("user-{user:06}");
-                return ["5", name, &user, "100000", "100000", "60"].into_iter().enumerate().fold(
-                    String::new(),
-                    |text, (n, word)| match n {
-                        0 => format!("*{word}\r\n"),
-                        _ => format!("{text}${}\r\n{word}\r\n", word.len()),
-                    },
-                );
-            }
-            let (path, body) = (self.path(), self.body(user));
-            let length = body.len();
-            format!(
-                "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-                Content-Length: {length}\r\n\r\n{body}"
-            )
-        };
-        (0..USERS).map(|user| request(user).into_bytes()).collect()
+        (0..USERS).map(|user| self.request(user)).collect()
+    }
+
+    /// A request for one user.
+    pub(crate) fn request(self, user: usize) -> Vec<u8> {
+        if let Self::Command(name) = self {
+            let user = format!("user-{user:06}");
+            let words = ["5", name, &user, "100000", "100000", "60"].into_iter().enumerate();
+            let command = words.fold(String::new(), |text, (n, word)| match n {
+                0 => format!("*{word}\r\n"),
+                _ => format!("{text}${}\r\n{word}\r\n", word.len()),
+            });
+            return command.into_bytes();
+        }
+        let (path, body) = (self.path(), self.body(user));
+        let length = body.len();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+            Content-Length: {length}\r\n\r\n{body}"
+        );
+        request.into_bytes()
     }
 }
 

@@ -1,22 +1,23 @@
 //! The check API on Redis beside the same on memory: processor time of both, throughput of one node and of three, latency, a cluster.
 
+mod latency;
+mod leased;
+
 use crate::contender::{Contender, Programs, Wants, serve};
 use crate::load::Load;
 use crate::process::{Program, Ready, SERVER_CORE, Server};
 use crate::redis::Redis;
-use crate::table::{Rounds, median, quantile, ratio, spread, verdict};
+use crate::table::{Rounds, median, ratio, spread, verdict};
 use crate::turns::{Runner, interleave};
 use crate::{Effort, LOAD_CORE};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 const IN_FLIGHT: usize = 100;
 const MEMORY: &str = "memory";
 const REDIS: &str = "Redis";
 const CLUSTER: &str = "a cluster of three";
-const PINGS: usize = 2_000;
 
 /// What one turn said.
 struct Turn {
@@ -56,11 +57,23 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     print_nodes(&runners, &figures);
     three(programs, &one, &redis, &runners[1], effort)?;
     let pace = median(&figures[1].iter().map(|turn| turn.node_us).collect::<Rounds>());
-    latency(&runners[..2], &redis, pace, effort)
+    drop(runners);
+    latency::report(programs, pace, effort)?;
+    leased::report(programs, effort)
 }
 
 fn runner(programs: &Programs, name: &'static str, store: &str) -> Result<Runner, Box<dyn Error>> {
-    let limit = "limits:\n  - {name: per-user, key: [user], algorithm: gcra, rate: 100000/min}\n";
+    let limit = "  - {name: per-user, key: [user], algorithm: gcra, rate: 100000/min}\n";
+    runner_of(programs, name, store, limit)
+}
+
+/// A node on this store with this limit.
+fn runner_of(
+    programs: &Programs,
+    name: &'static str,
+    store: &str,
+    limit: &str,
+) -> Result<Runner, Box<dyn Error>> {
     let listen = "listen: {http: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n";
     // Whatever the store does not decide is refused, and ends the measurement.
     let store = match store {
@@ -68,7 +81,7 @@ fn runner(programs: &Programs, name: &'static str, store: &str) -> Result<Runner
         store => format!("on_store_failure: closed\nstore: {{redis: {{{store}, deadline: 1s}}}}\n"),
     };
     let file = format!("{}.yaml", name.replace(' ', "-"));
-    let arguments = serve(&file, &format!("{listen}{store}{limit}"))?;
+    let arguments = serve(&file, &format!("{listen}{store}limits:\n{limit}"))?;
     let path = programs.ours.to_string_lossy().into_owned();
     let program = Program { path, arguments, ready: Ready::Line };
     let contender = Contender { name, program, wants: Wants::Check };
@@ -190,64 +203,4 @@ fn three(
         );
     }
     Ok(())
-}
-
-/// On a schedule at half of what the node's core can do on Redis, beside bare round trips.
-fn latency(
-    runners: &[Runner],
-    redis: &Redis,
-    node_us: f64,
-    effort: Effort,
-) -> Result<(), Box<dyn Error>> {
-    let rate = (0.5e6 / node_us / 1e3).round().max(1.0) * 1e3;
-    let count = (rate * effort.schedule_seconds) as usize;
-    let mut trips: Vec<Rounds> = Vec::new();
-    let delays = interleave(runners, effort.rounds, |runner| {
-        trips.push(bare(redis)?);
-        let mut load = Load::open(runner.server.address, &runner.requests, IN_FLIGHT)?;
-        Ok(load.open_loop(count, rate)?)
-    })?;
-    let at = |values: &Rounds, at: f64| quantile(values, at);
-    let us = |values: &[u64]| values.iter().map(|ns| *ns as f64 / 1e3).collect::<Rounds>();
-    let of = |runner: usize, share: f64| -> Rounds {
-        delays[runner].iter().map(|delays| at(&us(&delays.answered_ns), share)).collect()
-    };
-    let bare = |share: f64| median(&trips.iter().map(|trip| at(trip, share)).collect::<Rounds>());
-    let late = |runner: usize| {
-        median(&delays[runner].iter().map(|d| at(&us(&d.sent_ns), 0.99)).collect::<Rounds>())
-    };
-    println!("\n### Latency at {:.0} k/s on a schedule\n", rate / 1e3);
-    println!("| microseconds | p50 | p99 | sent late, p99 |");
-    println!("|---|---|---|---|");
-    for (place, runner) in runners.iter().enumerate() {
-        let (p50, p99) = (median(&of(place, 0.5)), median(&of(place, 0.99)));
-        println!("| on {} | {p50:.0} | {p99:.0} | {:.0} |", runner.contender.name, late(place));
-    }
-    println!(
-        "| a bare round trip (PING, one connection) | {:.0} | {:.0} | |",
-        bare(0.5),
-        bare(0.99)
-    );
-    let added = |share: f64| -> f64 {
-        let pairs = of(1, share).into_iter().zip(of(0, share));
-        median(&pairs.map(|(redis, memory)| redis - memory).collect::<Rounds>())
-    };
-    let p50 = added(0.5) / bare(0.5);
-    println!("| added by Redis | {:.0} | {:.0} | |", added(0.5), added(0.99));
-    println!(
-        "\nAdded, p50: {p50:.2} of a bare round trip (target 1.3); p99 {:.0} us (target 2,000).",
-        added(0.99)
-    );
-    Ok(())
-}
-
-fn bare(redis: &Redis) -> Result<Rounds, Box<dyn Error>> {
-    let mut client = redis.connect()?;
-    let mut trips = Rounds::with_capacity(PINGS);
-    for _ in 0..PINGS {
-        let start = Instant::now();
-        client.ask(&[b"PING"])?;
-        trips.push(start.elapsed().as_nanos() as f64 / 1e3);
-    }
-    Ok(trips)
 }

@@ -87,6 +87,13 @@ impl Storage {
         }
     }
 
+    /// Spares the calling worker, which has a runtime of its own, the way over another thread to a store elsewhere.
+    pub(crate) fn settle_here(&self) {
+        if let Self::Redis(remote) = self {
+            remote.store.settle_here(remote.connections);
+        }
+    }
+
     /// The refusals that a node remembers, where asking again would cost a call.
     pub fn deny_cache(settings: &settings::Store) -> Option<DenyCache> {
         match settings {

@@ -4,12 +4,11 @@ use crate::answer::refuse;
 use crate::pass::Pass;
 use crate::{Engine, Reader, Refusal, Shown};
 use http::request::Parts;
-use std::cell::Cell;
 use std::mem;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::policy::{Facts, FactsBuffer};
-use tollgate::{Passage, Verdict, Work};
+use tollgate::{Passage, Spares, Verdict, Work};
 use tollgate_core::header::Fields;
 
 /// Decides requests over HTTP. Cheap to clone; all clones are one.
@@ -54,8 +53,8 @@ struct Kit {
 }
 
 thread_local! {
-    /// Taken while a request is decided. Where that has to wait, the next request makes a new one.
-    static KIT: Cell<Option<Box<Kit>>> = const { Cell::new(None) };
+    /// Taken while a request is decided.
+    static KIT: Spares<Kit> = const { Spares::new() };
 }
 
 impl<E: Engine> Toll<E> {
@@ -91,7 +90,7 @@ impl<E: Engine> Toll<E> {
         let rules = gate.rules();
         self.reader.remove_aliases(&rules, &mut head.headers);
         let head = &*head;
-        let mut kit = KIT.take().unwrap_or_default();
+        let mut kit = KIT.with(Spares::take);
         let now_us = self.engine.now_us();
         let claims = |token: &str| self.engine.tokens()?.verify(token, now_us);
         let mut facts = self.reader.facts(&rules, head, peer, claims, mem::take(&mut kit.facts));
@@ -124,7 +123,7 @@ impl<E: Engine> Toll<E> {
         };
         kit.work.recycle(verdict);
         kit.facts = facts.into_buffer();
-        KIT.set(Some(kit));
+        KIT.with(|spares| spares.put(kit));
         answer
     }
 }

@@ -47,6 +47,7 @@ mod reservation;
 mod rules;
 mod setup;
 mod source;
+mod spares;
 mod verdict;
 #[cfg(feature = "tokio")]
 mod wait;
@@ -62,6 +63,7 @@ pub use reservation::{End, Held, Passage, ReservationError, Settled, TTL_US_MAX}
 pub use rules::Rules;
 pub use setup::Setup;
 pub use source::Source;
+pub use spares::Spares;
 pub use tollgate_policy::{Web, limit};
 pub use tollgate_store as store;
 #[cfg(feature = "tokio")]

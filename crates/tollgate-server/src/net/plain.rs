@@ -12,8 +12,9 @@ use super::{
     life::{Life, Order},
     stream::Stream,
 };
-use std::{cell::Cell, future::poll_fn, io, mem::MaybeUninit, pin::Pin, task::Poll};
+use std::{future::poll_fn, io, mem::MaybeUninit, pin::Pin, task::Poll};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tollgate::Spares;
 
 /// What is read at once. A request that is larger is not plain.
 const INPUT_BYTES: usize = 8 * 1024;
@@ -46,8 +47,7 @@ pub struct PlainAnswer {
     pub body: Vec<u8>,
 }
 
-/// Memory that only connections with something to do need. Each thread has one; a second one is made while the first
-/// is waiting for something.
+/// Memory that only connections with something to do need. Each thread has as many as wait for something at once.
 struct Scratch {
     input: Box<[u8]>,
     answer: PlainAnswer,
@@ -55,19 +55,13 @@ struct Scratch {
 }
 
 thread_local! {
-    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+    static SCRATCH: Spares<Scratch> = const { Spares::new() };
 }
 
-impl Scratch {
-    fn take() -> Box<Self> {
-        SCRATCH.take().unwrap_or_else(|| {
-            let input = vec![0; INPUT_BYTES].into();
-            Box::new(Self { input, answer: PlainAnswer::default(), output: Vec::new() })
-        })
-    }
-
-    fn put_back(self: Box<Self>) {
-        SCRATCH.set(Some(self));
+impl Default for Scratch {
+    fn default() -> Self {
+        let input = vec![0; INPUT_BYTES].into();
+        Self { input, answer: PlainAnswer::default(), output: Vec::new() }
     }
 }
 
@@ -90,7 +84,7 @@ where
 {
     loop {
         let next = life.until_closed(|context| {
-            let mut scratch = Scratch::take();
+            let mut scratch = SCRATCH.with(Spares::take);
             let mut buffer = ReadBuf::new(&mut scratch.input);
             match Pin::new(&mut *stream).poll_read(context, &mut buffer) {
                 Poll::Ready(read) => {
@@ -98,7 +92,7 @@ where
                     Poll::Ready(read.map(|()| (scratch, len)))
                 }
                 Poll::Pending => {
-                    scratch.put_back();
+                    SCRATCH.with(|spares| spares.put(scratch));
                     Poll::Pending
                 }
             }
@@ -109,7 +103,7 @@ where
             None => return End::Closed,
         };
         let end = answer_all(stream, handler, life, &mut scratch, len).await;
-        scratch.put_back();
+        SCRATCH.with(|spares| spares.put(scratch));
         match end {
             None => {}
             Some(End::Done) => return finish(stream, life).await,

@@ -3,7 +3,7 @@
 use super::{
     Handler, Intake, Limits, Listener, Protocol, Relay, Stats,
     accept::{Accept, Door, Stop, accept_all},
-    worker::{Connect, Http, Other, Relayed, Service, Workers},
+    worker::{Connect, Http, Other, Prepare, Relayed, Service, Workers},
 };
 use crate::{
     Node,
@@ -27,6 +27,7 @@ pub struct Builder {
     node: Option<Arc<Node>>,
     sockets: Vec<TcpListener>,
     fronts: Vec<Service>,
+    prepare: Option<Arc<Prepare>>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -45,6 +46,11 @@ impl Builder {
     /// Counts connections in the metrics of this node as well, for the front ends that are added from here on.
     pub fn node(self, node: Arc<Node>) -> Self {
         Self { node: Some(node), ..self }
+    }
+
+    /// Has this done on each worker, in its runtime, before it serves.
+    pub fn prepare(self, prepare: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { prepare: Some(Arc::new(prepare)), ..self }
     }
 
     /// Adds a front end. `handler` is called once on each worker.
@@ -92,6 +98,7 @@ impl Builder {
         }
         let door = Door {
             front: listener.front,
+            is_shared: listener.is_shared,
             index: self.fronts.len(),
             connections_max: limits.connections_max.max(1),
             stats,
@@ -117,7 +124,7 @@ impl Builder {
         let mut workers = Workers::default();
         let mut threads = Vec::new();
         for _ in 0..count {
-            threads.push(workers.start(fronts.clone(), self.node.clone())?);
+            threads.push(workers.start(fronts.clone(), self.node.clone(), self.prepare.clone())?);
         }
         let doors: Vec<_> = fronts.iter().map(|front| front.door.clone()).collect();
         let stats = doors.iter().map(|door| (door.front, door.stats.clone())).collect();

@@ -41,6 +41,9 @@ pub(super) struct Service {
     pub(super) connect: Box<dyn Fn() -> Box<dyn Connect> + Send + Sync>,
 }
 
+/// What a worker does before it serves.
+pub(super) type Prepare = dyn Fn() + Send + Sync;
+
 /// Starts serving a connection, whatever it speaks.
 pub(super) trait Connect {
     fn connect(&self, stream: tokio::net::TcpStream, peer: SocketAddr, place: Place, count: Count);
@@ -127,6 +130,7 @@ impl Workers {
         &mut self,
         fronts: Arc<[Service]>,
         node: Option<Arc<Node>>,
+        prepare: Option<Arc<Prepare>>,
     ) -> io::Result<JoinHandle<()>> {
         let (inbox, mut messages) = unbounded_channel();
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
@@ -141,7 +145,12 @@ impl Workers {
                 if turn == Turn::Again && messages.is_closed() {
                     return;
                 }
-                let work = work(&fronts, &mut messages, &supervised);
+                let work = async {
+                    if let Some(prepare) = &prepare {
+                        prepare();
+                    }
+                    work(&fronts, &mut messages, &supervised).await;
+                };
                 LocalSet::new().block_on(&runtime, work);
             });
             // What a handler does on other threads may be stuck in the file system.

@@ -4,6 +4,7 @@ use super::StorageError;
 use super::background::Background;
 use super::observer::Notices;
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,8 @@ pub struct Remote {
     // Before the thread, so that its tasks end by themselves.
     pub(super) store: RedisStore,
     pub(super) notices: Arc<Notices>,
+    /// To each server, of each worker.
+    pub(super) connections: usize,
     background: Background,
 }
 
@@ -44,7 +47,10 @@ impl Remote {
             RedisStore::open(&endpoint, options(settings, secret, &notices))
         };
         let store = store.map_err(|error| StorageError::Invalid(error.to_string().into()))?;
-        Ok(Self { store, notices, background })
+        // The workers have those that the file asks for, each at least one; what else asks shares one more.
+        let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let connections = (settings.connections as usize / workers).max(1);
+        Ok(Self { store, notices, connections, background })
     }
 
     /// Returns what leases hold, for a process that is about to end.
@@ -116,7 +122,7 @@ fn options(settings: &Redis, secret: Option<String>, notices: &Arc<Notices>) -> 
     options.prefix = settings.prefix.to_string();
     options.caller_time = settings.caller_time;
     options.deadline = settings.deadline;
-    options.connections = settings.connections as usize;
+    options.connections = 1;
     options.in_flight = settings.in_flight as usize;
     options.breaker_errors = settings.breaker_errors;
     options.breaker_probe = settings.breaker_probe;

@@ -53,8 +53,8 @@ struct Part {
 struct Flight {
     number: u64,
     sent_us: u64,
-    /// Whether it wants something, rather than only saying what is held.
-    asks: bool,
+    /// Whether it asked for more.
+    wants: bool,
 }
 
 /// What was spent, in case it turns out that it should not have been.
@@ -220,7 +220,7 @@ impl Lease {
             self.renew(renewed);
             self.ledger = ledger;
         }
-        self.flight = Some(Flight { number, sent_us: now_us, asks: !assert });
+        self.flight = Some(Flight { number, sent_us: now_us, wants: !assert });
         self.asked_us = now_us;
         let good = self.good(now_us);
         let want = match assert {
@@ -267,7 +267,7 @@ impl Lease {
         heard.stranded = stranded;
         self.ledger_until_us = flight.sent_us + shortened(reply.kept_us);
         self.counts_until_us = now_us.saturating_add(reply.reset_after_us);
-        self.see(terms, now_us, reply, flight.asks);
+        self.see(terms, now_us, flight.wants, reply);
         if !own {
             return heard;
         }

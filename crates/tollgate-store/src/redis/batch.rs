@@ -4,7 +4,8 @@ use super::key::Namer;
 use super::pack::{array, clamp};
 use crate::{Charge, Mode, Request};
 use ahash::RandomState;
-use std::collections::HashMap;
+use hashbrown::HashTable;
+use smallvec::SmallVec;
 use tollgate_core::{Intent, Numbers, Penalty, lua};
 
 /// What one call decides. Keys, numbers and penalties stand in it once, however many requests use them.
@@ -19,8 +20,11 @@ pub(super) struct Batch {
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
     pub(super) intent: Intent,
-    pub(super) lines: Vec<Named>,
+    pub(super) lines: SmallVec<[Named; 1]>,
 }
+
+/// The requests of one caller: mostly one.
+pub(super) type Asks = SmallVec<[Ask; 1]>;
 
 /// One charge, under the name that its state has.
 #[derive(Clone, Debug)]
@@ -88,19 +92,24 @@ pub(super) struct Asked {
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) keys: Vec<Vec<u8>>,
-    places: HashMap<Vec<u8>, usize, RandomState>,
+    /// Where each key stands, found by its hash.
+    places: HashTable<usize>,
+    hashes: RandomState,
     pub(super) numbers: Vec<Numbers>,
     pub(super) penalties: Vec<Penalty>,
 }
 
 impl Tables {
     pub(super) fn key(&mut self, name: Vec<u8>) -> usize {
-        let next = self.keys.len();
-        let place = *self.places.entry(name.clone()).or_insert(next);
-        if place == next {
-            self.keys.push(name);
-        }
-        place
+        let Self { keys, places, hashes, .. } = self;
+        let hash = hashes.hash_one(&name);
+        let found = places.find(hash, |place| keys[*place] == name);
+        found.copied().unwrap_or_else(|| {
+            let place = keys.len();
+            keys.push(name);
+            places.insert_unique(hash, place, |place| hashes.hash_one(&keys[*place]));
+            place
+        })
     }
 
     pub(super) fn numbers(&mut self, numbers: &Numbers) -> usize {

@@ -7,6 +7,7 @@ use super::queue::{BATCH_MOST, Rows};
 use super::replay::{push_rows, senseless};
 use crate::lease::Spent;
 use crate::{Answer, Answers, Charge, Mode, Request, StoreError};
+use smallvec::SmallVec;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, Numbers, Rate};
 
@@ -191,9 +192,9 @@ impl RedisStore {
             self.confirm(&one).await?;
             planned.push(one);
         }
-        let asks: Vec<_> = planned.iter_mut().filter_map(|one| one.ask.take()).collect();
+        let asks: SmallVec<_> = planned.iter_mut().filter_map(|one| one.ask.take()).collect();
         let decided = match asks.is_empty() {
-            true => Vec::new(),
+            true => SmallVec::new(),
             false => self.servers.decide(now_us, asks).await?,
         };
         let mut decided = decided.into_iter();
@@ -273,7 +274,7 @@ impl RedisStore {
         let refuses = |answer: &Answer| !answer.outcome.admitted;
         let (admitted, rows) = match rows {
             Some((admitted, rows)) => (admitted, rows),
-            None => (!here.iter().flatten().any(refuses), Vec::new()),
+            None => (!here.iter().flatten().any(refuses), SmallVec::new()),
         };
         if admitted {
             taken.spent.clear();

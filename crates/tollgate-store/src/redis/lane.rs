@@ -4,11 +4,13 @@ use super::failure::{Failure, Then};
 use super::jitter::Backoff;
 use super::link::Link;
 use super::node::Node;
-use super::queue::Pending;
+use super::queue::{Pending, Queue};
+use super::replay::senseless;
 use super::reply::Decided;
 use super::single;
 use crate::{StoreError, StoreErrorKind};
-use futures_util::future::{Either, join_all, select};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,17 +19,22 @@ use tokio::time::timeout;
 /// How often a batch is sent to another server, or again to one that was replaced.
 pub(super) const HOPS_MOST: u8 = 5;
 
-pub(super) async fn run(node: Arc<Node>) {
+/// How many calls are under way over one connection: a request that arrives while one is does not have to wait for its answer.
+const CALLS_MOST: usize = 2;
+
+/// Serves the queue.
+pub(super) async fn run(node: Arc<Node>, queue: Arc<Queue>) {
     let options = Arc::clone(&node.shared.options);
     let mut backoff = Backoff::new(options.breaker_probe);
     loop {
         let link = connect(&node, &mut backoff).await;
         let (served, error) = {
-            let _counted = Counted::new(&node.connected);
+            let _counted = [&node.connected, &queue.connected].map(Counted::new);
             options.tell(|observer| observer.connected(&node.name));
-            serve(&node, &link).await
+            serve(&node, &queue, &link).await
         };
         drop(link);
+        node.take_over(&queue);
         options.tell(|observer| observer.disconnected(&node.name, &error));
         match served {
             true => backoff.reset(),
@@ -47,7 +54,7 @@ async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
         node.shared.options.tell(|observer| observer.attempt_failed(&node.name, &failure.error));
         node.failed(&failure.error);
         if node.is_cut_off() {
-            node.queue.drain().into_iter().for_each(|pending| pending.fail(&failure.error));
+            node.fail_all(&failure.error);
         }
         backoff.pause().await;
     }
@@ -59,7 +66,7 @@ async fn dial(node: &Node) -> Result<Link, Failure> {
     loop {
         match timeout(node.shared.options.deadline, &mut dialing).await {
             Ok(dialed) => return dialed,
-            Err(_) if node.is_cut_off() && !node.queue.is_empty() => {
+            Err(_) if node.is_cut_off() && node.is_awaited() => {
                 node.failed(&Failure::timeout().error);
             }
             Err(_) => {}
@@ -68,25 +75,47 @@ async fn dial(node: &Node) -> Result<Link, Failure> {
 }
 
 /// Decides until the connection is lost. Answers why it was, and whether anything had been decided.
-async fn serve(node: &Arc<Node>, link: &Link) -> (bool, StoreError) {
-    let mut served = false;
+async fn serve(node: &Arc<Node>, queue: &Queue, link: &Link) -> (bool, StoreError) {
+    let (mut served, mut ended) = (false, None);
+    let mut calls = FuturesUnordered::new();
+    let mut lost = pin!(link.lost());
     loop {
-        let work = match select(pin!(node.queue.next()), pin!(link.lost())).await {
-            Either::Left((work, _)) => work,
-            Either::Right(_) => {
-                return (served, StoreError::new(StoreErrorKind::Unreachable, "it hung up"));
-            }
+        let takes = ended.is_none() && calls.len() < CALLS_MOST;
+        let event = tokio::select! {
+            biased;
+            Some(decided) = calls.next(), if !calls.is_empty() => Event::Decided(decided),
+            work = queue.next(), if takes => Event::Work(work),
+            () = &mut lost, if ended.is_none() => Event::Lost,
+            else => break,
         };
-        let decided = join_all(work.into_iter().map(|pending| decide(node, link, pending))).await;
-        served |= decided.iter().any(Option::is_none);
-        if let Some(error) = decided.into_iter().flatten().next() {
-            return (served, error);
+        match event {
+            Event::Work(work) => {
+                calls.extend(work.into_iter().map(|pending| decide(node, queue, link, pending)));
+            }
+            Event::Decided(None) => served = true,
+            // What else is under way may have been answered already, and has a deadline.
+            Event::Decided(error) => ended = ended.or(error),
+            Event::Lost => ended = Some(StoreError::new(StoreErrorKind::Unreachable, "it hung up")),
         }
     }
+    (served, ended.unwrap_or_else(senseless))
+}
+
+/// What a connection waits for.
+enum Event {
+    Work(Vec<Pending>),
+    /// A batch was decided; or not, and why.
+    Decided(Option<StoreError>),
+    Lost,
 }
 
 /// Decides one batch. Answers with an error if the connection is of no use any more.
-async fn decide(node: &Arc<Node>, link: &Link, mut pending: Pending) -> Option<StoreError> {
+async fn decide(
+    node: &Arc<Node>,
+    queue: &Queue,
+    link: &Link,
+    mut pending: Pending,
+) -> Option<StoreError> {
     if !pending.prune() {
         return None;
     }
@@ -103,12 +132,17 @@ async fn decide(node: &Arc<Node>, link: &Link, mut pending: Pending) -> Option<S
             }
             None
         }
-        Err(failure) => give_up(node, pending, failure),
+        Err(failure) => give_up(node, queue, pending, failure),
     }
 }
 
 /// Sends a batch where it belongs, if the server said that it did nothing; otherwise says that it failed.
-fn give_up(node: &Arc<Node>, mut pending: Pending, failure: Failure) -> Option<StoreError> {
+fn give_up(
+    node: &Arc<Node>,
+    queue: &Queue,
+    mut pending: Pending,
+    failure: Failure,
+) -> Option<StoreError> {
     let Failure { error, then } = failure;
     let useless = matches!(then, Then::Reconnect | Then::Elsewhere).then(|| error.clone());
     let elsewhere = !matches!(then, Then::Keep | Then::Reconnect | Then::Reload);
@@ -123,7 +157,7 @@ fn give_up(node: &Arc<Node>, mut pending: Pending, failure: Failure) -> Option<S
             }
             // The address may lead to another server by now.
             None if then == Then::Elsewhere => {
-                node.queue.put_back(pending);
+                queue.put_back(pending);
                 node.failed(&error);
                 return useless;
             }

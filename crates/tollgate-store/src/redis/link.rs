@@ -33,14 +33,18 @@ impl Drop for Link {
     }
 }
 
+/// What a call has besides keys and what is decided: the name, the digest, how many keys, the instant, how long a key is spared, and three
+/// arguments.
+const FIXED_ARGUMENTS: usize = 8;
+/// At most, of those that are short.
+const FIXED_BYTES: usize = 128;
+
 /// A script call, ready to be sent.
 #[derive(Debug)]
 pub(super) struct Call {
     script: &'static Script,
-    keys: Vec<Vec<u8>>,
-    now: String,
-    spare_ms: String,
-    arguments: [Vec<u8>; 3],
+    /// By the script's digest.
+    command: Cmd,
     /// Whether [`Singles`] are decided.
     pub(super) single: bool,
     /// Whether the server is asked for keys of a slot that is not its own yet.
@@ -56,7 +60,7 @@ impl Call {
         spare: Duration,
     ) -> Self {
         let [numbers, penalties] = tables.packed();
-        Self::with(script, tables, [numbers, penalties, program], now_us, spare)
+        Self::with(script, tables, &[numbers, penalties, program], now_us, spare)
     }
 
     /// Decides requests with one charge each.
@@ -67,37 +71,46 @@ impl Call {
         spare: Duration,
     ) -> Self {
         let script = script::single(singles);
-        let call = Self::with(script, tables, singles.arguments(), now_us, spare);
+        let call = Self::with(script, tables, &singles.arguments(), now_us, spare);
         Self { single: true, ..call }
     }
 
     fn with(
         script: &'static Script,
         tables: &Tables,
-        arguments: [Vec<u8>; 3],
+        arguments: &[Vec<u8>; 3],
         now_us: Option<u64>,
         spare: Duration,
     ) -> Self {
-        Self {
-            script,
-            keys: tables.keys.clone(),
-            now: now_us.map_or(String::new(), |us| us.min(pack::MOST).to_string()),
-            spare_ms: spare.as_millis().to_string(),
-            arguments,
-            single: false,
-            asking: false,
-        }
+        let bytes = |parts: &[Vec<u8>]| parts.iter().map(Vec::len).sum::<usize>();
+        let (keys, rest) = (tables.keys.len(), bytes(&tables.keys) + bytes(arguments));
+        let mut command = Cmd::with_capacity(FIXED_ARGUMENTS + keys, FIXED_BYTES + rest);
+        command.arg("EVALSHA").arg(&*script.sha).arg(keys).arg(&tables.keys);
+        match now_us {
+            None => command.arg(""),
+            Some(us) => command.arg(us.min(pack::MOST)),
+        };
+        command.arg(spare.as_millis() as u64).arg(arguments);
+        Self { script, command, single: false, asking: false }
     }
 
-    fn command(&self, name: &str, script: &str) -> Cmd {
-        let mut command = redis::cmd(name);
-        command.arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.now);
-        command.arg(&self.spare_ms).arg(&self.arguments);
+    /// The same with the script itself.
+    fn whole(&self) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(&*self.script.text);
+        for argument in self.command.args_iter().skip(2) {
+            if let redis::Arg::Simple(bytes) = argument {
+                command.arg(bytes);
+            }
+        }
         command
     }
 
-    async fn send(&self, command: Cmd, over: &mut MultiplexedConnection) -> Result<Value, Failure> {
-        send(&command, self.asking, over).await
+    async fn send(&self, over: &mut MultiplexedConnection) -> Result<Value, Failure> {
+        match send(&self.command, self.asking, over).await {
+            Err(Failure { then: Then::Reload, .. }) => send(&self.whole(), self.asking, over).await,
+            made => made,
+        }
     }
 }
 
@@ -148,16 +161,9 @@ impl Link {
     /// Makes a script call. The script itself is sent only when the server says that it does not have it, which proves that it did nothing.
     pub(super) async fn call(&self, call: &Call) -> Result<Value, Failure> {
         let mut connection = self.connection.clone();
-        let made = async {
-            let first = call.send(call.command("EVALSHA", &call.script.sha), &mut connection);
-            match first.await {
-                Err(Failure { then: Then::Reload, .. }) => {
-                    call.send(call.command("EVAL", &call.script.text), &mut connection).await
-                }
-                made => made,
-            }
-        };
-        timeout(self.deadline, made).await.unwrap_or_else(|_| Err(Failure::timeout()))
+        timeout(self.deadline, call.send(&mut connection))
+            .await
+            .unwrap_or_else(|_| Err(Failure::timeout()))
     }
 
     /// Makes any other call.

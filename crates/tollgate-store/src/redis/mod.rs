@@ -12,6 +12,7 @@ mod batch;
 mod breaker;
 mod cluster;
 mod decide;
+mod desk;
 mod dial;
 mod endpoint;
 mod failure;
@@ -83,6 +84,13 @@ impl RedisStore {
         let servers = Arc::new(Servers::start(endpoint, &options, &namer)?);
         let leases = Arc::new(Leases::new(&namer, options.boot_clock.clone()));
         Ok(Self { namer, servers, leases, options })
+    }
+
+    /// Gives the calling thread connections of its own to every server, so that what is asked on it need not wake another thread. They live on
+    /// the runtime that this is called in, which is to be of this thread alone; until they are up, and after it has ended, the store decides
+    /// over those that all threads share.
+    pub fn settle_here(&self, connections: usize) {
+        self.servers.settle_here(connections);
     }
 
     /// How it is with the servers at the moment.

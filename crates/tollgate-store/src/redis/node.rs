@@ -1,6 +1,6 @@
 //! One server: what waits for it, its connections, and whether it is left alone.
 
-use super::batch::{Ask, Named};
+use super::batch::{Ask, Asks, Named};
 use super::breaker::Breaker;
 use super::cluster::Cluster;
 use super::dial::Dialer;
@@ -9,18 +9,22 @@ use super::home::Home;
 use super::jitter::jitter;
 use super::key::Namer;
 use super::link::{Call, Link};
-use super::queue::{Pending, Queue, Reply};
+use super::queue::{Pending, Queue, Reply, Room};
 use super::reply::Decided;
 use super::single::Singles;
-use super::{Options, lane, script, task};
+use super::{Options, desk, lane, script, task};
 use crate::{StoreError, StoreErrorKind};
 use redis::{Cmd, Value};
+use smallvec::smallvec;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, Numbers, Rate};
+
+/// How many servers there have been in this process.
+static NODES: AtomicU64 = AtomicU64::new(0);
 
 /// What all servers of a store share.
 #[derive(Clone, Debug)]
@@ -30,6 +34,8 @@ pub(super) struct Shared {
     pub(super) namer: Arc<Namer>,
     /// How many tasks died and were started again.
     pub(super) died: Arc<AtomicUsize>,
+    /// The store's number in this process.
+    pub(super) number: u64,
     /// Where its tasks and connections live, whoever asks for them.
     pub(super) runtime: Handle,
 }
@@ -40,7 +46,13 @@ pub(super) struct Node {
     pub(super) name: Box<str>,
     home: Home,
     pub(super) shared: Shared,
-    pub(super) queue: Queue,
+    /// Its number in this process.
+    pub(super) number: u64,
+    /// What waits for whichever connection is free.
+    pub(super) queue: Arc<Queue>,
+    /// What waits for the connections of single threads.
+    own: std::sync::Mutex<Vec<Arc<Queue>>>,
+    pub(super) room: Arc<Room>,
     pub(super) breaker: Breaker,
     /// A connection for everything that is not a decision, so that it holds none up.
     control: Arc<Mutex<Option<Arc<Link>>>>,
@@ -56,11 +68,15 @@ impl Node {
     pub(super) fn start(home: Home, shared: Shared, cluster: Weak<Cluster>) -> Arc<Self> {
         let options = Arc::clone(&shared.options);
         let name = home.name();
+        let room = Room::new(options.in_flight);
         let node = Arc::new(Self {
             breaker: Breaker::new(&name, &options),
             name: name.into(),
             home,
-            queue: Queue::new(options.in_flight),
+            number: NODES.fetch_add(1, Ordering::Relaxed),
+            queue: Arc::new(Queue::new(&room)),
+            own: std::sync::Mutex::default(),
+            room,
             control: Arc::default(),
             connected: AtomicUsize::new(0),
             dials: AtomicU64::new(0),
@@ -69,19 +85,31 @@ impl Node {
             shared,
         });
         for _ in 0..options.connections.max(1) {
-            node.supervise("lane", lane::run);
+            node.start_lane(&node.shared.runtime, &node.queue);
         }
-        node.supervise("probe", heal);
+        let healed = Arc::clone(&node);
+        let runtime = &node.shared.runtime;
+        node.tasks.supervise("probe", &node.shared, runtime, move || heal(Arc::clone(&healed)));
         node
     }
 
-    fn supervise<F: Future<Output = ()> + Send + 'static>(
-        self: &Arc<Self>,
-        name: &'static str,
-        run: fn(Arc<Self>) -> F,
-    ) {
-        let node = Arc::clone(self);
-        self.tasks.supervise(name, &self.shared, move || run(Arc::clone(&node)));
+    /// Adds a connection that decides what waits in the queue.
+    fn start_lane(self: &Arc<Self>, runtime: &Handle, queue: &Arc<Queue>) {
+        let (node, queue) = (Arc::clone(self), Arc::clone(queue));
+        let run = move || lane::run(Arc::clone(&node), Arc::clone(&queue));
+        self.tasks.supervise("lane", &self.shared, runtime, run);
+    }
+
+    /// Adds a queue with connections of its own, for the requests of one thread.
+    pub(super) fn start_own(self: &Arc<Self>, runtime: &Handle, lanes: usize) -> Arc<Queue> {
+        let queue = Arc::new(Queue::new(&self.room));
+        self.own().push(Arc::clone(&queue));
+        (0..lanes).for_each(|_| self.start_lane(runtime, &queue));
+        queue
+    }
+
+    fn own(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Queue>>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends its tasks and closes its connections.
@@ -119,19 +147,48 @@ impl Node {
 
     /// Has `asks` decided, with whatever else waits.
     pub(super) fn push(
-        &self,
+        self: &Arc<Self>,
         slot: Option<u16>,
         now_us: Option<u64>,
-        asks: Vec<Ask>,
+        asks: Asks,
     ) -> Result<Reply, StoreError> {
         self.breaker.check()?;
-        self.queue.push(slot, now_us, asks)
+        match desk::queue(self) {
+            Some(own) => own.push(slot, now_us, asks),
+            None => self.queue.push(slot, now_us, asks),
+        }
+    }
+
+    /// Whether a request waits, for whichever connection.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.queue.is_empty() || self.own().iter().any(|queue| !queue.is_empty())
+    }
+
+    /// Tells everybody who waits that nothing was decided.
+    pub(super) fn fail_all(&self, error: &StoreError) {
+        let own = self.own().clone();
+        for queue in own.iter().chain([&self.queue]) {
+            queue.drain().into_iter().for_each(|pending| pending.fail(error));
+        }
+    }
+
+    /// What waited for a connection that was lost waits for any other from now on, unless the server is left alone.
+    pub(super) fn take_over(&self, queue: &Arc<Queue>) {
+        if Arc::ptr_eq(queue, &self.queue) || queue.is_connected() {
+            return;
+        }
+        for pending in queue.drain().into_iter().rev() {
+            match self.breaker.check() {
+                Ok(()) => self.queue.put_back(pending),
+                Err(error) => pending.fail(&error),
+            }
+        }
     }
 
     /// Counts a failure. The one that opens the breaker also answers whoever waits.
     pub(super) fn failed(&self, error: &StoreError) {
         if self.breaker.fail(error) {
-            self.queue.drain().into_iter().for_each(|pending| pending.fail(error));
+            self.fail_all(error);
         }
         if let Some(cluster) = self.cluster() {
             cluster.look_again();
@@ -239,7 +296,7 @@ impl Node {
             Some(cluster) => names.into_iter().find(|name| cluster.is_served_by(name, self))?,
         };
         let (cost, mode, penalty) = (1, crate::Mode::Enforce, None);
-        let lines = vec![Named { name, numbers, cost, mode, penalty }];
+        let lines = smallvec![Named { name, numbers, cost, mode, penalty }];
         let now_us = self.shared.options.at(0);
         Some(Pending::unawaited(Ask { intent: Intent::Take, lines }, now_us))
     }

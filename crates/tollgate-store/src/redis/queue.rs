@@ -1,12 +1,18 @@
 //! Requests on their way to a server.
 
-use super::batch::{Ask, Batch};
+mod room;
+
+pub(super) use room::Room;
+
+use super::batch::{Ask, Asks, Batch};
 use super::replay::replay;
 use super::reply::Decided;
-use crate::{Answer, StoreError, StoreErrorKind};
+use crate::{Answer, StoreError};
 use ahash::RandomState;
+use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
 /// How many requests one call decides at most: more gain nothing, and would hold Redis up for longer.
@@ -21,7 +27,9 @@ const CALLS_MOST: usize = 16;
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
     arrived: Notify,
-    most: usize,
+    room: Arc<Room>,
+    /// How many connections serve it at the moment.
+    pub(super) connected: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -31,7 +39,6 @@ struct Waiting {
     left: u64,
     /// By slot, the number of the batch that can still grow.
     open: HashMap<Option<u16>, u64, RandomState>,
-    requests: usize,
 }
 
 /// A batch, with those who wait for it.
@@ -52,17 +59,24 @@ pub(super) struct Pending {
 #[derive(Debug)]
 struct Waiter {
     requests: usize,
-    reply: oneshot::Sender<Result<Vec<Rows>, StoreError>>,
+    reply: oneshot::Sender<Result<Answered, StoreError>>,
 }
 
 /// Whether a request was admitted, and what each of its limits said.
-pub(super) type Rows = (bool, Vec<Answer>);
+pub(super) type Rows = (bool, SmallVec<[Answer; 1]>);
+/// The same of all requests that were asked together.
+pub(super) type Answered = SmallVec<[Rows; 1]>;
 /// What whoever asked waits for.
-pub(super) type Reply = oneshot::Receiver<Result<Vec<Rows>, StoreError>>;
+pub(super) type Reply = oneshot::Receiver<Result<Answered, StoreError>>;
 
 impl Queue {
-    pub(super) fn new(most: usize) -> Self {
-        Self { waiting: Mutex::default(), arrived: Notify::new(), most }
+    pub(super) fn new(room: &Arc<Room>) -> Self {
+        Self {
+            waiting: Mutex::default(),
+            arrived: Notify::new(),
+            room: Arc::clone(room),
+            connected: AtomicUsize::new(0),
+        }
     }
 
     /// Has `asks` decided together, with whatever else waits.
@@ -70,15 +84,12 @@ impl Queue {
         &self,
         slot: Option<u16>,
         now_us: Option<u64>,
-        asks: Vec<Ask>,
+        asks: Asks,
     ) -> Result<Reply, StoreError> {
-        let (reply, answer) = oneshot::channel();
         let (requests, lines) = (asks.len(), asks.iter().map(|ask| ask.lines.len()).sum());
+        self.room.enter(requests)?;
+        let (reply, answer) = oneshot::channel();
         let mut waiting = self.lock();
-        if waiting.requests + requests > self.most {
-            return Err(StoreError::new(StoreErrorKind::Busy, "too many requests wait"));
-        }
-        waiting.requests += requests;
         let pending = waiting.growing(slot, now_us, requests, lines);
         asks.into_iter().for_each(|ask| pending.batch.push(ask));
         pending.waiters.push(Waiter { requests, reply });
@@ -89,8 +100,8 @@ impl Queue {
 
     /// Queues a batch again, before all others.
     pub(super) fn put_back(&self, pending: Pending) {
+        self.room.enter_again(pending.batch.requests.len());
         let mut waiting = self.lock();
-        waiting.requests += pending.batch.requests.len();
         waiting.left = waiting.left.wrapping_sub(1);
         waiting.batches.push_front(pending);
         drop(waiting);
@@ -118,7 +129,7 @@ impl Queue {
             if alone && !popped.is_empty() {
                 break;
             }
-            popped.extend(waiting.pop());
+            popped.extend(waiting.pop(&self.room));
             if alone {
                 break;
             }
@@ -132,12 +143,12 @@ impl Queue {
     /// Everything that waits.
     pub(super) fn drain(&self) -> Vec<Pending> {
         let mut waiting = self.lock();
-        std::iter::from_fn(|| waiting.pop()).collect()
+        std::iter::from_fn(|| waiting.pop(&self.room)).collect()
     }
 
-    /// How many requests wait.
-    pub(super) fn len(&self) -> usize {
-        self.lock().requests
+    /// Whether a connection serves it at the moment.
+    pub(super) fn is_connected(&self) -> bool {
+        self.connected.load(Ordering::Relaxed) > 0
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -147,6 +158,12 @@ impl Queue {
     /// A panic elsewhere leaves it whole: a request is added in one piece or its caller is gone.
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.drain();
     }
 }
 
@@ -177,13 +194,13 @@ impl Waiting {
         pending
     }
 
-    fn pop(&mut self) -> Option<Pending> {
+    fn pop(&mut self, room: &Room) -> Option<Pending> {
         let pending = self.batches.pop_front()?;
         if self.open.get(&pending.slot) == Some(&self.left) {
             self.open.remove(&pending.slot);
         }
         self.left = self.left.wrapping_add(1);
-        self.requests -= pending.batch.requests.len();
+        room.leave(pending.batch.requests.len());
         Some(pending)
     }
 }
@@ -211,7 +228,9 @@ impl Pending {
     pub(super) fn answer(self, decided: Result<Decided, StoreError>) -> Result<(), StoreError> {
         let mut all = Vec::with_capacity(self.batch.requests.len());
         let replayed = decided.and_then(|decided| {
-            replay(&self.batch, &decided, |admitted, rows| all.push((admitted, rows.to_vec())))
+            replay(&self.batch, &decided, |admitted, rows| {
+                all.push((admitted, SmallVec::from_slice(rows)))
+            })
         });
         let mut all = all.into_iter();
         for waiter in self.waiters {

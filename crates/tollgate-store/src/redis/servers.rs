@@ -1,6 +1,6 @@
 //! The servers of a store, whatever their arrangement.
 
-use super::batch::{Ask, Tables};
+use super::batch::{Asks, Tables};
 use super::cluster::{Cluster, Errand, slot_of};
 use super::dial::Dialer;
 use super::endpoint::{Endpoint, Topology};
@@ -10,14 +10,17 @@ use super::key::Namer;
 use super::lane::HOPS_MOST;
 use super::link::Call;
 use super::node::{Node, Shared};
-use super::queue::{Reply, Rows};
+use super::queue::{Answered, Reply};
 use super::script::Script;
-use super::{Options, Status};
+use super::{Options, Status, desk};
 use crate::{StoreError, StoreErrorKind};
 use redis::{Cmd, Value};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::runtime::Handle;
+
+/// How many stores there have been in this process.
+static STORES: AtomicU64 = AtomicU64::new(0);
 
 /// One server, or a cluster of them.
 #[derive(Debug)]
@@ -54,6 +57,7 @@ impl Servers {
             options: Arc::clone(options),
             namer: Arc::clone(namer),
             died: Arc::default(),
+            number: STORES.fetch_add(1, Ordering::Relaxed),
             runtime: Handle::current(),
         };
         let kind = match (home, &endpoint.topology) {
@@ -64,6 +68,12 @@ impl Servers {
             (None, _) => return Err(StoreError::new(StoreErrorKind::Rejected, "")),
         };
         Ok(Self { shared, kind })
+    }
+
+    /// Gives the calling thread connections of its own.
+    pub(super) fn settle_here(&self, connections: usize) {
+        desk::settle(self.shared.number, connections);
+        self.nodes().iter().for_each(|node| drop(desk::queue(node)));
     }
 
     pub(super) fn stop(&self) {
@@ -100,7 +110,7 @@ impl Servers {
             servers: nodes.len(),
             open: count(|node| node.breaker.is_open()),
             cut_off: count(|node| node.is_cut_off()),
-            waiting: nodes.iter().map(|node| node.queue.len()).sum(),
+            waiting: nodes.iter().map(|node| node.room.taken()).sum(),
             died: self.shared.died.load(Ordering::Relaxed),
         }
     }
@@ -109,8 +119,8 @@ impl Servers {
     pub(super) async fn decide(
         &self,
         now_us: Option<u64>,
-        asks: Vec<Ask>,
-    ) -> Result<Vec<Rows>, StoreError> {
+        asks: Asks,
+    ) -> Result<Answered, StoreError> {
         match &self.kind {
             Kind::One(node) => wait(node.push(None, now_us, asks)?).await,
             Kind::Cluster(cluster) => cluster.decide(now_us, asks).await,
@@ -248,7 +258,7 @@ impl Servers {
     }
 }
 
-async fn wait(reply: Reply) -> Result<Vec<Rows>, StoreError> {
+async fn wait(reply: Reply) -> Result<Answered, StoreError> {
     // Nobody answers when the connection's task was ended.
     reply.await.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::Unreachable, "")))
 }

@@ -5,6 +5,7 @@ use super::node::Shared;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinHandle};
 
 /// The tasks of one owner.
@@ -12,14 +13,14 @@ use tokio::task::{AbortHandle, JoinHandle};
 pub(super) struct Tasks(Mutex<Vec<AbortHandle>>);
 
 impl Tasks {
-    /// Runs a task until [`stop`](Self::stop), and again if it panics.
+    /// Runs a task on the runtime until [`stop`](Self::stop), and again if it panics.
     pub(super) fn supervise<F: Future<Output = ()> + Send + 'static>(
         &self,
         name: &'static str,
         shared: &Shared,
+        runtime: &Handle,
         run: impl Fn() -> F + Send + 'static,
     ) {
-        let runtime = shared.runtime.clone();
         let shared = shared.clone();
         let supervisor = runtime.spawn(async move {
             loop {

@@ -14,6 +14,7 @@ mod reservations;
 mod revived;
 mod sentinel;
 mod server;
+mod settled;
 mod shop;
 mod ways_in;
 

@@ -8,11 +8,10 @@ use crate::Node;
 use crate::metrics::{Front, Outcome};
 use crate::trace;
 use smallvec::SmallVec;
-use std::cell::Cell;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::{Partial, Parts, Rules, Store, Use, Work};
+use tollgate::{Partial, Parts, Rules, Spares, Store, Use, Work};
 use tollgate_core::header::Fields;
 use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::FactsBuffer;
@@ -21,7 +20,7 @@ use tollgate_policy::facts::FactsBuffer;
 pub struct Service {
     pub(super) node: Arc<Node>,
     /// Taken while a request is decided. Where that has to wait, the next request makes a new one.
-    kit: Cell<Option<Box<Kit>>>,
+    kit: Spares<Kit>,
 }
 
 /// Memory that outlives a request.
@@ -47,7 +46,7 @@ struct Asked {
 impl Service {
     /// For one worker.
     pub fn new(node: Arc<Node>) -> Self {
-        Self { node, kit: Cell::new(None) }
+        Self { node, kit: Spares::new() }
     }
 
     /// Answers one request within this time.
@@ -67,7 +66,7 @@ impl Service {
         }
         let now_us = node.clock.now_us();
         let rules = node.gate.rules();
-        let mut kit = self.kit.take().unwrap_or_default();
+        let mut kit = self.kit.take();
         let asked = self.ask(&rules, request, now_us, &mut kit).await;
         let Kit { work, parts: [charged, given_back], fields, .. } = &mut *kit;
         let (charged, refunded) =
@@ -89,7 +88,7 @@ impl Service {
         }
         drop(shown);
         kit.work.recycle(charged.verdict);
-        self.kit.set(Some(kit));
+        self.kit.put(kit);
         let elapsed_us = node.clock.now_us().saturating_sub(now_us);
         node.metrics.observe(Front::Grpc, Duration::from_micros(elapsed_us));
         node.metrics.requests(Front::Grpc, outcome);

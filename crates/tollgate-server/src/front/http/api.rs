@@ -17,8 +17,8 @@ use crate::{
     trace,
 };
 use hyper::{HeaderMap, http::request::Parts};
-use std::{cell::Cell, mem, net::SocketAddr, sync::Arc, time::Duration};
-use tollgate::{End, Verdict, Work};
+use std::{mem, net::SocketAddr, sync::Arc, time::Duration};
+use tollgate::{End, Spares, Verdict, Work};
 use tollgate_policy::facts::{Facts, FactsBuffer};
 
 /// Answers `POST /v1/{check,peek,reserve,settle,cancel}`, `GET /openapi.json` and `/v1/forward-auth`.
@@ -28,8 +28,8 @@ pub struct CheckApi {
     rls: Service,
     forward_auth: ForwardAuth,
     body_within: Duration,
-    /// Taken while a request is decided. Where that has to wait, the next request makes a new one.
-    pub(super) kit: Cell<Option<Box<Kit>>>,
+    /// Taken while a request is decided.
+    pub(super) kit: Spares<Kit>,
 }
 
 /// Memory that outlives a request.
@@ -44,7 +44,7 @@ impl CheckApi {
     /// A handler for one worker.
     pub fn new(node: Arc<Node>, limits: &Limits) -> Self {
         let (rls, forward_auth) = (Service::new(node.clone()), ForwardAuth::new(node.clone()));
-        Self { node, rls, forward_auth, body_within: limits.body, kit: Cell::new(None) }
+        Self { node, rls, forward_auth, body_within: limits.body, kit: Spares::new() }
     }
 
     async fn answer(&self, request: Request, peer: SocketAddr) -> (Response, Outcome) {
@@ -108,7 +108,7 @@ impl CheckApi {
     ) -> (Response, Outcome) {
         let Node { gate, .. } = &*self.node;
         let rules = gate.rules();
-        let mut kit = self.kit.take().unwrap_or_default();
+        let mut kit = self.kit.take();
         let mut facts = rules.facts(mem::take(&mut kit.facts));
         for (name, value) in &body.attributes {
             if let Err(bad) = facts.set(name, value) {
@@ -146,7 +146,7 @@ impl CheckApi {
         let outcome = outcome(fields::status(&verdict));
         kit.work.recycle(verdict);
         kit.facts = facts.into_buffer();
-        self.kit.set(Some(kit));
+        self.kit.put(kit);
         (response, outcome)
     }
 
@@ -164,9 +164,9 @@ impl CheckApi {
         };
         match self.node.gate.end(now_us, id, end).await {
             Ok(settled) => {
-                let mut kit = self.kit.take().unwrap_or_default();
+                let mut kit = self.kit.take();
                 let response = kit.writer.ended(id, &settled, headers);
-                self.kit.set(Some(kit));
+                self.kit.put(kit);
                 (response, Outcome::Ok)
             }
             Err(error) => failed(Problem::Reservation(error), headers),

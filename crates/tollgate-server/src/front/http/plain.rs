@@ -32,7 +32,7 @@ impl CheckApi {
         let now_us = clock.now_us();
         let body = decode::body(request.body, op).ok()?;
         let rules = gate.rules();
-        let mut kit = self.kit.take().unwrap_or_default();
+        let mut kit = self.kit.take();
         let mut facts = rules.facts(mem::take(&mut kit.facts));
         for (name, value) in &body.attributes {
             facts.set(name, value).ok()?;
@@ -51,7 +51,7 @@ impl CheckApi {
         metrics.requests(Front::Http, outcome(answer.status));
         kit.work.recycle(verdict);
         kit.facts = facts.into_buffer();
-        self.kit.set(Some(kit));
+        self.kit.put(kit);
         let elapsed_us = clock.now_us().saturating_sub(now_us);
         metrics.observe(Front::Http, Duration::from_micros(elapsed_us));
         Some(())

@@ -39,6 +39,7 @@ const ENOMEM: i32 = 12;
 
 pub(super) fn door() -> Door {
     Door {
+        is_shared: false,
         front: Front::Http,
         index: 0,
         connections_max: 10,
@@ -60,7 +61,7 @@ fn no_error_ends_the_loop() {
     let connect = Box::new(|| Box::new(Http(Rc::<Desk>::default())) as Box<_>);
     let front = Service { door: door.clone(), limits: Limits::default(), connect };
     let mut workers = Workers::default();
-    let thread = workers.start([front].into(), None).unwrap();
+    let thread = workers.start([front].into(), None, None).unwrap();
     run(async {
         let (stop, stopping) = watch::channel(None);
         let source = Script { failures: RefCell::new(failures), listener };
@@ -151,7 +152,7 @@ fn a_drain_serves_everybody_who_had_come_by_then() {
     let connect = Box::new(|| Box::new(Http(Rc::<Desk>::default())) as Box<_>);
     let front = Service { door: door.clone(), limits: Limits::default(), connect };
     let mut workers = Workers::default();
-    let thread = workers.start([front].into(), None).unwrap();
+    let thread = workers.start([front].into(), None, None).unwrap();
     let source = Waiting {
         listener: TcpListener::bind("127.0.0.1:0").unwrap(),
         clients: RefCell::default(),

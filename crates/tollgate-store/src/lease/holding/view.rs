@@ -33,7 +33,7 @@ impl Lease {
         let reply =
             Reply { left, retry_after_us: waits.0, reset_after_us: waits.1, ..Reply::default() };
         if self.flight.is_none() {
-            self.see(terms, now_us, &reply, true);
+            self.see(terms, now_us, true, &reply);
         }
     }
 
@@ -42,8 +42,9 @@ impl Lease {
         self.patient_until_us = 0;
     }
 
-    /// Where nothing was granted to whoever asked there is no point in asking again at once. A window's end is not slept through.
-    pub(super) fn see(&mut self, terms: &Terms, now_us: u64, reply: &Reply, asked: bool) {
+    /// Where nothing was granted there is no point in asking again at once. What only returned something says nothing about that. A window's end
+    /// is not slept through.
+    pub(super) fn see(&mut self, terms: &Terms, now_us: u64, wanted: bool, reply: &Reply) {
         let retry_us = reply.retry_after_us.map(|wait_us| now_us + wait_us);
         self.view = View {
             left: reply.left,
@@ -51,12 +52,10 @@ impl Lease {
             reset_us: now_us + reply.reset_after_us,
             quiet_until_us: now_us + reply.quiet_us,
         };
-        if !asked && reply.left > 0 && reply.quiet_us == 0 {
-            return;
-        }
         let (least_us, most_us) = (terms.lifetime_us / 8, terms.lifetime_us);
         let least_us = if is_window(terms) { least_us.min(1_000) } else { least_us };
         let wait_us = match reply.quiet_us {
+            0 if !wanted => return,
             0 => reply.retry_after_us.unwrap_or(most_us).clamp(least_us, most_us),
             quiet_us => quiet_us.min(terms.quiet_us / 4),
         };

@@ -8,7 +8,7 @@ mod watch;
 
 pub(super) use slot::slot_of;
 
-use super::batch::Ask;
+use super::batch::Asks;
 use super::endpoint::Address;
 use super::failure::{Failure, Then};
 use super::home::Home;
@@ -59,7 +59,10 @@ impl Cluster {
             shared: shared.clone(),
         });
         let watched = Arc::clone(&cluster);
-        cluster.tasks.supervise("cluster", &shared, move || watch::run(Arc::clone(&watched)));
+        let runtime = &shared.runtime;
+        cluster
+            .tasks
+            .supervise("cluster", &shared, runtime, move || watch::run(Arc::clone(&watched)));
         cluster
     }
 
@@ -114,7 +117,7 @@ impl Cluster {
     }
 
     /// Has requests decided by the server of `slot`, in their order.
-    fn push(&self, slot: u16, now_us: Option<u64>, asks: Vec<Ask>) -> Result<Reply, StoreError> {
+    fn push(&self, slot: u16, now_us: Option<u64>, asks: Asks) -> Result<Reply, StoreError> {
         self.node(slot)?.push(Some(slot), now_us, asks)
     }
 

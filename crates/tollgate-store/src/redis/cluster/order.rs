@@ -4,11 +4,12 @@
 //! although two calls for one slot could overtake each other. Only a request over several slots is waited for, before the next one
 //! that meets any of them, since it may have to give back first.
 
-use super::super::batch::Ask;
-use super::super::queue::{Reply, Rows};
+use super::super::batch::{Ask, Asks};
+use super::super::queue::{Answered, Reply, Rows};
 use super::super::slot_of;
 use super::Cluster;
 use crate::StoreError;
+use smallvec::smallvec;
 use std::sync::Arc;
 
 /// The places of a request's lines, by slot.
@@ -18,7 +19,7 @@ pub(super) type Parts = Vec<(u16, Vec<usize>)>;
 #[derive(Debug, Default)]
 struct Flight {
     /// By slot, requests with their places among all.
-    alone: Vec<(u16, Vec<usize>, Vec<Ask>)>,
+    alone: Vec<(u16, Vec<usize>, Asks)>,
     /// Requests over several slots.
     split: Vec<(Vec<u16>, usize, Reply)>,
 }
@@ -28,8 +29,8 @@ impl Cluster {
     pub(in super::super) async fn decide(
         self: &Arc<Self>,
         now_us: Option<u64>,
-        asks: Vec<Ask>,
-    ) -> Result<Vec<Rows>, StoreError> {
+        asks: Asks,
+    ) -> Result<Answered, StoreError> {
         self.until_known().await?;
         let mut answered: Vec<Option<Rows>> = asks.iter().map(|_| None).collect();
         let mut flight = Flight::default();
@@ -39,7 +40,7 @@ impl Cluster {
                 flight.land(self, now_us, &mut answered).await?;
             }
             match &parts[..] {
-                [] => answered[place] = Some((true, Vec::new())),
+                [] => answered[place] = Some((true, smallvec![])),
                 [(slot, _)] => flight.add(*slot, place, ask),
                 _ => {
                     let slots = parts.iter().map(|part| part.0).collect();
@@ -78,7 +79,7 @@ impl Flight {
                 places.push(place);
                 asks.push(ask);
             }
-            None => self.alone.push((slot, vec![place], vec![ask])),
+            None => self.alone.push((slot, vec![place], smallvec![ask])),
         }
     }
 

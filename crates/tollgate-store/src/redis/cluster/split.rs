@@ -6,13 +6,14 @@
 use super::super::adjust::{Changes, rows};
 use super::super::batch::{Ask, Named};
 use super::super::link::Call;
-use super::super::queue::{Reply, Rows};
+use super::super::queue::{Answered, Reply};
 use super::super::reply::Adjusted;
 use super::super::script;
 use super::order::Parts;
 use super::{Cluster, Errand};
 use crate::{Answer, Change, StoreError, StoreErrorKind};
 use futures_util::future::join_all;
+use smallvec::smallvec;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -37,7 +38,7 @@ impl Cluster {
     pub(super) fn split(self: &Arc<Self>, now_us: Option<u64>, ask: Ask, parts: Parts) -> Reply {
         let part = |(slot, places): (u16, Vec<usize>)| {
             let lines = places.iter().map(|place| ask.lines[*place].clone()).collect();
-            let reply = self.push(slot, now_us, vec![Ask { intent: ask.intent, lines }]);
+            let reply = self.push(slot, now_us, smallvec![Ask { intent: ask.intent, lines }]);
             Part { slot, places, reply }
         };
         let parts = parts.into_iter().map(part).collect();
@@ -53,7 +54,7 @@ async fn settle(
     now_us: Option<u64>,
     ask: Ask,
     parts: Vec<Part>,
-    reply: oneshot::Sender<Result<Vec<Rows>, StoreError>>,
+    reply: oneshot::Sender<Result<Answered, StoreError>>,
 ) {
     let deadline = cluster.shared.options.deadline;
     let waits = parts.into_iter().map(|part| async move {
@@ -100,9 +101,9 @@ async fn settle(
     }
 }
 
-fn answer(admitted: bool, rows: Vec<Option<Answer>>) -> Result<Vec<Rows>, StoreError> {
-    let rows: Option<Vec<_>> = rows.into_iter().collect();
-    rows.map(|rows| vec![(admitted, rows)]).ok_or_else(gone)
+fn answer(admitted: bool, rows: Vec<Option<Answer>>) -> Result<Answered, StoreError> {
+    let rows: Option<_> = rows.into_iter().collect();
+    rows.map(|rows| smallvec![(admitted, rows)]).ok_or_else(gone)
 }
 
 pub(super) fn gone() -> StoreError {

@@ -94,7 +94,7 @@ impl Leases {
         if !self.started.swap(true, Ordering::AcqRel) {
             let (leases, servers) = (Arc::clone(self), Arc::clone(servers));
             let shared = servers.shared().clone();
-            self.tasks.supervise("leases", &shared, move || {
+            self.tasks.supervise("leases", &shared, &shared.runtime, move || {
                 task::run(Arc::clone(&leases), Arc::clone(&servers))
             });
         }

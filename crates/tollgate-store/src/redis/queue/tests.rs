@@ -1,68 +1,70 @@
 use super::*;
+use crate::StoreErrorKind;
 use crate::redis::batch::Named;
+use smallvec::smallvec;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, Numbers, Rate};
 
 fn ask(name: &str) -> Ask {
     let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000).unwrap()));
     let (name, cost, mode, penalty) = (name.into(), 1, crate::Mode::Enforce, None);
-    Ask { intent: Intent::Take, lines: vec![Named { name, numbers, cost, mode, penalty }] }
+    Ask { intent: Intent::Take, lines: smallvec![Named { name, numbers, cost, mode, penalty }] }
 }
 
 #[test]
 fn requests_that_wait_share_a_batch_up_to_a_size() {
-    let queue = Queue::new(1_000);
+    let queue = Queue::new(&Room::new(1_000));
     let replies: Vec<_> =
-        (0..BATCH_MOST + 1).map(|_| queue.push(None, None, vec![ask("a")]).unwrap()).collect();
-    assert_eq!(queue.len(), BATCH_MOST + 1);
+        (0..BATCH_MOST + 1).map(|_| queue.push(None, None, smallvec![ask("a")]).unwrap()).collect();
+    assert_eq!(queue.room.taken(), BATCH_MOST + 1);
     let batches = queue.drain();
     let sizes: Vec<_> = batches.iter().map(|pending| pending.batch.requests.len()).collect();
     assert_eq!(sizes, [BATCH_MOST, 1]);
     assert_eq!(batches[0].batch.tables.keys.len(), 1, "a key stands in it once");
     assert!(queue.is_empty());
-    assert_eq!(queue.len(), 0);
+    assert_eq!(queue.room.taken(), 0);
     drop(replies);
 }
 
 #[test]
 fn slots_have_batches_of_their_own_that_go_out_together() {
-    let queue = Queue::new(1_000);
+    let queue = Queue::new(&Room::new(1_000));
     let slots = [3, 5, 3, 5, 3];
     let _replies: Vec<_> =
-        slots.map(|slot| queue.push(Some(slot), None, vec![ask("a")]).unwrap()).into();
+        slots.map(|slot| queue.push(Some(slot), None, smallvec![ask("a")]).unwrap()).into();
     let popped = queue.pop();
     let sizes: Vec<_> =
         popped.iter().map(|one| (one.slot.unwrap(), one.batch.requests.len())).collect();
     assert_eq!(sizes, [(3, 3), (5, 2)]);
     // What comes now must not join a batch that has left.
-    let _reply = queue.push(Some(3), None, vec![ask("a")]).unwrap();
+    let _reply = queue.push(Some(3), None, smallvec![ask("a")]).unwrap();
     assert_eq!(queue.pop().len(), 1);
 }
 
 #[test]
 fn a_batch_is_decided_when_the_last_of_it_was_asked() {
-    let queue = Queue::new(1_000);
-    let _replies = [1, 3, 2].map(|us| queue.push(None, Some(us), vec![ask("a")]).unwrap());
+    let queue = Queue::new(&Room::new(1_000));
+    let _replies = [1, 3, 2].map(|us| queue.push(None, Some(us), smallvec![ask("a")]).unwrap());
     let batches = queue.drain();
     assert_eq!(batches.iter().map(|batch| batch.now_us).collect::<Vec<_>>(), [Some(3)]);
 }
 
 #[test]
 fn no_more_wait_than_may() {
-    let queue = Queue::new(2);
-    let _first = queue.push(None, None, vec![ask("a"), ask("b")]).unwrap();
-    let error = queue.push(None, None, vec![ask("c")]).unwrap_err();
+    let queue = Queue::new(&Room::new(2));
+    let _first = queue.push(None, None, smallvec![ask("a"), ask("b")]).unwrap();
+    let error = queue.push(None, None, smallvec![ask("c")]).unwrap_err();
     assert_eq!(error.kind, StoreErrorKind::Busy);
     queue.drain();
-    assert!(queue.push(None, None, vec![ask("c")]).is_ok());
+    assert!(queue.push(None, None, smallvec![ask("c")]).is_ok());
 }
 
 #[test]
 fn what_nobody_waits_for_is_not_decided() {
-    let queue = Queue::new(10);
-    let first = queue.push(None, None, vec![ask("a")]).unwrap();
-    let second = queue.push(None, None, vec![ask("b"), ask("c")]).unwrap();
-    let third = queue.push(None, None, vec![ask("d")]).unwrap();
+    let queue = Queue::new(&Room::new(10));
+    let first = queue.push(None, None, smallvec![ask("a")]).unwrap();
+    let second = queue.push(None, None, smallvec![ask("b"), ask("c")]).unwrap();
+    let third = queue.push(None, None, smallvec![ask("d")]).unwrap();
     drop(first);
     let mut pending = queue.drain().pop().unwrap();
     assert!(pending.prune());
