@@ -217,7 +217,7 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "lease-slow",
         injected: "the proxy delays everything by 50 ms, 10 s",
-        expected: "exact limits do without their store; leased ones do not notice",
+        expected: "exact limits do without their store; leased ones hardly notice",
         run: leases::slow,
     },
     Row {

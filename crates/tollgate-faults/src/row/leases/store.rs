@@ -102,14 +102,15 @@ pub(in crate::row) fn slow(context: &Context) -> Ended {
             user: 0,
             cost: 1,
         },
+        store: format!("{store}, deadline: {}", context.pick("40ms", "25ms")),
         ..plan(context, &store, SLOW_LIMITS)
     };
     let mut trial = leasing(context, &plan);
     answer(&mut trial, 200);
     trial.fault();
     let start_us = crate::clock::now_us();
-    // Well over the deadline of a decision, whichever it is.
-    let latency = Duration::from_millis(context.pick(150, 50));
+    // Well over the deadline of a decision, and less than what a call may take for which no request waits.
+    let latency = Duration::from_millis(context.pick(40, 50));
     proxy.set(Faults { latency, ..Faults::default() });
     trial.pass(Duration::from_millis(context.pick(2_000, 10_000)));
     let end_us = crate::clock::now_us();
@@ -129,7 +130,8 @@ pub(in crate::row) fn slow(context: &Context) -> Ended {
     ended.note("of them by policy", failed);
     ended.note("direct requests by policy", direct);
     ended.must("exact limits have to do without it", direct > 0);
-    ended.must("leased ones do not", failed * 20 <= hot);
+    ended.must("most leased ones do not", failed * 2 <= hot);
+    ended.timed("nineteen of twenty leased ones do not", failed * 20 <= hot);
     for (name, path) in [("p99 of leased, us", "/hot"), ("p99 of direct, us", "/exact")] {
         let p99 = percentile_us(&ended.samples, 99, |one| during(&one, path));
         ended.note(name, p99.unwrap_or(0));
