@@ -26,6 +26,7 @@ mod node;
 mod observer;
 mod options;
 mod pack;
+mod patient;
 mod probe;
 mod queue;
 mod replay;

@@ -87,6 +87,11 @@ impl Options {
     }
 
     /// How long a connection may take to come about, which is more than one round trip.
+    /// How long a call may take for which no request waits.
+    pub(super) fn patience(&self) -> Duration {
+        self.deadline.max(Duration::from_millis(250))
+    }
+
     pub(super) fn connect_deadline(&self) -> Duration {
         (self.deadline * 10).max(Duration::from_millis(250))
     }

@@ -159,6 +159,18 @@ impl Servers {
         self.run(slot, Errand::Script(call)).await
     }
 
+    /// The same where no request waits for it.
+    pub(super) async fn call_patiently(
+        &self,
+        slot: u16,
+        script: &'static Script,
+        tables: &Tables,
+        program: Vec<u8>,
+    ) -> Result<Value, StoreError> {
+        let call = Call::new(script, tables, program, None, self.shared.options.spare);
+        self.run(slot, Errand::Patient(call)).await
+    }
+
     pub(super) const fn shared(&self) -> &Shared {
         &self.shared
     }
@@ -205,7 +217,7 @@ impl Servers {
         }
     }
 
-    /// Calls a script at one server, wherever its keys may be by now.
+    /// Calls a script at one server, wherever its keys may be by now, where no request waits for it.
     pub(super) async fn call_at(
         &self,
         node: &Arc<Node>,
@@ -214,7 +226,7 @@ impl Servers {
         program: Vec<u8>,
     ) -> Result<Value, StoreError> {
         let call = Call::new(script, tables, program, None, self.shared.options.spare);
-        node.control(&call).await.map_err(|failure| {
+        node.patiently(&call).await.map_err(|failure| {
             if failure.then == Then::Elsewhere {
                 node.failed(&failure.error);
             }

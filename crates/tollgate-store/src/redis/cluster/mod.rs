@@ -44,6 +44,8 @@ pub(super) struct Cluster {
 #[derive(Debug)]
 pub(super) enum Errand<'a> {
     Script(Call),
+    /// One for which no request waits.
+    Patient(Call),
     /// The command, and whether it is for a slot that is not the server's own yet.
     Command(&'a Cmd, bool),
 }
@@ -262,6 +264,7 @@ impl Errand<'_> {
     pub(super) async fn at(&self, node: &Arc<Node>) -> Result<Value, Failure> {
         match self {
             Self::Script(call) => node.control(call).await,
+            Self::Patient(call) => node.patiently(call).await,
             Self::Command(command, asking) => node.command(command, *asking).await,
         }
     }
@@ -269,7 +272,7 @@ impl Errand<'_> {
     /// Sets whether it is for a slot on its way.
     const fn ask(&mut self, now: bool) {
         match self {
-            Self::Script(call) => call.asking = now,
+            Self::Script(call) | Self::Patient(call) => call.asking = now,
             Self::Command(_, asking) => *asking = now,
         }
     }

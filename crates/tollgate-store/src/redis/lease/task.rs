@@ -203,7 +203,7 @@ async fn call(servers: &Arc<Servers>, speech: &Speech) -> Result<Reply, StoreErr
     tables.numbers(&speech.terms.central);
     let script = script::ledger(&speech.terms.central);
     let program = script::program(&speech.terms, &speech.ask);
-    let value = servers.call(speech.slot, script, &tables, program, None).await?;
+    let value = servers.call_patiently(speech.slot, script, &tables, program).await?;
     let packed = bytes(value).flatten().ok_or_else(senseless)?;
     script::lease_reply(&packed).ok_or_else(senseless)
 }
