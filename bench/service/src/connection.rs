@@ -6,7 +6,8 @@ use mio::{Interest, Registry, Token};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 
-const LENGTH: &[u8] = b"content-length: ";
+/// The two ways in which servers write it.
+const LENGTHS: [&[u8]; 2] = [b"content-length: ", b"Content-Length: "];
 
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -63,8 +64,9 @@ fn is_complete(bytes: &[u8]) -> io::Result<bool> {
     if !bytes.starts_with(b"HTTP/1.1 200") {
         return Err(wrong("not admitted"));
     }
-    let at = memmem::find(&bytes[..head], LENGTH).ok_or_else(|| wrong("no content-length"))?;
-    let digits = bytes[at + LENGTH.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+    let at = LENGTHS.iter().find_map(|name| memmem::find(&bytes[..head], name));
+    let at = at.ok_or_else(|| wrong("no content-length"))?;
+    let digits = bytes[at + LENGTHS[0].len()..].iter().take_while(|byte| byte.is_ascii_digit());
     let length = digits.fold(0, |length, digit| length * 10 + usize::from(digit - b'0'));
     match bytes.len().cmp(&(head + 4 + length)) {
         std::cmp::Ordering::Less => Ok(false),

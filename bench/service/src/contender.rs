@@ -52,6 +52,8 @@ pub(crate) enum Wants {
     Rls,
     /// throttlecrab's API over gRPC.
     ThrottleRpc,
+    /// A page of whoever is behind a gateway.
+    Page,
 }
 
 pub(crate) const OURS: &str = "ours";
@@ -173,6 +175,7 @@ impl Wants {
         match self {
             Self::Check => "/v1/check",
             Self::Throttle => "/throttle",
+            Self::Page => "/",
             Self::Command(name) => name,
             Self::Rls => "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
             Self::ThrottleRpc => "/throttlecrab.RateLimiter/Throttle",
@@ -203,7 +206,7 @@ impl Wants {
     pub(crate) fn body(self, user: usize) -> String {
         match self {
             Self::Check => format!("{{\"attributes\":{{\"user\":\"user-{user:06}\"}}}}"),
-            Self::Rls | Self::ThrottleRpc => String::new(),
+            Self::Rls | Self::ThrottleRpc | Self::Page => String::new(),
             Self::Throttle | Self::Command(_) => format!(
                 "{{\"key\":\"user-{user:06}\",\"max_burst\":100000,\"count_per_period\":100000,\"period\":60}}"
             ),
@@ -225,6 +228,11 @@ impl Wants {
                 _ => format!("{text}${}\r\n{word}\r\n", word.len()),
             });
             return command.into_bytes();
+        }
+        if let Self::Page = self {
+            let page =
+                format!("GET / HTTP/1.1\r\nHost: localhost\r\nX-User-Id: user-{user:06}\r\n\r\n");
+            return page.into_bytes();
         }
         let (path, body) = (self.path(), self.body(user));
         let length = body.len();

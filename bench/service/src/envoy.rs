@@ -92,7 +92,7 @@ fn envoy(programs: &Programs, file: &Path, port: u16) -> Program {
     let arguments = ["--disable-hot-restart", "--concurrency", "1", "-l", "error", "-c", &file]
         .map(str::to_owned);
     let path = programs.envoy.to_string_lossy().into_owned();
-    Program { path, arguments: arguments.into(), ready: Ready::At(port) }
+    Program { path, arguments: arguments.into(), ready: Ready::At(([127, 0, 0, 1], port).into()) }
 }
 
 fn turn(edge: &Edge, requests: &[Vec<u8>], effort: Effort) -> Result<Turn, Box<dyn Error>> {

@@ -1,4 +1,4 @@
-//! Measures the check API beside a floor and a peer: `cargo run --profile product -p service -- [ROW ...] [--ours FILE]
+//! Measures the check API beside a floor and a peer, and the gateway beside others: `cargo run --profile product -p service -- [ROW ...] [--ours FILE]
 //! [--throttlecrab FILE] [--redis-cell FILE] [--envoy FILE] [--rounds N] [--requests N] [--seconds N]`.
 //!
 //! Each server is a process of its own on the first core; the load is this process, on the second. Tables are printed as
@@ -10,6 +10,7 @@ mod contender;
 mod distributed;
 mod envoy;
 mod footprint;
+mod gateway;
 mod grpc;
 mod http2;
 mod instructions;
@@ -26,7 +27,7 @@ use contender::Programs;
 use std::error::Error;
 use std::process::ExitCode;
 
-const ROWS: [&str; 10] = [
+const ROWS: [&str; 11] = [
     "http",
     "http2",
     "grpc",
@@ -34,6 +35,7 @@ const ROWS: [&str; 10] = [
     "envoy",
     "latency",
     "footprint",
+    "gateway",
     "script",
     "distributed",
     "instructions",
@@ -92,6 +94,7 @@ fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
             "resp" => resp::report(programs, *effort)?,
             "latency" => latency::report(programs, *effort)?,
             "footprint" => footprint::report(programs)?,
+            "gateway" => gateway::report(programs, *effort)?,
             "script" => script::report(programs, *effort)?,
             "distributed" => distributed::report(programs, *effort)?,
             _ => instructions::report(programs)?,

@@ -21,8 +21,8 @@ pub(crate) enum Ready {
     Line,
     /// Not at all: the port is an argument, and answers some time.
     Port,
-    /// Not at all: the port is in its file.
-    At(u16),
+    /// Not at all: it was told where, and answers there some time.
+    At(SocketAddr),
 }
 
 /// What to start.
@@ -69,8 +69,8 @@ impl Server {
         match program.ready {
             Ready::Line => server.address = line(stderr)?,
             Ready::Port | Ready::At(_) => {
-                if let Ready::At(port) = program.ready {
-                    server.address.set_port(port);
+                if let Ready::At(address) = program.ready {
+                    server.address = address;
                 }
                 drain(stderr);
                 connect(server.address)?;
@@ -126,7 +126,8 @@ fn line(mut stderr: BufReader<ChildStderr>) -> Result<SocketAddr, Box<dyn Error>
     let (mut line, mut said) = (String::new(), String::new());
     while stderr.read_line(&mut line)? > 0 {
         let named = |front: &str| line.trim().strip_prefix("listening ")?.strip_prefix(front);
-        if let Some(address) = ["http ", "resp ", "grpc "].into_iter().find_map(named) {
+        let named = ["http ", "resp ", "grpc ", "gateway "].into_iter().find_map(named);
+        if let Some(address) = named {
             let address = address.parse()?;
             drain(stderr);
             return Ok(address);

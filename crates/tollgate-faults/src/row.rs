@@ -1,6 +1,7 @@
 //! The table of faults. A row is an entry and a function.
 
 mod arrangement;
+mod leases;
 mod network;
 mod nodes;
 mod server;
@@ -176,5 +177,89 @@ pub const ROWS: &[Row] = &[
         injected: "10 new files a second under load; one of them halves a limit",
         expected: "errors 0; excess over the new limit 0",
         run: nodes::reload,
+    },
+    Row {
+        name: "lease-killed",
+        injected: "leased limit: SIGKILL to one node of three, ten times, each started again",
+        expected: "over-admission 0; what a dead node held is lost, a chunk for each key at most",
+        run: leases::killed,
+    },
+    Row {
+        name: "lease-frozen",
+        injected: "leased limit: SIGSTOP to one node for longer than its lease, ten times",
+        expected: "over-admission 0: nothing of an earlier window is spent",
+        run: leases::frozen,
+    },
+    Row {
+        name: "lease-rolling-restart",
+        injected: "leased limit: SIGTERM to one node after the other under load, each started again",
+        expected: "an answer to every request; what they held is returned and used",
+        run: leases::rolling_restart,
+    },
+    Row {
+        name: "lease-gone",
+        injected: "leased limit: SIGKILL to the server, which has an append-only file, 20 s, restart",
+        expected: "nodes spend what they hold, then refuse; over-admission 0; nothing is taken for lost",
+        run: leases::gone,
+    },
+    Row {
+        name: "lease-wiped",
+        injected: "leased limit: FLUSHALL",
+        expected: "counted as a rollback; at most one more limit for each key (C2b)",
+        run: leases::wiped,
+    },
+    Row {
+        name: "lease-replies-cut",
+        injected: "leased limit: requests arrive and replies do not, 1 s, five times",
+        expected: "over-admission 0; a grant nobody heard of is learnt from the next reply (C6)",
+        run: leases::replies_cut,
+    },
+    Row {
+        name: "lease-slow",
+        injected: "the proxy delays everything by 50 ms, 10 s",
+        expected: "exact limits do without their store; leased ones hardly notice",
+        run: leases::slow,
+    },
+    Row {
+        name: "lease-sentinel",
+        injected: "leased limit: 3 sentinels, 2 replicas, SIGKILL to the primary",
+        expected: "nodes follow; at most what was not replicated is admitted again, and counted as a rollback (C2)",
+        run: leases::sentinel,
+    },
+    Row {
+        name: "lease-cluster-killed",
+        injected: "leased limit: 6 servers, node-timeout 2 s, SIGKILL to a primary",
+        expected: "its replica takes over; at most what was not replicated is admitted again, and counted as a rollback (C2)",
+        run: leases::cluster_killed,
+    },
+    Row {
+        name: "lease-reshard",
+        injected: "leased limit: 1,000 slots move there and back under load",
+        expected: "over-admission 0; nothing is taken for lost (C8)",
+        run: leases::reshard,
+    },
+    Row {
+        name: "lease-skew",
+        injected: "leased limit of 1,000/s: 90 % of 1,500 requests a second to one of 5 nodes",
+        expected: "at least 97 % of the limit admitted, never more",
+        run: leases::skew,
+    },
+    Row {
+        name: "lease-herd",
+        injected: "leased limit: 10 nodes start cold on one hot key",
+        expected: "never more than the limit; no more calls than requests",
+        run: leases::herd,
+    },
+    Row {
+        name: "lease-tiny",
+        injected: "leased limits of 1 to 5, 5 nodes",
+        expected: "decided directly: over-admission 0, under-admission 0",
+        run: leases::tiny,
+    },
+    Row {
+        name: "lease-halved",
+        injected: "leased limit: a new file halves it",
+        expected: "excess over the new limit: outstanding leases at most (C7)",
+        run: leases::halved,
     },
 ];

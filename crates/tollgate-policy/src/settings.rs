@@ -110,6 +110,26 @@ pub struct Gateway {
     pub upstream_tls: Tls,
     /// Idle connections that a worker keeps to each server.
     pub idle_connections: u32,
+    /// What is spoken with servers.
+    pub protocol: UpstreamProtocol,
+    /// From the first byte of a client's request, or from its connection's start, to the end of the head.
+    pub client_head: Duration,
+    /// How long a client may send nothing of a body.
+    pub client_body: Duration,
+    /// From an answer to a client's next request, and how long it may take nothing of an answer.
+    pub client_idle: Duration,
+}
+
+/// What is spoken with servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UpstreamProtocol {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2, over TLS or not.
+    Http2,
+    /// Over TLS whichever of both the server prefers, HTTP/1.1 otherwise.
+    Auto,
 }
 
 /// How to find out which servers can be used.
@@ -378,6 +398,9 @@ impl fmt::Debug for Secret {
 }
 
 impl Front {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Gateway, Self::Http, Self::Grpc, Self::Resp, Self::Admin];
+
     /// As `listen` spells it.
     pub const fn name(self) -> &'static str {
         match self {

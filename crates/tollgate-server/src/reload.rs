@@ -17,6 +17,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tollgate_policy::settings::{Listener, Settings, Store};
 
 pub use control::Reload;
@@ -85,6 +86,8 @@ struct Bound {
     certificate: Option<(Box<str>, Box<str>)>,
     /// Whether connections to it begin with who they come from.
     proxy_protocol: bool,
+    /// How long its clients may take.
+    times: [Duration; 3],
     store: Store,
 }
 
@@ -304,12 +307,17 @@ impl Bound {
             listeners: settings.listeners.clone(),
             certificate: settings.gateway.tls.clone(),
             proxy_protocol: settings.gateway.proxy_protocol,
+            times: [
+                settings.gateway.client_head,
+                settings.gateway.client_body,
+                settings.gateway.client_idle,
+            ],
             store: settings.store.clone(),
         }
     }
 
     fn differences(&self, other: &Self) -> Vec<&'static str> {
-        let listens = |bound: &Self| (bound.certificate.clone(), bound.proxy_protocol);
+        let listens = |bound: &Self| (bound.certificate.clone(), bound.proxy_protocol, bound.times);
         let same = self.listeners == other.listeners && listens(self) == listens(other);
         let listen = (!same).then_some("listen");
         let store = (self.store != other.store).then_some("store");

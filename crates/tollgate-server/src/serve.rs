@@ -5,7 +5,7 @@ mod descriptors;
 use crate::config::{Config, ConfigError};
 use crate::front::resp::{self, Resp};
 use crate::front::{admin::Admin, gateway, grpc::Rls, http::CheckApi};
-use crate::net::{self, BindError, Intake, Limits, Listener};
+use crate::net::{self, BindError, InheritError, Inherited, Intake, Limits, Listener};
 use crate::node::{Node, NodeError};
 use crate::reload::{self, Control, Reload, Reloader};
 use std::fmt;
@@ -13,11 +13,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
+use std::time::Duration;
 use tollgate_policy::settings::{Front, Settings};
 
 /// Starts a node.
 #[derive(Debug)]
 pub struct Server;
+
+/// How long a store may take to take back what this node holds of its limits.
+const RELEASE: Duration = Duration::from_secs(1);
 
 /// A node that answers requests. Dropping it ends it at once; [`drain`](Self::drain) lets requests finish.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub enum StartError {
     Config(ConfigError),
     /// A front end cannot listen.
     Bind(BindError),
+    /// A socket that was handed over is of no use.
+    Inherit(InheritError),
     /// The system has no thread or descriptor left.
     System(io::Error),
 }
@@ -49,6 +55,15 @@ impl Server {
     ///
     /// When the configuration cannot be used, an address is taken, or the system is out of something.
     pub fn start(config: Config) -> Result<Running, StartError> {
+        Self::start_on(config, Inherited::default())
+    }
+
+    /// The same by sockets that were handed over, as far as they are those that `config` asks for.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start), and when one of the sockets is nobody's.
+    pub fn start_on(config: Config, inherited: Inherited) -> Result<Running, StartError> {
         let loaded = config.load().map_err(StartError::Config)?;
         let invalid = |error| match error {
             NodeError::Policy(error) => ConfigError::Policy { file: config.name(), error },
@@ -60,7 +75,7 @@ impl Server {
         let password = config.password(&loaded.compiled.settings).map_err(StartError::Config)?;
         node.resp.set(password);
         let node = Arc::new(node);
-        let listeners = bind(&loaded.compiled.settings).map_err(StartError::Bind)?;
+        let listeners = bind(&loaded.compiled.settings, inherited)?;
         let addresses =
             listeners.iter().map(|(front, listener)| (*front, listener.address())).collect();
         let orders = reload::orders(&config);
@@ -95,9 +110,21 @@ impl Server {
 }
 
 /// Every socket, before anything is served: a node that cannot have all of them has none.
-fn bind(settings: &Settings) -> Result<Vec<(Front, Listener)>, BindError> {
-    let bind = |front: Front, address| Ok((front, Listener::bind(front, address)?));
-    settings.listeners.iter().map(|listener| bind(listener.front, listener.address)).collect()
+fn bind(
+    settings: &Settings,
+    mut inherited: Inherited,
+) -> Result<Vec<(Front, Listener)>, StartError> {
+    let mut bind = |front: Front, address| {
+        let listener = match inherited.take(front, address) {
+            Some(socket) => Listener::adopt(front, socket).map_err(StartError::System)?,
+            None => Listener::bind(front, address).map_err(StartError::Bind)?,
+        };
+        Ok((front, listener))
+    };
+    let all = settings.listeners.iter().map(|listener| bind(listener.front, listener.address));
+    let all = all.collect::<Result<_, _>>()?;
+    inherited.spent().map_err(StartError::Inherit)?;
+    Ok(all)
 }
 
 /// The servers of traffic and of the admin API.
@@ -120,10 +147,16 @@ fn start(
                 apart = apart.front(listener, few.clone(), move || admin.clone());
             }
             (Front::Gateway, _, Some(gateway)) => {
-                let proxy_protocol = node.conduct().settings.gateway.proxy_protocol;
-                let intake = Intake { proxy_protocol };
+                let settings = &node.conduct().settings.gateway;
+                let intake = Intake { proxy_protocol: settings.proxy_protocol };
+                let limits = Limits {
+                    head: settings.client_head,
+                    body: settings.client_body,
+                    idle: settings.client_idle,
+                    ..limits.clone()
+                };
                 let relay = move || gateway::Gateway::new(gateway.clone());
-                traffic = traffic.relay(listener, limits.clone(), intake, relay);
+                traffic = traffic.relay(listener, limits, intake, relay);
             }
             (Front::Grpc, _, _) => {
                 let (node, terms) = (node.clone(), limits.clone());
@@ -173,8 +206,10 @@ impl Running {
         node.health.fail("draining", "the process is about to end");
         tracing::info!(within_ms = within.as_millis(), "draining");
         traffic.drain(within);
+        // Nobody asks any more, and what was taken in advance is of use to others.
+        node.gate.store().release(RELEASE);
         drop(control);
-        admin.drain(std::time::Duration::ZERO);
+        admin.drain(Duration::ZERO);
         tracing::info!("stopped");
     }
 }
@@ -184,6 +219,7 @@ impl fmt::Display for StartError {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Bind(error) => error.fmt(f),
+            Self::Inherit(error) => error.fmt(f),
             Self::System(error) => write!(f, "cannot start: {error}"),
         }
     }

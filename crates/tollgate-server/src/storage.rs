@@ -8,15 +8,17 @@ mod watch;
 
 pub use probe::{ProbeError, probe};
 pub use redis::Remote;
-pub use tollgate::store::redis::Report;
+pub use tollgate::store::redis::{LeaseStats, Report};
 pub(crate) use watch::watch;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tollgate::store::{
-    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Ticket, memory,
+    Adjustment, Answers, Charge, Ended, Leasing, LedgerReport, Opened, Opening, Place, Plan,
+    Request, Ticket, memory,
 };
 use tollgate::{DenyCache, MemoryStore, Store, StoreError};
 use tollgate_core::Numbers;
@@ -119,6 +121,21 @@ impl Storage {
         }
     }
 
+    /// What leases came to; nothing for a store in this process.
+    pub fn leases(&self) -> LeaseStats {
+        match self {
+            Self::Memory(_) => LeaseStats::default(),
+            Self::Redis(remote) => remote.store.lease_stats(),
+        }
+    }
+
+    /// Returns what leases hold, within the time; afterwards nothing more is taken in advance. Must not be called on a runtime's own thread.
+    pub(crate) fn release(&self, within: Duration) {
+        if let Self::Redis(remote) = self {
+            remote.release(within);
+        }
+    }
+
     /// Why a server of it is left alone, if one is.
     pub(crate) fn outage(&self) -> Option<StoreErrorKind> {
         match self {
@@ -168,7 +185,8 @@ impl Storage {
     }
 }
 
-/// The memory store answers at once, as it does alone; what waits for Redis waits in a box, so that the future of a decision stays small.
+/// The memory store answers at once, as it does alone, and so do leases; what waits for Redis waits in a box, so that the future of a decision
+/// stays small.
 impl Store for Storage {
     async fn decide<'a>(
         &'a self,
@@ -181,7 +199,12 @@ impl Store for Storage {
                 memory.decide_now(now_us, requests, answers);
                 Ok(())
             }
-            Self::Redis(remote) => Box::pin(remote.store.decide(now_us, requests, answers)).await,
+            Self::Redis(remote) => match remote.store.decide_locally(requests, answers) {
+                None => Ok(()),
+                Some(rest) => {
+                    Box::pin(remote.store.decide_rest(now_us, requests, rest, answers)).await
+                }
+            },
         }
     }
 
@@ -239,6 +262,16 @@ impl Store for Storage {
         }
     }
 
+    async fn ledger<'a>(
+        &'a self,
+        charge: &'a Charge<'a>,
+    ) -> Result<Option<LedgerReport>, StoreError> {
+        match self {
+            Self::Memory(_) => Ok(None),
+            Self::Redis(remote) => Box::pin(remote.store.ledger(charge)).await,
+        }
+    }
+
     fn place(&self, charge: &Charge<'_>) -> Place {
         match self {
             Self::Memory(memory) => memory.place(charge),
@@ -254,6 +287,13 @@ impl Store for Storage {
         match self {
             Self::Memory(memory) => memory.enroll(numbers),
             Self::Redis(remote) => remote.store.enroll(numbers),
+        }
+    }
+
+    fn enroll_leased(&self, numbers: &Numbers, leasing: &Leasing) -> Option<Ticket> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Redis(remote) => remote.store.enroll_leased(numbers, leasing),
         }
     }
 }

@@ -11,13 +11,27 @@ pub struct Answer {
     pub blocked: bool,
     /// What was taken, if anything was that can be given back.
     pub receipt: Option<Receipt>,
+    /// What it was decided by.
+    pub origin: Origin,
+}
+
+/// What decided a charge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// The limit's state.
+    #[default]
+    State,
+    /// Units taken from it in advance.
+    Lease,
+    /// What the state said a moment ago: that nothing is left.
+    Refusal,
 }
 
 impl Answer {
     /// What a limit that took nothing answers.
     #[cfg(feature = "redis")]
     pub(crate) const fn untaken(outcome: Outcome) -> Self {
-        Self { outcome, blocked: false, receipt: None }
+        Self { outcome, blocked: false, receipt: None, origin: Origin::State }
     }
 
     /// What is answered for a charge that said this before its units were taken, where a peek says `after` afterwards.

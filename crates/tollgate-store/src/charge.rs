@@ -59,6 +59,17 @@ impl Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ticket(pub(crate) u16);
 
+/// How a limit is leased: a node takes chunks of it in advance and decides by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Leasing {
+    /// How long a chunk can be spent.
+    pub lifetime_us: u64,
+    /// Limits below this are decided by the store.
+    pub min_limit: u64,
+    /// How long nothing is granted after the store has forgotten something.
+    pub quiet_us: u64,
+}
+
 /// The charges of one request, for distinct (limit, key) pairs. They are taken together or not at all.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {

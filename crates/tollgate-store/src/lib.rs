@@ -36,13 +36,14 @@ pub mod memory;
 mod raw;
 #[cfg(feature = "redis")]
 pub mod redis;
+mod report;
 mod reservation;
 mod store;
 mod sync;
 
 pub use adjust::{Adjustment, Change};
-pub use answer::{Answer, Answers};
-pub use charge::{Charge, Mode, Request, Ticket};
+pub use answer::{Answer, Answers, Origin};
+pub use charge::{Charge, Leasing, Mode, Request, Ticket};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 pub use clock::{Clock, ManualClock, ProcessClock};
@@ -50,5 +51,6 @@ pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
+pub use report::{Holding, LedgerReport};
 pub use reservation::{Ended, Opened, Opening, Place, Plan, REPEATABLE_US, Settlement};
 pub use store::Store;

@@ -1,9 +1,10 @@
 //! The one interface between the engine and wherever state is kept.
 
 use crate::{
-    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, StoreError, Ticket,
+    Adjustment, Answers, Charge, Ended, Leasing, LedgerReport, Opened, Opening, Place, Plan,
+    Request, StoreError, Ticket,
 };
-use std::future::Future;
+use std::future::{Future, ready};
 use tollgate_core::Numbers;
 
 /// Decides batches of requests: each atomically and all-or-nothing, in the order asked.
@@ -75,6 +76,22 @@ pub trait Store: Send + Sync {
         true
     }
 
+    /// Who holds units of a leased limit for the charge's key; `None` where nobody does.
+    fn ledger<'a>(
+        &'a self,
+        charge: &'a Charge<'a>,
+    ) -> impl Future<Output = Result<Option<LedgerReport>, StoreError>> + Send + 'a {
+        let _ = charge;
+        ready(Ok(None))
+    }
+
     /// A short name for numbers that will be used often. A store without use for it answers the default.
     fn enroll(&self, numbers: &Numbers) -> Ticket;
+
+    /// The same for a limit that nodes may take chunks of in advance; `None` where this store decides it exactly, as a store does that knows no
+    /// better. Only charges that are enforced, have no penalty and owe nothing may use the ticket.
+    fn enroll_leased(&self, numbers: &Numbers, leasing: &Leasing) -> Option<Ticket> {
+        let _ = (numbers, leasing);
+        None
+    }
 }

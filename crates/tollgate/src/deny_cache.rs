@@ -9,12 +9,14 @@ use std::time::Duration;
 use tollgate_core::{Algorithm, Numbers, Outcome};
 use tollgate_policy::limit::{Counting, Mode};
 use tollgate_policy::policy::Selected;
-use tollgate_store::{Answer, Charge, Place};
+use tollgate_store::{Answer, Charge, Origin, Place};
 
 /// Locks, each with its own part of the entries.
 const SHARDS: usize = 16;
 
 /// Remembers for a (limit, key) the cheapest cost that was refused, and until when it will be.
+///
+/// Of a leased limit the store itself remembers what it was told.
 ///
 /// It answers only by the rules that the refusal was made under, for the same numbers, and for costs that are not below. It never
 /// holds slots, which come back at any moment, nor a limit with a penalty whose key is not blocked yet, since its refusals count.
@@ -72,10 +74,14 @@ impl DenyCache {
         rows: &mut Vec<Row<'r>>,
     ) -> bool {
         let known = selected.zip(charges).filter_map(|(one, charge)| {
+            if rules.is_leased(&one) {
+                return None;
+            }
             let (shard, name) = self.place(charge.limit, charge.key);
             let entry = *lock(&self.shards[shard]).entries.get(&name)?;
             let outcome = self.answer(&entry, rules, now_us, &one, charge.cost)?;
-            let answer = Answer { outcome, blocked: false, receipt: None };
+            let origin = Origin::Refusal;
+            let answer = Answer { outcome, blocked: false, receipt: None, origin };
             Some(rules.row_from(&one, &answer, Source::DenyCache))
         });
         rows.extend(known);
@@ -110,11 +116,18 @@ impl DenyCache {
     }
 
     /// The moment before the store is asked.
-    pub(crate) fn moment(&self, charges: &[Charge<'_>]) -> Moment {
-        let forgets = |charge: &Charge<'_>| {
-            lock(&self.shards[self.place(charge.limit, charge.key).0]).forgets
+    pub(crate) fn moment<'a>(
+        &self,
+        rules: &Rules,
+        selected: impl Iterator<Item = Option<Selected<'a>>>,
+        charges: &[Charge<'_>],
+    ) -> Moment {
+        let forgets = |(one, charge): (Option<Selected<'a>>, &Charge<'_>)| match one {
+            // Nothing will be learnt of it.
+            Some(one) if rules.is_leased(&one) => 0,
+            _ => lock(&self.shards[self.place(charge.limit, charge.key).0]).forgets,
         };
-        charges.iter().map(forgets).collect()
+        selected.zip(charges).map(forgets).collect()
     }
 
     /// Remembers the enforced limits that refused, unless something was forgotten since the `moment` before they were asked.
@@ -135,7 +148,8 @@ impl DenyCache {
             let refused = one.limit.mode == Mode::Enforce && !answer.outcome.admitted;
             let counts = charge.penalty.is_some() && !answer.blocked;
             let slots = matches!(charge.numbers, Numbers::Concurrency(_));
-            if !refused || counts || slots || one.missing || !is_remembered(&one) {
+            let remembered = is_remembered(&one) && !rules.is_leased(&one);
+            if !refused || counts || slots || one.missing || !remembered {
                 continue;
             }
             // What never fits is refused for as long as anything is remembered.

@@ -186,7 +186,10 @@ impl<S: Store> Gate<S> {
         answers: &mut Answers,
         mut rows: Vec<crate::Row<'r>>,
     ) -> Verdict<'r> {
-        let moment = self.deny_cache.as_ref().map(|deny_cache| deny_cache.moment(charges));
+        let moment = self
+            .deny_cache
+            .as_ref()
+            .map(|deny_cache| deny_cache.moment(rules, selected.clone().map(Some), charges));
         match self.store.decide(now_us, &[Request { charges, intent }], answers).await {
             Ok(()) => {
                 let (allowed, decided) = answers.get(0).unwrap_or((true, &[]));

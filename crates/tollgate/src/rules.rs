@@ -9,10 +9,10 @@ use tollgate_core::header::Profile;
 use tollgate_core::{Algorithm, Numbers, Rate, algorithm::FixedWindow};
 use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::{Facts, FactsBuffer};
-use tollgate_policy::limit::{self, Counting, Limit, Mode, OnStoreFailure};
-use tollgate_policy::policy::{InvalidPolicy, Policy, Selected};
+use tollgate_policy::limit::{self, Consistency, Counting, Limit, Mode, OnStoreFailure};
+use tollgate_policy::policy::{InvalidPolicy, Policy, Selected, Variant};
 use tollgate_policy::{TierMap, Web};
-use tollgate_store::{Answer, Charge, Store, Ticket};
+use tollgate_store::{Answer, Charge, Leasing, Store, Ticket};
 
 /// A compiled policy with what the store calls its numbers. It never changes; a reload makes another one.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct Rules {
     counters: Box<[Arc<Counters>]>,
     /// The store's short names for the policy's numbers, by [`Selected::numbers_index`].
     tickets: Box<[Ticket]>,
+    /// Whether the store leases the limit with those numbers.
+    leased: Box<[bool]>,
     /// This node's part of the same numbers, where a limit falls back on it.
     shares: Box<[Option<Numbers>]>,
     tiers: Option<Arc<TierMap>>,
@@ -69,8 +71,18 @@ impl Rules {
             OnStoreFailure::Local { nodes } => Some(nodes),
             OnStoreFailure::Open | OnStoreFailure::Closed => None,
         };
+        let enroll = |variant: &Variant| {
+            let leasing = leasing(&policy.limits()[variant.limit]);
+            let leased = leasing.and_then(|terms| store.enroll_leased(&variant.numbers, &terms));
+            match leased {
+                Some(ticket) => (ticket, true),
+                None => (store.enroll(&variant.numbers), false),
+            }
+        };
+        let (tickets, leased): (Vec<_>, Vec<_>) = variants.clone().map(enroll).unzip();
         Ok(Self {
-            tickets: variants.clone().map(|variant| store.enroll(&variant.numbers)).collect(),
+            tickets: tickets.into(),
+            leased: leased.into(),
             shares: variants
                 .map(|variant| share(variant.limit).map(|nodes| variant.numbers.share(nodes)))
                 .collect(),
@@ -165,6 +177,11 @@ impl Rules {
         self.tickets.get(numbers_index).copied().unwrap_or_default()
     }
 
+    /// Whether the store leases the limit under these numbers. Then it knows for itself when nothing is left.
+    pub(crate) fn is_leased(&self, selected: &Selected<'_>) -> bool {
+        !selected.missing && self.leased.get(selected.numbers_index).copied().unwrap_or(false)
+    }
+
     /// This node's part of the numbers; all of them for a limit that has no use for it.
     pub(crate) fn share(&self, selected: &Selected<'_>) -> Numbers {
         match (self.shares.get(selected.numbers_index), selected.limit.on_store_failure) {
@@ -236,6 +253,17 @@ impl Rules {
         }
         row
     }
+}
+
+/// How the limit is leased, if it can be: refusals that are counted or only reported, and units that are owed, have to reach the store.
+fn leasing(limit: &Limit) -> Option<Leasing> {
+    let Consistency::Leased { lifetime_us, min_limit, quiet_us } = limit.consistency else {
+        return None;
+    };
+    let plain = limit.mode == Mode::Enforce
+        && limit.penalty.is_none()
+        && limit.counting == Counting::Admitted;
+    plain.then_some(Leasing { lifetime_us, min_limit, quiet_us })
 }
 
 /// FNV-1a over limit and key: the same on every node and after every restart.

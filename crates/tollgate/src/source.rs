@@ -1,7 +1,7 @@
 //! Where a decision came from.
 
 use tollgate_policy::limit::{Limit, Mode};
-use tollgate_store::Answer;
+use tollgate_store::{Answer, Origin};
 
 /// The provenance that every answer carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +51,11 @@ impl Source {
         match (answer.blocked, limit.mode) {
             (true, _) => Self::Blocked,
             (false, Mode::Shadow) if !answer.outcome.admitted => Self::Shadow,
-            (false, _) => usual,
+            (false, _) => match answer.origin {
+                Origin::State => usual,
+                Origin::Lease => Self::Lease,
+                Origin::Refusal => Self::DenyCache,
+            },
         }
     }
 

@@ -6,6 +6,7 @@ use crate::tree::{self, File};
 /// Each crate, and the crates below it. A crate not written yet has its place already.
 const LAYOUT: &[(&str, &[&str])] = &[
     ("tollgate-faults", &[]),
+    ("tollgate-picture", &[]),
     ("tollgate-core", &[]),
     ("tollgate-policy", &["tollgate-core"]),
     ("tollgate-store", &["tollgate-core"]),
@@ -21,6 +22,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
         &[
             "tollgate",
             "tollgate-core",
+            "tollgate-picture",
             "tollgate-policy",
             "tollgate-server",
             "tollgate-store",
@@ -32,6 +34,8 @@ const LAYOUT: &[(&str, &[&str])] = &[
 
 /// What injects faults. Every crate may use it in its tests, and none elsewhere.
 const HARNESS: &str = "tollgate-faults";
+/// What every crate may use in its tests: the harness, and what draws pictures of them.
+const FOR_TESTS: &[&str] = &[HARNESS, "tollgate-picture"];
 
 /// Workspaces of their own, so that their dependencies stay out of the product's lock file.
 const APART: &[&str] = &["bench", "fuzz"];
@@ -65,7 +69,7 @@ fn complaints(folder: &str, manifest: &File) -> Vec<String> {
     for dependency in dependencies(&manifest.text) {
         let lower = dependency.name.as_str();
         let shipped = manifest.text.split("\n[dev-dependencies]").next().unwrap_or_default();
-        let for_tests = lower == HARNESS && !shipped.contains(HARNESS);
+        let for_tests = FOR_TESTS.contains(&lower) && !shipped.contains(lower);
         // A crate may ask for itself in its tests, to turn a feature on.
         if known(lower) && lower != name && !below.contains(&lower) && !for_tests {
             found.push(format!("{name} depends on {lower}, which is not below it"));

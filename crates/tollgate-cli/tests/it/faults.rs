@@ -53,6 +53,20 @@ rows! {
     tiny = "tiny",
     rolling_restart = "rolling-restart",
     reload = "reload",
+    lease_killed = "lease-killed",
+    lease_frozen = "lease-frozen",
+    lease_rolling_restart = "lease-rolling-restart",
+    lease_gone = "lease-gone",
+    lease_wiped = "lease-wiped",
+    lease_replies_cut = "lease-replies-cut",
+    lease_slow = "lease-slow",
+    lease_sentinel = "lease-sentinel",
+    lease_cluster_killed = "lease-cluster-killed",
+    lease_reshard = "lease-reshard",
+    lease_skew = "lease-skew",
+    lease_herd = "lease-herd",
+    lease_tiny = "lease-tiny",
+    lease_halved = "lease-halved",
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod admin;
 mod check;
 mod faults;
+mod gateway;
 mod import;
 mod probe;
 mod secrets;

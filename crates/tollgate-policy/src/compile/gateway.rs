@@ -5,10 +5,10 @@ use super::store::tls;
 use crate::diagnostic::{Report, codes};
 use crate::grammar::{self, Problem};
 use crate::raw::{
-    At, Balance, Field, File, GatewayListen, HostPolicy, OneOrMany, ProxyProtocol, Text,
+    self, At, Balance, Field, File, GatewayListen, HostPolicy, OneOrMany, ProxyProtocol, Text,
     UpstreamForm, Upstreams,
 };
-use crate::settings::{Front, Gateway, HealthCheck, Listener, Upstream};
+use crate::settings::{Front, Gateway, HealthCheck, Listener, Upstream, UpstreamProtocol};
 use std::time::Duration;
 
 const SECOND_US: u64 = 1_000_000;
@@ -46,6 +46,7 @@ pub(super) fn gateway(file: &File, report: &mut Report) -> Gateway {
     let listen = file.listen.as_ref().and_then(|listen| listen.gateway.as_ref());
     let mut certificate = None;
     let mut proxy_protocol = false;
+    let mut client = None;
     if let Some(At { value: GatewayListen::Form(form), at, .. }) = listen {
         if form.address.is_none() {
             missing("address", (*at, &form.unreadable), report);
@@ -57,6 +58,7 @@ pub(super) fn gateway(file: &File, report: &mut Report) -> Gateway {
         });
         proxy_protocol =
             form.proxy_protocol.as_ref().is_some_and(|word| word.value == ProxyProtocol::Required);
+        client = form.timeouts.as_ref().map(|timeouts| &timeouts.value);
     }
     let none = UpstreamForm::default();
     let form = match file.upstream.as_ref().map(|field| &field.value) {
@@ -80,6 +82,14 @@ pub(super) fn gateway(file: &File, report: &mut Report) -> Gateway {
         idle: time(times.map(|times| &times.idle), 60, report),
         upstream_tls: form.tls.as_ref().map(|field| tls(field, report)).unwrap_or_default(),
         idle_connections: number32(&form.idle_connections, 128, (0, 65_536), report),
+        protocol: match form.protocol.as_ref().map(|word| word.value) {
+            Some(raw::UpstreamProtocol::Http2) => UpstreamProtocol::Http2,
+            Some(raw::UpstreamProtocol::Auto) => UpstreamProtocol::Auto,
+            _ => UpstreamProtocol::Http1,
+        },
+        client_head: time(client.map(|times| &times.head), 10, report),
+        client_body: time(client.map(|times| &times.body), 10, report),
+        client_idle: time(client.map(|times| &times.idle), 60, report),
     }
 }
 

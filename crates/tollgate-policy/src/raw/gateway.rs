@@ -34,6 +34,8 @@ raw! {
         tls: ServerTls,
         /// Whether connections begin with who they come from.
         proxy_protocol: ProxyProtocol,
+        /// How long clients may take.
+        timeouts: ClientTimeouts,
     }
 }
 
@@ -85,8 +87,34 @@ raw! {
         timeouts: UpstreamTimeouts,
         /// TLS to servers with https://.
         tls: Tls,
+        /// What is spoken with them.
+        protocol: UpstreamProtocol,
         /// Idle connections that a worker keeps to each server.
         idle_connections: u64,
+    }
+}
+
+raw! {
+    /// How long a client may take.
+    ClientTimeouts {
+        /// For the head of a request.
+        head: DurationText,
+        /// Between two pieces of a request's body.
+        body: DurationText,
+        /// Between an answer and the next request, and for any piece of an answer.
+        idle: DurationText,
+    }
+}
+
+words! {
+    /// `upstream.protocol`.
+    UpstreamProtocol {
+        /// HTTP/1.1; the default.
+        Http1 = "http1",
+        /// HTTP/2: by ALPN over TLS, by prior knowledge without.
+        Http2 = "http2",
+        /// Over TLS what the server prefers, HTTP/1.1 without.
+        Auto = "auto",
     }
 }
 

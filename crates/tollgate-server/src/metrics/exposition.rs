@@ -250,10 +250,32 @@ impl Page {
         sheet.counter("tollgate_memory_evictions", help, reading.evicted)?;
         let help = "Refusals that no penalty counted, for want of memory.";
         sheet.counter("tollgate_uncounted_refusals", help, reading.uncounted)?;
-        let help = "Chunks of a lease that went back to the store.";
-        sheet.counter("tollgate_lease_rollbacks", help, reading.lease_rollbacks)?;
+        self.leases(sheet)?;
         let help = "Whether the store's circuit breaker is open.";
         sheet.gauge("tollgate_breaker_open", help, u64::from(reading.breaker_open))
+    }
+
+    fn leases(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+        let help = "How often the store had forgotten what it had granted.";
+        sheet.counter("tollgate_lease_rollbacks", help, self.reading.lease_rollbacks)?;
+        let leases = &self.reading.leases;
+        let help = "Units of leased limits that the store granted in advance.";
+        sheet.counter("tollgate_lease_granted_units", help, leases.granted)?;
+        let help = "Units that requests took from leases.";
+        sheet.counter("tollgate_lease_spent_units", help, leases.spent)?;
+        let help = "Units that went back to the store unspent.";
+        sheet.counter("tollgate_lease_returned_units", help, leases.returned)?;
+        let help = "Units that could neither be spent nor returned any more.";
+        sheet.counter("tollgate_lease_stranded_units", help, leases.stranded)?;
+        let help = "Units held at the moment.";
+        sheet.gauge("tollgate_lease_held_units", help, leases.held)?;
+        let help = "Keys of which something is leased, or was lately.";
+        sheet.gauge("tollgate_lease_keys", help, leases.keys)?;
+        let help = "Calls to the store to get units, to return them, or to say what is held.";
+        sheet.counter("tollgate_lease_store_calls", help, leases.calls)?;
+        let by = ["lease", "store", "refusal"].map(|by| [("by", by)]);
+        let help = "Charges of leased limits, by what decided them.";
+        sheet.counters("tollgate_lease_decisions", help, by.into_iter().zip(leases.decisions))
     }
 
     fn admin(&self, sheet: &mut Sheet<'_>) -> fmt::Result {

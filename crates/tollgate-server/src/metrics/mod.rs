@@ -10,7 +10,7 @@ mod sheet;
 mod stripe;
 
 pub use exposition::Format;
-pub use reading::{LimitReading, Reading};
+pub use reading::{LeaseReading, LimitReading, Reading};
 pub use tollgate_policy::settings::Front;
 
 use crate::net::Stats;

@@ -15,14 +15,37 @@ pub struct Reading {
     pub evicted: u64,
     /// Refusals that no penalty counted, for want of memory.
     pub uncounted: u64,
-    /// Chunks of a lease that went back to the store.
+    /// How often the store turned out to have forgotten what it had granted.
     pub lease_rollbacks: u64,
+    /// What leases came to besides.
+    pub leases: LeaseReading,
     /// Failures of the store that the engine met, by kind.
     pub store_errors: Vec<(StoreErrorKind, u64)>,
     /// Whether the store's circuit breaker is open.
     pub breaker_open: bool,
     /// Counts up with every change of the policy, overrides included.
     pub generation: u64,
+}
+
+/// What leases came to. Units are those of all leased limits together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LeaseReading {
+    /// Units that the store granted.
+    pub granted: u64,
+    /// Units that requests took from leases.
+    pub spent: u64,
+    /// Units that went back to the store.
+    pub returned: u64,
+    /// Units that came too late for either.
+    pub stranded: u64,
+    /// Units held at the moment.
+    pub held: u64,
+    /// Keys of which there are leases.
+    pub keys: u64,
+    /// Calls about leases.
+    pub calls: u64,
+    /// Charges of leased limits decided by a lease, by the store, and by what the store had said a moment ago.
+    pub decisions: [u64; 3],
 }
 
 /// What is counted for one limit.

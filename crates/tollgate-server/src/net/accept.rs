@@ -40,6 +40,8 @@ impl Accept for tokio::net::TcpListener {
 /// One front end, as its accept loop sees it.
 pub(super) struct Door {
     pub(super) front: Front,
+    /// Whether others accept from the same socket.
+    pub(super) is_shared: bool,
     pub(super) index: usize,
     pub(super) connections_max: usize,
     pub(super) stats: Arc<Stats>,
@@ -116,6 +118,10 @@ pub(super) async fn accept_all(
                 }
             }
         }
+    }
+    if door.is_shared {
+        // Whoever takes over has time for them.
+        return;
     }
     // What has come until now is to be known: the last look at the socket may have been before it came.
     tokio::task::yield_now().await;

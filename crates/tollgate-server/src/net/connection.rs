@@ -193,7 +193,7 @@ where
 
 /// Runs HTTP/2 streams, which the protocol wants to run by themselves, on the worker that they came to.
 #[derive(Clone, Copy, Debug)]
-struct Local;
+pub(crate) struct Local;
 
 impl<F: Future<Output = ()> + 'static> Executor<F> for Local {
     fn execute(&self, stream: F) {

@@ -10,12 +10,14 @@ use tollgate_policy::settings::Front;
 /// Connections the kernel holds while nobody accepts them; it cuts the figure to its own maximum.
 pub(super) const BACKLOG: i32 = 4096;
 
-/// A bound socket that nobody accepts from yet. The port is this process's alone.
+/// A bound socket that nobody accepts from yet. The port is this process's alone, unless it was handed over.
 #[derive(Debug)]
 pub struct Listener {
     pub(super) socket: TcpListener,
     pub(super) front: Front,
     address: SocketAddr,
+    /// Whether others may accept from it too, now or later.
+    pub(super) is_shared: bool,
 }
 
 impl Listener {
@@ -36,9 +38,20 @@ impl Listener {
             socket.listen(BACKLOG)?;
             let socket = TcpListener::from(socket);
             let address = socket.local_addr()?;
-            Ok(Self { socket, front, address })
+            Ok(Self { socket, front, address, is_shared: false })
         };
         bound().map_err(|cause| BindError { front, address, cause })
+    }
+
+    /// Listens by a socket that somebody else opened, and keeps open.
+    ///
+    /// # Errors
+    ///
+    /// When it is not a socket that listens.
+    pub fn adopt(front: Front, socket: TcpListener) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let address = socket.local_addr()?;
+        Ok(Self { socket, front, address, is_shared: true })
     }
 
     /// The front end.

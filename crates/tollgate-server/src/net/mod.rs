@@ -30,6 +30,7 @@ mod alarm;
 mod body;
 mod connection;
 mod handler;
+mod inherited;
 mod life;
 mod limits;
 mod listener;
@@ -51,7 +52,9 @@ mod tests;
 
 pub use alarm::Alarm;
 pub use body::{Body, BodyError, Unread, collect};
+pub(crate) use connection::Local;
 pub use handler::{Handler, Request, Response};
+pub use inherited::{InheritError, Inherited};
 pub use limits::Limits;
 pub use listener::{BindError, Listener};
 pub use plain::{Plain, PlainAnswer};

@@ -98,6 +98,7 @@ impl Builder {
         }
         let door = Door {
             front: listener.front,
+            is_shared: listener.is_shared,
             index: self.fronts.len(),
             connections_max: limits.connections_max.max(1),
             stats,

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tollgate::store::RedisStore;
 use tollgate::store::redis::{Endpoint, Options, Tls};
 use tollgate_policy::settings::{self, Redis, RedisServer, Secret, SecretSource};
@@ -19,7 +20,7 @@ pub struct Remote {
     pub(super) notices: Arc<Notices>,
     /// To each server, of each worker.
     pub(super) connections: usize,
-    _background: Background,
+    background: Background,
 }
 
 impl Remote {
@@ -49,7 +50,12 @@ impl Remote {
         // The workers have those that the file asks for, each at least one; what else asks shares one more.
         let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
         let connections = (settings.connections as usize / workers).max(1);
-        Ok(Self { store, notices, connections, _background: background })
+        Ok(Self { store, notices, connections, background })
+    }
+
+    /// Returns what leases hold, for a process that is about to end.
+    pub(super) fn release(&self, within: Duration) {
+        self.background.handle().block_on(self.store.release_leases(within));
     }
 }
 

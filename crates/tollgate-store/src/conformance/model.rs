@@ -1,7 +1,7 @@
 //! The contract as plainly as it can be written: a map, and the core's functions.
 
 use super::desk::Line;
-use crate::{Answer, Change};
+use crate::{Answer, Change, Origin};
 use std::collections::HashMap;
 use tollgate_core::{Algorithm, Intent, Numbers, Outcome, State, penalty};
 
@@ -69,7 +69,7 @@ impl Model {
         let own = line.numbers.decide(state, now_us, line.cost, intent);
         let penalty = line.penalty.filter(|_| line.mode.is_enforced());
         match penalty.and_then(|penalty| penalty.blocked_until_us(penalties, now_us)) {
-            None => Answer { outcome: own, blocked: false, receipt: None },
+            None => Answer { outcome: own, blocked: false, receipt: None, origin: Origin::State },
             Some(end_us) => {
                 let now = line.numbers.decide(state, now_us, line.cost, Intent::Peek);
                 blocked(&line.numbers, now, end_us - now_us)
@@ -123,5 +123,5 @@ fn blocked(numbers: &Numbers, own: Outcome, left_us: u64) -> Answer {
         Numbers::Concurrency(_) => None,
         _ => outcome.retry_after_us.or(Some(left_us)),
     };
-    Answer { outcome, blocked: true, receipt: None }
+    Answer { outcome, blocked: true, receipt: None, origin: Origin::State }
 }

@@ -1,5 +1,9 @@
 //! The process's side of a lease: what it holds of one limit for one key, and when it asks for more.
 
+mod view;
+
+pub use view::View;
+
 use super::demand::Demand;
 use super::{Ask, Holder, PACE_ERROR, Reply, Terms};
 
@@ -53,20 +57,6 @@ struct Flight {
     wants: bool,
 }
 
-/// What the store last said of the limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct View {
-    /// What was left for everybody.
-    pub left: u64,
-    /// When more is there, if it ever is.
-    pub retry_us: Option<u64>,
-    /// When the limit is as if never used.
-    pub reset_us: u64,
-    /// Until when nothing is granted, because the store forgot something.
-    pub quiet_until_us: u64,
-}
-
 /// What was spent, in case it turns out that it should not have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spent {
@@ -85,6 +75,8 @@ pub struct Spent {
 pub struct Heard {
     /// Units received.
     pub granted: u64,
+    /// Units that the store now knows to be returned.
+    pub returned: u64,
     /// Units that nobody can spend any more, nor return.
     pub stranded: u64,
     /// Whether the store had forgotten something.
@@ -118,6 +110,11 @@ impl Lease {
     /// Spends `units`, if so many are held and still good at `now_us`.
     pub fn spend(&mut self, now_us: u64, units: u64) -> Option<Spent> {
         self.demand.count(units);
+        self.spend_again(now_us, units)
+    }
+
+    /// The same for a request that has been counted, and waited.
+    pub fn spend_again(&mut self, now_us: u64, units: u64) -> Option<Spent> {
         self.expire(now_us);
         let left = self.balance().checked_sub(units)?;
         let oldest = self.parts[0];
@@ -158,11 +155,6 @@ impl Lease {
     /// What was granted, spent and returned in the present ledger.
     pub fn figures(&self) -> (Holder, u64, [u64; 3]) {
         (self.holder, self.ledger, [self.granted, self.spent, self.returned])
-    }
-
-    /// What the store last said.
-    pub fn view(&self) -> &View {
-        &self.view
     }
 
     /// Whether an answer is waited for.
@@ -251,6 +243,11 @@ impl Lease {
         self.flight.take_if(|flight| flight.number == number);
     }
 
+    /// No answer will come, whatever was asked last.
+    pub fn abandon(&mut self) {
+        self.flight = None;
+    }
+
     /// Takes in the answer to the request with this number, unless a later one has been sent: what it granted comes with the answer to that.
     pub fn heard(
         &mut self,
@@ -270,7 +267,7 @@ impl Lease {
         heard.stranded = stranded;
         self.ledger_until_us = flight.sent_us + shortened(reply.kept_us);
         self.counts_until_us = now_us.saturating_add(reply.reset_after_us);
-        self.see(terms, now_us, flight.wants, reply);
+        self.see(terms, (flight.sent_us, now_us), flight.wants, reply);
         if !own {
             return heard;
         }
@@ -283,7 +280,9 @@ impl Lease {
             self.patient_until_us = now_us;
             self.demand.make_do_with(self.good(now_us));
         }
-        self.returned_heard = self.returned_heard.max(reply.returned);
+        let known = reply.returned.min(self.returned).max(self.returned_heard);
+        heard.returned = known - self.returned_heard;
+        self.returned_heard = known;
         if self.returned_heard >= self.returned {
             self.return_at_us = u64::MAX;
         }
@@ -303,7 +302,8 @@ impl Lease {
         if reply.ledger == self.ledger {
             return (true, 0);
         }
-        let stranded = self.balance();
+        // What was to be returned and was not comes too late as well.
+        let stranded = self.balance() + self.returned - self.returned_heard;
         let own = self.ledger == 0 || is_window(terms) && reply.ledger > self.ledger;
         self.renew(if own { self.holder } else { renewed });
         self.ledger = reply.ledger;
@@ -314,25 +314,6 @@ impl Lease {
         self.holder = holder;
         (self.ledger, self.granted, self.spent, self.returned) = (0, 0, 0, 0);
         (self.returned_heard, self.return_at_us, self.used_parts) = (0, u64::MAX, 0);
-    }
-
-    /// Where nothing was granted there is no point in asking again at once. What only returned something says nothing about that.
-    fn see(&mut self, terms: &Terms, now_us: u64, wanted: bool, reply: &Reply) {
-        self.view = View {
-            left: reply.left,
-            retry_us: reply.retry_after_us.map(|wait_us| now_us + wait_us),
-            reset_us: now_us + reply.reset_after_us,
-            quiet_until_us: now_us + reply.quiet_us,
-        };
-        let wait_us = match reply.quiet_us {
-            0 if !wanted => return,
-            0 => {
-                let (least_us, most_us) = (terms.lifetime_us / 8, terms.lifetime_us);
-                reply.retry_after_us.unwrap_or(most_us).clamp(least_us, most_us)
-            }
-            quiet_us => quiet_us.min(terms.quiet_us / 4),
-        };
-        self.patient_until_us = now_us + wait_us;
     }
 
     /// Units whose time has passed go back.

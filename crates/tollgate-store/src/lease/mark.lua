@@ -1,4 +1,4 @@
--- Whether the store is the one it was. KEYS[1] is the mark: the run of the server that wrote it, and when.
+-- Whether the store is the one it was. KEYS[1] is the mark: the run of the server that wrote it, and when. ARGV[5] is for how long it is kept.
 --
 -- A server that does not say which run it is can still be told from one whose keys are gone.
 
@@ -12,5 +12,5 @@ if written_by ~= run then
   since = string.format('%.0f', now)
   mark = run .. ':' .. since
 end
-redis.call('SET', KEYS[1], mark, 'PX', ARGV[1])
+redis.call('SET', KEYS[1], mark, 'PX', ARGV[5])
 return { mark, string.format('%.0f', math.max(0, now - tonumber(since))) }

@@ -23,5 +23,7 @@ pub use watch::{Sighting, Watch};
 
 /// What answers whether a store is the one it was, as `KEYS[1]` remembers it.
 pub const MARK_LUA: &str = include_str!("mark.lua");
+/// What makes the book in `KEYS[1]` that of a limit that nobody used.
+pub const CLEAR_LUA: &str = include_str!("clear.lua");
 /// The ledger's script, without the mirrors in front of it.
 pub const LEDGER_LUA: &str = include_str!("ledger.lua");

@@ -37,6 +37,11 @@ impl Watch {
         changed && !first
     }
 
+    /// Whether the store has ever been looked at.
+    pub fn has_seen(&self) -> bool {
+        self.run.is_some()
+    }
+
     /// The connection was lost: the next one may lead to another store.
     pub fn lost(&mut self) {
         self.confirmed_us = None;
@@ -49,8 +54,12 @@ impl Watch {
 
     /// Whether more may be asked for, rather than only what is held asserted and returned.
     pub fn may_ask(&self, now_us: u64, quiet_us: u64) -> bool {
-        let fresh = self.confirmed_us.is_some_and(|at_us| now_us < at_us + quiet_us / 2);
-        fresh && now_us >= self.quiet_until_us(quiet_us)
+        self.is_fresh(now_us, quiet_us) && now_us >= self.quiet_until_us(quiet_us)
+    }
+
+    /// Whether the store was looked at lately.
+    pub fn is_fresh(&self, now_us: u64, quiet_us: u64) -> bool {
+        self.confirmed_us.is_some_and(|at_us| now_us < at_us + quiet_us / 2)
     }
 
     /// When the store has been the same for long enough.

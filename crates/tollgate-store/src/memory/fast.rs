@@ -6,7 +6,7 @@
 use super::pack::{Inline, SPILLED, by_algorithm};
 use super::shard::{Shard, Tables, is_wide};
 use super::views::Guess;
-use crate::{Answer, Answers, Charge};
+use crate::{Answer, Answers, Charge, Origin};
 use tollgate_core::{Intent, Numbers};
 
 /// What a request with several charges will write once all of its limits have spoken.
@@ -132,7 +132,12 @@ impl Shard {
         };
         let words = algorithm.pack(&state)?;
         // Here, where its parts are still in registers: handing it up would copy it field by field three times.
-        answers.push(Answer { outcome, blocked: false, receipt: Some(receipt) });
+        answers.push(Answer {
+            outcome,
+            blocked: false,
+            receipt: Some(receipt),
+            origin: Origin::State,
+        });
         Some(Asked { at, words, admitted: true })
     }
 }
@@ -156,6 +161,6 @@ fn otherwise<A: Inline<W>, const W: usize>(
         receipt = Some(algorithm.charge(&mut state, now_us, charge.cost));
         words = algorithm.pack(&state)?;
     }
-    answers.push(Answer { outcome, blocked: false, receipt });
+    answers.push(Answer { outcome, blocked: false, receipt, origin: Origin::State });
     Some((words, outcome.admitted))
 }

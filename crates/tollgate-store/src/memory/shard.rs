@@ -4,7 +4,7 @@ use super::Shared;
 use super::pack::{Inline, SPILLED, by_algorithm};
 use super::slab::Slab;
 use super::table::{Slot, Table, with_ticket};
-use crate::{Answer, Charge, Ticket};
+use crate::{Answer, Charge, Origin, Ticket};
 use tollgate_core::{Algorithm, Intent, Numbers, Receipt, State};
 
 /// The cells of the keys whose hashes chose this shard.
@@ -144,7 +144,7 @@ impl Shard {
             },
             else numbers.decide(&State::New, now_us, cost, intent)
         );
-        Answer { outcome, blocked: false, receipt: None }
+        Answer { outcome, blocked: false, receipt: None, origin: Origin::State }
     }
 
     /// Takes `units` whether or not they fit. A cell is added if there is none, for which there must be room.

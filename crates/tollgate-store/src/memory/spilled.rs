@@ -5,7 +5,7 @@ use super::pack::{Inline, SPILLED, by_algorithm};
 use super::shard::{Found, Shard, is_wide};
 use super::slab::{Slab, Spilled};
 use super::table::{Slot, Table};
-use crate::{Answer, Charge, Ticket};
+use crate::{Answer, Charge, Origin, Ticket};
 use tollgate_core::{Algorithm, Intent, Numbers, Penalty, Receipt, State};
 
 impl Shard {
@@ -108,7 +108,7 @@ impl Shard {
         let Charge { numbers, cost, mode, penalty, .. } = *charge;
         let Some(spilled) = self.slab.get(at) else {
             let outcome = numbers.decide(&State::New, now_us, cost, intent);
-            return Answer { outcome, blocked: false, receipt: None };
+            return Answer { outcome, blocked: false, receipt: None, origin: Origin::State };
         };
         let block = match mode.is_enforced() {
             true => spilled.block_us(penalty, now_us),
@@ -119,6 +119,7 @@ impl Shard {
             outcome: numbers.decide(&spilled.state, now_us, cost, intent),
             blocked: false,
             receipt: None,
+            origin: Origin::State,
         };
         if let Some(end_us) = block {
             answer.show_block(numbers, end_us - now_us);

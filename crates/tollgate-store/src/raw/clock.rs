@@ -50,6 +50,27 @@ impl Default for TokioClock {
     }
 }
 
+/// Microseconds on the clock that counts while the machine sleeps and that nobody sets. Only differences mean anything.
+#[cfg(all(feature = "redis", target_os = "linux"))]
+#[inline]
+pub(crate) fn boot_us() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: it writes to a local variable only, and this clock is known to every kernel since 2.6.39.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
+    debug_assert_eq!(failed, 0, "the boot-time clock can be read");
+    time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1_000
+}
+
+/// Where the system does not name such a clock, the monotonic one has to do.
+#[cfg(all(feature = "redis", not(target_os = "linux")))]
+pub(crate) fn boot_us() -> u64 {
+    // Leases are compared with instants before the first one too, so it does not begin at zero.
+    static BEGUN: OnceLock<Instant> = OnceLock::new();
+    #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
+    let begun = *BEGUN.get_or_init(Instant::now);
+    1_000_000 + elapsed_ns(begun) / 1_000
+}
+
 static START: OnceLock<Start> = OnceLock::new();
 
 #[derive(Debug)]

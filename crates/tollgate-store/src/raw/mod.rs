@@ -1,4 +1,4 @@
-//! The only unsafe code there is: reading the time stamp counter, asking for a cache line ahead of its use, and a lock.
+//! The only unsafe code there is: reading the time stamp counter and the boot-time clock, asking for a cache line ahead of its use, and a lock.
 #![allow(unsafe_code)]
 
 pub(crate) mod clock;

@@ -73,6 +73,11 @@ impl Namer {
     }
 }
 
+/// The name of what nodes hold of the state with this name: in the same slot, and that of no state.
+pub(super) fn book(name: &[u8]) -> Vec<u8> {
+    [name, b":l"].concat()
+}
+
 /// The bytes of the key's first value, or all of it where there is no telling: the policy writes each value behind its length plus one, in
 /// groups of seven bits.
 fn first_value(key: &[u8]) -> &[u8] {

@@ -147,6 +147,12 @@ impl Link {
         Self { connection, driver: driver.abort_handle(), lost, deadline }
     }
 
+    /// The same with another deadline.
+    pub(super) const fn within(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
     /// Whether the other side has closed it.
     pub(super) fn is_lost(&self) -> bool {
         *self.lost.borrow()

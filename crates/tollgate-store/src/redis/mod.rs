@@ -11,6 +11,7 @@ mod adjust;
 mod batch;
 mod breaker;
 mod cluster;
+mod decide;
 mod desk;
 mod dial;
 mod endpoint;
@@ -25,6 +26,7 @@ mod node;
 mod observer;
 mod options;
 mod pack;
+mod patient;
 mod probe;
 mod queue;
 mod replay;
@@ -36,26 +38,27 @@ mod single;
 mod status;
 mod task;
 
+pub use decide::Rest;
 pub use endpoint::{Endpoint, Tls};
-pub use lease::{lease_reply, lease_script};
+pub use lease::{Stats as LeaseStats, lease_reply, lease_script};
 pub use observer::Observer;
-pub use options::Options;
+pub use options::{BootClock, Options};
 pub use probe::Report;
 pub use status::Status;
 
 use crate::{
-    Adjustment, Answer, Answers, Change, Charge, Ended, Opened, Opening, Place, Plan, Request,
-    Store, StoreError, StoreErrorKind, Ticket,
+    Adjustment, Answer, Answers, Change, Charge, Ended, Leasing, LedgerReport, Opened, Opening,
+    Place, Plan, Request, Store, StoreError, StoreErrorKind, Ticket,
 };
 use adjust::Changes;
-use batch::{Ask, Named};
+use batch::Named;
 use cluster::slot_of;
 use key::Namer;
-use queue::BATCH_MOST;
-use replay::push_rows;
+use lease::Leases;
 use reply::Adjusted;
 use servers::Servers;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::timeout;
 use tollgate_core::Numbers;
 
@@ -63,7 +66,8 @@ use tollgate_core::Numbers;
 #[derive(Debug)]
 pub struct RedisStore {
     namer: Arc<Namer>,
-    servers: Servers,
+    servers: Arc<Servers>,
+    leases: Arc<Leases>,
     options: Arc<Options>,
 }
 
@@ -78,8 +82,9 @@ impl RedisStore {
         };
         let namer = Arc::new(Namer::new(&options.prefix, &secret));
         let options = Arc::new(options);
-        let servers = Servers::start(endpoint, &options, &namer)?;
-        Ok(Self { namer, servers, options })
+        let servers = Arc::new(Servers::start(endpoint, &options, &namer)?);
+        let leases = Arc::new(Leases::new(&namer, options.boot_clock.clone()));
+        Ok(Self { namer, servers, leases, options })
     }
 
     /// Gives the calling thread connections of its own to every server, so that what is asked on it need not wake another thread. They live on
@@ -97,6 +102,17 @@ impl RedisStore {
     /// Whether a server is left alone because it failed.
     pub fn is_open(&self) -> bool {
         self.servers.is_open()
+    }
+
+    /// What leases came to.
+    pub fn lease_stats(&self) -> LeaseStats {
+        self.leases.stats()
+    }
+
+    /// Returns what leases hold, as far as the store can be told within the time, and takes no more: for a process that is about to end. Whatever
+    /// is not returned is lost until its window ends, or until time has returned it.
+    pub async fn release_leases(&self, within: Duration) {
+        let _ = timeout(within, self.leases.release(&self.servers)).await;
     }
 
     /// Applies changes, those of one slot together, and answers with the rows in their order.
@@ -137,6 +153,7 @@ impl RedisStore {
 
 impl Drop for RedisStore {
     fn drop(&mut self) {
+        self.leases.stop();
         self.servers.stop();
     }
 }
@@ -148,23 +165,10 @@ impl Store for RedisStore {
         requests: &'a [Request<'a>],
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
-        answers.clear();
-        let now_us = self.options.at(now_us);
-        if requests.iter().all(|request| request.charges.is_empty()) {
-            requests.iter().for_each(|_| answers.finish(true));
-            return Ok(());
+        match self.decide_locally(requests, answers) {
+            None => Ok(()),
+            Some(rest) => self.decide_rest(now_us, requests, rest, answers).await,
         }
-        self.in_time(async {
-            // One part after the other, so that a key's requests are decided in the order asked.
-            for requests in requests.chunks(BATCH_MOST) {
-                let asks = requests.iter().map(|request| Ask::new(&self.namer, request)).collect();
-                for (admitted, rows) in self.servers.decide(now_us, asks).await? {
-                    push_rows(answers, admitted, &rows);
-                }
-            }
-            Ok(())
-        })
-        .await
     }
 
     async fn adjust<'a>(
@@ -177,10 +181,13 @@ impl Store for RedisStore {
         let called_us = now_us;
         let now_us = self.options.at(now_us);
         let change = |change| adjust::with_time_left(change, called_us);
-        let name =
-            |one: &Adjustment<'_>| (Named::new(&self.namer, &one.charge), change(one.change));
+        let name = |one: &Adjustment<'_>| (self.named(&one.charge), change(one.change));
         let lines: Vec<_> = adjustments.iter().map(name).collect();
         let rows = self.in_time(self.apply(now_us, &lines)).await?;
+        for one in adjustments {
+            let surrender = matches!(one.change, Change::Block { .. });
+            self.leases.changed(one.charge.limit, one.charge.key, surrender);
+        }
         rows.into_iter().for_each(|row| answers.push(row));
         answers.finish(true);
         Ok(())
@@ -190,7 +197,12 @@ impl Store for RedisStore {
         let names = self.namer.names(limit, key);
         // Their tag is the same, and so their slot.
         let slot = names.first().map_or(0, |name| slot_of(name));
-        self.in_time(self.servers.unlink(slot, names)).await
+        if self.leases.are_used() {
+            self.in_time(self.clear_books(slot, &names)).await?;
+        }
+        self.in_time(self.servers.unlink(slot, names)).await?;
+        self.leases.changed(limit, key, true);
+        Ok(())
     }
 
     async fn open_reservation<'a>(
@@ -209,7 +221,20 @@ impl Store for RedisStore {
         plan: &'a Plan<'a>,
         answers: &'a mut Answers,
     ) -> Result<Option<Ended>, StoreError> {
-        self.in_time(self.end_record(now_us, id, end, plan, answers)).await
+        let ended = self.in_time(self.end_record(now_us, id, end, plan, answers)).await?;
+        let places = ended.iter().flat_map(|ended| &ended.places);
+        places.for_each(|place| self.leases.changed_at(place.as_bytes()));
+        Ok(ended)
+    }
+
+    async fn ledger<'a>(
+        &'a self,
+        charge: &'a Charge<'a>,
+    ) -> Result<Option<LedgerReport>, StoreError> {
+        match self.leases.of(charge.ticket) {
+            Some(_) => self.read_ledger(charge).await,
+            None => Ok(None),
+        }
     }
 
     fn place(&self, charge: &Charge<'_>) -> Place {
@@ -218,5 +243,11 @@ impl Store for RedisStore {
 
     fn enroll(&self, _: &Numbers) -> Ticket {
         Ticket::default()
+    }
+
+    fn enroll_leased(&self, numbers: &Numbers, leasing: &Leasing) -> Option<Ticket> {
+        // A window that the caller's clock names is not one that a lease can end with.
+        let leasable = !self.options.caller_time;
+        leasable.then(|| self.leases.enroll(&self.servers, numbers, leasing)).flatten()
     }
 }

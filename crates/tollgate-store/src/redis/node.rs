@@ -9,6 +9,7 @@ use super::home::Home;
 use super::jitter::jitter;
 use super::key::Namer;
 use super::link::{Call, Link};
+use super::patient::Patient;
 use super::queue::{Pending, Queue, Reply, Room};
 use super::reply::Decided;
 use super::single::Singles;
@@ -56,7 +57,11 @@ pub(super) struct Node {
     pub(super) breaker: Breaker,
     /// A connection for everything that is not a decision, so that it holds none up.
     control: Arc<Mutex<Option<Arc<Link>>>>,
+    /// Another one for calls for which no request waits.
+    pub(super) patient: Patient,
     pub(super) connected: AtomicUsize,
+    /// Connections that ever came about. Each of them may lead to another server than the one before.
+    dials: AtomicU64,
     cluster: Weak<Cluster>,
     tasks: task::Tasks,
 }
@@ -76,7 +81,9 @@ impl Node {
             own: std::sync::Mutex::default(),
             room,
             control: Arc::default(),
+            patient: Patient::default(),
             connected: AtomicUsize::new(0),
+            dials: AtomicU64::new(0),
             cluster,
             tasks: task::Tasks::default(),
             shared,
@@ -132,7 +139,14 @@ impl Node {
 
     pub(super) async fn dial(&self) -> Result<Link, Failure> {
         let address = self.home.find().await?;
-        self.shared.dialer.dial(&address).await
+        let link = self.shared.dialer.dial(&address).await?;
+        self.dials.fetch_add(1, Ordering::AcqRel);
+        Ok(link)
+    }
+
+    /// How many connections there have been.
+    pub(super) fn dials(&self) -> u64 {
+        self.dials.load(Ordering::Acquire)
     }
 
     /// Has `asks` decided, with whatever else waits.
@@ -267,7 +281,10 @@ impl Node {
 
     /// Does on a key of its own what a decision does, so that whatever keeps the server from deciding shows.
     async fn probe(&self) -> Result<(), StoreError> {
-        let link = self.dial().await.map_err(|failure| failure.error)?;
+        let address = self.home.find().await.map_err(|failure| failure.error)?;
+        // Nothing else goes over it, so that it is none of those that may lead to another server.
+        let dialed = self.shared.dialer.dial(&address).await;
+        let link = dialed.map_err(|failure| failure.error)?;
         let Some(pending) = self.probing() else {
             let answered = link.command(&redis::cmd("PING"), false).await;
             return answered.map(drop).map_err(|failure| failure.error);

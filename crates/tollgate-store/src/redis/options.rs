@@ -1,6 +1,8 @@
 //! How the store behaves.
 
 use super::Observer;
+use crate::Clock;
+use crate::raw::clock::boot_us;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +32,34 @@ pub struct Options {
     pub breaker_probe: Duration,
     /// Who is told when something changes.
     pub observer: Option<Arc<dyn Observer>>,
+    /// What leases end by.
+    pub boot_clock: BootClock,
+}
+
+/// A clock that counts while the machine is suspended and that nobody sets: the system's, or one that a test moves. Only differences mean anything.
+#[derive(Clone, Default)]
+pub struct BootClock(Option<Arc<dyn Clock>>);
+
+impl BootClock {
+    /// A clock of the caller's. It must not begin at zero.
+    pub fn given(clock: Arc<dyn Clock>) -> Self {
+        Self(Some(clock))
+    }
+
+    /// The present instant.
+    #[inline]
+    pub(super) fn now_us(&self) -> u64 {
+        match &self.0 {
+            None => boot_us(),
+            Some(clock) => clock.now_us(),
+        }
+    }
+}
+
+impl std::fmt::Debug for BootClock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("BootClock").field(&self.0.is_some()).finish()
+    }
 }
 
 impl Default for Options {
@@ -45,6 +75,7 @@ impl Default for Options {
             breaker_errors: 5,
             breaker_probe: Duration::from_millis(500),
             observer: None,
+            boot_clock: BootClock::default(),
         }
     }
 }
@@ -56,6 +87,11 @@ impl Options {
     }
 
     /// How long a connection may take to come about, which is more than one round trip.
+    /// How long a call may take for which no request waits.
+    pub(super) fn patience(&self) -> Duration {
+        self.deadline.max(Duration::from_millis(250))
+    }
+
     pub(super) fn connect_deadline(&self) -> Duration {
         (self.deadline * 10).max(Duration::from_millis(250))
     }

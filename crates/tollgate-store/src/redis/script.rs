@@ -79,6 +79,11 @@ const LEDGERS: u8 = 1 << 2 | 1 << 6;
 /// Leaky bucket and gcra.
 const TATS: u8 = 1 << 4 | 1 << 5;
 
+/// A script that needs nothing else.
+pub(super) fn alone(body: &str) -> Script {
+    Script::of(body.to_owned())
+}
+
 /// A script of one part that needs only these mirrors.
 pub(super) fn with(used: u8, body: &str) -> Script {
     Script::new(used, false, [body])

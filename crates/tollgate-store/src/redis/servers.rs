@@ -159,6 +159,81 @@ impl Servers {
         self.run(slot, Errand::Script(call)).await
     }
 
+    /// The same where no request waits for it.
+    pub(super) async fn call_patiently(
+        &self,
+        slot: u16,
+        script: &'static Script,
+        tables: &Tables,
+        program: Vec<u8>,
+    ) -> Result<Value, StoreError> {
+        let call = Call::new(script, tables, program, None, self.shared.options.spare);
+        self.run(slot, Errand::Patient(call)).await
+    }
+
+    pub(super) const fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The slot of a name, which is worked out only where it makes a difference.
+    pub(super) fn slot(&self, name: impl FnOnce() -> Vec<u8>) -> u16 {
+        match &self.kind {
+            Kind::One(_) => 0,
+            Kind::Cluster(_) => slot_of(&name()),
+        }
+    }
+
+    /// Who has a slot.
+    pub(super) async fn home(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
+        match &self.kind {
+            Kind::One(node) => Ok(Arc::clone(node)),
+            Kind::Cluster(cluster) => cluster.home(slot).await,
+        }
+    }
+
+    /// Whether the node has the slot.
+    pub(super) fn is_at(&self, slot: u16, node: &Arc<Node>) -> bool {
+        match &self.kind {
+            Kind::One(_) => true,
+            Kind::Cluster(cluster) => cluster.serves(node, slot),
+        }
+    }
+
+    /// Those who have slots.
+    pub(super) fn primaries(&self) -> Vec<Arc<Node>> {
+        match &self.kind {
+            Kind::One(node) => vec![Arc::clone(node)],
+            Kind::Cluster(cluster) => cluster.primaries(),
+        }
+    }
+
+    /// The name of a key by which the node is known again, in one of its own slots.
+    pub(super) fn mark(&self, node: &Arc<Node>) -> Option<Vec<u8>> {
+        let namer = &self.shared.namer;
+        let mut names = (0..1_024_u32).map(|n| namer.record(&format!("mark {n}")));
+        match &self.kind {
+            Kind::One(_) => names.next(),
+            Kind::Cluster(cluster) => names.find(|name| cluster.is_served_by(name, node)),
+        }
+    }
+
+    /// Calls a script at one server, wherever its keys may be by now, where no request waits for it.
+    pub(super) async fn call_at(
+        &self,
+        node: &Arc<Node>,
+        script: &'static Script,
+        tables: &Tables,
+        program: Vec<u8>,
+    ) -> Result<Value, StoreError> {
+        let call = Call::new(script, tables, program, None, self.shared.options.spare);
+        node.patiently(&call).await.map_err(|failure| {
+            if failure.then == Then::Elsewhere {
+                node.failed(&failure.error);
+            }
+            failure.error
+        })
+    }
+
     /// Removes keys of one slot.
     pub(super) async fn unlink(&self, slot: u16, names: Vec<Vec<u8>>) -> Result<(), StoreError> {
         // Of a slot on its way some keys are here and some there, and no command can be for both.

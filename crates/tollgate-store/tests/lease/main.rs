@@ -3,8 +3,10 @@
 mod node;
 mod oracle;
 mod patience;
+mod picture;
 mod plan;
 mod rng;
+mod scale;
 mod scenarios;
 mod store;
 mod world;

@@ -121,6 +121,11 @@ impl Oracle {
         self.total
     }
 
+    /// Instant, units and window of each.
+    pub(crate) fn admissions(&self) -> &[(u64, u64, u64)] {
+        &self.admissions
+    }
+
     pub(crate) fn windows(&self) -> &BTreeMap<u64, u64> {
         &self.windows
     }

@@ -68,7 +68,7 @@ pub(crate) struct World {
     /// Admissions that were decided before a pause and happened after it.
     late: u64,
     pauses: u64,
-    /// For pictures: when nodes died.
+    /// When nodes died.
     pub(crate) deaths: Vec<u64>,
 }
 

@@ -1,6 +1,7 @@
 //! On a cluster of six servers, three of them replicas.
 
 use crate::half_moved::{reservations_that_are_half_way, slots_that_are_half_way};
+use crate::leased::spread::Spread;
 use crate::server::Server;
 use crate::shop::{NOW_US, a_day, patient, take, take_all, until_healed};
 use futures_util::future::{join, join_all};
@@ -142,7 +143,24 @@ async fn a_cluster() {
     reservations_that_are_half_way(&cluster, &store).await;
     slots_that_move_lose_and_double_nothing(&cluster, &store).await;
     drop(store);
+    leases_keep_their_limits(&mut cluster).await;
     a_primary_that_dies_is_replaced(&mut cluster).await;
+}
+
+/// While all is well and while slots move. After a failover what the store decided itself may be forgotten.
+async fn leases_keep_their_limits(cluster: &mut Cluster) {
+    let open = |_| cluster.open(crate::leased::desk::options());
+    let mut spread = Spread::new((0..2).map(open).collect());
+    spread.round(250).await;
+    let (from, to) = (cluster.id(1).await, cluster.id(0).await);
+    let address = format!("127.0.0.1:{}", cluster.servers[0].port);
+    let which = ["--cluster-from", &from, "--cluster-to", &to, "--cluster-slots", "1500"];
+    let arguments = [&["reshard", &address][..], &which, &["--cluster-yes"]].concat();
+    until_agreed(&address).await;
+    join(redis_cli(&arguments), spread.round(100)).await;
+    spread.round(150).await;
+    spread.check(false);
+    spread.check_use();
 }
 
 /// The suite without its traces: they turn the clock back, and then it shows that another slot had counted a request for a moment.
@@ -269,11 +287,16 @@ async fn a_primary_that_dies_is_replaced(cluster: &mut Cluster) {
     let mut options = patient();
     options.deadline = Duration::from_millis(500);
     options.breaker_probe = Duration::from_millis(100);
-    let store = cluster.open(options);
+    let store = cluster.open(options.clone());
     let keys: Vec<_> = (0..30).map(|n| format!("key {n}").into_bytes()).collect();
     for key in &keys {
         until_healed(&store, key).await;
     }
+    cluster.flush().await;
+    let mut brisk = crate::leased::desk::options();
+    (brisk.deadline, brisk.breaker_probe) = (options.deadline, options.breaker_probe);
+    let mut spread = Spread::new((0..2).map(|_| cluster.open(brisk.clone())).collect());
+    spread.round(200).await;
     cluster.servers[2].kill();
     let numbers = a_day(4_000_000_000);
     let asked = join_all(keys.iter().map(|key| take(&store, key, &numbers))).await;
@@ -282,4 +305,6 @@ async fn a_primary_that_dies_is_replaced(cluster: &mut Cluster) {
     for key in &keys {
         until_healed(&store, key).await;
     }
+    spread.round(300).await;
+    spread.check(true);
 }

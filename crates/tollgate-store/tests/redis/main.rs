@@ -8,6 +8,7 @@ mod half_moved;
 mod kept;
 mod lasting;
 mod lease;
+mod leased;
 mod others;
 mod reservations;
 mod revived;

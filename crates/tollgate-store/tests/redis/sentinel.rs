@@ -1,5 +1,6 @@
 //! Through a sentinel, from one primary to the next.
 
+use crate::leased::spread::Spread;
 use crate::server::Server;
 use crate::shop::{a_day, patient, take, until_healed};
 use std::time::Duration;
@@ -26,9 +27,15 @@ async fn it_follows_the_primary() {
     options.breaker_probe = Duration::from_millis(100);
     // The first sentinel does not exist, which is no reason to give up.
     let nodes = [("127.0.0.1".into(), 1), ("127.0.0.1".into(), sentinel.port)];
-    let store = RedisStore::open(&Endpoint::sentinel("store", nodes), options).unwrap();
+    let endpoint = Endpoint::sentinel("store", nodes);
+    let store = RedisStore::open(&endpoint, options.clone()).unwrap();
     until_healed(&store, b"key").await;
     assert!(take(&store, b"one", &a_day(1)).await.unwrap());
+    let mut leasing = crate::leased::desk::options();
+    (leasing.deadline, leasing.breaker_probe) = (options.deadline, options.breaker_probe);
+    let open = |_| RedisStore::open(&endpoint, leasing.clone()).unwrap();
+    let mut spread = Spread::new((0..2).map(open).collect());
+    spread.round(200).await;
     // The sentinel has to have heard of the replica.
     loop {
         if format!("{:?}", sentinel.run("SENTINEL REPLICAS store").await).contains("slave-priority")
@@ -42,4 +49,6 @@ async fn it_follows_the_primary() {
     let role = format!("{:?}", second.run("ROLE").await);
     assert!(role.contains("master"), "{role}");
     assert!(!take(&store, b"one", &a_day(1)).await.unwrap(), "the count went along");
+    spread.round(300).await;
+    spread.check(true);
 }

@@ -1,10 +1,12 @@
 //! What a request holds, for how long, and what frees it.
 
+use crate::table::lives::{Act, FIRST, LAST, LIVES};
 use crate::{NOW_US, layer};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Empty};
+use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -64,34 +66,6 @@ async fn status(layer: &TollgateLayer) -> u16 {
 }
 
 const SLOT: &str = "limits: [{name: slots, algorithm: concurrency, rate: 1, ttl: 1h}]";
-
-#[tokio::test]
-async fn a_slot_is_held_until_the_body_ends() {
-    let layer = layer(SLOT, ManualClock::new(NOW_US));
-    let (sender, response) = answer(&layer).await;
-    let mut body = response.into_body();
-    sender.send(Ok("a")).unwrap();
-    body.frame().await.unwrap().unwrap();
-    assert_eq!(status(&layer).await, 429, "the body is under way");
-    drop(sender);
-    assert!(body.frame().await.is_none());
-    assert_eq!(status(&layer).await, 200, "the body has ended, though it is not dropped");
-    drop(body);
-}
-
-#[tokio::test]
-async fn a_client_that_leaves_frees_its_slot() {
-    let layer = layer(SLOT, ManualClock::new(NOW_US));
-    let (_sender, response) = answer(&layer).await;
-    assert_eq!(status(&layer).await, 429);
-    drop(response);
-    let (sender, response) = answer(&layer).await;
-    assert_eq!(response.status(), 200, "dropped in the middle of an answer");
-    sender.send(Err(io::Error::other("gone"))).unwrap();
-    let mut body = response.into_body();
-    assert!(body.frame().await.unwrap().is_err());
-    assert_eq!(status(&layer).await, 200, "the service broke off");
-}
 
 #[tokio::test]
 async fn a_client_that_leaves_before_the_answer_frees_its_slot() {
@@ -165,33 +139,66 @@ impl Left for TollgateLayer {
     }
 }
 
-const TOKENS: &str = "limits: [{name: tokens, rate: 100/366d, algorithm: gcra, cost: {estimate: 10, response: {json: n}}}]";
+/// What a scenario happens to.
+struct World {
+    layer: TollgateLayer,
+    answered: HashMap<&'static str, (Sender, TollgateBody<Pieces, Standalone>)>,
+    waiting: HashMap<&'static str, Pin<Box<dyn Future<Output = Answer> + Send>>>,
+    reached: usize,
+}
 
-#[tokio::test]
-async fn costs_are_settled_when_the_body_ends() {
-    let layer = layer(TOKENS, ManualClock::new(NOW_US));
-    let (sender, response) = answer(&layer).await;
-    assert_eq!(layer.left(), 90, "the estimate is reserved");
-    let mut body = response.into_body();
-    for piece in ["{\"n", "\": 4", "2}"] {
-        sender.send(Ok(piece)).unwrap();
-        body.frame().await.unwrap().unwrap();
-        assert_eq!(layer.left(), 90, "not before the end");
+impl World {
+    async fn act(&mut self, act: Act, at: &str) {
+        match act {
+            Act::Begin(name) => {
+                let (sender, response) = answer(&self.layer).await;
+                assert_eq!(response.status(), 200, "{at}");
+                sender.send(Ok(FIRST)).unwrap();
+                let mut body = response.into_body();
+                body.frame().await.unwrap().unwrap();
+                self.reached += 1;
+                self.answered.insert(name, (sender, body));
+            }
+            Act::Wait(name) => {
+                let mut future = Box::pin(behind(&self.layer, "application/json").1);
+                let context = &mut Context::from_waker(Waker::noop());
+                assert!(future.as_mut().poll(context).is_pending(), "{at}");
+                self.waiting.insert(name, future);
+            }
+            Act::End(name) | Act::Break(name) => {
+                let (sender, mut body) = self.answered.remove(name).unwrap();
+                let ends = matches!(act, Act::End(_));
+                let last = if ends { Ok(LAST) } else { Err(io::Error::other("gone")) };
+                sender.send(last).unwrap();
+                drop(sender);
+                assert_eq!(body.frame().await.unwrap().is_ok(), ends, "{at}");
+                if ends {
+                    assert!(body.frame().await.is_none(), "{at}");
+                }
+            }
+            Act::Leave(name) => drop((self.answered.remove(name), self.waiting.remove(name))),
+            Act::Passes => {
+                let (sender, response) = answer(&self.layer).await;
+                assert_eq!(response.status(), 200, "{at}");
+                drop(sender);
+                response.into_body().collect().await.unwrap();
+                self.reached += 1;
+            }
+            Act::Refused => assert_eq!(status(&self.layer).await, 429, "{at}"),
+            Act::Left(left) => assert_eq!(self.layer.left(), left, "{at}"),
+            Act::Reached(count) => assert_eq!(self.reached, count, "{at}"),
+        }
     }
-    drop(sender);
-    assert!(body.frame().await.is_none());
-    assert_eq!(layer.left(), 58);
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_costs_the_estimate_at_least() {
-    let layer = layer(TOKENS, ManualClock::new(NOW_US));
-    for (piece, left) in [("{\"n\":3,", 90), ("{\"n\":30,", 60), ("{", 50)] {
-        let (sender, response) = answer(&layer).await;
-        let mut body = response.into_body();
-        sender.send(Ok(piece)).unwrap();
-        body.frame().await.unwrap().unwrap();
-        drop(body);
-        assert_eq!(layer.left(), left, "{piece}");
+async fn lives_go_as_told() {
+    for life in LIVES {
+        let layer = layer(life.policy, ManualClock::new(NOW_US));
+        let mut world =
+            World { layer, answered: HashMap::new(), waiting: HashMap::new(), reached: 0 };
+        for (index, act) in life.acts.iter().enumerate() {
+            world.act(*act, &format!("{}, {index}: {act:?}", life.name)).await;
+        }
     }
 }

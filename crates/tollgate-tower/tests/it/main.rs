@@ -1,6 +1,7 @@
 //! The layer, as its users see it.
 
 mod axum;
+mod broken;
 mod layer;
 mod lives;
 mod table;

@@ -112,7 +112,8 @@ impl<S: Store> Gate<S> {
             charges: std::slice::from_ref(charge),
             intent: singles[*place].intent(),
         }));
-        let moment = self.deny_cache.as_ref().map(|deny_cache| deny_cache.moment(&charges));
+        let selected = places.iter().map(|place| singles[*place].selected(rules));
+        let moment = self.deny_cache.as_ref().map(|one| one.moment(rules, selected, &charges));
         let asked = match requests.is_empty() {
             true => Ok(()),
             false => self.store.decide(now_us, &requests, answers).await,
@@ -164,7 +165,9 @@ impl<S: Store> Gate<S> {
             return;
         }
         let charges = std::slice::from_ref(&charge);
-        let moment = self.deny_cache.as_ref().map(|deny_cache| deny_cache.moment(charges));
+        let deny_cache = self.deny_cache.as_ref();
+        let moment = deny_cache
+            .map(|deny_cache| deny_cache.moment(rules, once(single.selected(rules)), charges));
         let request = Request { charges, intent: single.intent() };
         match self.store.decide(now_us, std::slice::from_ref(&request), answers).await {
             Ok(()) => {

@@ -6,7 +6,7 @@ use tollgate_core::{Algorithm, Intent, Numbers, Outcome};
 use tollgate_policy::limit::{Mode, OnStoreFailure};
 use tollgate_policy::policy::Selected;
 use tollgate_store::memory::Options;
-use tollgate_store::{Answer, Answers, Charge, MemoryStore, Request, Store, Ticket};
+use tollgate_store::{Answer, Answers, Charge, MemoryStore, Origin, Request, Store, Ticket};
 
 /// When a client may ask again whom a limit refused because nobody could decide.
 pub(super) const RETRY_AFTER_US: u64 = 1_000_000;
@@ -89,5 +89,6 @@ fn failed<'r>(
     outcome: Outcome,
     source: Source,
 ) -> Row<'r> {
-    rules.row_from(selected, &Answer { outcome, blocked: false, receipt: None }, source)
+    let answer = Answer { outcome, blocked: false, receipt: None, origin: Origin::State };
+    rules.row_from(selected, &answer, source)
 }

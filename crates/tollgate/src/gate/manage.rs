@@ -7,17 +7,20 @@ use tollgate_core::Intent;
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::Selected;
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, Mode, Place, Request, Store, StoreError, Ticket,
+    Adjustment, Answers, Change, Charge, LedgerReport, Mode, Place, Request, Store, StoreError,
+    Ticket,
 };
 
 /// What one limit has for a key.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Inspected<'r> {
     /// As a peek at cost 0 answers: refused only in a block.
     pub row: Row<'r>,
     /// The end of the block the key is in.
     pub blocked_until_us: Option<u64>,
+    /// Who holds units of a leased limit.
+    pub ledger: Option<LedgerReport>,
 }
 
 impl<S: Store> Gate<S> {
@@ -46,7 +49,12 @@ impl<S: Store> Gate<S> {
                 // At cost 0 nothing but a block makes anyone wait.
                 let left_us = answer.blocked.then_some(answer.outcome.retry_after_us).flatten();
                 let blocked_until_us = left_us.map(|left_us| now_us.saturating_add(left_us));
-                inspected.push(Inspected { row: rules.row(&one, answer), blocked_until_us });
+                let row = rules.row(&one, answer);
+                let ledger = match rules.is_leased(&one) {
+                    true => self.store.ledger(&charges[0]).await?,
+                    false => None,
+                };
+                inspected.push(Inspected { row, blocked_until_us, ledger });
             }
         }
         Ok(inspected)

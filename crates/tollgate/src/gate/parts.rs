@@ -12,7 +12,8 @@ use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::Counting;
 use tollgate_policy::policy::{Selected, Selection};
 use tollgate_store::{
-    Adjustment, Answer, Answers, Change, Charge, Mode, Store, StoreError, StoreErrorKind, Ticket,
+    Adjustment, Answer, Answers, Change, Charge, Mode, Origin, Store, StoreError, StoreErrorKind,
+    Ticket,
 };
 
 /// What the parts of one request ask. Reused for the next one.
@@ -365,8 +366,12 @@ impl<S: Store> Gate<S> {
         let rows = merged.lines.iter().map(|(one, _)| {
             let answer = if one.missing { None } else { decided.next().copied() };
             let unknown = Outcome::unasked(one.numbers.capacity());
-            let mut answer =
-                answer.unwrap_or(Answer { outcome: unknown, blocked: false, receipt: None });
+            let mut answer = answer.unwrap_or(Answer {
+                outcome: unknown,
+                blocked: false,
+                receipt: None,
+                origin: Origin::State,
+            });
             // A refund is never refused, whatever is left afterwards.
             answer.outcome.admitted = true;
             answer.outcome.retry_after_us = Some(0);

@@ -89,7 +89,32 @@ pub(super) fn inspected(answer: &Value) -> String {
             text(&limit["blocked_until"]),
         ]);
     }
-    table(&rows)
+    let ledgers = limits.iter().filter(|limit| !limit["ledger"].is_null()).map(ledger);
+    table(&rows) + &ledgers.collect::<String>()
+}
+
+/// Who holds units of a leased limit.
+fn ledger(limit: &Value) -> String {
+    let ledger = &limit["ledger"];
+    let name = plain(&text(&limit["name"]));
+    let mut out = format!("\nleases of {name}, ledger {}", text(&ledger["ledger"]));
+    if ledger["quiet_for"].as_f64().is_some_and(|quiet| quiet > 0.0) {
+        out.push_str(&format!(", quiet for {} s", text(&ledger["quiet_for"])));
+    }
+    let heading = ["PROCESS", "HOLDING", "GRANTED", "RETURNED", "LAST HEARD", ""];
+    let mut rows = vec![row(&heading)];
+    for one in list(&ledger["holdings"]) {
+        let own = if one["this_node"] == true { "this node" } else { "" };
+        rows.push(vec![
+            text(&one["process"]),
+            text(&one["number"]),
+            text(&one["granted"]),
+            text(&one["returned"]),
+            text(&one["heard"]),
+            own.to_owned(),
+        ]);
+    }
+    format!("{out}\n{}", table(&rows))
 }
 
 pub(super) fn changed(what: &str, answer: &Value) -> String {

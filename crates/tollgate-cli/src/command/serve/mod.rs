@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tollgate_server::config::{Config, DEFAULT, Listen};
 use tollgate_server::log::{self, Severity};
+use tollgate_server::net::Inherited;
 use tollgate_server::serve::{Running, Server, StartError};
 use tollgate_server::trace;
 
@@ -22,6 +23,9 @@ use tollgate_server::trace;
 /// The file is watched: a change takes effect at once and loses no request and no count. A bad file changes nothing and
 /// is named in the log, on /readyz and in `tollgate_reload_total`. SIGHUP reads it again. SIGTERM and SIGINT let
 /// requests under way finish, for as long as `drain` in the file says; a second one ends at once.
+///
+/// Sockets that systemd, or whoever starts it, hands over (LISTEN_FDS) are used by the front ends that they are named after
+/// (LISTEN_FDNAMES), or that listen at their address.
 ///
 /// Traces go to an OpenTelemetry collector when OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
 /// names one (http/protobuf); OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG count too.
@@ -81,6 +85,11 @@ impl Serve {
             let result = io::stdout().lock().write_all(DEFAULT.as_bytes());
             return written(result, ExitCode::SUCCESS);
         }
+        // Before there are threads.
+        let inherited = match Inherited::from_env() {
+            Ok(inherited) => inherited,
+            Err(error) => return cannot_start(&StartError::Inherit(error)),
+        };
         log::start(self.log_format.into(), self.log);
         if let Err(error) = start_traces() {
             eprintln!("tollgate: {error}");
@@ -93,7 +102,7 @@ impl Serve {
         };
         let config = self.config();
         let built_in = config.path().is_none();
-        let running = match Server::start(config) {
+        let running = match Server::start_on(config, inherited) {
             Ok(running) => running,
             Err(error) => return cannot_start(&error),
         };

@@ -1,7 +1,8 @@
 //! A `tollgate serve` that runs.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 
@@ -60,10 +61,35 @@ impl Process {
         Self::spawn(command, folder)
     }
 
-    fn spawn(mut command: Command, folder: &Path) -> Self {
+    /// `tollgate serve` with a socket that was opened before it, as systemd would hand it over.
+    pub(crate) fn start_on(socket: &TcpListener, name: &str, folder: &Path) -> Self {
+        Self::start_on_with(socket, name, folder, &["serve"])
+    }
+
+    /// The same with other arguments.
+    pub(crate) fn start_on_with(
+        socket: &TcpListener,
+        name: &str,
+        folder: &Path,
+        arguments: &[&str],
+    ) -> Self {
+        let mut command = Command::new("sh");
+        // What a child gets is its standard input; it is to be the first descriptor after the usual three.
+        let script = "exec 3<&0 0</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"";
+        command.args(["-c", script, env!("CARGO_BIN_EXE_tollgate")]).args(arguments);
+        command.env("LISTEN_FDNAMES", name);
+        let socket = OwnedFd::from(socket.try_clone().unwrap());
+        Self::spawn_with(command, folder, Stdio::from(socket))
+    }
+
+    fn spawn(command: Command, folder: &Path) -> Self {
+        Self::spawn_with(command, folder, Stdio::null())
+    }
+
+    fn spawn_with(mut command: Command, folder: &Path, input: Stdio) -> Self {
         let mut child = command
             .current_dir(folder)
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -94,6 +120,13 @@ impl Process {
             None => self.until(|line| line.starts_with(&start)),
         };
         line[start.len()..].to_owned()
+    }
+
+    /// The memory that it has in use, in bytes.
+    pub(crate) fn resident(&self) -> u64 {
+        let file = format!("/proc/{}/statm", self.child.id());
+        let text = std::fs::read_to_string(file).unwrap();
+        text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
     }
 
     pub(crate) fn signal(&self, name: &str) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_policy::limit::OnStoreFailure;
 use tollgate_policy::settings::{
     AddressSource, Front, JwtAlgorithm, Redis, RedisServer, Secret, SecretSource, Settings, Source,
-    Store, TierSource, Tls,
+    Store, TierSource, Tls, UpstreamProtocol,
 };
 
 fn redis(settings: &Settings) -> &Redis {
@@ -108,7 +108,9 @@ fn gateway() {
     assert_eq!(times, [1, 30, 120].map(Duration::from_secs));
     let identity = Some(("me.pem".into(), "me.key".into()));
     assert_eq!(gateway.upstream_tls, Tls { ca: Some("ca.pem".into()), identity });
-    assert_eq!(gateway.idle_connections, 8);
+    assert_eq!((gateway.idle_connections, gateway.protocol), (8, UpstreamProtocol::Auto));
+    let times = [gateway.client_head, gateway.client_body, gateway.client_idle];
+    assert_eq!(times, [5, 20, 180].map(Duration::from_secs));
     let health = gateway.health.unwrap();
     assert_eq!(&*health.path, "/healthz?deep=1");
     assert_eq!(
@@ -122,6 +124,9 @@ fn gateway() {
     assert!(!usual.round_robin && !usual.own_host && usual.idle_connections == 128);
     let times = [usual.connect, usual.response, usual.idle];
     assert_eq!(times, [5, 60, 60].map(Duration::from_secs));
+    let times = [usual.client_head, usual.client_body, usual.client_idle];
+    assert_eq!(times, [10, 10, 60].map(Duration::from_secs));
+    assert_eq!(usual.protocol, UpstreamProtocol::Http1);
 }
 
 #[test]

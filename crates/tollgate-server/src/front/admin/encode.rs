@@ -7,6 +7,7 @@ use crate::front::http::encode;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use tollgate::store::LedgerReport;
 use tollgate::{Inspected, Rules};
 use tollgate_core::{Algorithm, Numbers};
 use tollgate_policy::limit::{Limit, Mode};
@@ -169,6 +170,42 @@ pub(super) struct KeyView<'a> {
     #[serde(skip)]
     blocked_until_us: Option<u64>,
     blocked_for: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ledger: Option<LedgerView>,
+}
+
+/// Who holds units of a leased limit.
+#[derive(Serialize)]
+struct LedgerView {
+    ledger: u64,
+    quiet_for: Box<RawValue>,
+    holdings: Vec<HoldingView>,
+}
+
+/// What one process has been granted and has returned.
+#[derive(Serialize)]
+struct HoldingView {
+    process: Box<str>,
+    number: u64,
+    granted: u64,
+    returned: u64,
+    heard: String,
+    this_node: bool,
+}
+
+impl LedgerView {
+    fn new(report: &LedgerReport) -> Self {
+        let holdings = report.holdings.iter().map(|one| HoldingView {
+            process: one.process.clone(),
+            number: one.number,
+            granted: one.granted,
+            returned: one.returned,
+            heard: rfc3339(one.heard_us),
+            this_node: one.own,
+        });
+        let quiet_for = seconds(report.quiet_us);
+        Self { ledger: report.ledger, quiet_for, holdings: holdings.collect() }
+    }
 }
 
 impl<'a> KeyView<'a> {
@@ -190,6 +227,7 @@ impl<'a> KeyView<'a> {
             blocked_until: until_us.map(rfc3339),
             blocked_until_us: until_us,
             blocked_for: until_us.map(|until_us| seconds(until_us.saturating_sub(now_us))),
+            ledger: inspected.ledger.as_ref().map(LedgerView::new),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the engine and the store of a node count, for its metrics.
 
-use crate::metrics::{LimitReading, Reading};
+use crate::metrics::{LeaseReading, LimitReading, Reading};
 use crate::node::Node;
 use std::collections::BTreeMap;
 
@@ -23,8 +23,20 @@ pub(crate) fn of(node: &Node) -> Reading {
     });
     let memory = node.gate.store().memory();
     let stats = memory.map(|memory| memory.stats()).unwrap_or_default();
+    let leases = node.gate.store().leases();
     Reading {
         limits: limits.collect(),
+        lease_rollbacks: leases.rollbacks,
+        leases: LeaseReading {
+            granted: leases.granted,
+            spent: leases.spent,
+            returned: leases.returned,
+            stranded: leases.stranded,
+            held: leases.held,
+            keys: leases.leases,
+            calls: leases.calls,
+            decisions: [leases.local, leases.direct, leases.refused],
+        },
         memory_keys: stats.keys,
         memory_bytes: stats.bytes,
         evicted: stats.evicted,
@@ -37,6 +49,5 @@ pub(crate) fn of(node: &Node) -> Reading {
             .collect(),
         breaker_open: node.gate.store().is_breaker_open(),
         generation: rules.generation(),
-        ..Reading::default()
     }
 }

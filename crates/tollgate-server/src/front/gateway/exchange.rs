@@ -1,18 +1,29 @@
 //! One request to a server and the head of its answer.
 //!
-//! A request is sent a second time only where the first cannot have done anything: it never left, or it was one without a
-//! body that may be repeated, on a connection that had been idle and ended before a byte of an answer came.
+//! A request is sent a second time only where the first cannot have done anything: it never left, or its server says that it
+//! did not look at it, or it was one without a body that may be repeated, on a connection that had been idle and ended
+//! before a byte of an answer came.
 
 use super::{
     body::{Outgoing, Sent},
-    pool::{self, Connection, Estate, Pool, Return},
+    connect::connect,
+    forward,
+    pool::{Connection, Estate, Pool, Return, Sender},
     upstream::{Flight, Upstreams},
 };
 use crate::metrics::Unanswered;
 use crate::net::{Alarm, BodyError, Caller};
 use hyper::{Request, Response, body::Incoming, client::conn::TrySendError, http::request::Parts};
 use smallvec::SmallVec;
-use std::{future::poll_fn, pin::pin, rc::Rc, sync::Arc, task::Poll, time::Duration};
+use std::{
+    future::poll_fn,
+    io,
+    pin::pin,
+    rc::Rc,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    task::Poll,
+    time::Duration,
+};
 use tokio::sync::oneshot;
 use tollgate::ProcessClock;
 
@@ -58,6 +69,9 @@ pub(super) struct Errand<'a> {
     pub(super) upgrade: bool,
 }
 
+/// How often a request is sent at most, where servers say again and again that they have not looked at it.
+const TRIES_MAX: usize = 4;
+
 impl Errand<'_> {
     /// Sends a request to one server, or to the next where that is safe.
     pub(super) async fn run(
@@ -68,40 +82,46 @@ impl Errand<'_> {
         let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
         let mut flight = first;
         let mut again = may_repeat(&request);
+        let mut tries = 0;
         loop {
-            let server = flight.server;
-            if let Some(connection) = self.pool.take(self.upstreams.generation, server) {
-                let spare = again.then(|| clone_head(&request));
-                match self.send(connection, request, flight).await {
-                    Ok(got) => return Ok(got),
-                    Err((Unsent(unsent), back, _)) => (request, flight) = (*unsent, back),
-                    Err((Lost { silent: true }, back, _)) if spare.is_some() => {
-                        again = false;
-                        flight = back;
-                        request = spare.unwrap_or_default();
+            let pooled = self.pool.take(self.upstreams.generation, flight.server(), self.upgrade);
+            let connection = match pooled {
+                Some(connection) => connection,
+                None => match self.connect(&flight).await {
+                    Ok(connection) => connection,
+                    Err(fault) => {
+                        let now_us = ProcessClock.now_us();
+                        flight.server().rest(now_us);
+                        tried.push(flight.server);
+                        flight = self.upstreams.pick(&tried, now_us).ok_or(fault)?;
+                        continue;
                     }
-                    Err((_, _, fault)) => return Err(fault),
+                },
+            };
+            tries += 1;
+            let is_two = matches!(connection.sender, Sender::Two(_));
+            // Idle connections of HTTP/1 come to an end by themselves; one that is shared is new again and again.
+            let is_last = if is_two { tries >= TRIES_MAX } else { !connection.is_used };
+            let is_empty = matches!(request.body(), Outgoing::Empty);
+            let spare = (!is_last && is_empty && (again || is_two)).then(|| clone_head(&request));
+            match self.send(connection, request, flight).await {
+                Ok(got) => return Ok(got),
+                Err((Unsent(unsent), back, _)) if !is_last => (request, flight) = (*unsent, back),
+                Err((Unseen, back, _)) if spare.is_some() => {
+                    (request, flight) = (spare.unwrap_or_default(), back);
                 }
-                continue;
-            }
-            match self.connect(&flight).await {
-                Ok(connection) => {
-                    return self.send(connection, request, flight).await.map_err(|error| error.2);
+                Err((Lost { silent: true }, back, _)) if again && spare.is_some() => {
+                    again = false;
+                    (request, flight) = (spare.unwrap_or_default(), back);
                 }
-                Err(fault) => {
-                    let now_us = ProcessClock.now_us();
-                    flight.server().rest(now_us);
-                    tried.push(server);
-                    flight = self.upstreams.pick(&tried, now_us).ok_or(fault)?;
-                }
+                Err((_, _, fault)) => return Err(fault),
             }
         }
     }
 
     async fn connect(&self, flight: &Flight) -> Result<Connection, Fault> {
-        let connecting = pool::connect(flight.server());
         let within = self.upstreams.settings.connect;
-        match before(self.caller.alarm(), within, connecting, || true).await {
+        match before(self.caller.alarm(), within, self.connect_or_share(flight), || true).await {
             Some(Ok(connection)) => Ok(connection),
             Some(Err(error)) => {
                 let server = flight.server().authority.to_str().unwrap_or_default();
@@ -112,36 +132,73 @@ impl Errand<'_> {
         }
     }
 
+    /// Connects, or waits for somebody else's connection where that will do for both.
+    async fn connect_or_share(&self, flight: &Flight) -> io::Result<Connection> {
+        let (server, generation) = (flight.server(), self.upstreams.generation);
+        if self.upgrade || !server.speaks_two.load(Relaxed) {
+            let connection = connect(server, self.upgrade).await?;
+            self.pool.share(generation, server, &connection);
+            return Ok(connection);
+        }
+        let connecting = self.pool.connecting(server);
+        let _turn = connecting.lock().await;
+        if let Some(connection) = self.pool.take(generation, server, false) {
+            return Ok(connection);
+        }
+        let connection = connect(server, false).await?;
+        self.pool.share(generation, server, &connection);
+        Ok(connection)
+    }
+
     async fn send(
         &self,
         mut connection: Connection,
-        request: Request<Outgoing>,
+        mut request: Request<Outgoing>,
         flight: Flight,
     ) -> Result<Got, (Sending, Flight, Fault)> {
         let line = connection.shared.clone();
-        line.heard.set(false);
+        match &connection.sender {
+            Sender::One(_) => {
+                line.heard.set(false);
+                forward::for_one(&mut request);
+            }
+            Sender::Two(stream) => {
+                // Whatever others hear might be about this one.
+                line.heard.set(!stream.is_alone());
+                forward::for_two(&mut request, flight.server());
+            }
+        }
         let estate = self.upgrade.then(|| {
             let (heir, estate) = oneshot::channel();
             line.heir.replace(Some(heir));
             estate
         });
-        let sending = connection.sender.try_send_request(request);
         let has_all = || self.sent.as_ref().is_none_or(|sent| sent.all.get());
         let within = self.upstreams.settings.response;
+        let sending = connection.sender.send(request);
         match before(self.caller.alarm(), within, sending, has_all).await {
             None => Err((Lost { silent: false }, flight, Fault::Timeout)),
             Some(Ok(response)) => {
                 let connection = Return { pool: self.pool.clone(), connection, flight };
                 Ok(Got { response, connection, estate })
             }
-            Some(Err(mut error)) => Err(match error.take_message() {
-                Some(unsent) => (Unsent(Box::new(unsent)), flight, Fault::Protocol),
-                None => {
-                    let fault = self.fault(&error);
-                    let silent = connection.is_used && !line.heard.get();
-                    (Lost { silent }, flight, fault)
+            Some(Err(mut error)) => {
+                let unseen = is_unseen(error.error());
+                let unsent = error.take_message();
+                if let (Sender::Two(stream), true) =
+                    (&connection.sender, unseen || unsent.is_some())
+                {
+                    stream.retire();
                 }
-            }),
+                Err(match unsent {
+                    Some(unsent) => (Unsent(Box::new(unsent)), flight, Fault::Protocol),
+                    None => {
+                        let fault = self.fault(&error);
+                        let silent = connection.is_used && !line.heard.get();
+                        (if unseen { Unseen } else { Lost { silent } }, flight, fault)
+                    }
+                })
+            }
         }
     }
 
@@ -154,14 +211,31 @@ impl Errand<'_> {
     }
 }
 
+/// Whether a server says, in HTTP/2, that it has not looked at the request.
+fn is_unseen(error: &hyper::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            let reason = error.reason();
+            return error.is_remote()
+                && (reason == Some(h2::Reason::REFUSED_STREAM)
+                    || error.is_go_away() && reason == Some(h2::Reason::NO_ERROR));
+        }
+        cause = error.source();
+    }
+    false
+}
+
 /// How a request failed.
 enum Sending {
     /// It never left.
     Unsent(Box<Request<Outgoing>>),
+    /// It left, and was not looked at.
+    Unseen,
     /// It may have arrived. `silent`: on a connection that had been idle, without a byte in return.
     Lost { silent: bool },
 }
-use Sending::{Lost, Unsent};
+use Sending::{Lost, Unseen, Unsent};
 
 /// What a future has to say within its time; `None` when that has passed. While `counts` says no, time does not count.
 async fn before<T>(

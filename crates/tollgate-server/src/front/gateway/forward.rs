@@ -4,14 +4,18 @@
 //! can therefore neither have our fields removed by naming them in `Connection` nor get others through under a name that
 //! the server takes for ours.
 
+use super::upstream::Server;
 use bytes::Bytes;
 use hyper::{
-    HeaderMap, Method, StatusCode, Uri, Version,
+    HeaderMap, Method, Request, StatusCode, Uri, Version,
     header::{self, HeaderName, HeaderValue},
-    http::{request, response, uri::PathAndQuery},
+    http::{
+        request, response,
+        uri::{Authority, PathAndQuery, Scheme},
+    },
 };
 use smallvec::SmallVec;
-use std::net::IpAddr;
+use std::{mem, net::IpAddr};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -189,6 +193,38 @@ fn add_own(headers: &mut HeaderMap, from: &From<'_>) {
         headers.insert(header::HOST, own.clone());
     }
     headers.append(header::VIA, HeaderValue::from_static("1.1 tollgate"));
+}
+
+/// Names the host where HTTP/2 does, and leaves out what it does not have.
+pub(super) fn for_two<B>(request: &mut Request<B>, server: &Server) {
+    if request.uri().authority().is_none() {
+        let headers = request.headers_mut();
+        let authority = |value: &HeaderValue| Authority::try_from(value.as_bytes()).ok();
+        let host = headers.remove(header::HOST);
+        let host = host.as_ref().and_then(authority).or_else(|| authority(&server.authority));
+        headers.remove(header::CONNECTION);
+        let mut parts = mem::take(request.uri_mut()).into_parts();
+        parts.authority = host;
+        parts.scheme = Some(if server.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP });
+        // Of parts that belong together it cannot fail.
+        *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+    }
+    *request.version_mut() = Version::HTTP_2;
+}
+
+/// Undoes it for a request that goes by HTTP/1 after all.
+pub(super) fn for_one<B>(request: &mut Request<B>) {
+    *request.version_mut() = Version::HTTP_11;
+    let Some(authority) = request.uri().authority().cloned() else { return };
+    let path = request.uri().path_and_query().cloned();
+    *request.uri_mut() = path.map(Uri::from).unwrap_or_default();
+    let headers = request.headers_mut();
+    if let Ok(host) = HeaderValue::from_str(authority.as_str()) {
+        headers.insert(header::HOST, host);
+    }
+    if headers.contains_key(header::TE) {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
+    }
 }
 
 /// Turns a server's answer into the one for the client.

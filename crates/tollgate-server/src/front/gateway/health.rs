@@ -1,7 +1,7 @@
 //! What looks after the gateway while requests pass: servers are asked how they are, certificates and settings that have
 //! changed are put in force. One worker of the process does it, whichever is first.
 
-use super::{Shared, body::Outgoing, pool, upstream::Upstreams};
+use super::{Shared, body::Outgoing, connect::connect, forward, pool::Sender, upstream::Upstreams};
 use hyper::{Request, header::HOST};
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -92,10 +92,13 @@ async fn watch(upstreams: &Upstreams, server: usize, check: &HealthCheck) {
 
 /// Whether a server answers a request for `path` with 200 to 399.
 async fn ask(server: &super::upstream::Server, path: &str) -> bool {
-    let Ok(mut connection) = pool::connect(server).await else { return false };
+    let Ok(mut connection) = connect(server, false).await else { return false };
     let request = Request::get(path).header(HOST, &server.authority).body(Outgoing::Empty);
-    let Ok(request) = request else { return false };
-    match connection.sender.send_request(request).await {
+    let Ok(mut request) = request else { return false };
+    if let Sender::Two(_) = connection.sender {
+        forward::for_two(&mut request, server);
+    }
+    match connection.sender.send(request).await {
         Ok(response) => response.status().is_success() || response.status().is_redirection(),
         Err(_) => false,
     }

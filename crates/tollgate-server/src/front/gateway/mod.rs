@@ -10,6 +10,7 @@
 //! ```
 
 mod body;
+mod connect;
 mod exchange;
 mod forward;
 mod health;
@@ -46,7 +47,7 @@ use std::{
 };
 use tls::Certificate;
 use tollgate::{ProcessClock, Verdict};
-use tollgate_policy::{address::unmap, facts::Facts};
+use tollgate_policy::{address::unmap, facts::Facts, settings::UpstreamProtocol};
 use tollgate_tower::{self as toll, Question, Toll};
 use upstream::Upstreams;
 
@@ -213,7 +214,9 @@ impl Gateway {
         let upstreams = self.shared.upstreams.load_full();
         let first = upstreams.pick(&[], ProcessClock.now_us()).ok_or(Fault::Connect)?;
         let own_host = upstreams.settings.own_host.then(|| &first.server().authority);
-        let upgrade = self.make_ready(&mut head, caller, own_host)?;
+        // In HTTP/2 a connection is not one request's to change.
+        let may_upgrade = upstreams.settings.protocol != UpstreamProtocol::Http2;
+        let upgrade = self.make_ready(&mut head, caller, own_host, may_upgrade)?;
         let mut sent = None;
         let body = match upload.is_end_stream() {
             true => Outgoing::Empty,
@@ -234,6 +237,7 @@ impl Gateway {
         head: &mut Parts,
         caller: &Caller,
         own_host: Option<&HeaderValue>,
+        may_upgrade: bool,
     ) -> Result<bool, Invalid> {
         let rules = self.shared.node.gate.rules();
         let (reader, peer) = (self.toll.reader(), unmap(caller.peer.ip()));
@@ -242,7 +246,7 @@ impl Gateway {
             is_trusted: rules.web().client.is_trusted(peer),
             client: reader.client(&rules, &head.headers, peer),
             is_tls: caller.is_tls,
-            may_upgrade: caller.may_upgrade,
+            may_upgrade: caller.may_upgrade && may_upgrade,
             own_host,
         };
         let upgrade = forward::request(head, &from, |name| reader.reads(&rules, name))?;

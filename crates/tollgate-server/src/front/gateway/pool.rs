@@ -1,41 +1,45 @@
-//! A worker's connections to the servers.
+//! A worker's connections to the servers: by HTTP/1 one request after the other, by HTTP/2 many at once.
 
 use super::{
     body::Outgoing,
+    connect::Wired,
     upstream::{Flight, Server},
 };
 use bytes::Bytes;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use hyper::{
+    Request, Response,
+    body::Incoming,
+    client::conn::{TrySendError, http1, http2},
+};
 use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
     future::poll_fn,
-    io,
-    pin::Pin,
     rc::{Rc, Weak},
-    sync::Arc,
-    task::{Context, Poll, ready},
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-    sync::oneshot,
-};
-use tokio_rustls::TlsConnector;
+use tokio::sync::{Mutex, oneshot};
 use tollgate::ProcessClock;
 
-/// A server's answer is read into at most this at first.
-const BUFFER_BYTES: usize = 64 * 1024;
-/// A server's head, at most.
-const HEAD_BYTES: usize = 64 * 1024;
+/// How many requests share a connection at most, whatever its server would take.
+const STREAMS_MAX: usize = 100;
 
-/// Idle connections by server, the youngest last.
+/// Connections by server.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     /// Of which servers.
     generation: Cell<u64>,
-    idle: RefCell<Vec<VecDeque<Idle>>>,
+    of: RefCell<Vec<Lines>>,
+}
+
+/// The connections to one server.
+#[derive(Debug, Default)]
+struct Lines {
+    /// Those of HTTP/1 that nobody uses, the youngest last.
+    idle: VecDeque<Idle>,
+    /// Those of HTTP/2, in use or not.
+    many: Vec<Rc<Many>>,
+    /// Held by whoever connects in order to share.
+    connecting: Rc<Mutex<()>>,
 }
 
 #[derive(Debug)]
@@ -44,13 +48,92 @@ struct Idle {
     since_us: u64,
 }
 
-/// A connection to a server.
+/// A connection to a server, or a part of one.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) sender: SendRequest<Outgoing>,
+    pub(super) sender: Sender,
     pub(super) shared: Rc<Line>,
     /// Whether it has been used before, so that the server may have closed it in the meantime.
     pub(super) is_used: bool,
+}
+
+/// What sends requests.
+#[derive(Debug)]
+pub(super) enum Sender {
+    One(http1::SendRequest<Outgoing>),
+    Two(Stream),
+}
+
+impl Sender {
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Outgoing>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Outgoing>>> {
+        match self {
+            Self::One(sender) => sender.try_send_request(request).await,
+            Self::Two(stream) => stream.0.sender.clone().try_send_request(request).await,
+        }
+    }
+}
+
+/// A connection of HTTP/2. It ends when nobody has it any more.
+#[derive(Debug)]
+pub(super) struct Many {
+    sender: http2::SendRequest<Outgoing>,
+    pub(super) line: Rc<Line>,
+    /// So many requests the server takes at once.
+    pub(super) most: Cell<usize>,
+    streams: Cell<usize>,
+    /// Whether it takes no more requests.
+    over: Cell<bool>,
+    since_us: Cell<u64>,
+}
+
+impl Many {
+    pub(super) fn new(sender: http2::SendRequest<Outgoing>, line: Rc<Line>) -> Self {
+        let since_us = Cell::new(ProcessClock.now_us());
+        let (streams, over) = Default::default();
+        Self { sender, line, most: Cell::new(STREAMS_MAX), streams, over, since_us }
+    }
+
+    /// Another request's part of it.
+    pub(super) fn stream(self: &Rc<Self>) -> Stream {
+        self.streams.set(self.streams.get() + 1);
+        Stream(self.clone())
+    }
+
+    fn has_room(&self) -> bool {
+        self.streams.get() < self.most.get().min(STREAMS_MAX)
+    }
+
+    fn is_over(&self, server: &Server, now_us: u64) -> bool {
+        let idle = self.streams.get() == 0;
+        let too_old = now_us.saturating_sub(self.since_us.get()) > server.idle_us;
+        self.over.get() || self.sender.is_closed() || idle && too_old
+    }
+}
+
+/// One request's part of a connection that others use too.
+#[derive(Debug)]
+pub(super) struct Stream(Rc<Many>);
+
+impl Stream {
+    /// Whether nobody else uses it.
+    pub(super) fn is_alone(&self) -> bool {
+        self.0.streams.get() == 1
+    }
+
+    /// Has no more requests sent by it.
+    pub(super) fn retire(&self) {
+        self.0.over.set(true);
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.0.streams.set(self.0.streams.get() - 1);
+        self.0.since_us.set(ProcessClock.now_us());
+    }
 }
 
 /// What the task that runs a connection and its user share.
@@ -58,6 +141,8 @@ pub(super) struct Connection {
 pub(super) struct Line {
     /// Whether anything has come since the last request was sent.
     pub(super) heard: Cell<bool>,
+    /// Whether anything has come at all.
+    pub(super) greeted: Cell<bool>,
     /// Who gets the stream once it speaks something else.
     pub(super) heir: RefCell<Option<oneshot::Sender<Estate>>>,
 }
@@ -70,41 +155,73 @@ pub(super) struct Estate {
 }
 
 impl Pool {
-    /// An idle connection to a server that has not been seen to close.
-    pub(super) fn take(&self, generation: u64, server: usize) -> Option<Connection> {
+    /// A connection to a server that has not been seen to close; by HTTP/1 for whoever wants to speak something else.
+    pub(super) fn take(
+        &self,
+        generation: u64,
+        server: &Server,
+        upgrade: bool,
+    ) -> Option<Connection> {
         self.renew(generation);
-        let mut idle = self.idle.borrow_mut();
-        let of_server = idle.get_mut(server)?;
-        while let Some(one) = of_server.pop_back() {
-            if one.connection.sender.is_ready() {
-                return Some(one.connection);
+        let mut of = self.of.borrow_mut();
+        let lines = of.get_mut(server.index)?;
+        if !upgrade && !lines.many.is_empty() {
+            let now_us = ProcessClock.now_us();
+            lines.many.retain(|many| !many.is_over(server, now_us));
+            if let Some(many) = lines.many.iter().find(|many| many.has_room()) {
+                let (sender, shared) = (Sender::Two(many.stream()), many.line.clone());
+                return Some(Connection { sender, shared, is_used: true });
+            }
+        }
+        while let Some(Idle { connection, .. }) = lines.idle.pop_back() {
+            if matches!(&connection.sender, Sender::One(sender) if sender.is_ready()) {
+                return Some(connection);
             }
         }
         None
     }
 
+    /// Lets others use a new connection too, where that is possible.
+    pub(super) fn share(&self, generation: u64, server: &Server, connection: &Connection) {
+        if let Sender::Two(stream) = &connection.sender
+            && self.generation.get() == generation
+        {
+            self.lines(server, |lines| lines.many.push(stream.0.clone()));
+        }
+    }
+
+    /// For whoever connects in order to share: others wait for it instead of connecting themselves.
+    pub(super) fn connecting(&self, server: &Server) -> Rc<Mutex<()>> {
+        self.lines(server, |lines| lines.connecting.clone())
+    }
+
     fn put(&self, generation: u64, server: &Server, connection: Connection, now_us: u64) {
-        if self.generation.get() != generation || connection.sender.is_closed() {
+        if self.generation.get() != generation {
             return;
         }
-        let mut idle = self.idle.borrow_mut();
-        if idle.len() <= server.index {
-            idle.resize_with(server.index + 1, VecDeque::new);
+        self.lines(server, |Lines { idle, .. }| {
+            let too_old = |one: &Idle| now_us.saturating_sub(one.since_us) > server.idle_us;
+            while idle.front().is_some_and(too_old) {
+                idle.pop_front();
+            }
+            if idle.len() < server.idle_connections {
+                idle.push_back(Idle { connection, since_us: now_us });
+            }
+        });
+    }
+
+    fn lines<T>(&self, server: &Server, with: impl FnOnce(&mut Lines) -> T) -> T {
+        let mut of = self.of.borrow_mut();
+        if of.len() <= server.index {
+            of.resize_with(server.index + 1, Lines::default);
         }
-        let of_server = &mut idle[server.index];
-        let too_old = |one: &Idle| now_us.saturating_sub(one.since_us) > server.idle_us;
-        while of_server.front().is_some_and(too_old) {
-            of_server.pop_front();
-        }
-        if of_server.len() < server.idle_connections {
-            of_server.push_back(Idle { connection, since_us: now_us });
-        }
+        with(&mut of[server.index])
     }
 
     /// Forgets connections to servers that are no longer the ones in use.
     fn renew(&self, generation: u64) {
         if self.generation.replace(generation) != generation {
-            self.idle.borrow_mut().clear();
+            self.of.borrow_mut().clear();
         }
     }
 }
@@ -117,121 +234,26 @@ pub(super) struct Return {
 }
 
 impl Return {
-    /// The answer has ended: the connection can be used again as soon as it knows that too.
+    /// The answer has ended: the connection can be used again as soon as it knows that too. One that is shared has been used
+    /// by others all the time.
     pub(super) fn give_back(self) {
-        let Self { pool, mut connection, flight } = self;
+        let Self { pool, connection: Connection { sender, shared, .. }, flight } = self;
+        let Sender::One(mut sender) = sender else { return };
         let now_us = || ProcessClock.now_us();
         let (generation, server) = (flight.upstreams.generation, flight.server);
         let upstreams = flight.upstreams.clone();
         drop(flight);
-        connection.is_used = true;
-        if connection.sender.is_ready() {
-            pool.put(generation, &upstreams.servers[server], connection, now_us());
-        } else if !connection.sender.is_closed() {
+        let again = |sender| Connection { sender: Sender::One(sender), shared, is_used: true };
+        if sender.is_ready() {
+            pool.put(generation, &upstreams.servers[server], again(sender), now_us());
+        } else if !sender.is_closed() {
             let pool: Weak<Pool> = Rc::downgrade(&pool);
             tokio::task::spawn_local(async move {
-                let ready = poll_fn(|context| connection.sender.poll_ready(context)).await;
+                let ready = poll_fn(|context| sender.poll_ready(context)).await;
                 if let (Ok(()), Some(pool)) = (ready, pool.upgrade()) {
-                    pool.put(generation, &upstreams.servers[server], connection, now_us());
+                    pool.put(generation, &upstreams.servers[server], again(sender), now_us());
                 }
             });
         }
-    }
-}
-
-/// Connects to a server. Dropping the future gives up.
-pub(super) async fn connect(server: &Server) -> io::Result<Connection> {
-    let stream = TcpStream::connect((&*server.host, server.port)).await?;
-    stream.set_nodelay(true)?;
-    let shared: Rc<Line> = Rc::default();
-    let stream = match &server.tls {
-        None => Transport::Plain(stream),
-        Some((config, name)) => {
-            let connector = TlsConnector::from(Arc::clone(config));
-            Transport::Tls(Box::new(connector.connect(name.clone(), stream).await?))
-        }
-    };
-    let stream = Wired { inner: stream, line: shared.clone() };
-    let mut builder = http1::Builder::new();
-    builder.max_buf_size(BUFFER_BYTES).max_header_size(HEAD_BYTES);
-    let (sender, mut connection) =
-        builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    let line = shared.clone();
-    tokio::task::spawn_local(async move {
-        let ended = poll_fn(|context| connection.poll_without_shutdown(context)).await;
-        if let (Ok(()), Some(heir)) = (ended, line.heir.take()) {
-            let parts = connection.into_parts();
-            heir.send(Estate { stream: parts.io.into_inner(), left: parts.read_buf }).ok();
-        }
-    });
-    Ok(Connection { sender, shared, is_used: false })
-}
-
-/// A stream to a server, encrypted or not.
-#[derive(Debug)]
-enum Transport {
-    Plain(TcpStream),
-    Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
-}
-
-/// A stream that notes when it is heard from.
-#[derive(Debug)]
-pub(super) struct Wired {
-    inner: Transport,
-    line: Rc<Line>,
-}
-
-/// Calls the same method of whichever stream it is.
-macro_rules! whichever {
-    ($self:ident, $stream:ident => $call:expr) => {
-        match &mut $self.inner {
-            Transport::Plain($stream) => $call,
-            Transport::Tls($stream) => $call,
-        }
-    };
-}
-
-impl AsyncRead for Wired {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(whichever!(self, stream => Pin::new(stream).poll_read(context, buffer)))?;
-        if buffer.filled().len() > before {
-            self.line.heard.set(true);
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Wired {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        whichever!(self, stream => Pin::new(stream).poll_write(context, bytes))
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        whichever!(self, stream => Pin::new(stream).poll_write_vectored(context, pieces))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        matches!(self.inner, Transport::Plain(_))
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        whichever!(self, stream => Pin::new(stream).poll_flush(context))
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        whichever!(self, stream => Pin::new(stream).poll_shutdown(context))
     }
 }

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
-use tollgate_policy::settings::Tls;
+use tollgate_policy::settings::{Tls, UpstreamProtocol};
 
 /// Why TLS cannot be spoken.
 #[derive(Debug)]
@@ -120,7 +120,12 @@ fn server(cert: &Path, key: &Path, bytes: &(Vec<u8>, Vec<u8>)) -> Result<ServerC
 }
 
 /// What servers have to show: a certificate of `ca`, or else of one of the system's authorities.
-pub(super) fn client(tls: &Tls, folder: &Path) -> Result<Arc<ClientConfig>, TlsError> {
+/// The second speaks HTTP/1.1 only.
+pub(super) fn client(
+    tls: &Tls,
+    folder: &Path,
+    protocol: UpstreamProtocol,
+) -> Result<(Arc<ClientConfig>, Arc<ClientConfig>), TlsError> {
     let mut roots = RootCertStore::empty();
     let mut file = PathBuf::from("the system's authorities");
     match &tls.ca {
@@ -150,5 +155,11 @@ pub(super) fn client(tls: &Tls, folder: &Path) -> Result<Arc<ClientConfig>, TlsE
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    let only_one = config.clone();
+    match protocol {
+        UpstreamProtocol::Http2 => config.alpn_protocols = vec![b"h2".to_vec()],
+        UpstreamProtocol::Auto => config.alpn_protocols.insert(0, b"h2".to_vec()),
+        _ => {}
+    }
+    Ok((Arc::new(config), Arc::new(only_one)))
 }

@@ -11,7 +11,7 @@ use std::{
     },
     time::Duration,
 };
-use tollgate_policy::settings::{Gateway, Settings, Upstream};
+use tollgate_policy::settings::{Gateway, Settings, Upstream, UpstreamProtocol};
 
 /// How long a server that could not be reached is left alone while there are others.
 const REST_US: u64 = 1_000_000;
@@ -36,12 +36,24 @@ pub(super) struct Server {
     pub(super) port: u16,
     /// As its URL names it.
     pub(super) authority: HeaderValue,
-    pub(super) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    pub(super) tls: Option<Encrypted>,
+    pub(super) protocol: UpstreamProtocol,
+    /// Whether connections to it are shared, as far as is known.
+    pub(super) speaks_two: AtomicBool,
     pub(super) idle_us: u64,
     pub(super) idle_connections: usize,
     in_flight: AtomicUsize,
     is_sick: AtomicBool,
     rests_until_us: AtomicU64,
+}
+
+/// How to speak TLS to a server.
+#[derive(Debug)]
+pub(super) struct Encrypted {
+    pub(super) config: Arc<ClientConfig>,
+    /// The same without HTTP/2, for requests that want to speak something else afterwards.
+    pub(super) only_one: Arc<ClientConfig>,
+    pub(super) name: ServerName<'static>,
 }
 
 /// A request that a server is busy with.
@@ -62,7 +74,7 @@ impl Upstreams {
         let mut servers = Vec::new();
         for (index, upstream) in settings.upstream.iter().enumerate() {
             if upstream.tls && client.is_none() {
-                client = Some(tls::client(&gateway.upstream_tls, folder)?);
+                client = Some(tls::client(&gateway.upstream_tls, folder, gateway.protocol)?);
             }
             let config = client.as_ref().filter(|_| upstream.tls);
             servers.push(Server::new(index, upstream, config, &gateway)?);
@@ -107,7 +119,7 @@ impl Server {
     fn new(
         index: usize,
         upstream: &Upstream,
-        config: Option<&Arc<ClientConfig>>,
+        config: Option<&(Arc<ClientConfig>, Arc<ClientConfig>)>,
         gateway: &Gateway,
     ) -> Result<Self, TlsError> {
         let host = match upstream.host.contains(':') {
@@ -120,9 +132,10 @@ impl Server {
         };
         let tls = match config {
             None => None,
-            Some(config) => {
+            Some((config, only_one)) => {
                 let name = ServerName::try_from(upstream.host.to_string());
-                Some((config.clone(), name.map_err(|_| TlsError::Name(upstream.host.clone()))?))
+                let name = name.map_err(|_| TlsError::Name(upstream.host.clone()))?;
+                Some(Encrypted { config: config.clone(), only_one: only_one.clone(), name })
             }
         };
         Ok(Self {
@@ -132,6 +145,8 @@ impl Server {
             authority: HeaderValue::try_from(authority)
                 .map_err(|_| TlsError::Name(upstream.host.clone()))?,
             tls,
+            protocol: gateway.protocol,
+            speaks_two: AtomicBool::new(gateway.protocol == UpstreamProtocol::Http2),
             idle_us: micros(gateway.idle),
             idle_connections: gateway.idle_connections as usize,
             in_flight: AtomicUsize::new(0),

@@ -39,6 +39,7 @@ const ENOMEM: i32 = 12;
 
 pub(super) fn door() -> Door {
     Door {
+        is_shared: false,
         front: Front::Http,
         index: 0,
         connections_max: 10,

@@ -216,6 +216,33 @@ fn a_trusted_proxy_names_the_client() {
     }
 }
 
+/// The question as Traefik's ForwardAuth puts it: a GET, the client's own fields, and five that Traefik writes itself.
+#[test]
+fn traefik_is_understood() {
+    let readme = include_str!("../../../../../docs/forward-auth/README.md");
+    let traefik = readme.split("\n## Traefik").nth(1).unwrap();
+    assert!(traefik.contains("address: \"http://127.0.0.1:8081/v1/forward-auth\""));
+    let served = serve(TRUSTING);
+    let question = |user: &str| {
+        let lines = format!(
+            "user-agent: curl/8.0\r\naccept: */*\r\nx-user-id: {user}\r\nx-forwarded-method: POST\r\n\
+             x-forwarded-proto: https\r\nx-forwarded-host: shop.example\r\nx-forwarded-uri: /a?b=1\r\n\
+             x-forwarded-for: 203.0.113.7\r\nx-forwarded-port: 443\r\nx-forwarded-server: edge\r\naccept-encoding: gzip\r\n"
+        );
+        ask(&served, "GET", "", &lines)
+    };
+    for _ in 0..2 {
+        let allowed = question("traefik");
+        assert_eq!((allowed.status, &*allowed.body), (200, ""), "{allowed:?}");
+    }
+    // Which goes to the client as it is.
+    let denied = question("traefik");
+    assert_eq!(denied.status, 429);
+    assert_eq!(denied.field("content-type"), Some("application/problem+json"));
+    assert!(denied.field("retry-after").is_some() && denied.field("ratelimit").is_some());
+    assert_eq!(question("other").status, 200);
+}
+
 /// Good until the year 2100; its subject is 42.
 const TOKEN: &str = include_str!("../../../../tollgate-tower/src/token/tests/rs256.txt");
 const KEY: &str = include_str!("../../../../tollgate-tower/src/token/tests/rsa.pem");

@@ -79,13 +79,49 @@ fn try_out(files: &[&str], without: u16, command: impl Fn(&Path) -> Command) {
     holds(&proxy, served, without);
 }
 
+fn run_nginx(folder: &Path) -> Command {
+    let mut nginx = Command::new("nginx");
+    nginx.arg("-p").arg(folder).arg("-c").arg(folder.join("nginx.conf"));
+    nginx.args(["-e", "stderr", "-g", "daemon off; master_process off; pid nginx.pid;"]);
+    nginx
+}
+
 #[test]
 fn nginx() {
-    try_out(&["nginx.conf"], 500, |folder| {
-        let mut nginx = Command::new("nginx");
-        nginx.arg("-p").arg(folder).arg("-c").arg(folder.join("nginx.conf"));
-        nginx.args(["-e", "stderr", "-g", "daemon off; master_process off; pid nginx.pid;"]);
-        nginx
+    try_out(&["nginx.conf"], 500, run_nginx);
+}
+
+/// What a file says to change so that requests pass without Tollgate, changed.
+fn changed(folder: &Path, file: &str, from: &str, to: &str) {
+    let path = folder.join(file);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{file} has no {from}");
+    std::fs::write(path, text.replace(from, to)).unwrap();
+}
+
+/// Requests pass while nobody is there to be asked, where a file is changed as its comment says.
+fn passes(files: &[&str], command: impl Fn(&Path) -> Command) {
+    let nobody = "127.0.0.1:1".parse().unwrap();
+    let proxy = Program::start(files, (nobody, app()), command);
+    let answer = ask(&proxy, "POST /a", "x-user-id: 1\r\n", "x");
+    assert_eq!((answer.status, &*answer.body), (200, "POST /a x"), "{answer:?}");
+}
+
+#[test]
+fn nginx_passes_without_tollgate() {
+    passes(&["nginx.conf"], |folder| {
+        changed(folder, "nginx.conf", "#   error_page 500 =", "error_page 500 =");
+        run_nginx(folder)
+    });
+}
+
+#[test]
+fn haproxy_passes_without_tollgate() {
+    passes(&["haproxy.cfg", "haproxy.lua"], |folder| {
+        changed(folder, "haproxy.cfg", "http-request deny deny_status 500", "# ");
+        let mut haproxy = Command::new("haproxy");
+        haproxy.args(["-db", "-f", "haproxy.cfg"]);
+        haproxy
     });
 }
 

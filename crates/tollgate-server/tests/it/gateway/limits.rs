@@ -1,7 +1,7 @@
-//! Limits in the path: what is refused, what is told, what is held and for how long.
+//! Limits in the path, beyond what the table they share with the tower layer has.
 
 use super::{Backend, Gateway, ok, signal, wait};
-use std::io::{Read, Write};
+use std::io::Write;
 
 #[test]
 fn refusals_never_reach_the_server() {
@@ -46,37 +46,6 @@ fn the_servers_own_fields_are_added_to() {
     assert_eq!(answer.field("x-ratelimit-remaining"), Some("1"));
 }
 
-/// A slot is held until the answer's last byte, and freed when the client goes before.
-#[test]
-fn slots_are_held_until_the_answer_ends_or_the_client_goes() {
-    let (go, gone) = signal();
-    let backend = Backend::new(move |seen, stream| {
-        if !seen.line().contains("/slow") {
-            return ok(stream, "x");
-        }
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nabc").unwrap();
-        wait(&gone);
-        stream.write_all(b"def").is_ok()
-    });
-    let limit = "limits: [{name: a, algorithm: concurrency, rate: 1}]";
-    let gateway = Gateway::before(&backend, limit);
-    let mut client = gateway.client();
-    client.send(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n");
-    super::read_head(&mut client.0).unwrap();
-    client.0.read_exact(&mut [0; 3]).unwrap();
-    assert_eq!(gateway.get("/", "").status, 429, "the answer has not ended");
-    go.send(()).unwrap();
-    client.0.read_exact(&mut [0; 3]).unwrap();
-    while gateway.get("/", "").status == 429 {}
-
-    client.send(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n");
-    super::read_head(&mut client.0).unwrap();
-    assert_eq!(gateway.get("/", "").status, 429);
-    drop(client);
-    while gateway.get("/", "").status == 429 {}
-    go.send(()).unwrap();
-}
-
 /// Who has gone is still counted, and what they waited for is not.
 #[test]
 fn aborted_requests_are_charged() {
@@ -97,60 +66,6 @@ fn aborted_requests_are_charged() {
     assert_eq!(gateway.get("/", "").status, 429);
     go.send(()).unwrap();
     go.send(()).unwrap();
-}
-
-#[test]
-fn answers_refund_what_they_say() {
-    let backend = Backend::new(|seen, stream| {
-        let status = seen.line().split(['/', ' ']).nth(2).unwrap().to_owned();
-        write!(stream, "HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n").is_ok()
-    });
-    let file =
-        "limits: [{name: login, rate: 2/h, algorithm: fixed-window, on_response: {refund: [2xx]}}]";
-    let gateway = Gateway::before(&backend, file);
-    for _ in 0..5 {
-        assert_eq!(gateway.get("/200", "").status, 200);
-    }
-    assert_eq!(gateway.get("/401", "").status, 401);
-    assert_eq!(gateway.get("/401", "").status, 401);
-    assert_eq!(gateway.get("/200", "").status, 429);
-}
-
-/// Whether one more would be let into the queue now.
-fn has_room(gateway: &Gateway) -> bool {
-    let node = gateway.running().node();
-    let rules = node.gate.rules();
-    let facts = rules.facts(Default::default());
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let mut work = tollgate::Work::default();
-    let peek = node.gate.peek(&rules, node.clock.now_us(), &facts, 1, &mut work);
-    runtime.block_on(peek).allowed
-}
-
-/// One waits for an hour, so the next finds the queue full, until the first has gone.
-#[test]
-fn whoever_leaves_the_queue_makes_room() {
-    let backend = Backend::usual();
-    let file = "limits: [{name: pace, rate: 1/h, algorithm: leaky-bucket, queue: 1}]";
-    let gateway = Gateway::before(&backend, file);
-    assert_eq!(gateway.get("/", "").status, 200);
-    let mut waiting = gateway.client();
-    waiting.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
-    while has_room(&gateway) {}
-    assert_eq!(gateway.get("/", "").status, 429);
-    drop(waiting);
-    while !has_room(&gateway) {}
-    assert_eq!(backend.seen().len(), 1);
-}
-
-#[test]
-fn shaping_lets_requests_through_one_by_one() {
-    let backend = Backend::usual();
-    let file = "limits: [{name: pace, rate: 50/s, algorithm: leaky-bucket, queue: 5}]";
-    let gateway = Gateway::before(&backend, file);
-    for _ in 0..5 {
-        assert_eq!(gateway.get("/", "").status, 200);
-    }
 }
 
 /// What an answer says it cost is what it costs, as a stream of events too.

@@ -5,9 +5,12 @@ mod balance;
 mod bodies;
 mod faults;
 mod forwarding;
+mod http2;
 mod limits;
+mod lives;
 mod restart;
 mod smuggling;
+mod table;
 mod tls;
 mod upgrade;
 
@@ -162,6 +165,14 @@ struct Gateway {
 
 static FOLDERS: AtomicUsize = AtomicUsize::new(0);
 
+/// A folder for one gateway's files.
+fn folder() -> PathBuf {
+    let (process, number) = (std::process::id(), FOLDERS.fetch_add(1, Ordering::SeqCst));
+    let folder = std::env::temp_dir().join(format!("tollgate-gateway-{process}-{number}"));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
 impl Gateway {
     /// In front of one server, with more in its file.
     fn before(backend: &Backend, more: &str) -> Self {
@@ -172,10 +183,7 @@ impl Gateway {
     }
 
     fn new(file: &str) -> Self {
-        let (process, number) = (std::process::id(), FOLDERS.fetch_add(1, Ordering::SeqCst));
-        let folder = std::env::temp_dir().join(format!("tollgate-gateway-{process}-{number}"));
-        fs::create_dir_all(&folder).unwrap();
-        Self::within(folder, file)
+        Self::within(folder(), file)
     }
 
     fn within(folder: PathBuf, file: &str) -> Self {
@@ -203,9 +211,7 @@ impl Gateway {
     }
 
     fn get(&self, path: &str, fields: &str) -> Answer {
-        let mut client = self.client();
-        client.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{fields}\r\n").as_bytes());
-        client.answer()
+        get(self.address(), path, fields)
     }
 }
 
@@ -213,6 +219,13 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.folder).ok();
     }
+}
+
+/// Asks once, by a connection of its own.
+fn get(address: SocketAddr, path: &str, fields: &str) -> Answer {
+    let mut client = connect(address);
+    client.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{fields}\r\n").as_bytes());
+    client.answer()
 }
 
 fn connect(address: SocketAddr) -> Client {

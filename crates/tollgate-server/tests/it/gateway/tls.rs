@@ -4,7 +4,7 @@ use super::{Backend, Gateway};
 use std::{fs, path::Path, process::Command};
 
 /// A certificate for localhost that vouches for itself.
-fn certificate(folder: &Path, name: &str) {
+pub(super) fn certificate(folder: &Path, name: &str) {
     let path = |kind: &str| folder.join(format!("{name}.{kind}")).to_str().unwrap().to_owned();
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
@@ -17,7 +17,7 @@ fn certificate(folder: &Path, name: &str) {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
-fn folder(name: &str) -> std::path::PathBuf {
+pub(super) fn folder(name: &str) -> std::path::PathBuf {
     let folder = std::env::temp_dir().join(format!("tollgate-tls-{}-{name}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     folder

@@ -3,6 +3,7 @@
 mod exact;
 mod failure;
 mod flood;
+mod leased;
 mod reservations;
 mod rights;
 
@@ -21,12 +22,14 @@ pub(crate) use tollgate_faults::redis::Redis;
 /// A node with its file.
 pub(crate) struct Member {
     pub(crate) running: Running,
-    folder: PathBuf,
+    _folder: Folder,
 }
 
-impl Drop for Member {
+struct Folder(PathBuf);
+
+impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -44,7 +47,7 @@ impl Member {
         );
         fs::write(folder.join("tollgate.yaml"), file).unwrap();
         let running = Server::start(Config::file(folder.join("tollgate.yaml"))).unwrap();
-        Self { running, folder }
+        Self { running, _folder: Folder(folder) }
     }
 
     pub(crate) fn client(&self, front: Front) -> Client {

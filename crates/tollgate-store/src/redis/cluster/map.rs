@@ -29,6 +29,17 @@ impl Map {
         self.nodes.get(usize::from(*place))
     }
 
+    /// Those who have slots.
+    pub(super) fn primaries(&self) -> Vec<Arc<Node>> {
+        let mut has = vec![false; self.nodes.len()];
+        for place in &self.slots {
+            if let Some(has) = has.get_mut(usize::from(*place)) {
+                *has = true;
+            }
+        }
+        self.nodes.iter().zip(has).filter(|(_, has)| *has).map(|(node, _)| node.clone()).collect()
+    }
+
     pub(super) fn at(&self, address: &Address) -> Option<&Arc<Node>> {
         self.nodes.iter().find(|node| node.is_at(address))
     }

@@ -44,6 +44,8 @@ pub(super) struct Cluster {
 #[derive(Debug)]
 pub(super) enum Errand<'a> {
     Script(Call),
+    /// One for which no request waits.
+    Patient(Call),
     /// The command, and whether it is for a slot that is not the server's own yet.
     Command(&'a Cmd, bool),
 }
@@ -98,6 +100,22 @@ impl Cluster {
 
     pub(super) fn is_served_by(&self, key: &[u8], node: &Node) -> bool {
         self.map().node(slot_of(key)).is_some_and(|own| std::ptr::eq(&**own, node))
+    }
+
+    /// Whether the node has the slot.
+    pub(super) fn serves(&self, node: &Arc<Node>, slot: u16) -> bool {
+        self.map().node(slot).is_some_and(|own| Arc::ptr_eq(own, node))
+    }
+
+    /// Who has a slot.
+    pub(super) async fn home(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
+        self.until_known().await?;
+        self.node(slot)
+    }
+
+    /// Those who have slots.
+    pub(super) fn primaries(&self) -> Vec<Arc<Node>> {
+        self.map().primaries()
     }
 
     /// Has requests decided by the server of `slot`, in their order.
@@ -246,6 +264,7 @@ impl Errand<'_> {
     pub(super) async fn at(&self, node: &Arc<Node>) -> Result<Value, Failure> {
         match self {
             Self::Script(call) => node.control(call).await,
+            Self::Patient(call) => node.patiently(call).await,
             Self::Command(command, asking) => node.command(command, *asking).await,
         }
     }
@@ -253,7 +272,7 @@ impl Errand<'_> {
     /// Sets whether it is for a slot on its way.
     const fn ask(&mut self, now: bool) {
         match self {
-            Self::Script(call) => call.asking = now,
+            Self::Script(call) | Self::Patient(call) => call.asking = now,
             Self::Command(_, asking) => *asking = now,
         }
     }

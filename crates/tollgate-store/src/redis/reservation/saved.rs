@@ -1,6 +1,6 @@
 //! Rows that a record keeps, so that a repeated call gets the same ones.
 
-use crate::Answer;
+use crate::{Answer, Origin};
 use redis::Value;
 use tollgate_core::{Outcome, Receipt};
 
@@ -58,6 +58,7 @@ pub(super) fn read(reply: &Value) -> Option<Vec<Answer>> {
                 outcome,
                 blocked: flags >> 1 & 1 == 1,
                 receipt: (flags >> 2 & 1 == 1).then_some(receipt),
+                origin: Origin::State,
             })
         },
     )

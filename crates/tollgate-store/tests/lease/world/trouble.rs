@@ -1,6 +1,6 @@
 //! What happens to nodes and stores.
 
-use super::{EPOCH_US, Event, PRIMARIES, World};
+use super::{Event, PRIMARIES, World};
 use tollgate_core::{Algorithm, Numbers};
 
 impl World {
@@ -12,7 +12,7 @@ impl World {
         let lifetime_us = terms.lifetime_us;
         if self.rng.once_in(faults.crash) && self.nodes[node].up {
             self.nodes[node].crash();
-            self.deaths.push(self.now_us - EPOCH_US);
+            self.deaths.push(self.now_us);
             let after_us = self.rng.within(1_000, 2 * lifetime_us);
             self.at(after_us, Event::Restart { node });
         }

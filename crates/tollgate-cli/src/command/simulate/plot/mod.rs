@@ -3,7 +3,6 @@
 //! One panel for the whole stream and one for each limit, above one another on one time axis. A limit's panel shows
 //! that limit's own answers, whatever the others said, so that limits can be compared on the same traffic.
 
-mod axis;
 mod buckets;
 mod svg;
 

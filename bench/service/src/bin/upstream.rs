@@ -1,0 +1,50 @@
+//! What stands behind the gateways: a bare server on one current-thread runtime that finds where requests end and answers each with
+//! thirteen bytes. A request for `/large` gets more than the buffers of a connection take.
+
+use std::error::Error;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const ANSWER: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 13\r\n\r\nHello, world!";
+const LARGE_BYTES: usize = 16 << 20;
+static PIECE: [u8; 16 * 1024] = [b'x'; 16 * 1024];
+const INPUT_BYTES: usize = 16 * 1024;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        eprintln!("listening http {}", listener.local_addr()?);
+        loop {
+            let (stream, _) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            tokio::spawn(serve(stream));
+        }
+    })
+}
+
+/// Until the connection breaks off, which is the gateway's business.
+async fn serve(mut stream: TcpStream) -> Option<()> {
+    let (mut input, mut len, mut output) = (vec![0; INPUT_BYTES], 0, Vec::new());
+    loop {
+        len += stream.read(input.get_mut(len..)?).await.ok().filter(|read| *read > 0)?;
+        let mut at = 0;
+        while let Some(end) = memchr::memmem::find(&input[at..len], b"\r\n\r\n") {
+            if input[at..].starts_with(b"GET /large") {
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {LARGE_BYTES}\r\n\r\n");
+                stream.write_all(head.as_bytes()).await.ok()?;
+                for _ in 0..LARGE_BYTES / PIECE.len() {
+                    stream.write_all(&PIECE).await.ok()?;
+                }
+            } else {
+                output.extend_from_slice(ANSWER);
+            }
+            at += end + 4;
+        }
+        input.copy_within(at..len, 0);
+        len -= at;
+        stream.write_all(&output).await.ok()?;
+        output.clear();
+    }
+}

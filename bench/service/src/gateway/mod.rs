@@ -1,0 +1,175 @@
+//! The gateway beside nginx, HAProxy and Envoy: thirteen bytes from one server behind all of them, everything admitted.
+//!
+//! Gateways are on the first core, one after the other; the server behind shares the second with the load.
+
+mod abuse;
+mod h2load;
+mod proxies;
+
+use crate::closed::{self, Turn, each};
+use crate::contender::{Programs, beside};
+use crate::load::{Delays, Load};
+use crate::process::{Program, Ready, Server};
+use crate::table::{Rounds, median, quantile, ratio, spread};
+use crate::turns::{Runner, interleave};
+use crate::{CONNECTIONS, Effort, LOAD_CORE};
+use h2load::Version;
+use proxies::{BARE, NGINX, OURS, Spoken};
+use std::error::Error;
+
+/// Of nginx, in processor time and in p99.
+const OF_NGINX: f64 = 1.0;
+/// What the limits may cost, in seconds a million.
+const LIMITS_S: f64 = 1.5;
+
+/// All tables of the gateway.
+pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
+    let path = beside("upstream")?.to_string_lossy().into_owned();
+    let program = Program { path, arguments: Vec::new(), ready: Ready::Line };
+    let upstream = Server::start_on(LOAD_CORE, &program)?;
+    let start = |spoken| start(programs, spoken, &upstream);
+    let runners = start(Spoken::One);
+    let turn = |runner: &Runner| closed::turn(runner, effort.requests);
+    let title = format!("Gateway, HTTP/1.1, {CONNECTIONS} connections");
+    table(&title, &runners, effort, turn)?;
+    latency(&runners, effort)?;
+    abuse::report(&runners, effort)?;
+    drop(runners);
+    if !h2load::is_there() {
+        eprintln!("HTTP/2 and TLS are left out: there is no h2load (Debian: nghttp2-client)");
+        return Ok(());
+    }
+    let runners = start(Spoken::Two);
+    let turn = |runner: &Runner| h2load::turn(runner, Version::Two, false, effort.requests);
+    table("Gateway, HTTP/2, 10 connections with 10 streams each", &runners, effort, turn)?;
+    drop(runners);
+    let runners = start(Spoken::Tls);
+    for (version, title) in [
+        (Version::One, format!("Gateway, HTTP/1.1 over TLS, {CONNECTIONS} connections")),
+        (Version::Two, "Gateway, HTTP/2 over TLS, 10 connections with 10 streams each".into()),
+    ] {
+        let turn = |runner: &Runner| h2load::turn(runner, version, true, effort.requests);
+        table(&title, &runners, effort, turn)?;
+    }
+    Ok(())
+}
+
+/// Starts those that can be started, and says which cannot.
+fn start(programs: &Programs, spoken: Spoken, upstream: &Server) -> Vec<Runner> {
+    let runner = |name| -> Result<Runner, Box<dyn Error>> {
+        let contender = proxies::contender(programs, name, spoken, upstream.address)?;
+        let server = Server::start(&contender.program)?;
+        let requests = contender.wants.requests();
+        Ok(Runner { contender, server, requests })
+    };
+    let mut runners = Vec::new();
+    for name in proxies::ALL {
+        match runner(name) {
+            Ok(runner) => runners.push(runner),
+            Err(error) => eprintln!("{name} is left out: {error}"),
+        }
+    }
+    runners
+}
+
+fn place(runners: &[Runner], name: &str) -> Option<usize> {
+    runners.iter().position(|runner| runner.contender.name == name)
+}
+
+/// Processor time and throughput, everybody as fast as answers come.
+fn table(
+    title: &str,
+    runners: &[Runner],
+    effort: Effort,
+    turn: impl Fn(&Runner) -> Result<Turn, Box<dyn Error>>,
+) -> Result<(), Box<dyn Error>> {
+    interleave(runners, 1, &turn)?;
+    let figures = interleave(runners, effort.rounds, &turn)?;
+    println!("\n### {title}\n");
+    println!("| | s/M | spread | k/s | of the core | s/M of nginx |");
+    println!("|---|---|---|---|---|---|");
+    let costs: Vec<Rounds> =
+        figures.iter().map(|turns| turns.iter().map(|turn| turn.s_per_m).collect()).collect();
+    let nginx = place(runners, NGINX);
+    let of_nginx = |n: usize| nginx.map_or(f64::NAN, |nginx| ratio(&costs[n], &costs[nginx]));
+    for (n, (runner, turns)) in runners.iter().zip(&figures).enumerate() {
+        println!(
+            "| {} | {:.2} | {} | {:.1} | {:.0} % | {:.2} |",
+            runner.contender.name,
+            median(&costs[n]),
+            spread(&costs[n], 2),
+            each(turns, |turn| turn.k_per_s),
+            each(turns, |turn| turn.busy * 100.0),
+            of_nginx(n),
+        );
+    }
+    if let (Some(ours), Some(bare)) = (place(runners, OURS), place(runners, BARE)) {
+        let own: Rounds = costs[ours].iter().zip(&costs[bare]).map(|(a, b)| a - b).collect();
+        let (own, ratio) = (median(&own), of_nginx(ours));
+        println!(
+            "\nThree limits, identity and fields cost {own:.2} s/M (target <= {LIMITS_S}: {}).",
+            met(own, LIMITS_S)
+        );
+        println!(
+            "With them ours is at {ratio:.2} of nginx (target <= {OF_NGINX}: {}).",
+            met(ratio, OF_NGINX)
+        );
+    }
+    Ok(())
+}
+
+fn met(reached: f64, target: f64) -> &'static str {
+    if reached <= target { "met" } else { "missed" }
+}
+
+/// What half of a core can do with ours, a second: the pace of everybody.
+fn pace(runners: &[Runner], effort: Effort, share: f64) -> Result<f64, Box<dyn Error>> {
+    let turn = |runner: &Runner| closed::turn(runner, effort.requests / 3);
+    let saturated = interleave(runners, 1, turn)?;
+    let turns =
+        place(runners, OURS).and_then(|ours| saturated.get(ours)).ok_or("ours is not there")?;
+    let costs: Rounds = turns.iter().map(|turn| turn.s_per_m).collect();
+    // The load and the server behind have one core together, and need some time of it for each request as well.
+    Ok((share * 1e6 / median(&costs) / 1e3).round().max(1.0) * 1e3)
+}
+
+/// Latency on a schedule, from the instant a request was due.
+fn latency(runners: &[Runner], effort: Effort) -> Result<(), Box<dyn Error>> {
+    let rate = pace(runners, effort, 0.5)?;
+    let count = (rate * effort.schedule_seconds) as usize;
+    let delays = interleave(runners, effort.rounds, |runner| {
+        let mut load = Load::open(runner.server.address, &runner.requests, CONNECTIONS)?;
+        Ok(load.open_loop(count, rate)?)
+    })?;
+    println!(
+        "\n### Gateway, latency at {:.0} k/s on a schedule, {CONNECTIONS} connections\n",
+        rate / 1e3
+    );
+    println!("| microseconds from the instant due | p50 | p90 | p99 | p99.9 | sent late, p99 |");
+    println!("|---|---|---|---|---|---|");
+    for (runner, rounds) in runners.iter().zip(&delays) {
+        let cells = [0.5, 0.9, 0.99, 0.999].map(|at| format!("{:.0}", answered_us(rounds, at)));
+        let late: Rounds = rounds.iter().map(|round| at_us(&round.sent_ns, 0.99)).collect();
+        println!("| {} | {} | {:.0} |", runner.contender.name, cells.join(" | "), median(&late));
+    }
+    if let (Some(ours), Some(nginx)) = (place(runners, OURS), place(runners, NGINX)) {
+        let p99 = |n: usize| {
+            delays[n].iter().map(|round| at_us(&round.answered_ns, 0.99)).collect::<Rounds>()
+        };
+        let ratio = ratio(&p99(ours), &p99(nginx));
+        println!(
+            "\np99 of ours is {ratio:.2} of nginx (target <= {OF_NGINX}: {}).",
+            met(ratio, OF_NGINX)
+        );
+    }
+    Ok(())
+}
+
+/// The median over the rounds of a share of the answers.
+fn answered_us(rounds: &[Delays], at: f64) -> f64 {
+    median(&rounds.iter().map(|round| at_us(&round.answered_ns, at)).collect::<Rounds>())
+}
+
+fn at_us(delays_ns: &[u64], at: f64) -> f64 {
+    quantile(&delays_ns.iter().map(|ns| *ns as f64 / 1e3).collect::<Vec<_>>(), at)
+}

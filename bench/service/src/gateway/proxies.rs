@@ -1,0 +1,233 @@
+//! The gateways: ours with limits and without, and three that are in use everywhere, each with a limit for every user that none reaches.
+
+use crate::contender::{Contender, Programs, Wants, folder, serve};
+use crate::process::{Program, Ready};
+use std::error::Error;
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::process::Command;
+
+pub(super) const OURS: &str = "ours, three limits, identity, headers";
+pub(super) const BARE: &str = "ours, no limits";
+pub(super) const NGINX: &str = "nginx + limit_req";
+pub(super) const HAPROXY: &str = "HAProxy + stick-table";
+pub(super) const ENVOY: &str = "Envoy + local rate limit";
+pub(super) const ALL: [&str; 5] = [OURS, BARE, NGINX, HAPROXY, ENVOY];
+
+/// What clients speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spoken {
+    One,
+    Two,
+    /// Either, over TLS.
+    Tls,
+}
+
+const LIMITS: &str = "identity: {user: header.x-user-id}
+limits:
+  - {name: per-user, key: [user], rate: 100000000/min}
+  - {name: spike, key: [user], algorithm: token-bucket, rate: 1000000/s, burst: 1000000}
+  - {name: daily, key: [user], algorithm: gcra, rate: 4000000000/day}
+";
+
+const NGINX_FILE: &str = "daemon off;
+master_process off;
+pid FOLDER/nginx.pid;
+error_log FOLDER/nginx.log crit;
+events { worker_connections 4096; }
+http {
+  access_log off;
+  client_body_temp_path FOLDER/body;
+  proxy_temp_path FOLDER/proxy;
+  fastcgi_temp_path FOLDER/fastcgi;
+  uwsgi_temp_path FOLDER/uwsgi;
+  scgi_temp_path FOLDER/scgi;
+  keepalive_requests 1000000000;
+  limit_req_zone $http_x_user_id zone=users:16m rate=1000000r/s;
+  upstream app { server UPSTREAM; keepalive 64; keepalive_requests 1000000000; }
+  server {
+    listen ADDRESS LISTEN;
+    TLS
+    location / {
+      limit_req zone=users burst=1000000 nodelay;
+      proxy_pass http://app;
+      proxy_http_version 1.1;
+      proxy_set_header Connection \"\";
+    }
+  }
+}
+";
+
+const HAPROXY_FILE: &str = "global
+  nbthread 1
+  maxconn 4096
+defaults
+  mode http
+  timeout client 60s
+  timeout server 60s
+  timeout connect 5s
+  timeout http-request 10s
+frontend edge
+  bind ADDRESS LISTEN
+  stick-table type string len 32 size 100k expire 60s store http_req_rate(60s)
+  http-request track-sc0 req.hdr(x-user-id)
+  http-request deny deny_status 429 if { sc_http_req_rate(0) gt 2000000000 }
+  default_backend app
+backend app
+  http-reuse always
+  server app UPSTREAM
+";
+
+const ENVOY_FILE: &str = r#"static_resources:
+  listeners:
+    - address: {socket_address: {address: 127.0.0.1, port_value: PORT}}
+      filter_chains:
+        - filters:
+            - name: envoy.filters.network.http_connection_manager
+              typed_config:
+                "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+                stat_prefix: edge
+                codec_type: CODEC
+                route_config:
+                  virtual_hosts:
+                    - {name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: app}}]}
+                http_filters:
+                  - name: envoy.filters.http.local_ratelimit
+                    typed_config:
+                      "@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit
+                      stat_prefix: limit
+                      token_bucket: {max_tokens: 4000000000, tokens_per_fill: 4000000000, fill_interval: 1s}
+                      filter_enabled: {default_value: {numerator: 100}}
+                      filter_enforced: {default_value: {numerator: 100}}
+                  - name: envoy.filters.http.router
+                    typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
+          TLS
+  clusters:
+    - name: app
+      connect_timeout: 5s
+      load_assignment:
+        cluster_name: app
+        endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: UPORT}}}}]}]
+"#;
+
+const ENVOY_TLS: &str = r#"transport_socket:
+            name: envoy.transport_sockets.tls
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext
+              common_tls_context:
+                alpn_protocols: [h2, http/1.1]
+                tls_certificates: [{certificate_chain: {filename: FOLDER/site.pem}, private_key: {filename: FOLDER/site.key}}]"#;
+
+/// The gateway called `name`, in front of `upstream`.
+pub(super) fn contender(
+    programs: &Programs,
+    name: &'static str,
+    spoken: Spoken,
+    upstream: SocketAddr,
+) -> Result<Contender, Box<dyn Error>> {
+    fs::create_dir_all(folder())?;
+    if spoken == Spoken::Tls {
+        certificate()?;
+    }
+    if name == OURS || name == BARE {
+        return ours(programs, name, spoken, upstream);
+    }
+    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let home = folder().to_string_lossy().into_owned();
+    let word = name.split(' ').next().unwrap_or_default().to_lowercase();
+    // Envoy wants to know by the name what it reads.
+    let path = format!("{home}/{word}-{spoken:?}.yaml");
+    let (file, arguments) = match name {
+        NGINX => nginx(spoken, &home, &path),
+        HAPROXY => haproxy(spoken, &path),
+        _ => envoy(spoken, &path),
+    };
+    let file = file
+        .replace("UPORT", &upstream.port().to_string())
+        .replace("PORT", &address.port().to_string())
+        .replace("ADDRESS", &address.to_string())
+        .replace("UPSTREAM", &upstream.to_string())
+        .replace("FOLDER", &home);
+    fs::write(path, file)?;
+    made(name, word, arguments, Ready::At(address))
+}
+
+fn ours(
+    programs: &Programs,
+    name: &'static str,
+    spoken: Spoken,
+    upstream: SocketAddr,
+) -> Result<Contender, Box<dyn Error>> {
+    let listen = match spoken {
+        Spoken::Tls => "{address: '127.0.0.1:0', tls: {cert: site.pem, key: site.key}}",
+        _ => "'127.0.0.1:0'",
+    };
+    let limits = if name == OURS { LIMITS } else { "" };
+    let file = format!(
+        "listen: {{gateway: {listen}, admin: '127.0.0.1:0'}}\nupstream: http://{upstream}\n{limits}"
+    );
+    let arguments = serve(&format!("ours-{}-{spoken:?}.yaml", name.len()), &file)?;
+    made(name, programs.ours.to_string_lossy().into_owned(), arguments, Ready::Line)
+}
+
+fn words(arguments: &[&str]) -> Vec<String> {
+    arguments.iter().map(ToString::to_string).collect()
+}
+
+fn nginx(spoken: Spoken, home: &str, path: &str) -> (String, Vec<String>) {
+    let files = "ssl_certificate FOLDER/site.pem; ssl_certificate_key FOLDER/site.key;";
+    let (listen, tls) = match spoken {
+        Spoken::One => ("", ""),
+        Spoken::Two => ("http2", ""),
+        Spoken::Tls => ("ssl http2", files),
+    };
+    let file = NGINX_FILE.replace("LISTEN", listen).replace("TLS", tls);
+    (file, words(&["-p", home, "-e", "/dev/null", "-c", path]))
+}
+
+fn haproxy(spoken: Spoken, path: &str) -> (String, Vec<String>) {
+    let listen = match spoken {
+        Spoken::One => "",
+        Spoken::Two => "proto h2",
+        Spoken::Tls => "ssl crt FOLDER/both.pem alpn h2,http/1.1",
+    };
+    (HAPROXY_FILE.replace("LISTEN", listen), words(&["-db", "-f", path]))
+}
+
+fn envoy(spoken: Spoken, path: &str) -> (String, Vec<String>) {
+    let (codec, tls) = match spoken {
+        Spoken::One => ("HTTP1", ""),
+        Spoken::Two => ("HTTP2", ""),
+        Spoken::Tls => ("AUTO", ENVOY_TLS),
+    };
+    let file = ENVOY_FILE.replace("CODEC", codec).replace("TLS", tls);
+    let quiet = ["--disable-hot-restart", "--concurrency", "1", "-l", "error", "--config-path"];
+    (file, words(&[&quiet[..], &[path]].concat()))
+}
+
+fn made(
+    name: &'static str,
+    path: String,
+    arguments: Vec<String>,
+    ready: Ready,
+) -> Result<Contender, Box<dyn Error>> {
+    Ok(Contender { name, program: Program { path, arguments, ready }, wants: Wants::Page })
+}
+
+/// One for localhost, once.
+fn certificate() -> Result<(), Box<dyn Error>> {
+    let folder = folder();
+    if folder.join("both.pem").exists() {
+        return Ok(());
+    }
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+        .args(["-days", "2", "-subj", "/CN=localhost", "-keyout", "site.key", "-out", "site.pem"])
+        .current_dir(&folder)
+        .output()?;
+    if !made.status.success() {
+        return Err(String::from_utf8_lossy(&made.stderr).into_owned().into());
+    }
+    let both = [fs::read(folder.join("site.pem"))?, fs::read(folder.join("site.key"))?].concat();
+    Ok(fs::write(folder.join("both.pem"), both)?)
+}

@@ -1,0 +1,153 @@
+//! The gateway as a process of its own, between sockets that behave and sockets that do not.
+
+mod abuse;
+mod floods;
+mod guide;
+mod handover;
+
+use crate::serve::process::{Folder, Process, get};
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    thread,
+    time::Duration,
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What memory may grow by under any abuse.
+const GROWTH_MAX: u64 = 32 << 20;
+/// An answer of the server behind for `/large`: more than a connection's buffers take.
+const LARGE: usize = 8 << 20;
+
+/// A server that answers `hello`, or much.
+fn backend() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || attend(stream));
+        }
+    });
+    address
+}
+
+fn attend(mut stream: TcpStream) {
+    stream.set_nodelay(true).unwrap();
+    while let Some(head) = read_head(&mut stream) {
+        if head.starts_with("POST") {
+            // It wants all of the body, however long that takes.
+            std::io::copy(&mut stream, &mut std::io::sink()).ok();
+            return;
+        }
+        let body = match head.starts_with("GET /large") {
+            true => vec![b'x'; LARGE],
+            false => b"hello".to_vec(),
+        };
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        if stream.write_all(&[head.as_bytes(), &body].concat()).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_head(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).ok()
+}
+
+/// A gateway, and who asks it as one should.
+struct World {
+    process: Process,
+    address: SocketAddr,
+    admin: String,
+    before: u64,
+    /// What memory has grown by at most, for whoever looks at the test's output.
+    most: u64,
+    good: Good,
+    _folder: Folder,
+}
+
+impl World {
+    /// One whose clients have a second for anything.
+    fn new(name: &str) -> Self {
+        let file = format!(
+            "listen:\n  gateway: {{address: '127.0.0.1:0', timeouts: {{head: 1s, body: 1s, idle: 1s}}}}\n  \
+             admin: '127.0.0.1:0'\nupstream: http://{}\nlimits: [{{name: all, key: [ip], rate: 4000000000/day}}]\n",
+            backend()
+        );
+        let folder = Folder::with(name, &file);
+        let mut process = Process::start(&folder.0, &["serve"], &[]);
+        let address = process.address("gateway").parse().unwrap();
+        let admin = process.address("admin");
+        let mut good = Good::new(address);
+        // What comes with the first requests is not the abuse's.
+        (0..500).for_each(|_| good.ask());
+        let before = process.resident();
+        Self { process, address, admin, before, most: 0, good, _folder: folder }
+    }
+
+    /// Somebody asks as usual and is answered as usual, and memory is what it was.
+    #[track_caller]
+    fn holds(&mut self, at: &str) {
+        self.good.ask();
+        let grown = self.process.resident().saturating_sub(self.before);
+        self.most = self.most.max(grown);
+        assert!(grown < GROWTH_MAX, "{at}: grew by {} KiB", grown >> 10);
+    }
+
+    /// Connections of clients that are open.
+    fn open(&self) -> u64 {
+        let text = get(&self.admin, "/metrics").1;
+        let name = "tollgate_connections_open{front=\"gateway\"} ";
+        text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        println!("grew by {} KiB at most, {} others served", self.most >> 10, self.good.served);
+    }
+}
+
+/// A client as it should be, on one connection for as long as that is kept.
+struct Good {
+    address: SocketAddr,
+    stream: TcpStream,
+    served: usize,
+}
+
+impl Good {
+    fn new(address: SocketAddr) -> Self {
+        Self { address, stream: connect(address), served: 0 }
+    }
+
+    #[track_caller]
+    fn ask(&mut self) {
+        let request = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+        let sent = self.stream.write_all(request).is_ok();
+        let head = match sent.then(|| read_head(&mut self.stream)).flatten() {
+            Some(head) => head,
+            // It may have been idle for a second.
+            None => {
+                self.stream = connect(self.address);
+                self.stream.write_all(request).unwrap();
+                read_head(&mut self.stream).expect("an answer")
+            }
+        };
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        self.stream.read_exact(&mut [0; 5]).unwrap();
+        self.served += 1;
+    }
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
+}

@@ -1,0 +1,116 @@
+//! Limits of which nodes take chunks in advance: what becomes of the chunks.
+
+mod holders;
+mod numbers;
+mod store;
+
+pub(super) use holders::{frozen, killed, rolling_restart};
+pub(super) use numbers::{halved, herd, skew, tiny};
+pub(super) use store::{cluster_killed, gone, replies_cut, reshard, sentinel, slow, wiped};
+
+use crate::clock::until;
+use crate::load::{Ask, Outcome};
+use crate::node::Node;
+use crate::oracle::Bound;
+use crate::redis::Redis;
+use crate::trial::{Context, Ended, Path, Plan, Policy, Trial};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What a user may have of the leased limit, in all.
+const LIMIT: u64 = 900;
+const USERS: u64 = 2;
+const PATHS: &[Path] = &[Path { path: "/hot", bound: Bound::Total(LIMIT), policy: Policy::Closed }];
+/// More than any node took at once in these rows: eight times what it needs for half a lifetime.
+const CHUNK_MOST: u64 = 256;
+/// For how long nobody asks a store that nobody knows.
+const QUIET: Duration = Duration::from_millis(1_600);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn url(redis: &Redis) -> String {
+    format!("url: 'redis://127.0.0.1:{}/0'", redis.port())
+}
+
+/// A file with this rate for a leased limit, besides the one that shows whether all is well.
+fn limits(rate: &str) -> String {
+    format!(
+        "limits:
+  - {{name: hot, match: {{path: /hot}}, key: [user], rate: {rate}, algorithm: fixed-window, consistency: leased, on_store_failure: closed}}
+  - {{name: heal, match: {{path: /heal}}, key: [user], rate: 4000000000/366d, algorithm: fixed-window}}
+"
+    )
+}
+
+/// Three nodes with the leased limit, which two users use up in some seconds.
+fn plan<'a>(context: &Context, store: &str, limits: &'a str) -> Plan<'a> {
+    Plan {
+        limits,
+        paths: PATHS,
+        per_second: context.pick(400, 600),
+        pick: |n| Ask {
+            node: (n % 3) as usize,
+            path: "/hot",
+            user: (n / 3 % USERS) as u32,
+            cost: 1,
+        },
+        ..Plan::mixed(context, store)
+    }
+}
+
+/// Nodes that know their store for long enough to take leases from it, and no load.
+fn known(context: &Context, plan: &Plan<'_>) -> Trial {
+    let mut trial = Trial::cold(context, plan);
+    assert!(trial.is_healed(), "the nodes find their store");
+    trial.pass(QUIET);
+    trial
+}
+
+/// The same under load, each with a lease.
+fn leasing(context: &Context, plan: &Plan<'_>) -> Trial {
+    let mut trial = known(context, plan);
+    trial.begin(plan);
+    let has_one = |node: &Node| until(PATIENCE, || granted(node) > 0);
+    assert!(trial.nodes.iter().all(has_one), "every node has a lease");
+    trial
+}
+
+fn granted(node: &Node) -> u64 {
+    node.metric("tollgate_lease_granted_units_total")
+}
+
+/// All nodes together.
+fn sum(trial: &Trial, metric: &str) -> u64 {
+    trial.nodes.iter().map(|node| node.metric(metric)).sum()
+}
+
+fn rollbacks(trial: &Trial) -> u64 {
+    sum(trial, "tollgate_lease_rollbacks_total")
+}
+
+/// Lets the load go on until so many more requests are over.
+fn answer(trial: &mut Trial, more: usize) {
+    let enough = trial.answered() + more;
+    assert!(until(PATIENCE, || trial.answered() >= enough), "the load goes on");
+}
+
+/// Until every user has surely been refused, and a little longer, so that what was returned meanwhile is used.
+fn use_up(trial: &mut Trial) {
+    let users = USERS as usize;
+    let rest = (users * LIMIT as usize * 3 / 2).saturating_sub(trial.answered());
+    answer(trial, rest + 400);
+}
+
+/// How much was admitted for each user of a path.
+fn admitted(ended: &Ended, path: &str) -> BTreeMap<u32, u64> {
+    let mut counts = BTreeMap::new();
+    for one in ended.samples.iter().filter(|one| one.ask.path == path) {
+        let count = counts.entry(one.ask.user).or_default();
+        *count += if one.outcome == Outcome::Admitted { one.ask.cost } else { 0 };
+    }
+    counts
+}
+
+/// Units of the limit that nobody got.
+fn unused(ended: &Ended, limit: u64) -> u64 {
+    admitted(ended, "/hot").values().map(|count| limit.saturating_sub(*count)).sum()
+}

@@ -1,0 +1,14 @@
+-- An operator has a limit forget what was used of it. KEYS[1] is its book; the state itself goes with it.
+--
+-- What processes hold they can still spend, and what they return has been forgotten already: so everything that was granted counts as returned.
+-- The book itself stays, since its absence would mean that the store lost something.
+
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+  if #all[i] > 1 then
+    local granted, rest = string.match(all[i + 1], '^(%d+):%d+(:.*)$')
+    redis.call('HSET', KEYS[1], all[i], granted .. ':' .. granted .. rest)
+  end
+end
+redis.call('HDEL', KEYS[1], 's')
+return 1

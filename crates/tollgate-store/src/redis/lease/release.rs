@@ -1,0 +1,58 @@
+//! What becomes of leases when nobody needs them any more: the process ends, or an operator resets a key.
+
+use super::super::RedisStore;
+use super::super::batch::Tables;
+use super::super::key::book;
+use super::super::pack::array;
+use super::super::servers::Servers;
+use super::{Leases, script};
+use crate::StoreError;
+use futures_util::stream::{self, StreamExt};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Returns under way at once.
+const CALLS: usize = 64;
+/// How long to wait for answers that are under way before what they brought is returned too.
+const PAUSE: Duration = Duration::from_millis(2);
+
+impl Leases {
+    /// Returns everything, and takes no more. Ends when the store knows of it, so that whoever calls sets a limit to that.
+    pub(in crate::redis) async fn release(&self, servers: &Arc<Servers>) {
+        self.closed.store(true, Ordering::Relaxed);
+        loop {
+            let now_us = self.clock.now_us();
+            let mut waits = false;
+            let held = self.table.sweep(|entry, _| {
+                entry.lease.surrender();
+                waits |= entry.lease.is_asking();
+                Some(entry.lease.should_return(now_us))
+            });
+            if held.is_empty() && !waits {
+                return;
+            }
+            let speak = |address| self.speak(servers, address);
+            stream::iter(held).map(speak).buffer_unordered(CALLS).collect::<()>().await;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+impl RedisStore {
+    /// Has the books of a key say that nothing is held.
+    pub(in crate::redis) async fn clear_books(
+        &self,
+        slot: u16,
+        names: &[Vec<u8>],
+    ) -> Result<(), StoreError> {
+        let clear = |name: &Vec<u8>| {
+            let mut tables = Tables::default();
+            tables.key(book(name));
+            async move {
+                self.servers.call(slot, &script::CLEAR, &tables, array(&[]), None).await.map(drop)
+            }
+        };
+        futures_util::future::try_join_all(names.iter().map(clear)).await.map(drop)
+    }
+}

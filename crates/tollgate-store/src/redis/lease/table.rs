@@ -1,0 +1,297 @@
+//! The leases of this process: sharded by a keyed hash of limit and key, bounded in number, for keys that are asked for often.
+
+use super::entry::{Entry, Local};
+use super::registry::Leased;
+use super::stats::Stats;
+use crate::lease::{Holder, Lease, Spent};
+use crate::sync::{Lock, lock};
+use crate::{Charge, Ticket};
+use ahash::RandomState;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use tokio::sync::Notify;
+
+const SHARDS: usize = 64;
+/// Leases in a shard, of about half a kibibyte each: 20 MiB for all of them. Keys beyond are decided by the store.
+const SHARD_ENTRIES: usize = 512;
+/// Places in which requests for keys without a lease are counted.
+const WARMTHS: usize = 1 << 16;
+/// Requests within one lifetime from which on a lease pays: it costs two calls, one of them to return what is left.
+const WARM: u32 = 4;
+
+/// A shard, and the key's tag in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::redis) struct Address {
+    shard: usize,
+    tag: u64,
+}
+
+/// The leases of this process.
+#[derive(Debug)]
+pub(super) struct Table {
+    hashes: RandomState,
+    shards: Box<[Padded]>,
+    /// For each place the lifetime that it is counting in, and how many requests there were.
+    warmths: OnceLock<Box<[AtomicU32]>>,
+    /// By hashes of their names, for whoever knows nothing else.
+    places: Lock<HashMap<u64, Address, RandomState>>,
+    process: [u32; 4],
+    holders: AtomicU64,
+    flights: AtomicU64,
+}
+
+/// Two shards never share a cache line.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Padded(Lock<Shard>, Notify);
+
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    entries: HashMap<u64, Box<Entry>, Tagged>,
+    pub(super) stats: Stats,
+}
+
+/// A tag is a hash already.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tagged(u64);
+
+impl BuildHasher for Tagged {
+    type Hasher = Self;
+
+    fn build_hasher(&self) -> Self {
+        Self(0)
+    }
+}
+
+impl Hasher for Tagged {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, tag: u64) {
+        self.0 = tag;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl Table {
+    pub(super) fn new() -> Self {
+        let random = std::hash::RandomState::new();
+        let word = |n: u32| random.hash_one(n) as u32;
+        Self {
+            hashes: RandomState::new(),
+            shards: (0..SHARDS)
+                .map(|_| Padded(Lock::new(Shard::default()), Notify::new()))
+                .collect(),
+            warmths: OnceLock::new(),
+            places: Lock::new(HashMap::with_hasher(RandomState::new())),
+            process: [word(1), word(2), word(3), word(4)],
+            holders: AtomicU64::new(0),
+            flights: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    pub(super) fn address(&self, limit: u64, key: &[u8]) -> Address {
+        let mut hasher = self.hashes.build_hasher();
+        hasher.write(key);
+        hasher.write_u64(limit);
+        let tag = hasher.finish();
+        // A map in a shard goes by the lowest bits and the highest.
+        Address { shard: (tag >> 40) as usize & (SHARDS - 1), tag }
+    }
+
+    pub(super) fn holder(&self) -> Holder {
+        let number = self.holders.fetch_add(1, Ordering::Relaxed);
+        Holder { process: self.process, number: number & ((1 << 48) - 1) }
+    }
+
+    /// Whether these bytes name the process, as the ledger's script writes them.
+    pub(super) fn is_process(&self, name: &[u8]) -> bool {
+        self.process.iter().flat_map(|word| word.to_be_bytes()).eq(name.iter().copied())
+    }
+
+    pub(super) fn flight(&self) -> u64 {
+        self.flights.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Takes a charge from the key's lease, at the instant that `clock` shows then. Also answers whether the store is to be asked for more.
+    #[inline]
+    pub(super) fn take(
+        &self,
+        address: Address,
+        clock: impl FnOnce() -> u64,
+        charge: &Charge<'_>,
+        leased: &Leased,
+        counted: bool,
+    ) -> Option<(Local, bool)> {
+        let mut shard = lock(&self.shards[address.shard].0);
+        let Shard { entries, stats } = &mut *shard;
+        let entry = entries.get_mut(&address.tag)?;
+        // Read behind the lock: whoever waited for it must not spend what was good before.
+        let now_us = clock();
+        if entry.ticket != charge.ticket {
+            return Some((Local::Direct, entry.turn_to(now_us, charge.ticket, leased)));
+        }
+        let local = entry.take(now_us, charge, leased, counted);
+        let (wants, counter) = match &local {
+            Local::Spent(..) => {
+                stats.spent += charge.cost;
+                (entry.wants(now_us, 0), &mut stats.local)
+            }
+            Local::Wait => (entry.wants(now_us, charge.cost), &mut 0),
+            Local::Refused(_) => (false, &mut stats.refused),
+            Local::Direct | Local::Failed | Local::Quiet => (false, &mut 0),
+        };
+        *counter += 1;
+        entry.queued |= wants;
+        Some((local, wants))
+    }
+
+    /// Counts a request for a key without a lease, and answers whether one would pay.
+    pub(super) fn warm(&self, address: Address, now_us: u64, leased: &Leased) -> bool {
+        let warmths =
+            self.warmths.get_or_init(|| (0..WARMTHS).map(|_| AtomicU32::new(0)).collect());
+        let warmth = &warmths[(address.tag >> 20) as usize & (WARMTHS - 1)];
+        let lifetime = (now_us / leased.terms.lifetime_us.max(1)) as u32 & 0xffff;
+        let before = warmth.load(Ordering::Relaxed);
+        let count = if before >> 16 == lifetime { before & 0xffff } else { 0 };
+        // Two threads may count as one, which makes it a little later.
+        warmth.store(lifetime << 16 | (count + 1).min(0xffff), Ordering::Relaxed);
+        count + 1 >= WARM
+    }
+
+    /// Makes a lease for a key that has none, if there is room. The task is to be told of it.
+    pub(super) fn add(
+        &self,
+        address: Address,
+        now_us: u64,
+        ticket: Ticket,
+        (name, slot): (Vec<u8>, u16),
+    ) -> bool {
+        let mut shard = lock(&self.shards[address.shard].0);
+        let entries = &mut shard.entries;
+        if entries.contains_key(&address.tag) {
+            return false;
+        }
+        if entries.len() >= SHARD_ENTRIES {
+            // What is lost is only the memory of what the store may forget.
+            let spent = entries.iter().find(|(_, one)| !one.queued && one.lease.is_spent(now_us));
+            let Some(tag) = spent.map(|(tag, _)| *tag) else { return false };
+            if let Some(gone) = entries.remove(&tag) {
+                lock(&self.places).remove(&self.hash_name(&gone.name));
+            }
+        }
+        lock(&self.places).insert(self.hash_name(&name), address);
+        let entry = Entry {
+            lease: Lease::new(self.holder(), now_us),
+            ticket,
+            name: name.into(),
+            slot,
+            queued: true,
+            short: 1,
+            assert: false,
+            rest_until_us: 0,
+            changed_us: now_us,
+        };
+        entries.insert(address.tag, Box::new(entry));
+        true
+    }
+
+    /// Told whenever something was said about a lease in the same shard.
+    pub(super) fn heard(&self, address: Address) -> &Notify {
+        &self.shards[address.shard].1
+    }
+
+    /// Takes back what a request spent that was refused elsewhere.
+    pub(super) fn put_back(&self, address: Address, now_us: u64, spent: &Spent) {
+        self.with(address, |entry, stats| {
+            stats.spent = stats.spent.saturating_sub(spent.units);
+            entry.lease.unspend(now_us, spent);
+        });
+    }
+
+    /// Does something to the lease at `address`, if it is still there.
+    pub(super) fn with<T>(
+        &self,
+        address: Address,
+        work: impl FnOnce(&mut Entry, &mut Stats) -> T,
+    ) -> Option<T> {
+        let mut shard = lock(&self.shards[address.shard].0);
+        let Shard { entries, stats } = &mut *shard;
+        entries.get_mut(&address.tag).map(|entry| work(entry, stats))
+    }
+
+    /// Counts something about a key, and does something to its lease if it has one.
+    pub(super) fn count(
+        &self,
+        address: Address,
+        work: impl FnOnce(Option<&mut Entry>, &mut Stats),
+    ) {
+        let mut shard = lock(&self.shards[address.shard].0);
+        let Shard { entries, stats } = &mut *shard;
+        work(entries.get_mut(&address.tag).map(|entry| &mut **entry), stats);
+    }
+
+    /// Where the lease of a state with this name is.
+    pub(super) fn named(&self, name: &[u8]) -> Option<Address> {
+        lock(&self.places).get(&self.hash_name(name)).copied()
+    }
+
+    /// Looks at every lease, a shard at a time, and drops those for which `keep` answers `None`. Those for which it answers `true` are returned.
+    pub(super) fn sweep(
+        &self,
+        mut keep: impl FnMut(&mut Entry, &mut Stats) -> Option<bool>,
+    ) -> Vec<Address> {
+        let mut found = Vec::new();
+        for (number, shard) in self.shards.iter().enumerate() {
+            let mut shard = lock(&shard.0);
+            let Shard { entries, stats } = &mut *shard;
+            entries.retain(|tag, entry| match keep(entry, stats) {
+                Some(true) => {
+                    found.push(Address { shard: number, tag: *tag });
+                    true
+                }
+                Some(false) => true,
+                None => {
+                    lock(&self.places).remove(&self.hash_name(&entry.name));
+                    false
+                }
+            });
+        }
+        found
+    }
+
+    /// The figures of now.
+    pub(super) fn stats(&self) -> Stats {
+        let mut all = Stats::default();
+        for shard in &self.shards {
+            let shard = lock(&shard.0);
+            all.add(&shard.stats);
+            all.leases += shard.entries.len() as u64;
+            all.held += shard.entries.values().map(|entry| entry.lease.balance()).sum::<u64>();
+        }
+        all
+    }
+
+    fn hash_name(&self, name: &[u8]) -> u64 {
+        self.hashes.hash_one(name)
+    }
+}
+
+impl Entry {
+    /// The limit has other numbers by now: what is held under the old ones goes back. Answers whether the task is to be told. A key that
+    /// goes back and forth between numbers is decided by the store meanwhile.
+    fn turn_to(&mut self, now_us: u64, ticket: Ticket, leased: &Leased) -> bool {
+        if now_us < self.changed_us + leased.terms.lifetime_us {
+            return false;
+        }
+        (self.ticket, self.changed_us, self.short) = (ticket, now_us, 1);
+        self.lease.surrender();
+        self.lease.forget_refusal();
+        !std::mem::replace(&mut self.queued, true)
+    }
+}

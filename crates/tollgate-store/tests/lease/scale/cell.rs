@@ -1,0 +1,82 @@
+//! What one way of spreading keys over nodes, one limit and one lifetime come to, stratum by stratum.
+
+use super::key::{Key, Plan};
+use super::strata::Stratum;
+use tollgate_core::algorithm::{FixedWindow, Gcra, SlidingWindow};
+use tollgate_core::{Numbers, Rate};
+use tollgate_store::lease::Terms;
+
+/// Every key has this limit: so many...
+pub(super) const LIMIT: u64 = 100_000;
+/// ...in so many seconds, of which the second half of the run counts.
+pub(super) const SECONDS: u64 = 10;
+/// Below it a limit is decided directly, as in the file.
+const MIN_LIMIT: u64 = 100;
+/// What the shortest quiet time has beyond the lifetime: one and a half probes and the deadline.
+const QUIET_US: u64 = 775_000;
+
+/// One column of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Cell {
+    pub(super) algorithm: &'static str,
+    /// Nodes that the requests for one key come to.
+    pub(super) nodes: u64,
+    /// Zero where nothing is leased.
+    pub(super) lifetime_ms: u64,
+}
+
+/// What came of one stratum, as a line of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    pub(super) requests: u64,
+    pub(super) ideal: u64,
+    pub(super) admitted: u64,
+    /// Requests that waited for the store.
+    pub(super) direct: u64,
+    pub(super) calls: u64,
+    /// Of the calls, those in the first tenth of a second of the window.
+    pub(super) opening: u64,
+}
+
+impl Cell {
+    pub(super) fn numbers(self) -> Numbers {
+        let rate = Rate::try_new(LIMIT, SECONDS * 1_000_000).unwrap();
+        match self.algorithm {
+            "fixed-window" => Numbers::FixedWindow(FixedWindow::new(rate)),
+            "sliding-window" => Numbers::SlidingWindow(SlidingWindow::new(rate)),
+            _ => Numbers::Gcra(Gcra::try_new(rate, None).unwrap()),
+        }
+    }
+
+    pub(super) fn quiet_us(self) -> u64 {
+        self.lifetime_ms * 1_000 + QUIET_US
+    }
+
+    fn terms(self) -> Option<Terms> {
+        let lifetime_us = (self.lifetime_ms > 0).then_some(self.lifetime_ms * 1_000)?;
+        Terms::of(&self.numbers(), lifetime_us, MIN_LIMIT, self.quiet_us())
+    }
+
+    /// Simulates the keys that stand for a stratum.
+    pub(super) fn run(self, stratum: &Stratum) -> Sums {
+        let plan = Plan {
+            numbers: self.numbers(),
+            terms: self.terms(),
+            nodes: self.nodes as usize,
+            per_1000_s: stratum.per_1000_s,
+            windows: (1, 1),
+        };
+        let mut sums = Sums::default();
+        for copy in 0..stratum.copies {
+            let seed = (self.nodes << 20 | self.lifetime_ms) << 40 | stratum.first << 10 | copy;
+            let outcome = Key::run(plan, seed);
+            sums.requests += outcome.requests;
+            sums.ideal += outcome.ideal;
+            sums.admitted += outcome.admitted;
+            sums.direct += outcome.direct + outcome.waited;
+            sums.calls += outcome.calls.iter().sum::<u64>();
+            sums.opening += outcome.calls[0];
+        }
+        sums
+    }
+}

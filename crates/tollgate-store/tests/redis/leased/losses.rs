@@ -1,0 +1,94 @@
+//! A store that forgets, and answers that are lost.
+
+use super::desk::{Desk, LEASING, manual};
+use crate::server::Server;
+use crate::shop::a_day;
+use tollgate_core::{Numbers, Rate, algorithm::Gcra};
+
+#[tokio::test]
+async fn a_wiped_store_is_told_what_was_granted_and_admits_no_more_than_the_limit() {
+    let server = Server::start().await;
+    let clock = manual();
+    let nodes = [0, 1].map(|_| Desk::with_clock(&server, &a_day(2_000), &clock));
+    for node in &nodes {
+        node.until_leased_at(&clock).await;
+    }
+    let mut admitted = nodes[0].warm_up() + nodes[1].warm_up();
+    for turn in 0..700 {
+        admitted += u64::from(nodes[turn % 2].take(1).await.0);
+    }
+    server.run("FLUSHALL").await;
+    let mut refused = [0, 0];
+    for turn in 0_usize.. {
+        if refused.iter().all(|count| *count >= 30) {
+            break;
+        }
+        match nodes[turn % 2].try_take(1).await {
+            Ok((true, _)) => admitted += 1,
+            Ok((false, _)) => refused[turn % 2] += 1,
+            // Nobody decides until all have said what they hold.
+            Err(_) => clock.advance(LEASING.quiet_us / 16),
+        }
+        clock.advance(500);
+    }
+    let stats = nodes.each_ref().map(|node| node.store.lease_stats());
+    assert!(stats.iter().any(|stats| stats.rollbacks >= 1), "nobody noticed");
+    // Nobody remembers what the store decided itself, before there were leases.
+    let direct: u64 = stats.iter().map(|stats| stats.direct).sum();
+    assert!(direct < 20, "{direct}");
+    assert!(admitted <= 2_000 + direct, "{admitted} of 2000, {direct} of them by the store");
+}
+
+#[tokio::test]
+async fn a_bucket_whose_ledger_is_gone_starts_empty() {
+    let server = Server::start().await;
+    let clock = manual();
+    let rate = Rate::try_new(10_000, 86_400_000_000).unwrap();
+    let numbers = Numbers::Gcra(Gcra::try_new(rate, None).unwrap());
+    let desk = Desk::with_clock(&server, &numbers, &clock);
+    desk.until_leased_at(&clock).await;
+    server.run("FLUSHALL").await;
+    let mut refused = 0;
+    let mut admitted = 0;
+    while refused < 10 {
+        match desk.try_take(1).await {
+            Ok((true, _)) => admitted += 1,
+            Ok((false, _)) => refused += 1,
+            Err(_) => clock.advance(LEASING.quiet_us / 16),
+        }
+    }
+    // What was held could still be spent, and seconds return a unit at most.
+    assert!(admitted < 1_000, "{admitted}");
+    assert!(desk.store.lease_stats().rollbacks >= 1);
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_its_scripts_is_told_them_again() {
+    let server = Server::start().await;
+    let clock = manual();
+    let desk = Desk::with_clock(&server, &a_day(4_000), &clock);
+    desk.until_leased_at(&clock).await;
+    let mut admitted = desk.warm_up();
+    for turn in 0..5_000 {
+        if turn % 250 == 0 {
+            server.run("SCRIPT FLUSH").await;
+        }
+        admitted += u64::from(desk.take(1).await.0);
+    }
+    assert_eq!(admitted, 4_000);
+    assert_eq!(desk.store.lease_stats().failures, 0);
+}
+
+#[tokio::test]
+async fn a_store_that_was_never_seen_before_is_not_asked_for_a_while() {
+    let server = Server::start().await;
+    let clock = manual();
+    let desk = Desk::with_clock(&server, &a_day(1_000), &clock);
+    let error = desk.try_take(1).await.unwrap_err();
+    assert!(error.to_string().contains("was not asked"), "{error}");
+    clock.advance(2 * LEASING.quiet_us);
+    assert!(desk.take(1).await.0);
+    // Whoever starts later sees that the time has passed, if it really has.
+    let other = Desk::open(&server, &a_day(1_000));
+    other.until_trusted().await;
+}

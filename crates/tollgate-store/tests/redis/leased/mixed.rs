@@ -1,0 +1,87 @@
+//! Leased and exact limits in one request.
+
+use super::desk::{Desk, manual};
+use crate::server::Server;
+use crate::shop::a_day;
+use std::collections::BTreeSet;
+use tollgate_core::{Intent, Numbers};
+use tollgate_store::{Charge, Origin, Ticket};
+
+/// A charge of a limit that is decided exactly.
+fn exact(numbers: &Numbers) -> Charge<'_> {
+    Charge {
+        limit: 2,
+        key: b"exact",
+        numbers,
+        ticket: Ticket::default(),
+        cost: 1,
+        mode: tollgate_store::Mode::Enforce,
+        penalty: None,
+    }
+}
+
+#[tokio::test]
+async fn a_request_takes_from_all_its_limits_or_from_none() {
+    let server = Server::start().await;
+    let (clock, three) = (manual(), a_day(3));
+    let desk = Desk::with_clock(&server, &a_day(100_000), &clock);
+    desk.until_leased_at(&clock).await;
+    let before = desk.remaining().await;
+    let (mut admitted, mut origins) = (0, BTreeSet::new());
+    for turn in 0..40 {
+        let charges = match turn % 2 {
+            0 => [desk.charge(1), exact(&three)],
+            _ => [exact(&three), desk.charge(1)],
+        };
+        let (passed, rows) = desk.ask(&charges, Intent::Take).await.unwrap();
+        admitted += u64::from(passed);
+        let [leased, own] = [turn % 2, 1 - turn % 2].map(|place| rows[place]);
+        assert!(leased.outcome.admitted, "{leased:?}");
+        assert_eq!((own.outcome.limit, own.outcome.admitted), (3, passed));
+        assert_eq!((leased.receipt.is_some(), own.receipt.is_some()), (passed, passed));
+        origins.insert(leased.origin == Origin::Lease);
+    }
+    assert_eq!(admitted, 3);
+    assert_eq!(origins.into_iter().collect::<Vec<_>>(), [true]);
+    assert_eq!(desk.remaining().await, before - 3);
+}
+
+#[tokio::test]
+async fn what_a_lease_refuses_takes_nothing_elsewhere() {
+    let server = Server::start().await;
+    let (clock, plenty) = (manual(), a_day(1_000));
+    let desk = Desk::with_clock(&server, &a_day(100), &clock);
+    desk.until_leased_at(&clock).await;
+    while desk.take(1).await.0 {}
+    for _ in 0..5 {
+        let charges = [desk.charge(1), exact(&plenty)];
+        let (passed, rows) = desk.ask(&charges, Intent::Take).await.unwrap();
+        assert!(!passed && !rows[0].outcome.admitted && rows[1].outcome.admitted, "{rows:?}");
+        assert_eq!((rows[1].outcome.limit, rows[1].outcome.remaining), (1_000, 1_000));
+        assert!(rows[1].receipt.is_none());
+    }
+    let looked = desk.ask(&[exact(&plenty)], Intent::Peek).await.unwrap();
+    assert_eq!(looked.1[0].outcome.remaining, 1_000);
+}
+
+#[tokio::test]
+async fn several_leased_limits_are_taken_from_together() {
+    let server = Server::start().await;
+    let clock = manual();
+    let desk = Desk::with_clock(&server, &a_day(100_000), &clock);
+    let (few, many) = (a_day(300), desk.numbers);
+    let ticket = super::desk::leased(&desk.store, &few).unwrap();
+    desk.until_leased_at(&clock).await;
+    let other = Charge { limit: 9, key: b"few", numbers: &few, ticket, ..desk.charge(1) };
+    let before = desk.remaining().await;
+    let mut admitted = 0;
+    for _ in 0..400 {
+        let (passed, rows) = desk.ask(&[desk.charge(1), other], Intent::Take).await.unwrap();
+        admitted += u64::from(passed);
+        assert_eq!(passed, rows.iter().all(|row| row.outcome.admitted));
+        assert_eq!(passed, rows.iter().all(|row| row.receipt.is_some()));
+    }
+    assert_eq!(many, desk.numbers);
+    assert_eq!(admitted, 300);
+    assert_eq!(desk.remaining().await, before - 300);
+}

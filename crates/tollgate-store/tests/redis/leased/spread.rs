@@ -1,0 +1,87 @@
+//! Leases of many keys, wherever those are, with the servers failing meanwhile.
+
+use super::desk::leased;
+use crate::shop::a_day;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tollgate_core::{Intent, Numbers};
+use tollgate_store::{Answers, Charge, Mode, Origin, RedisStore, Request, Store, Ticket};
+
+/// What each key may have.
+const EACH: u64 = 400;
+const KEYS: u64 = 12;
+
+/// Several nodes and several keys, with what was admitted.
+pub(crate) struct Spread {
+    nodes: Vec<(RedisStore, Ticket)>,
+    numbers: Numbers,
+    admitted: BTreeMap<u64, u64>,
+    by_leases: u64,
+}
+
+impl Spread {
+    pub(crate) fn new(nodes: Vec<RedisStore>) -> Self {
+        let numbers = a_day(EACH);
+        let enroll = |store: RedisStore| {
+            let ticket = leased(&store, &numbers).unwrap();
+            (store, ticket)
+        };
+        let nodes = nodes.into_iter().map(enroll).collect();
+        Self { nodes, numbers, admitted: BTreeMap::new(), by_leases: 0 }
+    }
+
+    /// One request for a key at a node; `None` where nobody could decide.
+    async fn take(&mut self, node: usize, key: u64) -> Option<bool> {
+        let (store, ticket) = &self.nodes[node];
+        let charges = [Charge {
+            limit: 7,
+            key: &key.to_be_bytes(),
+            numbers: &self.numbers,
+            ticket: *ticket,
+            cost: 1,
+            mode: Mode::Enforce,
+            penalty: None,
+        }];
+        let mut answers = Answers::default();
+        let requests = [Request { charges: &charges, intent: Intent::Take }];
+        store.decide(0, &requests, &mut answers).await.ok()?;
+        let (admitted, rows) = answers.get(0).unwrap();
+        *self.admitted.entry(key).or_default() += u64::from(admitted);
+        self.by_leases += u64::from(admitted && rows[0].origin == Origin::Lease);
+        Some(admitted)
+    }
+
+    /// So many requests for every key, at the nodes in turn, each of them until somebody decides.
+    pub(crate) async fn round(&mut self, requests: u64) {
+        for turn in 0..requests {
+            for key in 0..KEYS {
+                let node = (turn + key) as usize % self.nodes.len();
+                for attempt in 0.. {
+                    assert!(attempt < 6_000, "nobody decides within 30 s");
+                    if self.take(node, key).await.is_some() {
+                        break;
+                    }
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            }
+        }
+    }
+
+    /// No key may have more than its limit, but for what a store decided itself and then forgot. Most of it was decided by leases.
+    pub(crate) fn check(&self, forgot: bool) {
+        let direct: u64 = self.nodes.iter().map(|(store, _)| store.lease_stats().direct).sum();
+        for (key, admitted) in &self.admitted {
+            let most = EACH + if forgot { direct } else { 0 };
+            assert!(*admitted <= most, "key {key}: {admitted} of {EACH}, {direct} direct in all");
+        }
+        let all: u64 = self.admitted.values().sum();
+        assert!(self.by_leases * 10 >= all * 8, "{} of {all}", self.by_leases);
+    }
+
+    /// Nearly all of every limit was admitted.
+    pub(crate) fn check_use(&self) {
+        for (key, admitted) in &self.admitted {
+            assert!(*admitted * 100 >= EACH * 97, "key {key}: {admitted} of {EACH}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Whose request it is.
+
+use super::{BASE, Case, Fields, PASSED, REFUSED, Step};
+
+// Signed with HS256, save one that says it needs no signature.
+const SUB_1: Fields = &[(
+    "authorization",
+    "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIiwiYXVkIjoidXMifQ.r2fp4pOzbH48ZhNTZBz259IyvcPpqfifPJnft6Jxn9s",
+)];
+const SUB_2: Fields = &[(
+    "authorization",
+    "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIyIiwiYXVkIjoidXMifQ.u7rZXoLDImlkJtgneNbKBZmkudtJprlirKd9gw2w6cY",
+)];
+const OTHER_SECRET: Fields = &[(
+    "authorization",
+    "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIzIiwiYXVkIjoidXMifQ.67KzF8YrBzOga7vC_1M-6KlGOZusu0w4dyjWMz_NwNM",
+)];
+const ALG_NONE: Fields =
+    &[("authorization", "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiI0IiwiYXVkIjoidXMifQ.")];
+const OTHER_AUDIENCE: Fields = &[(
+    "authorization",
+    "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI1IiwiYXVkIjoidGhlbSJ9.1Olx0X7mpX8hemN9ZV_dQOVThe9bIHEGUsG4mOCfDec",
+)];
+const EXPIRED: Fields = &[(
+    "authorization",
+    "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI2IiwiYXVkIjoidXMiLCJleHAiOjF9.jPtfcALP-fh2gM2utCl8c7ySSkoka1jiNUfoBF5HCgc",
+)];
+
+pub(crate) const CASES: &[Case] = &[
+    Case {
+        name: "one bucket for each key",
+        policy: "identity: {user: header.x-user}\nlimits: [{name: a, rate: 1/366d, key: [user]}]",
+        steps: &[
+            Step { fields: &[("x-user", "1")], ..PASSED },
+            Step { fields: &[("x-user", "2")], ..PASSED },
+            Step { fields: &[("x-user", "1")], ..REFUSED },
+            Step { fields: &[("X-User", "1"), ("x-user", "2")], ..PASSED },
+            Step { fields: &[], answered: &[("x-tollgate-source", Some("none"))], ..PASSED },
+        ],
+        ..BASE
+    },
+    Case {
+        name: "a missing attribute refuses where it should",
+        policy: "identity: {user: header.x-user}\nlimits: [{name: a, rate: 1/366d, key: [user], on_missing: refuse}]",
+        steps: &[
+            Step { answered: &[("retry-after", None)], ..REFUSED },
+            Step { fields: &[("x-user", "1")], ..PASSED },
+        ],
+        ..BASE
+    },
+    Case {
+        name: "spellings of a path share a limit, and arrive as they were sent",
+        policy: "limits: [{name: login, match: {path: /login, method: GET}, rate: 2/366d}]",
+        steps: &[
+            Step {
+                request: "GET /%6Cogin?a=1",
+                seen: &[(":path", Some("/%6Cogin?a=1"))],
+                ..PASSED
+            },
+            Step { request: "GET /x/../login", seen: &[(":path", Some("/x/../login"))], ..PASSED },
+            Step { request: "GET //login", ..REFUSED },
+            Step { request: "POST /login", ..PASSED },
+            Step { request: "GET /login/", ..PASSED },
+        ],
+        ..BASE
+    },
+    Case {
+        name: "cookies and queries are read as a service would",
+        policy: "limits: [{name: a, rate: 1/366d, key: [cookie.sid, query.q]}]",
+        steps: &[
+            Step { request: "GET /?q=a%20b", fields: &[("cookie", "x=1; sid=s")], ..PASSED },
+            Step {
+                request: "GET /?q=a+b&q=c",
+                fields: &[("cookie", "sid=\"s\"; sid=t")],
+                ..REFUSED
+            },
+            Step { request: "GET /?q=c", fields: &[("cookie", "sid=s")], ..PASSED },
+        ],
+        ..BASE
+    },
+    Case {
+        name: "trusted proxies name the client",
+        policy: "trusted_proxies: [127.0.0.0/8]\nlimits: [{name: a, rate: 1/366d, key: [ip]}]",
+        steps: &[
+            Step { fields: &[("x-forwarded-for", "203.0.113.7")], ..PASSED },
+            Step { fields: &[("x-forwarded-for", "198.51.100.1, 203.0.113.7")], ..REFUSED },
+            Step { fields: &[("x-forwarded-for", "203.0.113.8")], ..PASSED },
+        ],
+        ..BASE
+    },
+    Case {
+        name: "nobody else does",
+        policy: "limits: [{name: a, rate: 1/366d, key: [ip]}]",
+        steps: &[
+            Step { fields: &[("x-forwarded-for", "203.0.113.7")], ..PASSED },
+            Step { fields: &[("x-forwarded-for", "203.0.113.8")], ..REFUSED },
+        ],
+        ..BASE
+    },
+    Case {
+        name: "aliases and Connection neither forge nor strip",
+        policy: "identity: {user: header.x-user}\nlimits: [{name: a, rate: 1/366d, key: [user], on_missing: refuse}]",
+        steps: &[
+            Step { fields: &[("x_user", "1"), ("x.user", "2")], ..REFUSED },
+            Step {
+                fields: &[("x-user", "1"), ("x_user", "2"), ("connection", "x-user")],
+                seen: &[("x-user", Some("1")), ("x_user", None)],
+                ..PASSED
+            },
+            Step { fields: &[("x-user", "1"), ("connection", "X-User")], ..REFUSED },
+        ],
+        ..BASE
+    },
+    Case {
+        name: "claims count when their signature does",
+        policy: "headers: none\nidentity: {user: jwt.sub}\njwt: {keys: secret, algorithms: [HS256], audience: us}\nlimits: [{name: a, rate: 1/366d, key: [user], on_missing: refuse}]",
+        keys: Some(("secret", "a secret that nobody but this table knows")),
+        steps: &[
+            Step { fields: SUB_1, ..PASSED },
+            Step { fields: SUB_1, ..REFUSED },
+            Step { fields: SUB_2, ..PASSED },
+            Step { fields: OTHER_SECRET, ..REFUSED },
+            Step { fields: ALG_NONE, ..REFUSED },
+            Step { fields: OTHER_AUDIENCE, ..REFUSED },
+            Step { fields: EXPIRED, ..REFUSED },
+            REFUSED,
+        ],
+        ..BASE
+    },
+    Case {
+        name: "a request says what it costs, up to what it may",
+        policy: "headers: [x-ratelimit-delta]\nlimits: [{name: a, rate: 20/366d, algorithm: gcra, cost: {header: x-cost, default: 2, max: 5}}]",
+        steps: &[
+            Step { answered: &[("x-ratelimit-remaining", Some("18"))], ..PASSED },
+            Step {
+                fields: &[("x-cost", "3")],
+                answered: &[("x-ratelimit-remaining", Some("15"))],
+                ..PASSED
+            },
+            Step {
+                fields: &[("x-cost", "999")],
+                answered: &[("x-ratelimit-remaining", Some("10"))],
+                ..PASSED
+            },
+        ],
+        ..BASE
+    },
+];
