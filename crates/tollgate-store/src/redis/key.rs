@@ -59,6 +59,12 @@ impl Namer {
         self.name_at(0, id.as_bytes(), 0)
     }
 
+    /// Names of keys by which servers are known again, in any slot: they hold nothing of anybody's, so that their tags need no secret.
+    pub(super) fn marks(&self) -> impl Iterator<Item = Vec<u8>> {
+        let name = |n: u32| [&self.prefix, format!(":{{{n}}}:m").as_bytes()].concat();
+        (0..1 << 17).map(name)
+    }
+
     fn name_at(&self, limit: u64, key: &[u8], algorithm: u8) -> Vec<u8> {
         let tag = self.keyed.clone().chain_update(b"t").chain_update(first_value(key)).finalize();
         let name = self.keyed.clone().chain_update([algorithm]).chain_update(limit.to_be_bytes());

@@ -209,8 +209,7 @@ impl Servers {
 
     /// The name of a key by which the node is known again, in one of its own slots.
     pub(super) fn mark(&self, node: &Arc<Node>) -> Option<Vec<u8>> {
-        let namer = &self.shared.namer;
-        let mut names = (0..1_024_u32).map(|n| namer.record(&format!("mark {n}")));
+        let mut names = self.shared.namer.marks();
         match &self.kind {
             Kind::One(_) => names.next(),
             Kind::Cluster(cluster) => names.find(|name| cluster.is_served_by(name, node)),

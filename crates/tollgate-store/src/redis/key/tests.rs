@@ -43,3 +43,12 @@ fn any_bytes_have_a_first_value() {
     }
     assert_eq!(first_value(&key(&["ab", "c"])), b"\x03ab");
 }
+
+#[test]
+fn there_is_a_mark_for_every_slot() {
+    let namer = Namer::new("tg", b"secret");
+    let slots: std::collections::BTreeSet<_> =
+        namer.marks().map(|name| crate::redis::slot_of(&name)).collect();
+    assert_eq!(slots.len(), 16_384);
+    assert_eq!(namer.marks().next().unwrap(), b"tg:{0}:m");
+}

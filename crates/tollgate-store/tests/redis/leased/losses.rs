@@ -1,8 +1,9 @@
 //! A store that forgets, and answers that are lost.
 
-use super::desk::{Desk, LEASING, manual};
+use super::desk::{Desk, LEASING, manual, with_clock};
 use crate::server::Server;
 use crate::shop::a_day;
+use std::time::Duration;
 use tollgate_core::{Numbers, Rate, algorithm::Gcra};
 
 #[tokio::test]
@@ -91,4 +92,27 @@ async fn a_store_that_was_never_seen_before_is_not_asked_for_a_while() {
     // Whoever starts later sees that the time has passed, if it really has.
     let other = Desk::open(&server, &a_day(1_000));
     other.until_trusted().await;
+}
+
+#[tokio::test]
+async fn without_its_store_a_node_spends_what_it_holds_and_no_more() {
+    let mut server = Server::start().await;
+    let clock = manual();
+    let mut options = with_clock(&clock);
+    options.deadline = Duration::from_millis(500);
+    let desk = Desk::at(&server.endpoint(), &a_day(100_000), options);
+    desk.until_leased_at(&clock).await;
+    while desk.store.lease_stats().held < 5 {
+        assert!(desk.take(1).await.0);
+    }
+    server.kill();
+    let mut admitted = 0;
+    while let Ok((passed, _)) = desk.try_take(1).await {
+        assert!(passed, "a store that cannot be asked is no refusal");
+        admitted += 1;
+    }
+    let stats = desk.store.lease_stats();
+    assert!(admitted >= 5, "{admitted}");
+    assert_eq!((stats.held, stats.spent), (0, stats.granted));
+    assert!(desk.try_take(1).await.is_err());
 }
