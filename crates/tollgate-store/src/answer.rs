@@ -25,6 +25,8 @@ pub enum Origin {
     Lease,
     /// What the state said a moment ago: that nothing is left.
     Refusal,
+    /// Nothing: what nodes hold of the limit is not known at the moment.
+    Quiet,
 }
 
 impl Answer {

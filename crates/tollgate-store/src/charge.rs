@@ -68,6 +68,20 @@ pub struct Leasing {
     pub min_limit: u64,
     /// How long nothing is granted after the store has forgotten something.
     pub quiet_us: u64,
+    /// What the limit says meanwhile.
+    pub while_quiet: WhileQuiet,
+}
+
+/// What a leased limit says while the store may have forgotten what nodes hold. The request's other limits are decided as ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WhileQuiet {
+    /// The request is not decided at all.
+    #[default]
+    Fail,
+    /// It admits, and takes nothing.
+    Admit,
+    /// It refuses.
+    Refuse,
 }
 
 /// The charges of one request, for distinct (limit, key) pairs. They are taken together or not at all.

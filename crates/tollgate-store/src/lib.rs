@@ -43,7 +43,7 @@ mod sync;
 
 pub use adjust::{Adjustment, Change};
 pub use answer::{Answer, Answers, Origin};
-pub use charge::{Charge, Leasing, Mode, Request, Ticket};
+pub use charge::{Charge, Leasing, Mode, Request, Ticket, WhileQuiet};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 pub use clock::{Clock, ManualClock, ProcessClock};

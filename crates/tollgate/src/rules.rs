@@ -12,7 +12,7 @@ use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_policy::limit::{self, Consistency, Counting, Limit, Mode, OnStoreFailure};
 use tollgate_policy::policy::{InvalidPolicy, Policy, Selected, Variant};
 use tollgate_policy::{TierMap, Web};
-use tollgate_store::{Answer, Charge, Leasing, Store, Ticket};
+use tollgate_store::{Answer, Charge, Leasing, Store, Ticket, WhileQuiet};
 
 /// A compiled policy with what the store calls its numbers. It never changes; a reload makes another one.
 #[derive(Debug)]
@@ -263,7 +263,13 @@ fn leasing(limit: &Limit) -> Option<Leasing> {
     let plain = limit.mode == Mode::Enforce
         && limit.penalty.is_none()
         && limit.counting == Counting::Admitted;
-    plain.then_some(Leasing { lifetime_us, min_limit, quiet_us })
+    let while_quiet = match limit.on_store_failure {
+        OnStoreFailure::Open => WhileQuiet::Admit,
+        OnStoreFailure::Closed => WhileQuiet::Refuse,
+        // Its share is decided here, with all other limits of the request.
+        OnStoreFailure::Local { .. } => WhileQuiet::Fail,
+    };
+    plain.then_some(Leasing { lifetime_us, min_limit, quiet_us, while_quiet })
 }
 
 /// FNV-1a over limit and key: the same on every node and after every restart.

@@ -55,6 +55,8 @@ impl Source {
                 Origin::State => usual,
                 Origin::Lease => Self::Lease,
                 Origin::Refusal => Self::DenyCache,
+                Origin::Quiet if answer.outcome.admitted => Self::FailOpen,
+                Origin::Quiet => Self::FailClosed,
             },
         }
     }

@@ -194,9 +194,7 @@ impl RedisStore {
     ) -> Result<(), StoreError> {
         let mut planned = Vec::with_capacity(requests.len());
         for request in requests {
-            let one = self.plan(request, std::mem::take(tried)).await?;
-            self.confirm(&one).await?;
-            planned.push(one);
+            planned.push(self.plan(request, std::mem::take(tried)).await?);
         }
         let asks: SmallVec<_> = planned.iter_mut().filter_map(|one| one.ask.take()).collect();
         let decided = match asks.is_empty() {
@@ -224,18 +222,22 @@ impl RedisStore {
         let taken = Taken { leases: &self.leases, spent: Vec::new() };
         let mut planned = Planned { request, here: Vec::new(), taken, ask: None };
         for charge in charges {
-            let Some(leased) = self.leased(charge, intent) else {
-                planned.here.push(None);
-                continue;
+            let local = match self.leased(charge, intent) {
+                None => None,
+                Some(leased) => {
+                    let leases = &self.leases;
+                    Some(leases.take_in_time(&self.servers, charge, leased, tried).await?)
+                }
             };
-            let local = self.leases.take_in_time(&self.servers, charge, leased, tried).await?;
             let answer = match local {
-                (Local::Spent(answer, spent), address) => {
+                Some((Local::Spent(answer, spent), address)) => {
                     planned.taken.spent.push((address, spent));
                     Some(answer)
                 }
-                (Local::Refused(answer), _) => Some(answer),
-                _ => None,
+                Some((Local::Refused(answer), _)) => Some(answer),
+                Some((Local::Quiet, _)) => self.while_quiet(charge)?,
+                _ if intent == Intent::Peek || self.is_sure(charge).await? => None,
+                _ => self.while_quiet(charge)?,
             };
             planned.here.push(answer);
         }
@@ -251,22 +253,16 @@ impl RedisStore {
         Ok(planned)
     }
 
-    /// What others hold of a leased limit counts in its state only as long as the store keeps what it acknowledged.
-    async fn confirm(&self, planned: &Planned<'_>) -> Result<(), StoreError> {
-        let Request { charges, intent } = *planned.request;
-        if intent == Intent::Peek {
-            return Ok(());
-        }
-        for (charge, here) in charges.iter().zip(&planned.here) {
-            if here.is_none()
-                && let Some(leased) = self.leases.of(charge.ticket)
-            {
-                let slot =
-                    self.servers.slot(|| self.namer.name(charge.limit, charge.key, charge.numbers));
-                self.leases.confirm(&self.servers, slot, leased.terms.quiet_us).await?;
-            }
-        }
-        Ok(())
+    /// Whether the store can decide a charge: what others hold of a leased limit counts in its state only as long as it keeps what it acknowledged.
+    async fn is_sure(&self, charge: &Charge<'_>) -> Result<bool, StoreError> {
+        let Some(leased) = self.leases.of(charge.ticket) else { return Ok(true) };
+        let slot = self.servers.slot(|| self.namer.name(charge.limit, charge.key, charge.numbers));
+        self.leases.confirm(&self.servers, slot, leased.terms.quiet_us).await
+    }
+
+    /// What a leased limit says while the store is not sure.
+    fn while_quiet(&self, charge: &Charge<'_>) -> Result<Option<Answer>, StoreError> {
+        self.leases.of(charge.ticket).map(Leased::while_quiet).transpose()
     }
 
     /// Puts the rows of a request together, in the order of its charges.

@@ -2,14 +2,17 @@
 
 use super::super::servers::Servers;
 use super::watches::Trust;
-use super::{Leases, Order};
-use crate::{StoreError, StoreErrorKind};
+use super::{Leased, Leases, Order};
+use crate::{Answer, Origin, StoreError, StoreErrorKind, WhileQuiet};
+use tollgate_core::Outcome;
 
+/// When whoever was refused may ask again, as where the store cannot be asked.
+const RETRY_AFTER_US: u64 = 1_000_000;
 /// Looks that are waited for: one may have been begun before a connection was lost.
 const LOOKS: usize = 3;
 
 impl Leases {
-    /// Waits until it is known that the primary of `slot` is the one it was.
+    /// Waits until it is known whether the primary of `slot` is the one it was.
     ///
     /// Where it is not, what others hold may be missing in it, so that for a while nothing is decided by it either.
     pub(in crate::redis) async fn confirm(
@@ -17,13 +20,13 @@ impl Leases {
         servers: &Servers,
         slot: u16,
         quiet_us: u64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         for _ in 0..LOOKS {
             let node = servers.home(slot).await?;
             let mut looks = self.watches.looks.subscribe();
             match self.watches.trust(&node, self.clock.now_us(), quiet_us) {
-                Trust::Yes => return Ok(()),
-                Trust::Quiet => return Err(quiet()),
+                Trust::Yes => return Ok(true),
+                Trust::Quiet => return Ok(false),
                 Trust::Unknown => node.breaker.check()?,
             }
             self.order(Order::Look);
@@ -34,9 +37,17 @@ impl Leases {
     }
 }
 
-pub(super) fn quiet() -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Busy,
-        "it may have forgotten what nodes hold, and they have a moment to say so",
-    )
+impl Leased {
+    /// What the limit says while nobody knows what is left of it.
+    pub(in crate::redis) fn while_quiet(&self) -> Result<Answer, StoreError> {
+        let outcome = match self.while_quiet {
+            WhileQuiet::Admit => Outcome::unasked(self.capacity),
+            WhileQuiet::Refuse => Outcome::withheld(self.capacity, RETRY_AFTER_US),
+            WhileQuiet::Fail => {
+                let why = "it may have forgotten what nodes hold, and they have a moment to say so";
+                return Err(StoreError::new(StoreErrorKind::Busy, why));
+            }
+        };
+        Ok(Answer { outcome, blocked: false, receipt: None, origin: Origin::Quiet })
+    }
 }

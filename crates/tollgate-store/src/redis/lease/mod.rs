@@ -22,8 +22,6 @@ pub(super) use entry::Local;
 pub(super) use registry::Leased;
 pub(super) use table::Address;
 
-use confirm::quiet;
-
 use super::key::Namer;
 use super::servers::Servers;
 use super::task::Tasks;
@@ -88,9 +86,10 @@ impl Leases {
         numbers: &Numbers,
         leasing: &Leasing,
     ) -> Option<Ticket> {
-        let Leasing { lifetime_us, min_limit, quiet_us } = *leasing;
+        let Leasing { lifetime_us, min_limit, quiet_us, while_quiet } = *leasing;
         let terms = Terms::of(numbers, lifetime_us, min_limit, quiet_us)?;
-        let ticket = self.registry.enroll(&Leased { terms, capacity: numbers.capacity() })?;
+        let capacity = numbers.capacity();
+        let ticket = self.registry.enroll(&Leased { terms, capacity, while_quiet })?;
         if !self.started.swap(true, Ordering::AcqRel) {
             let (leases, servers) = (Arc::clone(self), Arc::clone(servers));
             let shared = servers.shared().clone();
@@ -161,11 +160,12 @@ impl Leases {
                 }
                 Local::Wait => {}
                 Local::Failed => return Err(StoreError::new(StoreErrorKind::Unreachable, "")),
-                Local::Quiet => return Err(quiet()),
                 decided => return Ok((decided, address)),
             }
             if let Some((slot, quiet_us)) = self.whereabouts(address) {
-                self.confirm(servers, slot, quiet_us).await?;
+                if !self.confirm(servers, slot, quiet_us).await? {
+                    return Ok((Local::Quiet, address));
+                }
             }
             heard.await;
         }

@@ -1,8 +1,8 @@
 //! The terms of every limit that is leased, by ticket.
 
-use crate::Ticket;
 use crate::lease::Terms;
 use crate::sync::{Lock, lock};
+use crate::{Ticket, WhileQuiet};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +17,7 @@ pub(in crate::redis) struct Leased {
     pub(in crate::redis) terms: Terms,
     /// What the limit itself allows at once, as it is shown.
     pub(in crate::redis) capacity: u64,
+    pub(in crate::redis) while_quiet: WhileQuiet,
 }
 
 type Page = [OnceLock<Leased>; PAGE];

@@ -8,12 +8,16 @@ use tollgate_core::{Intent, Numbers};
 use tollgate_store::redis::{BootClock, Endpoint, LeaseStats, Options};
 use tollgate_store::{
     Answer, Answers, Charge, Leasing, ManualClock, Mode, Origin, RedisStore, Request, Store,
-    StoreError, Ticket,
+    StoreError, Ticket, WhileQuiet,
 };
 
 /// Leases of a quarter of a second. A busy machine may be slow, and a store that nobody knows yet is quiet for a second.
-pub(crate) const LEASING: Leasing =
-    Leasing { lifetime_us: 250_000, min_limit: 100, quiet_us: 1_000_000 };
+pub(crate) const LEASING: Leasing = Leasing {
+    lifetime_us: 250_000,
+    min_limit: 100,
+    quiet_us: 1_000_000,
+    while_quiet: WhileQuiet::Fail,
+};
 
 /// One node and one limit.
 pub(crate) struct Desk {

@@ -1,11 +1,11 @@
 //! Leased and exact limits in one request.
 
-use super::desk::{Desk, manual};
+use super::desk::{Desk, LEASING, manual};
 use crate::server::Server;
 use crate::shop::a_day;
 use std::collections::BTreeSet;
 use tollgate_core::{Intent, Numbers};
-use tollgate_store::{Charge, Origin, Ticket};
+use tollgate_store::{Charge, Leasing, Origin, Store, Ticket, WhileQuiet};
 
 /// A charge of a limit that is decided exactly.
 fn exact(numbers: &Numbers) -> Charge<'_> {
@@ -84,4 +84,29 @@ async fn several_leased_limits_are_taken_from_together() {
     assert_eq!(many, desk.numbers);
     assert_eq!(admitted, 300);
     assert_eq!(desk.remaining().await, before - 300);
+}
+
+#[tokio::test]
+async fn while_the_store_may_have_forgotten_what_is_held_only_leased_limits_do_without_it() {
+    let server = Server::start().await;
+    let (clock, three) = (manual(), a_day(3));
+    let mut desk = Desk::with_clock(&server, &a_day(100_000), &clock);
+    // Nobody knows this server, and the clock stands still: it stays quiet.
+    let mut admitted = [0, 0];
+    for (place, while_quiet) in [WhileQuiet::Refuse, WhileQuiet::Admit].into_iter().enumerate() {
+        let leasing = Leasing { while_quiet, ..LEASING };
+        desk.ticket = desk.store.enroll_leased(&desk.numbers, &leasing);
+        for _ in 0..10 {
+            let charges = [desk.charge(1), exact(&three)];
+            let (passed, rows) = desk.ask(&charges, Intent::Take).await.unwrap();
+            admitted[place] += usize::from(passed);
+            assert_eq!((rows[0].origin, rows[1].origin), (Origin::Quiet, Origin::State));
+            assert_eq!(rows[0].outcome.admitted, while_quiet == WhileQuiet::Admit);
+            assert!(rows[0].receipt.is_none());
+            assert_eq!(rows[1].receipt.is_some(), passed);
+        }
+    }
+    assert_eq!(admitted, [0, 3], "the exact limit holds, and what was refused took nothing of it");
+    desk.ticket = desk.store.enroll_leased(&desk.numbers, &LEASING);
+    desk.ask(&[desk.charge(1), exact(&three)], Intent::Take).await.unwrap_err();
 }
