@@ -124,8 +124,9 @@ impl<S: Store> Gate<S> {
     /// with them are there together once there was one, as `override`; callers' own numbers as `CL.THROTTLE`.
     pub fn counts(&self) -> Vec<(Box<str>, Counts)> {
         let wanted = self.wanted();
-        let read = |(name, counters): (&Box<str>, &Arc<Counters>)| (name.clone(), counters.read());
-        let mut all: Vec<_> = wanted.counters.iter().map(read).collect();
+        let known = wanted.counters.iter();
+        let mut all: Vec<(Box<str>, Counts)> =
+            known.map(|(name, counters)| (name.clone(), counters.read())).collect();
         for (name, counters) in FOREIGN.into_iter().zip([&self.foreign.brought, &self.foreign.own])
         {
             let counts = counters.read();

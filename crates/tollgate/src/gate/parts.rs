@@ -35,6 +35,15 @@ pub enum Use {
     Count,
     /// Takes nothing, and is refused where one unit would be.
     Look,
+    /// Takes nothing, and is not refused by it either.
+    Watch,
+}
+
+impl Use {
+    /// Whether it only asks what one unit would meet.
+    fn takes_nothing(self) -> bool {
+        matches!(self, Self::Look | Self::Watch)
+    }
 }
 
 #[derive(Debug)]
@@ -98,7 +107,7 @@ impl Parts {
 
     /// Adds the limits that apply to the facts.
     pub fn add(&mut self, rules: &Rules, facts: &Facts<'_>, cost: u64, how: Use) {
-        let cost = if how == Use::Look { 1 } else { cost };
+        let cost = if how.takes_nothing() { 1 } else { cost };
         rules.policy().select_more(facts, cost, &mut self.selection);
         self.end(how);
     }
@@ -113,7 +122,7 @@ impl Parts {
         how: Use,
     ) -> bool {
         let Some(limit) = rules.addressed(rule) else { return false };
-        let cost = if how == Use::Look { 1 } else { cost };
+        let cost = if how.takes_nothing() { 1 } else { cost };
         rules.policy().select_addressed(limit, key, cost, &mut self.selection);
         self.end(how)
     }
@@ -122,7 +131,7 @@ impl Parts {
     pub fn add_brought(&mut self, rate: Rate, key: Vec<u8>, cost: u64, how: Use) {
         let id = tollgate_policy::state_id("\0override", &[], "fixed-window", rate.period_us());
         let numbers = Numbers::FixedWindow(FixedWindow::new(rate));
-        let cost = if how == Use::Look { 1 } else { cost };
+        let cost = if how.takes_nothing() { 1 } else { cost };
         self.brought.push(Brought { numbers, id, key, cost, how });
         if let Some(part) = self.parts.last_mut() {
             part.brought.end = self.brought.len();
@@ -175,11 +184,11 @@ impl<'a> Merged<'a> {
     fn push(&mut self, one: Selected<'a>, how: Use) -> usize {
         match self.find(&one) {
             Some(place) => {
-                let (known, known_how) = &mut self.lines[place];
+                let (known_one, known_how) = &mut self.lines[place];
                 match (*known_how, how) {
-                    (_, Use::Look) => {}
-                    (Use::Look, _) => (*known, *known_how) = (one, how),
-                    _ => known.cost = known.cost.saturating_add(one.cost),
+                    (_, how) if how.takes_nothing() => {}
+                    (known, _) if known.takes_nothing() => (*known_one, *known_how) = (one, how),
+                    _ => known_one.cost = known_one.cost.saturating_add(one.cost),
                 }
                 place
             }
@@ -225,7 +234,7 @@ impl<'a> Merged<'a> {
     /// is room for one unit in a limit with one more.
     fn above(&self) -> SmallVec<[Option<Numbers>; 8]> {
         let above = |(one, how): &(Selected<'a>, Use)| {
-            let is_asked = *how == Use::Look && one.limit.counting == Counting::Asked;
+            let is_asked = how.takes_nothing() && one.limit.counting == Counting::Asked;
             let rate = |numbers: &Numbers| {
                 let count = numbers.capacity().saturating_add(1).min(u64::from(u32::MAX));
                 Rate::try_new(count, numbers.period_us()).ok()
@@ -248,6 +257,7 @@ fn charge<'a>(
         (Use::Count, Mode::Enforce | Mode::Shadow) => Mode::Shadow,
         (Use::Count, Mode::Owe { units, .. }) => Mode::Owe { units, enforced: false },
         (Use::Look, mode) => Mode::Owe { units: 0, enforced: mode.is_enforced() },
+        (Use::Watch, _) => Mode::Owe { units: 0, enforced: false },
     };
     match above {
         Some(numbers) => Charge { numbers, ticket: Ticket::default(), mode, ..charge },
@@ -342,7 +352,7 @@ impl<S: Store> Gate<S> {
         let lines = || merged.lines.iter().filter(|(one, _)| !one.missing);
         let adjustments: SmallVec<[Adjustment<'_>; 8]> = lines()
             .map(|(one, how)| {
-                let units = if *how == Use::Look { 0 } else { one.cost };
+                let units = if how.takes_nothing() { 0 } else { one.cost };
                 let receipt = Receipt { cost: units, at_us: now_us, ..Receipt::default() };
                 let charge = Charge { cost: 1, ..rules.plain_charge(one) };
                 Adjustment {

@@ -181,7 +181,11 @@ impl Service {
                 decode::find(configs, &request.domain, descriptor, key);
                 // One quota that is over is all of them.
                 let counts = is_quota(rules, Some(rule)) && quotas > 1;
-                let how = if counts && !hits.looks { Use::Count } else { usual(hits) };
+                let how = match (counts, hits.looks) {
+                    (true, true) => Use::Watch,
+                    (true, false) => Use::Count,
+                    (false, _) => usual(hits),
+                };
                 parts.add_rule(rules, rule, key, hits.hits, how);
             }
         }

@@ -105,6 +105,23 @@ fn quotas_refuse_together() {
     }
 }
 
+/// Looking at a quota that is over refuses no more than charging it does.
+#[test]
+fn a_quota_that_is_only_looked_at_refuses_nobody_alone() {
+    for compat in ["envoy", "strict"] {
+        let node = node(compat);
+        let quota = |value, units| hits(descriptor(&[("q", value)]), units);
+        assert_eq!(node.ask("edge", vec![quota("one", 1)]).overall_code, OK);
+        assert_eq!(node.ask("edge", vec![quota("one", 1)]).overall_code, OVER_LIMIT);
+        let response = node.ask("edge", vec![quota("two", 1), quota("one", 0)]);
+        assert_eq!(
+            (response.overall_code, response.statuses[1].code),
+            (OK, OVER_LIMIT),
+            "{compat}"
+        );
+    }
+}
+
 #[test]
 fn metadata_of_those_who_pass_is_handed_on() {
     let node = node("strict");
