@@ -282,7 +282,7 @@ impl RedisStore {
             taken.spent.clear();
         }
         drop(taken);
-        let mut rows = rows.into_iter();
+        let (mut rows, mut looked) = (rows.into_iter(), true);
         for (charge, own) in request.charges.iter().zip(here) {
             let mut answer = match own {
                 Some(answer) => {
@@ -296,9 +296,11 @@ impl RedisStore {
             if !admitted {
                 untaken(&mut answer);
             }
+            looked &= answer.outcome.admitted || !charge.mode.is_enforced();
             answers.push(answer);
         }
-        answers.finish(admitted);
+        // What is held counts for those who look as well, and the store does not know of it.
+        answers.finish(if request.intent == Intent::Peek { looked } else { admitted });
         Ok(())
     }
 

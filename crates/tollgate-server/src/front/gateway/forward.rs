@@ -81,10 +81,23 @@ impl Invalid {
     }
 }
 
+/// Whether the target is a path, with or without what comes before one, or the `*` of `OPTIONS`. Anything else a server could take for a path
+/// that no limit saw: `GET x` names a host, and is a request for `/` to whoever goes on with the path of it.
+fn is_path(head: &request::Parts) -> bool {
+    let names_host_alone = head.uri.authority().is_some() && head.uri.scheme().is_none();
+    match head.uri.path() {
+        "*" => head.method == Method::OPTIONS,
+        path => path.starts_with('/') && !names_host_alone,
+    }
+}
+
 /// Makes `Host` say which host is meant, whatever the version. To be done before anything looks at the request.
 pub(super) fn settle_host(head: &mut request::Parts) -> Result<(), Invalid> {
     if head.method == Method::CONNECT {
         return Err(Invalid::Connect);
+    }
+    if !is_path(head) {
+        return Err(Invalid::Target);
     }
     let mut named = head.headers.get_all(header::HOST).iter();
     let host = named.next();

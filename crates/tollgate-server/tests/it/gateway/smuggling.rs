@@ -79,6 +79,28 @@ fn statuses(mut text: &str) -> Vec<u16> {
     found
 }
 
+/// A server behind would be asked for `/`, by a request that no limit on paths concerns.
+#[test]
+fn a_target_that_is_no_path_goes_nowhere() {
+    for (line, status) in [
+        ("GET x HTTP/1.1", 400),
+        ("GET a:443 HTTP/1.1", 400),
+        ("POST user@a HTTP/1.1", 400),
+        ("GET * HTTP/1.1", 400),
+        ("OPTIONS * HTTP/1.1", 200),
+        ("GET http://a HTTP/1.1", 200),
+        ("GET http://a/b HTTP/1.1", 200),
+    ] {
+        let backend = Backend::usual();
+        let gateway = Gateway::before(&backend, "");
+        let mut client = gateway.client();
+        let sent = format!("{line}\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+        std::io::Write::write_all(&mut client.0, sent.as_bytes()).unwrap();
+        assert_eq!(client.answer().status, status, "{line}");
+        assert_eq!(backend.seen().len(), usize::from(status == 200), "{line}");
+    }
+}
+
 #[test]
 fn the_corpus() {
     let mut wrong = Vec::new();

@@ -58,6 +58,10 @@ impl Entry {
         if let Some(spent) = spent {
             return Local::Spent(self.answer(now_us, charge, leased, &spent), spent);
         }
+        // What never fits says nothing about what is left, and the store need not be asked for it.
+        if charge.cost > tollgate_core::Algorithm::capacity(&leased.terms.central) {
+            return Local::Refused(self.refusal(now_us, charge, leased));
+        }
         if now_us < self.lease.view().quiet_until_us {
             return Local::Quiet;
         }

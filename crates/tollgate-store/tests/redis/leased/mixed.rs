@@ -110,3 +110,35 @@ async fn while_the_store_may_have_forgotten_what_is_held_only_leased_limits_do_w
     desk.ticket = desk.store.enroll_leased(&desk.numbers, &LEASING);
     desk.ask(&[desk.charge(1), exact(&three)], Intent::Take).await.unwrap_err();
 }
+
+#[tokio::test]
+async fn a_cost_that_never_fits_does_not_keep_others_from_what_is_left() {
+    let server = Server::start().await;
+    let clock = manual();
+    let desk = Desk::with_clock(&server, &a_day(2_000), &clock);
+    desk.until_leased_at(&clock).await;
+    for _ in 0..20 {
+        let (admitted, row) = desk.take(5_000).await;
+        assert_eq!((admitted, row.outcome.retry_after_us), (false, None));
+        assert!(desk.take(1).await.0, "there is enough for this one");
+    }
+}
+
+#[tokio::test]
+async fn whoever_looks_sees_what_this_node_holds() {
+    let server = Server::start().await;
+    let clock = manual();
+    let [idle, busy] = [0, 1].map(|_| Desk::with_clock(&server, &a_day(2_000), &clock));
+    for node in [&idle, &busy] {
+        node.until_leased_at(&clock).await;
+    }
+    while idle.store.lease_stats().held == 0 {
+        assert!(idle.take(1).await.0);
+    }
+    while busy.take(1).await.0 {}
+    for (desk, has) in [(&idle, true), (&busy, false)] {
+        let (admitted, rows) = desk.ask(&[desk.charge(1)], Intent::Peek).await.unwrap();
+        assert_eq!((admitted, rows[0].outcome.admitted), (has, has));
+    }
+    assert!(idle.take(1).await.0);
+}
