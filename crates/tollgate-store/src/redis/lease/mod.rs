@@ -162,10 +162,10 @@ impl Leases {
                 Local::Failed => return Err(StoreError::new(StoreErrorKind::Unreachable, "")),
                 decided => return Ok((decided, address)),
             }
-            if let Some((slot, quiet_us)) = self.whereabouts(address) {
-                if !self.confirm(servers, slot, quiet_us).await? {
-                    return Ok((Local::Quiet, address));
-                }
+            if let Some((slot, quiet_us)) = self.whereabouts(address)
+                && !self.confirm(servers, slot, quiet_us).await?
+            {
+                return Ok((Local::Quiet, address));
             }
             heard.await;
         }
