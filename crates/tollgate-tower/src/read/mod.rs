@@ -25,7 +25,7 @@ use crate::token::Claims;
 use arc_swap::ArcSwap;
 use http::header::{AUTHORIZATION, COOKIE, HOST};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::Rules;
@@ -260,16 +260,21 @@ fn set_field<'a>(
     let mut lines = headers.get_all(name).iter();
     let Some(first) = lines.next() else { return Ok(()) };
     if lines.next().is_none() {
-        return set_bytes(facts, id, first.as_bytes());
+        return set_bytes(facts, id, bare(first));
     }
     facts.write_id(id, |out| {
         for (index, line) in headers.get_all(name).iter().enumerate() {
             if index > 0 {
                 out.push_str(", ");
             }
-            out.push_str(&String::from_utf8_lossy(line.as_bytes()));
+            out.push_str(&String::from_utf8_lossy(bare(line)));
         }
     })
+}
+
+/// Without the space around it, which HTTP/2 carries and a server behind HTTP/1 does not see.
+fn bare(value: &HeaderValue) -> &[u8] {
+    value.as_bytes().trim_ascii()
 }
 
 /// Bytes that are no text are replaced: a value that made itself absent would escape its limit.
@@ -282,7 +287,7 @@ fn set_bytes<'a>(facts: &mut Facts<'a>, id: AttributeId, value: &'a [u8]) -> Set
 
 /// The token of a request that carries one.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

@@ -47,6 +47,9 @@ const TABLE: &[(&str, Fields, &str, Option<&str>)] = &[
     ("GET /", &[("x-tag", b"a")], "header.x-tag", Some("a")),
     ("GET /", &[("X-Tag", b"a"), ("x-tag", b"b")], "header.x-tag", Some("a, b")),
     ("GET /", &[("x-tag", b"")], "header.x-tag", None),
+    ("GET /", &[("x-tag", b" \ta ")], "header.x-tag", Some("a")),
+    ("GET /", &[("x-tag", b" a"), ("x-tag", b"b\t")], "header.x-tag", Some("a, b")),
+    ("GET /", &[("x-tag", b" \t")], "header.x-tag", None),
     // What is no text is still something, and the same each time.
     ("GET /", &[("x-tag", b"a\xffb")], "header.x-tag", Some("a\u{fffd}b")),
     ("GET /", &[("x-tag", "é".as_bytes())], "header.x-tag", Some("é")),

@@ -114,8 +114,9 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
+    /// Nothing is not the same as no bytes: in HTTP/2 that would be a frame, and gRPC says all in the head or not at all.
     pub(super) fn own(bytes: impl Into<Bytes>) -> Self {
-        Self::Own(Some(bytes.into()))
+        Self::Own(Some(bytes.into()).filter(|bytes| !bytes.is_empty()))
     }
 }
 

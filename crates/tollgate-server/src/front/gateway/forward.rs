@@ -4,7 +4,7 @@
 //! can therefore neither have our fields removed by naming them in `Connection` nor get others through under a name that
 //! the server takes for ours.
 
-use super::upstream::Server;
+use super::{two, upstream::Server};
 use bytes::Bytes;
 use hyper::{
     HeaderMap, Method, Request, StatusCode, Uri, Version,
@@ -62,12 +62,14 @@ pub(super) enum Invalid {
     Connect,
     /// A target that is no path.
     Target,
+    /// Two lengths.
+    Length,
 }
 
 impl Invalid {
     pub(super) fn status(self) -> StatusCode {
         match self {
-            Self::Host | Self::Target => StatusCode::BAD_REQUEST,
+            Self::Host | Self::Target | Self::Length => StatusCode::BAD_REQUEST,
             Self::Connect => StatusCode::METHOD_NOT_ALLOWED,
         }
     }
@@ -77,6 +79,7 @@ impl Invalid {
             Self::Host => "the request does not name one host",
             Self::Connect => "tunnels are not offered here",
             Self::Target => "the request's target is not a path",
+            Self::Length => "the request has two lengths",
         }
     }
 }
@@ -98,6 +101,9 @@ pub(super) fn settle_host(head: &mut request::Parts) -> Result<(), Invalid> {
     }
     if !is_path(head) {
         return Err(Invalid::Target);
+    }
+    if head.version >= Version::HTTP_2 {
+        two::settle(&mut head.headers)?;
     }
     let mut named = head.headers.get_all(header::HOST).iter();
     let host = named.next();
@@ -164,7 +170,8 @@ fn target(uri: &Uri) -> Result<Uri, Invalid> {
     match uri.path_and_query() {
         Some(path) if path.as_str().starts_with('/') || path == "*" => Ok(Uri::from(path.clone())),
         Some(path) if path.as_str().starts_with('?') => {
-            PathAndQuery::from_maybe_shared(format!("/{path}"))
+            // It is shown with the slash that belongs before it.
+            PathAndQuery::from_maybe_shared(path.to_string())
                 .map(Uri::from)
                 .map_err(|_| Invalid::Target)
         }
@@ -238,6 +245,12 @@ pub(super) fn for_one<B>(request: &mut Request<B>) {
     if headers.contains_key(header::TE) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
     }
+}
+
+/// Whether an answer's body is what it looks like: a coding other than `chunked` nobody here undoes, and the client is not told of it.
+pub(super) fn is_plain(head: &response::Parts) -> bool {
+    let codings = head.headers.get_all(header::TRANSFER_ENCODING);
+    codings.iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
 }
 
 /// Turns a server's answer into the one for the client.

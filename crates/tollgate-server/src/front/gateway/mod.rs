@@ -17,6 +17,7 @@ mod health;
 mod pool;
 mod problem;
 mod tls;
+mod two;
 mod upstream;
 
 pub use tls::TlsError;
@@ -280,6 +281,9 @@ async fn answer(
 ) -> Option<(Response<Answer>, Option<Tunnel>)> {
     let Got { response, connection, estate } = got;
     let (mut head, incoming) = response.into_parts();
+    if !forward::is_plain(&head) {
+        return None;
+    }
     forward::response(&mut head);
     let idle = upstreams.settings.idle;
     if head.status == StatusCode::SWITCHING_PROTOCOLS {

@@ -1,6 +1,10 @@
 //! gRPC through the gateway: a real server and a real client, of tonic.
 
 use super::Gateway;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{Request, body::Body as _, client::conn::http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::{net::SocketAddr, thread};
 use tokio::sync::{mpsc, oneshot};
 use tonic::{Code, transport::Channel};
@@ -69,5 +73,28 @@ fn calls_streams_and_refusals() {
         statuses.send(ServingStatus::NotServing).unwrap();
         assert_eq!(stream.message().await.unwrap().unwrap().status, 2);
         drop(stream);
+    });
+}
+
+/// Some clients take an empty frame behind the head of a refusal for a broken stream, and then see no status at all.
+#[test]
+fn a_refusal_is_all_in_one_frame() {
+    let (address, _statuses) = server();
+    let gateway = Gateway::new(&format!(
+        "listen: {{gateway: '127.0.0.1:0'}}\nupstream: {{servers: 'http://{address}', protocol: http2}}\n\
+         limits: [{{name: none, rate: 0/s}}]\n"
+    ));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(gateway.address()).await.unwrap();
+        let (mut sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let uri = format!("http://{}/grpc.health.v1.Health/Check", gateway.address());
+        let request = Request::post(uri).header("content-type", "application/grpc");
+        let request = request.body(Full::new(Bytes::new())).unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        assert_eq!(response.headers()["grpc-status"], "8");
+        assert!(response.body().is_end_stream());
     });
 }
