@@ -31,6 +31,11 @@ impl Demand {
         self.used = true;
     }
 
+    /// What was counted was not wanted after all.
+    pub(super) fn uncount(&mut self, units: u64) {
+        self.wanted = self.wanted.saturating_sub(units);
+    }
+
     /// Whether less than half of the target is held, and some of it was used: what nobody wants is not asked for.
     pub(super) fn wants_more(&self, good: u64) -> bool {
         self.used && good < self.target / 2

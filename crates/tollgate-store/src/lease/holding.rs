@@ -133,6 +133,7 @@ impl Lease {
             return;
         }
         self.spent -= spent.units;
+        self.demand.uncount(spent.units);
         let parts = &mut self.parts[..self.used_parts];
         match parts.iter_mut().find(|part| part.expires_us == spent.expires_us) {
             Some(part) => part.units += spent.units,

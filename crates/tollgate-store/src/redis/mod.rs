@@ -197,10 +197,10 @@ impl Store for RedisStore {
         let names = self.namer.names(limit, key);
         // Their tag is the same, and so their slot.
         let slot = names.first().map_or(0, |name| slot_of(name));
-        if self.leases.are_used() {
-            self.in_time(self.clear_books(slot, &names)).await?;
+        match self.leases.are_used() {
+            true => self.in_time(self.clear(slot, &names)).await?,
+            false => self.in_time(self.servers.unlink(slot, names)).await?,
         }
-        self.in_time(self.servers.unlink(slot, names)).await?;
         self.leases.changed(limit, key, true);
         Ok(())
     }

@@ -51,16 +51,16 @@ impl Entry {
         leased: &Leased,
         counted: bool,
     ) -> Local {
+        // What never fits says nothing about what is wanted or left, and the store need not be asked for it.
+        if charge.cost > leased.most {
+            return Local::Refused(self.refusal(now_us, charge, leased));
+        }
         let spent = match counted {
             false => self.lease.spend(now_us, charge.cost),
             true => self.lease.spend_again(now_us, charge.cost),
         };
         if let Some(spent) = spent {
             return Local::Spent(self.answer(now_us, charge, leased, &spent), spent);
-        }
-        // What never fits says nothing about what is left, and the store need not be asked for it.
-        if charge.cost > tollgate_core::Algorithm::capacity(&leased.terms.central) {
-            return Local::Refused(self.refusal(now_us, charge, leased));
         }
         if now_us < self.lease.view().quiet_until_us {
             return Local::Quiet;
@@ -106,7 +106,7 @@ impl Entry {
         let mut outcome = Outcome::withheld(leased.capacity, wait_us);
         outcome.remaining = self.known(now_us, leased).min(charge.cost.saturating_sub(1));
         outcome.reset_after_us = view.reset_us.saturating_sub(now_us).max(wait_us);
-        if charge.cost > tollgate_core::Algorithm::capacity(&leased.terms.central) {
+        if charge.cost > leased.most {
             outcome.retry_after_us = None;
         }
         Answer { outcome, blocked: false, receipt: None, origin: Origin::Refusal }

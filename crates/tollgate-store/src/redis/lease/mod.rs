@@ -31,7 +31,7 @@ use crate::{Answer, Charge, Leasing, StoreError, StoreErrorKind, Ticket};
 use registry::Registry;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use table::Table;
 use tokio::sync::{Mutex, mpsc};
 use tollgate_core::{Algorithm, Numbers};
@@ -50,6 +50,8 @@ pub(super) struct Leases {
     started: AtomicBool,
     /// Whether everything has been returned, and nothing more is to be taken.
     closed: AtomicBool,
+    /// What was spent, as it was shown last.
+    spent_shown: AtomicU64,
     tasks: Tasks,
 }
 
@@ -75,6 +77,7 @@ impl Leases {
             inbox: Mutex::new(inbox),
             started: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            spent_shown: AtomicU64::new(0),
             tasks: Tasks::default(),
         }
     }
@@ -88,8 +91,8 @@ impl Leases {
     ) -> Option<Ticket> {
         let Leasing { lifetime_us, min_limit, quiet_us, while_quiet } = *leasing;
         let terms = Terms::of(numbers, lifetime_us, min_limit, quiet_us)?;
-        let capacity = numbers.capacity();
-        let ticket = self.registry.enroll(&Leased { terms, capacity, while_quiet })?;
+        let (capacity, most) = (numbers.capacity(), terms.central.capacity());
+        let ticket = self.registry.enroll(&Leased { terms, capacity, while_quiet, most })?;
         if !self.started.swap(true, Ordering::AcqRel) {
             let (leases, servers) = (Arc::clone(self), Arc::clone(servers));
             let shared = servers.shared().clone();
@@ -197,7 +200,9 @@ impl Leases {
         let now_us = self.clock.now_us();
         self.table.count(address, |entry, stats| {
             stats.direct += 1;
-            if let Some(entry) = entry.filter(|_| !outcome.admitted && !answer.blocked) {
+            // Where something is left the cost was too much, and others may not be.
+            let is_empty = !outcome.admitted && outcome.remaining == 0 && !answer.blocked;
+            if let Some(entry) = entry.filter(|_| is_empty) {
                 let waits = (outcome.retry_after_us, outcome.reset_after_us);
                 entry.lease.refused(&leased.terms, now_us, outcome.remaining, waits);
             }
@@ -242,7 +247,10 @@ impl Leases {
     }
 
     pub(super) fn stats(&self) -> Stats {
-        self.table.stats()
+        let mut stats = self.table.stats();
+        // What is put back was counted, and a counter does not fall.
+        stats.spent = self.spent_shown.fetch_max(stats.spent, Ordering::Relaxed).max(stats.spent);
+        stats
     }
 
     fn order(&self, order: Order) {

@@ -18,6 +18,8 @@ pub(in crate::redis) struct Leased {
     /// What the limit itself allows at once, as it is shown.
     pub(in crate::redis) capacity: u64,
     pub(in crate::redis) while_quiet: WhileQuiet,
+    /// What leases leave of that, so that more can never be taken at once.
+    pub(in crate::redis) most: u64,
 }
 
 type Page = [OnceLock<Leased>; PAGE];

@@ -40,8 +40,8 @@ impl Leases {
 }
 
 impl RedisStore {
-    /// Has the books of a key say that nothing is held.
-    pub(in crate::redis) async fn clear_books(
+    /// Removes the states of a key, and has its books say that nothing is held.
+    pub(in crate::redis) async fn clear(
         &self,
         slot: u16,
         names: &[Vec<u8>],
@@ -49,6 +49,7 @@ impl RedisStore {
         let clear = |name: &Vec<u8>| {
             let mut tables = Tables::default();
             tables.key(book(name));
+            tables.key(name.clone());
             async move {
                 self.servers.call(slot, &script::CLEAR, &tables, array(&[]), None).await.map(drop)
             }

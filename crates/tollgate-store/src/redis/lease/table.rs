@@ -178,9 +178,13 @@ impl Table {
             return false;
         }
         if entries.len() >= SHARD_ENTRIES {
-            // What is lost is only the memory of what the store may forget.
-            let spent = entries.iter().find(|(_, one)| !one.queued && one.lease.is_spent(now_us));
-            let Some(tag) = spent.map(|(tag, _)| *tag) else { return false };
+            // What is lost is only the memory of what the store may forget, and nothing that is to go back.
+            let is_over = |one: &mut Entry| {
+                !one.queued && one.lease.is_spent(now_us) && !one.lease.should_return(now_us)
+            };
+            let mut all = entries.iter_mut();
+            let spent = all.find_map(|(tag, one)| is_over(one).then_some(*tag));
+            let Some(tag) = spent else { return false };
             if let Some(gone) = entries.remove(&tag) {
                 lock(&self.places).remove(&self.hash_name(&gone.name));
             }
