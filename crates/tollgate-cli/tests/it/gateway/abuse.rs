@@ -102,8 +102,12 @@ fn clients_that_take_nothing_are_closed() {
     // No window for streams, and `GET /large http x` by HPACK's static table.
     let settings = b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0";
     let head = b"\0\0\x0d\x01\x05\0\0\0\x01\x82\x86\x04\x06/large\x41\x01x";
-    let two = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), settings, head].concat();
-    for (at, request) in [("HTTP/1", one), ("HTTP/2", two)] {
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
+    let two = [preface, settings, head].concat();
+    // `GET / http x`: an answer in one piece, which is the last one as well.
+    let small = b"\0\0\x06\x01\x05\0\0\0\x01\x82\x86\x84\x41\x01x";
+    let two_small = [preface, settings, small].concat();
+    for (at, request) in [("HTTP/1", one), ("HTTP/2", two), ("HTTP/2, a little", two_small)] {
         let stuck: Vec<TcpStream> = (0..ATTACKERS)
             .map(|_| {
                 let mut stream = connect(world.address);

@@ -85,15 +85,20 @@ pub(super) struct Alive<B> {
     body: Option<B>,
     busy: Busy,
     stall: Option<Stall>,
+    /// Whether a piece of it is on its way, so that its end is not told before that has been taken.
+    begun: bool,
 }
 
-impl<B> Alive<B> {
+impl<B: Body> Alive<B> {
     pub(super) fn new(body: B, busy: Busy) -> Self {
-        Self { body: Some(body), busy, stall: None }
+        // A peer of HTTP/2 may leave no room for a first byte, and then nobody asks for one.
+        let waits = !body.is_end_stream();
+        let stall = waits.then(|| Stall::new(&busy.0, busy.0.front.limits.idle));
+        Self { body: Some(body), busy, stall, begun: false }
     }
 
     pub(super) fn empty(busy: Busy) -> Self {
-        Self { body: None, busy, stall: None }
+        Self { body: None, busy, stall: None, begun: false }
     }
 }
 
@@ -105,18 +110,20 @@ impl<B: Body<Data = Bytes, Error = BoxError> + Unpin> Body for Alive<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let Self { body, busy, stall } = &mut *self;
+        let Self { body: inner, busy, stall, begun } = &mut *self;
         *stall = None;
-        let Some(body) = body else { return Poll::Ready(None) };
+        let Some(body) = inner else { return Poll::Ready(None) };
         let frame = ready!(Pin::new(&mut *body).poll_frame(context));
-        if matches!(frame, Some(Ok(_))) && !body.is_end_stream() {
-            *stall = Some(Stall::new(&busy.0, busy.0.front.limits.idle));
+        *begun = matches!(frame, Some(Ok(_)));
+        match *begun {
+            true => *stall = Some(Stall::new(&busy.0, busy.0.front.limits.idle)),
+            false => *inner = None,
         }
         Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        !self.begun && self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
