@@ -115,7 +115,11 @@ impl From<Fault> for BadRequest {
 impl fmt::Display for BadRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.field {
-            Some(field) => write!(f, "`{}`: {}", field.escape_debug(), self.fault),
+            Some(field) => {
+                // Escaped it may be much longer than what was sent.
+                let shown: String = field.escape_debug().take(QUOTED_BYTES_MAX).collect();
+                write!(f, "`{shown}`: {}", self.fault)
+            }
             None => self.fault.fmt(f),
         }
     }

@@ -40,3 +40,11 @@ fn a_string_is_not_repeated_and_what_was_expected_is() {
         assert_eq!(body(input.as_bytes(), Op::Check).unwrap_err().to_string(), says);
     }
 }
+
+#[test]
+fn a_name_that_is_all_escapes_is_quoted_in_part() {
+    let name = "\u{7f}".repeat(200);
+    let said = Fault::Repeated.at(name).to_string();
+    assert!(said.len() < 2 * QUOTED_BYTES_MAX, "{} bytes", said.len());
+    assert!(said.ends_with("given twice; name it once"), "{said}");
+}
