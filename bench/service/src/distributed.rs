@@ -1,7 +1,7 @@
 //! The check API on Redis beside the same on memory: processor time of both, throughput of one node and of three, latency, a cluster.
 
 mod latency;
-mod leased;
+pub(crate) mod leased;
 
 use crate::contender::{Contender, Programs, Wants, serve};
 use crate::load::Load;
@@ -58,8 +58,7 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     three(programs, &one, &redis, &runners[1], effort)?;
     let pace = median(&figures[1].iter().map(|turn| turn.node_us).collect::<Rounds>());
     drop(runners);
-    latency::report(programs, pace, effort)?;
-    leased::report(programs, effort)
+    latency::report(programs, pace, effort)
 }
 
 fn runner(programs: &Programs, name: &'static str, store: &str) -> Result<Runner, Box<dyn Error>> {

@@ -27,7 +27,7 @@ use contender::Programs;
 use std::error::Error;
 use std::process::ExitCode;
 
-const ROWS: [&str; 11] = [
+const ROWS: [&str; 12] = [
     "http",
     "http2",
     "grpc",
@@ -38,6 +38,7 @@ const ROWS: [&str; 11] = [
     "gateway",
     "script",
     "distributed",
+    "leased",
     "instructions",
 ];
 const CONNECTIONS: usize = 50;
@@ -97,6 +98,7 @@ fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
             "gateway" => gateway::report(programs, *effort)?,
             "script" => script::report(programs, *effort)?,
             "distributed" => distributed::report(programs, *effort)?,
+            "leased" => distributed::leased::report(programs, *effort)?,
             _ => instructions::report(programs)?,
         }
     }
