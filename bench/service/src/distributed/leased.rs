@@ -33,16 +33,11 @@ fn hot(
     redis: &Redis,
     effort: Effort,
 ) -> Result<(), Box<dyn Error>> {
-    // A window's limit that these users never reach, since a refusal would be cheaper than what is measured.
-    let limit = |consistency: &str| {
-        format!(
-            "  - {{name: per-user, key: [user], algorithm: fixed-window, rate: 50000000/min{consistency}}}\n"
-        )
-    };
+    let limit = |leased| limit(50_000_000, leased);
     let requests: Vec<_> = (0..HOT_USERS).map(|user| Wants::Check.request(user)).collect();
     let mut runners = [
-        runner_of(programs, MEMORY, "", &limit(""))?,
-        runner_of(programs, LEASED, store, &limit(", consistency: {leased: {quiet: 2250ms}}"))?,
+        runner_of(programs, MEMORY, "", &limit(false))?,
+        runner_of(programs, LEASED, store, &limit(true))?,
     ];
     runners.iter_mut().for_each(|runner| runner.requests.clone_from(&requests));
     let figures = turns(&runners, redis, effort)?;
@@ -92,15 +87,11 @@ fn cold(
     redis: &Redis,
     effort: Effort,
 ) -> Result<(), Box<dyn Error>> {
-    let limit = |consistency: &str| {
-        format!(
-            "  - {{name: per-user, key: [user], algorithm: fixed-window, rate: 10000000/min{consistency}}}\n"
-        )
-    };
+    let limit = |leased| limit(10_000_000, leased);
     let requests = zipf();
     let mut runners = [
-        runner_of(programs, EXACT, store, &limit(""))?,
-        runner_of(programs, LEASED, store, &limit(", consistency: {leased: {quiet: 2250ms}}"))?,
+        runner_of(programs, EXACT, store, &limit(false))?,
+        runner_of(programs, LEASED, store, &limit(true))?,
     ];
     runners.iter_mut().for_each(|runner| runner.requests.clone_from(&requests));
     let figures = turns(&runners, redis, effort)?;
@@ -124,6 +115,15 @@ fn cold(
         );
     }
     Ok(())
+}
+
+/// A window's limit that nobody reaches, since a refusal would be cheaper than what is measured. The stores here have a deadline of a second, for
+/// which the usual quiet time is too short.
+fn limit(a_minute: u64, leased: bool) -> String {
+    let consistency = if leased { ", consistency: {leased: {quiet: 2250ms}}" } else { "" };
+    format!(
+        "  - {{name: per-user, key: [user], algorithm: fixed-window, rate: {a_minute}/min{consistency}}}\n"
+    )
 }
 
 fn turns(
