@@ -15,7 +15,9 @@ use std::{
 /// Most come whole and are decided without waiting, so that beginning with one is also its end and it needs no task of its own. They
 /// are begun together, after all that has come has been read: with one after the other, each answer would be a write.
 #[derive(Clone, Default)]
-pub(super) struct Streams(Rc<RefCell<Vec<Pin<Box<dyn Future<Output = ()>>>>>>);
+pub(super) struct Streams(Rc<RefCell<Vec<Stream>>>);
+
+type Stream = Pin<Box<dyn Future<Output = ()>>>;
 
 impl<F: Future<Output = ()> + 'static> Executor<F> for Streams {
     fn execute(&self, stream: F) {

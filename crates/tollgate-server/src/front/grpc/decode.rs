@@ -126,7 +126,7 @@ impl Names {
         }
         for (id, key) in &self.entries {
             if let Some((_, value)) = descriptor.entries.iter().find(|(name, _)| *name == &**key) {
-                let _ = facts.set_id(*id, *value);
+                let _ = facts.set_id(*id, value);
             }
         }
     }
