@@ -184,7 +184,8 @@ where
     let mut connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut finishing = false;
     life.until_closed(|context| {
-        if life.order() == Order::Finish && !finishing {
+        // Also where the connection ends at once: whoever is about to ask on it then knows that nothing was begun.
+        if life.order() != Order::Serve && !finishing {
             finishing = true;
             Pin::new(&mut connection).graceful_shutdown();
         }
