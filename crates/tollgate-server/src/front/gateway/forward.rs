@@ -5,6 +5,7 @@
 //! the server takes for ours.
 
 use super::{two, upstream::Server};
+use crate::net::is_host;
 use bytes::Bytes;
 use hyper::{
     HeaderMap, Method, Request, StatusCode, Uri, Version,
@@ -122,19 +123,15 @@ pub(super) fn settle_host(head: &mut request::Parts) -> Result<(), Invalid> {
             let value = HeaderValue::from_maybe_shared(Bytes::copy_from_slice(
                 authority.as_str().as_bytes(),
             ));
-            let value = value.ok().filter(is_host).ok_or(Invalid::Host)?;
+            let value =
+                value.ok().filter(|value| is_host(value.as_bytes())).ok_or(Invalid::Host)?;
             head.headers.insert(header::HOST, value);
             Ok(())
         }
-        (None, Some(host)) if is_host(host) => Ok(()),
+        (None, Some(host)) if is_host(host.as_bytes()) => Ok(()),
         (None, None) if head.version < Version::HTTP_11 => Ok(()),
         _ => Err(Invalid::Host),
     }
-}
-
-fn is_host(value: &HeaderValue) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+,;=".contains(byte);
-    !value.is_empty() && value.as_bytes().iter().all(plain)
 }
 
 /// Turns a request into the one for a server. The value of `Upgrade` where it asks for that.
