@@ -1,7 +1,6 @@
 //! The short way of a request: from the bytes of the client to those for a server, and back.
 //!
-//! It is for requests that [`net`](crate::net) finds plain, from peers whose word about others does not count, to servers that speak HTTP/1.1
-//! without TLS, where nothing is held until the answer has been given; and for answers that come whole at once. A request that turns out to be otherwise
+//! It is for requests that [`net`](crate::net) finds plain, to servers that speak HTTP/1.1 without TLS, where nothing is held until the answer has been given; and for answers that come whole at once. A request that turns out to be otherwise
 //! goes the long way with what has been done about it: [`Begun`] says how far it came.
 
 mod request;
@@ -11,6 +10,7 @@ use super::{
     Gateway,
     connect::{Resumed, plainly},
     exchange::{Fault, before},
+    forward::From,
     pool::Bare as Idle,
     upstream::{Flight, Server, Upstreams},
 };
@@ -89,12 +89,8 @@ impl Gateway {
         out: &mut Vec<u8>,
     ) -> bool {
         let upstreams = self.shared.upstreams.load_full();
-        let peer = unmap(caller.peer.ip());
         // Traces need the whole head.
-        if trace::enabled()
-            || !upstreams.are_plain()
-            || self.shared.node.gate.rules().web().client.is_trusted(peer)
-        {
+        if trace::enabled() || !upstreams.are_plain() {
             return false;
         }
         let metrics = &self.shared.node.metrics;
@@ -152,8 +148,7 @@ impl Gateway {
                 }
             }
         };
-        let own_host = settings.own_host.then_some(&server.authority);
-        request::write(&request, unmap(caller.peer.ip()), caller.is_tls, own_host, out);
+        request::write(&request, &self.from(&request, caller, settings.own_host, server), out);
         let asking = ask(&mut stream, out);
         let (scratch, len) = match before(caller.alarm(), settings.response, asking, || true).await
         {
@@ -178,6 +173,25 @@ impl Gateway {
         };
         SCRATCH.with(|spares| spares.put(scratch));
         stage
+    }
+}
+
+impl Gateway {
+    fn from<'a>(
+        &self,
+        request: &Bare<'_>,
+        caller: &Caller,
+        own_host: bool,
+        server: &'a Server,
+    ) -> From<'a> {
+        let (rules, peer) = (self.shared.node.gate.rules(), unmap(caller.peer.ip()));
+        let is_trusted = rules.web().client.is_trusted(peer);
+        let client = match is_trusted {
+            true => self.toll.reader().client(&rules, &Read(*request), peer),
+            false => peer,
+        };
+        let own_host = own_host.then_some(&server.authority);
+        From { peer, is_trusted, client, is_tls: caller.is_tls, may_upgrade: false, own_host }
     }
 }
 

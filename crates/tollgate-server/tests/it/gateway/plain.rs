@@ -12,12 +12,13 @@ use tollgate_faults::clock::until;
 const LONG: &str = "keep-alive: 5\r\n";
 
 /// Heads of requests, without their last line.
-const HEADS: [&str; 8] = [
+const HEADS: [&str; 9] = [
     "GET / HTTP/1.1\r\nhost: x\r\n",
     "GET /a//b/../c%2F?d=e%20f&g HTTP/1.1\r\nHost: Example.com:8080\r\nX-User: u\r\naccept: */*\r\n",
     "DELETE /1 HTTP/1.1\r\nhost: [::1]:1\r\nconnection: Keep-Alive\r\n",
     "OPTIONS /1 HTTP/1.1\r\nhost: x\r\nempty:\r\norigin: y\r\n",
     "GET / HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 1.2.3.4\r\nX-Forwarded-Host: y\r\nx-forwarded-port: 1\r\n",
+    "GET / HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 1.2.3.4, 5.6.7.8\r\nx-forwarded-for: ::1\r\nx-forwarded-proto: a\r\nx-forwarded-proto: b\r\n",
     "GET / HTTP/1.1\r\nhost: x\r\nforwarded: for=1.2.3.4\r\nX-Real-IP: 1.2.3.4\r\nx-forwarded-proto: gopher\r\n",
     "GET / HTTP/1.1\r\nhost: x\r\ncookie: a=b\r\nCookie: c=d\r\nvia: 1.0 other\r\nauthorization: Bearer t\r\n",
     "GET / HTTP/1.1\r\nhost: x\r\nX_Forwarded_For: 1.2.3.4\r\nx.real.ip: 1.2.3.4\r\nother_one: 1\r\n",
@@ -25,11 +26,13 @@ const HEADS: [&str; 8] = [
 
 #[test]
 fn servers_see_the_same() {
-    for host in ["preserve", "upstream"] {
+    let trusted = "trusted_proxies: [127.0.0.1]\nclient_address: {header: x-forwarded-for}";
+    for (host, more) in [("preserve", ""), ("upstream", ""), ("preserve", trusted)] {
         let backend = Backend::usual();
         let upstream = format!("{{servers: {}, host: {host}}}", backend.url());
-        let gateway =
-            Gateway::new(&format!("listen: {{gateway: '127.0.0.1:0'}}\nupstream: {upstream}\n"));
+        let gateway = Gateway::new(&format!(
+            "listen: {{gateway: '127.0.0.1:0'}}\nupstream: {upstream}\n{more}\n"
+        ));
         for head in HEADS {
             for more in ["", LONG] {
                 let mut client = gateway.client();

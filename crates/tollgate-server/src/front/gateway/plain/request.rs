@@ -1,8 +1,9 @@
 //! A plain request on its way to a server.
 
+use super::super::forward::From;
 use crate::net::Bare;
-use hyper::header::{HeaderName, HeaderValue};
-use std::{io::Write, net::IpAddr};
+use hyper::header::HeaderName;
+use std::io::Write;
 use tollgate_tower::Head;
 
 /// Reads facts from a plain request, where it lies.
@@ -33,44 +34,80 @@ impl Head for Read<'_> {
     }
 }
 
-/// Writes the request that a server gets from a peer whose word about others does not count: what [`forward`](super::super::forward) makes of the
-/// same head.
-pub(super) fn write(
-    request: &Bare<'_>,
-    peer: IpAddr,
-    is_tls: bool,
-    own_host: Option<&HeaderValue>,
-    out: &mut Vec<u8>,
-) {
+/// Writes the request that a server gets: what [`forward`](super::super::forward) makes of the same head.
+pub(super) fn write(request: &Bare<'_>, from: &From<'_>, out: &mut Vec<u8>) {
     for part in [request.method, " ", request.target, " HTTP/1.1\r\n"] {
         out.extend_from_slice(part.as_bytes());
     }
+    let (mut has_proto, mut has_host) = (false, false);
     for (name, value) in request.fields() {
-        let is = |known: &str| name.eq_ignore_ascii_case(known);
-        match name.len() {
-            10 if is("connection") => continue,
-            9 if is("forwarded") => continue,
-            9 if is("x-real-ip") => continue,
-            4 if own_host.is_some() && is("host") => continue,
-            12.. if name.as_bytes()[..12].eq_ignore_ascii_case(b"x-forwarded-") => continue,
-            _ => line(name, value, out),
+        match claim(name) {
+            Claim::None => line(name, value, out),
+            Claim::Host if from.own_host.is_none() => line(name, value, out),
+            Claim::Connection | Claim::Host | Claim::Client | Claim::For => {}
+            _ if !from.is_trusted => {}
+            claim => {
+                has_proto |= claim == Claim::Proto;
+                has_host |= claim == Claim::ForHost;
+                line(name, value, out);
+            }
         }
     }
-    let start = out.len();
+    out.extend_from_slice(b"x-forwarded-for: ");
+    if from.is_trusted {
+        for (_, value) in request.fields().filter(|(name, _)| claim(name) == Claim::For) {
+            out.extend_from_slice(value);
+            out.extend_from_slice(b", ");
+        }
+    }
     // Writing to memory cannot fail.
-    let _ = write!(out, "x-forwarded-for: {peer}\r\n");
-    let peer = start + "x-forwarded-for: ".len()..out.len();
-    out.extend_from_slice(b"x-real-ip: ");
-    out.extend_from_within(peer);
-    out.extend_from_slice(match is_tls {
-        true => b"x-forwarded-proto: https\r\n".as_slice(),
-        false => b"x-forwarded-proto: http\r\n".as_slice(),
-    });
-    line("x-forwarded-host", request.host, out);
-    if let Some(host) = own_host {
+    let _ = write!(out, "{}\r\nx-real-ip: {}\r\n", from.peer, from.client);
+    if !has_proto {
+        let proto = if from.is_tls { b"https".as_slice() } else { b"http" };
+        line("x-forwarded-proto", proto, out);
+    }
+    if !has_host {
+        line("x-forwarded-host", request.host, out);
+    }
+    if let Some(host) = from.own_host {
         line("host", host.as_bytes(), out);
     }
     out.extend_from_slice(b"via: 1.1 tollgate\r\n\r\n");
+}
+
+/// What a field of a request is about, as far as it matters on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    None,
+    Connection,
+    Host,
+    /// Who asks, in a field of our own.
+    Client,
+    /// By which proxies a request came.
+    For,
+    Proto,
+    ForHost,
+    /// Something else that only trusted proxies may say.
+    Other,
+}
+
+fn claim(name: &str) -> Claim {
+    let is = |known: &str| name.eq_ignore_ascii_case(known);
+    match name.len() {
+        4 if is("host") => Claim::Host,
+        9 if is("forwarded") => Claim::Other,
+        9 if is("x-real-ip") => Claim::Client,
+        10 if is("connection") => Claim::Connection,
+        12.. if name.as_bytes()[..12].eq_ignore_ascii_case(b"x-forwarded-") => {
+            match name[12..].to_ascii_lowercase().as_str() {
+                "for" => Claim::For,
+                "proto" => Claim::Proto,
+                "host" => Claim::ForHost,
+                _ => Claim::Other,
+            }
+        }
+        _ => Claim::None,
+    }
 }
 
 /// One field, its name in lower case as the full protocol has it.
