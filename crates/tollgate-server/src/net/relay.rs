@@ -37,6 +37,7 @@ use tokio::{
     net::TcpStream,
 };
 use tokio_rustls::TlsAcceptor;
+use tollgate_policy::address::unmap;
 
 pub use body::Upload;
 pub use plain::Bare;
@@ -88,6 +89,8 @@ pub struct Intake {
 pub struct Caller {
     /// Who is at its other end, or who a load balancer says is.
     pub peer: SocketAddr,
+    /// The peer's address alone, as text.
+    pub address: HeaderValue,
     /// Whether it is encrypted.
     pub is_tls: bool,
     /// Whether what comes by it may upgrade it.
@@ -202,8 +205,11 @@ async fn http<T, R>(
     T: AsyncRead + AsyncWrite + Unpin + 'static,
     R: Relay,
 {
+    let address = unmap(peer.ip()).to_string();
     let caller = Rc::new(Caller {
         peer,
+        // Of what an address consists of it cannot fail.
+        address: HeaderValue::try_from(address).unwrap_or(HeaderValue::from_static("unknown")),
         is_tls,
         may_upgrade: version == Version::Http1,
         life: life.clone(),

@@ -247,6 +247,7 @@ impl Gateway {
         let (reader, peer) = (self.toll.reader(), unmap(caller.peer.ip()));
         let from = forward::From {
             peer,
+            address: &caller.address,
             is_trusted: rules.web().client.is_trusted(peer),
             client: reader.client(&rules, head, peer),
             is_tls: caller.is_tls,
@@ -348,8 +349,13 @@ impl Relay for Gateway {
         response
     }
 
-    async fn plain(&self, request: Bare<'_>, caller: &Rc<Caller>, out: &mut Vec<u8>) -> bool {
-        self.answer_plain(request, caller, out).await
+    fn plain(
+        &self,
+        request: Bare<'_>,
+        caller: &Rc<Caller>,
+        out: &mut Vec<u8>,
+    ) -> impl Future<Output = bool> {
+        self.answer_plain(request, caller, out)
     }
 
     fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {

@@ -93,8 +93,13 @@ impl Gateway {
         if trace::enabled() || !upstreams.are_plain() {
             return false;
         }
-        let metrics = &self.shared.node.metrics;
-        let pass = match self.ask_plain(request, caller).await {
+        let node = &self.shared.node;
+        let metrics = &node.metrics;
+        let observe = super::observe(node, None);
+        let mut question = toll::Question::default();
+        question.observe = Some(&observe);
+        let (head, peer) = (Read(request), Some(caller.peer.ip()));
+        let pass = match self.toll.ask_as_it_is(&head, peer, &question).await {
             toll::Answer::Admitted(pass) => pass,
             toll::Answer::Refused(refusal) => {
                 let outcome = super::refused(&refusal);
@@ -117,14 +122,6 @@ impl Gateway {
         false
     }
 
-    async fn ask_plain(&self, request: Bare<'_>, caller: &Caller) -> toll::Answer<Node> {
-        let node = &self.shared.node;
-        let observe = super::observe(node, None);
-        let mut question = toll::Question::default();
-        question.observe = Some(&observe);
-        self.toll.ask_as_it_is(&Read(request), Some(caller.peer.ip()), &question).await
-    }
-
     /// Sends the request to a server and writes its answer. `None` when that is done, or else how far it came.
     async fn exchange(
         &self,
@@ -141,7 +138,8 @@ impl Gateway {
         let (mut stream, is_used) = match self.pool.take_bare(upstreams.generation, server) {
             Some(stream) => (stream, true),
             None => {
-                let connecting = plainly(server);
+                // In a box, as it is seldom needed.
+                let connecting = Box::pin(plainly(server));
                 match before(caller.alarm(), settings.connect, connecting, || true).await {
                     Some(Ok(stream)) => (stream, false),
                     _ => return Some(unreached(upstreams, server)),
@@ -180,7 +178,7 @@ impl Gateway {
     fn from<'a>(
         &self,
         request: &Bare<'_>,
-        caller: &Caller,
+        caller: &'a Caller,
         own_host: bool,
         server: &'a Server,
     ) -> From<'a> {
@@ -191,7 +189,8 @@ impl Gateway {
             false => peer,
         };
         let own_host = own_host.then_some(&server.authority);
-        From { peer, is_trusted, client, is_tls: caller.is_tls, may_upgrade: false, own_host }
+        let (address, is_tls, may_upgrade) = (&caller.address, caller.is_tls, false);
+        From { peer, address, is_trusted, client, is_tls, may_upgrade, own_host }
     }
 }
 

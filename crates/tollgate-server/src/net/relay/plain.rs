@@ -7,18 +7,18 @@
 
 use super::{Busy, Caller, Relay};
 use crate::net::{
-    life::Order,
+    life::{Life, Order},
     plain::{End, finish, more, send},
     stream::Stream,
     strict::{Bodiless, bodiless},
 };
 use std::{
-    future::poll_fn,
+    io,
     mem::MaybeUninit,
     ops::Range,
     pin::{Pin, pin},
     rc::Rc,
-    task::Poll,
+    task::{Context, Poll},
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tollgate::Spares;
@@ -79,138 +79,130 @@ impl Default for Scratch {
     }
 }
 
-/// Answers requests for as long as they are plain.
+/// Answers requests for as long as they are plain. All in one function: the future of an answer is large, and each function around it moves it again.
 pub(super) async fn serve<T, R>(stream: &mut Stream<T>, relay: &R, caller: &Rc<Caller>) -> End
 where
     T: AsyncRead + AsyncWrite + Unpin,
     R: Relay,
 {
-    let life = &*caller.life;
+    let life = &caller.life;
     loop {
-        let next = life.until_closed(|context| {
-            let mut scratch = SCRATCH.with(Spares::take);
-            let mut buffer = ReadBuf::new(&mut scratch.input);
-            match Pin::new(&mut *stream).poll_read(context, &mut buffer) {
-                Poll::Ready(read) => {
-                    let len = buffer.filled().len();
-                    Poll::Ready(read.map(|()| (scratch, len)))
-                }
-                Poll::Pending => {
-                    SCRATCH.with(|spares| spares.put(scratch));
-                    Poll::Pending
-                }
-            }
-        });
-        let (mut scratch, len) = match next.await {
+        let next = life.until_closed(|context| poll_next(stream, context)).await;
+        let (mut scratch, mut len) = match next {
             Some(Ok((_, 0))) | Some(Err(_)) => return finish(stream, life).await,
             Some(Ok(next)) => next,
             None => return End::Closed,
         };
-        let end = answer_all(stream, relay, caller, &mut scratch, len).await;
-        SCRATCH.with(|spares| spares.put(scratch));
-        match end {
-            None => {}
-            Some(End::Done) => return finish(stream, life).await,
-            Some(end) => return end,
-        }
-    }
-}
-
-/// Answers all requests that have come. `None`: and nothing else has.
-async fn answer_all<T, R>(
-    stream: &mut Stream<T>,
-    relay: &R,
-    caller: &Rc<Caller>,
-    scratch: &mut Scratch,
-    mut len: usize,
-) -> Option<End>
-where
-    T: AsyncRead + AsyncWrite + Unpin,
-    R: Relay,
-{
-    let (life, limits) = (&caller.life, &caller.life.front.limits);
-    let Scratch { input, lines, output } = scratch;
-    let mut at = 0;
-    while at < len {
-        let vetted = match bodiless(&input[at..len]) {
-            Bodiless::Whole(size) => size,
-            Bodiless::Part => match more(stream, &mut input[len..]).await {
-                0 => 0,
-                read => {
-                    len += read;
-                    continue;
+        let Scratch { input, lines, output } = &mut *scratch;
+        let mut at = 0;
+        while at < len {
+            let plain = loop {
+                match find_plain(&input[at..len], lines, life) {
+                    Some(plain) => break plain,
+                    None => match more(stream, &mut input[len..]).await {
+                        0 => break None,
+                        read => len += read,
+                    },
                 }
-            },
-            Bodiless::Other => 0,
-        };
-        let found = find(&input[at..len], lines)
-            .filter(|(_, size)| *size == vetted)
-            .filter(|(_, size)| *size <= limits.head_bytes_max)
-            .filter(|(bare, _)| bare.lines.len() <= limits.fields_max)
-            // A connection that is to end soon says so in its answers, which is the full protocol's way to end it.
-            .filter(|_| life.order() == Order::Serve);
-        output.clear();
-        let answered = match found {
-            None => false,
-            Some((request, size)) => {
+            };
+            output.clear();
+            let mut size = 0;
+            if let Some((request, whole)) = plain {
                 let _busy = Busy::new(life);
-                let mut answering = pin!(unless_left(stream, relay.plain(request, caller, output)));
-                match life.until_closed(|context| answering.as_mut().poll(context)).await {
-                    Some(Some(answered)) => {
-                        at += if answered { size } else { 0 };
-                        answered
-                    }
-                    Some(None) => return Some(End::Done),
-                    None => return Some(End::Closed),
+                let mut answering = pin!(relay.plain(request, caller, output));
+                let mut early = Vec::new();
+                let answered = life.until_closed(|context| {
+                    poll_unless_left(stream, &mut early, answering.as_mut(), context)
+                });
+                match answered.await {
+                    Some(Some(is_answered)) => size = if is_answered { whole } else { 0 },
+                    Some(None) => return finish(stream, life).await,
+                    None => return End::Closed,
+                }
+                if !early.is_empty() {
+                    stream.unread(&early);
                 }
             }
-        };
-        if !answered {
-            stream.unread(&input[at..len]);
-            // What is left is part of a request, so the connection is not idle.
-            life.received();
-            return Some(End::Unusual);
+            if size == 0 {
+                stream.unread(&input[at..len]);
+                // What is left is part of a request, so the connection is not idle.
+                life.received();
+                return End::Unusual;
+            }
+            at += size;
+            let is_last = life.order() != Order::Serve;
+            match send(stream, life, output).await {
+                None if is_last => return finish(stream, life).await,
+                None => {}
+                Some(End::Done) => return finish(stream, life).await,
+                Some(end) => return end,
+            }
         }
-        let is_last = life.order() != Order::Serve;
-        if let Some(failed) = send(stream, life, output).await {
-            return Some(failed);
-        }
-        if is_last {
-            return Some(End::Done);
-        }
+        SCRATCH.with(|spares| spares.put(scratch));
     }
-    None
 }
 
-/// What a future comes to, unless the client ends its side before that. What else comes is read after it.
-async fn unless_left<T, O>(stream: &mut Stream<T>, answering: impl Future<Output = O>) -> Option<O>
-where
-    T: AsyncRead + AsyncWrite + Unpin,
-{
-    let mut answering = pin!(answering);
-    let mut early = Vec::new();
-    let answer = poll_fn(|context| {
-        if let Poll::Ready(answer) = answering.as_mut().poll(context) {
-            return Poll::Ready(Some(answer));
+/// What has come, in memory that is taken only once something has.
+fn poll_next<T: AsyncRead + Unpin>(
+    stream: &mut Stream<T>,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<(Box<Scratch>, usize)>> {
+    let mut scratch = SCRATCH.with(Spares::take);
+    let mut buffer = ReadBuf::new(&mut scratch.input);
+    match Pin::new(stream).poll_read(context, &mut buffer) {
+        Poll::Ready(read) => {
+            let len = buffer.filled().len();
+            Poll::Ready(read.map(|()| (scratch, len)))
         }
-        while early.is_empty() {
-            let mut more = [0; EARLY_BYTES];
-            let mut buffer = ReadBuf::new(&mut more);
-            match Pin::new(&mut *stream).poll_read(context, &mut buffer) {
-                Poll::Pending => break,
-                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
-                    early.extend_from_slice(buffer.filled());
-                }
-                Poll::Ready(_) => return Poll::Ready(None),
-            }
+        Poll::Pending => {
+            SCRATCH.with(|spares| spares.put(scratch));
+            Poll::Pending
         }
-        Poll::Pending
-    })
-    .await;
-    if !early.is_empty() {
-        stream.unread(&early);
     }
-    answer
+}
+
+/// What an answer comes to, unless the client ends its side before that. What else comes is `early`, and is read after it.
+fn poll_unless_left<T: AsyncRead + Unpin, O>(
+    stream: &mut Stream<T>,
+    early: &mut Vec<u8>,
+    answering: Pin<&mut impl Future<Output = O>>,
+    context: &mut Context<'_>,
+) -> Poll<Option<O>> {
+    if let Poll::Ready(answer) = answering.poll(context) {
+        return Poll::Ready(Some(answer));
+    }
+    while early.is_empty() {
+        let mut more = [0; EARLY_BYTES];
+        let mut buffer = ReadBuf::new(&mut more);
+        match Pin::new(&mut *stream).poll_read(context, &mut buffer) {
+            Poll::Pending => break,
+            Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                early.extend_from_slice(buffer.filled());
+            }
+            Poll::Ready(_) => return Poll::Ready(None),
+        }
+    }
+    Poll::Pending
+}
+
+/// The plain request that some bytes begin with, and its length; nothing in it where they begin with something else. `None`: more of them are needed to say.
+fn find_plain<'a>(
+    bytes: &'a [u8],
+    lines: &'a mut Vec<Line>,
+    life: &Life,
+) -> Option<Option<(Bare<'a>, usize)>> {
+    let limits = &life.front.limits;
+    let vetted = match bodiless(bytes) {
+        Bodiless::Whole(size) => size,
+        Bodiless::Part => return None,
+        Bodiless::Other => return Some(None),
+    };
+    let found = find(bytes, lines)
+        .filter(|(_, size)| *size == vetted && vetted <= limits.head_bytes_max)
+        .filter(|(bare, _)| bare.lines.len() <= limits.fields_max)
+        // A connection that is to end soon says so in its answers, which is the full protocol's way to end it.
+        .filter(|_| life.order() == Order::Serve);
+    Some(found)
 }
 
 /// The plain request that some bytes begin with, and its length, as the parser sees it.

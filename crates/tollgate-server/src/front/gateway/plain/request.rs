@@ -3,7 +3,6 @@
 use super::super::forward::From;
 use crate::net::Bare;
 use hyper::header::HeaderName;
-use std::io::Write;
 use tollgate_tower::Head;
 
 /// Reads facts from a plain request, where it lies.
@@ -60,8 +59,9 @@ pub(super) fn write(request: &Bare<'_>, from: &From<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(b", ");
         }
     }
-    // Writing to memory cannot fail.
-    let _ = write!(out, "{}\r\nx-real-ip: {}\r\n", from.peer, from.client);
+    out.extend_from_slice(from.address.as_bytes());
+    out.extend_from_slice(b"\r\n");
+    line("x-real-ip", from.client_text().as_bytes(), out);
     if !has_proto {
         let proto = if from.is_tls { b"https".as_slice() } else { b"http" };
         line("x-forwarded-proto", proto, out);
