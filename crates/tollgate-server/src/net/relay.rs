@@ -102,6 +102,21 @@ pub struct Caller {
 }
 
 impl Caller {
+    fn new(peer: SocketAddr, is_tls: bool, version: Version, life: Rc<Life>) -> Self {
+        let address = unmap(peer.ip()).to_string();
+        Self {
+            peer,
+            // Of what an address consists of it cannot fail.
+            address: HeaderValue::try_from(address).unwrap_or(HeaderValue::from_static("unknown")),
+            is_tls,
+            may_upgrade: version == Version::Http1,
+            life,
+            wire: Rc::default(),
+            tunnel: RefCell::default(),
+            kept: RefCell::default(),
+        }
+    }
+
     /// A deadline for something that a request waits for.
     pub fn alarm(&self) -> super::Alarm {
         super::Alarm::new(self.life.alarms.clone())
@@ -205,18 +220,7 @@ async fn http<T, R>(
     T: AsyncRead + AsyncWrite + Unpin + 'static,
     R: Relay,
 {
-    let address = unmap(peer.ip()).to_string();
-    let caller = Rc::new(Caller {
-        peer,
-        // Of what an address consists of it cannot fail.
-        address: HeaderValue::try_from(address).unwrap_or(HeaderValue::from_static("unknown")),
-        is_tls,
-        may_upgrade: version == Version::Http1,
-        life: life.clone(),
-        wire: Rc::default(),
-        tunnel: RefCell::default(),
-        kept: RefCell::default(),
-    });
+    let caller = Rc::new(Caller::new(peer, is_tls, version, life.clone()));
     if version == Version::Http1 {
         match plain::serve(&mut stream, &*relay, &caller).await {
             End::Unusual => {}
