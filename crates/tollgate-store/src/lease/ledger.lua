@@ -1,8 +1,8 @@
 -- The store's side of a lease, for one limit and key: the mirror of ledger.rs. Follows the mirrors and numbers.lua.
 --
 -- KEYS[1] is the limit's state, as the other scripts keep it: what processes hold counts as used. KEYS[2] is the book, a hash: `m` is the
--- latest instant seen, the ledger's name, the end of the quiet time and the last sweep; `s` a copy of the state, in case that one alone is
--- lost; every other field is a process, with what it was granted and has returned, cumulative, the oldest grant it may not know of, and when
+-- latest instant seen, the ledger's name, the end of the quiet time, the last sweep and when the book was begun; `s` a copy of the state, in
+-- case that one alone is lost; every other field is a process, with what it was granted and has returned, cumulative, the oldest grant it may not know of, and when
 -- it was last heard.
 --
 -- ARGV[3] has the central numbers; ARGV[5] is a flat array, in the order of the assignments below.
@@ -23,17 +23,18 @@ local state = algorithm.decode(value or found[2] or nil)
 algorithm.redate(params, state, raw)
 
 -- The latest instant seen counts, unless the clock stepped back by more than a window.
-local last, id, quiet_until, swept = 0, 0, 0, 0
+local last, id, quiet_until, swept, begun = 0, 0, 0, 0, 0
 if found[1] then
-  last, id, quiet_until, swept = string.match(found[1], '^(%d+):(%d+):(%d+):(%d+)$')
-  last, id, quiet_until, swept = tonumber(last), tonumber(id), tonumber(quiet_until), tonumber(swept)
+  last, id, quiet_until, swept, begun = string.match(found[1], '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
+  last, id, quiet_until = tonumber(last), tonumber(id), tonumber(quiet_until)
+  swept, begun = tonumber(swept), tonumber(begun)
 end
 local now = max(raw, last)
 if windowed then
   if last > raw + params.window then
     -- Where the state is re-dated to: at the beginning of a window nothing has faded yet.
     now = (div_rem(raw, params.window) + 1) * params.window
-    quiet_until, swept = min(quiet_until, now + quiet), min(swept, now)
+    quiet_until, swept, begun = min(quiet_until, now + quiet), min(swept, now), min(begun, now)
   end
   now = max(now, state.index * params.window)
 end
@@ -47,6 +48,9 @@ end
 local function exhaust()
   algorithm.charge(params, state, now, algorithm.decide(params, state, now, 0, false).remaining)
   rolled = true
+end
+if not found[1] then
+  begun = now
 end
 if fixed then
   local index = div_rem(now, params.window)
@@ -125,7 +129,7 @@ local idle = max(algorithm.idle_at_us(params, state), block)
 local ttl = max(idle - now, windowed and 2 * params.window or 0, quiet_until - now) + reclaim
 local kept, left_ms = algorithm.encode(state), digits(math.ceil(ttl / 1000) + spare)
 redis.call('SET', KEYS[1], (head or '') .. kept, 'PX', left_ms)
-local meta = digits(now) .. ':' .. digits(id) .. ':' .. digits(quiet_until) .. ':' .. digits(swept)
+local meta = digits(now) .. ':' .. digits(id) .. ':' .. digits(quiet_until) .. ':' .. digits(swept) .. ':' .. digits(begun)
 local field = digits(g) .. ':' .. digits(q) .. ':' .. digits(since) .. ':' .. digits(now)
 redis.call('HSET', book, 'm', meta, 's', kept, name, field)
 redis.call('PEXPIRE', book, left_ms)
@@ -138,5 +142,5 @@ local shown = algorithm.decide(params, state, now, max(1, need), false)
 return cmsgpack.pack({
   id, g, q, since, usable, max(0, quiet_until - now), left, ttl, rolled and 1 or 0,
   now < block and max(block - now, shown.retry_after_us or 0) or shown.retry_after_us or -1,
-  shown.reset_after_us,
+  shown.reset_after_us, max(0, now - begun),
 })

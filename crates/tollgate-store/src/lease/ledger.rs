@@ -28,6 +28,8 @@ pub struct Book {
     pub quiet_until_us: u64,
     /// When the dead were last looked for.
     pub swept_us: u64,
+    /// When the book was begun, in whichever ledger: what is older than the store's last loss is complete.
+    pub begun_us: u64,
     /// A copy of the state, in case that one alone is lost.
     pub copy: State,
     /// By holder.
@@ -118,6 +120,7 @@ impl Ledger {
             quiet_us,
             left,
             kept_us,
+            age_us: now_us.saturating_sub(call.book.begun_us),
             rolled_back: call.rolled_back,
             retry_after_us,
             reset_after_us: shown.reset_after_us,
@@ -143,6 +146,7 @@ impl Ledger {
             ledger: 0,
             quiet_until_us: 0,
             swept_us: 0,
+            begun_us: 0,
             copy: State::default(),
             holders: BTreeMap::new(),
         });
@@ -154,6 +158,7 @@ impl Ledger {
                 now_us = (raw_us / period_us + 1) * period_us;
                 book.quiet_until_us = book.quiet_until_us.min(now_us + terms.quiet_us);
                 book.swept_us = book.swept_us.min(now_us);
+                book.begun_us = book.begun_us.min(now_us);
             }
             let index = match &state {
                 State::FixedWindow(state) => state.index,
@@ -186,6 +191,9 @@ impl Call<'_> {
 
     /// Which ledger it is: that of the window, or the one begun when the key was last unknown.
     fn name_ledger(&mut self, known: bool, window: Option<u64>, ask: &Ask) {
+        if !known {
+            self.book.begun_us = self.now_us;
+        }
         if let Some(index) = window {
             if !known || self.book.ledger < index {
                 self.restart(index);

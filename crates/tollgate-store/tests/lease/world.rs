@@ -174,10 +174,8 @@ impl World {
                 self.answer((node, start), (primary, run), sent_us, what)
             }
             Event::Overdue { node, start, key, number } => {
-                if self.is_same(node, start)
-                    && let Some(lease) = self.nodes[node].leases.get_mut(&key)
-                {
-                    lease.unanswered(number);
+                if self.is_same(node, start) {
+                    self.give_up(node, key, number);
                 }
                 Ok(())
             }
