@@ -1,9 +1,9 @@
 -- The store's side of a lease, for one limit and key: the mirror of ledger.rs. Follows the mirrors and numbers.lua.
 --
 -- KEYS[1] is the limit's state, as the other scripts keep it: what processes hold counts as used. KEYS[2] is the book, a hash: `m` is the
--- latest instant seen, the ledger's name, the end of the quiet time, the last sweep and when the book was begun; `s` a copy of the state, in
--- case that one alone is lost; every other field is a process, with what it was granted and has returned, cumulative, the oldest grant it may not know of, and when
--- it was last heard.
+-- latest instant seen, the ledger's name, the end of the quiet time, the last sweep, when the book was begun and until when it is kept; `s`
+-- a copy of the state, in case that one alone is lost; every other field is a process, with what it was granted and has returned, cumulative,
+-- the oldest grant it may not know of, when it was last heard, and when it can be forgotten.
 --
 -- ARGV[3] has the central numbers; ARGV[5] is a flat array, in the order of the assignments below.
 
@@ -23,11 +23,23 @@ local state = algorithm.decode(value or found[2] or nil)
 algorithm.redate(params, state, raw)
 
 -- The latest instant seen counts, unless the clock stepped back by more than a window.
-local last, id, quiet_until, swept, begun = 0, 0, 0, 0, 0
+local function figures(text)
+  local all = {}
+  for number in string.gmatch(text, '%d+') do
+    all[#all + 1] = tonumber(number)
+  end
+  return unpack(all)
+end
+local function written(...)
+  local all = { ... }
+  for i = 1, #all do
+    all[i] = digits(all[i])
+  end
+  return table.concat(all, ':')
+end
+local last, id, quiet_until, swept, begun, kept_until = 0, 0, 0, 0, 0, 0
 if found[1] then
-  last, id, quiet_until, swept, begun = string.match(found[1], '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
-  last, id, quiet_until = tonumber(last), tonumber(id), tonumber(quiet_until)
-  swept, begun = tonumber(swept), tonumber(begun)
+  last, id, quiet_until, swept, begun, kept_until = figures(found[1])
 end
 local now = max(raw, last)
 if windowed then
@@ -35,6 +47,7 @@ if windowed then
     -- Where the state is re-dated to: at the beginning of a window nothing has faded yet.
     now = (div_rem(raw, params.window) + 1) * params.window
     quiet_until, swept, begun = min(quiet_until, now + quiet), min(swept, now), min(begun, now)
+    kept_until = 0
   end
   now = max(now, state.index * params.window)
 end
@@ -70,8 +83,7 @@ end
 -- What the process has: it knows best what it was granted, and the store what it may not have heard of.
 local g, q, since = 0, 0, now
 if found[3] then
-  g, q, since = string.match(found[3], '^(%d+):(%d+):(%d+):')
-  g, q, since = tonumber(g), tonumber(q), tonumber(since)
+  g, q, since = figures(found[3])
 end
 if since > now then
   -- The clock stepped back, so there is no telling how old they are.
@@ -99,7 +111,7 @@ local block = head and struct.unpack('>I7', head, 2) or 0
 if not fixed and now - swept >= reclaim then
   local all = redis.call('HGETALL', book)
   for i = 1, #all, 2 do
-    if #all[i] > 1 and all[i] ~= name and tonumber(string.match(all[i + 1], ':(%d+)$')) + reclaim <= now then
+    if #all[i] > 1 and all[i] ~= name and tonumber(string.match(all[i + 1], ':(%d+)$')) <= now then
       redis.call('HDEL', book, all[i])
     end
   end
@@ -127,10 +139,13 @@ end
 
 local idle = max(algorithm.idle_at_us(params, state), block)
 local ttl = max(idle - now, windowed and 2 * params.window or 0, quiet_until - now) + reclaim
+-- Never for less than others were told, who may have longer leases.
+kept_until = max(kept_until, now + ttl)
+ttl = kept_until - now
 local kept, left_ms = algorithm.encode(state), digits(math.ceil(ttl / 1000) + spare)
 redis.call('SET', KEYS[1], (head or '') .. kept, 'PX', left_ms)
-local meta = digits(now) .. ':' .. digits(id) .. ':' .. digits(quiet_until) .. ':' .. digits(swept) .. ':' .. digits(begun)
-local field = digits(g) .. ':' .. digits(q) .. ':' .. digits(since) .. ':' .. digits(now)
+local meta = written(now, id, quiet_until, swept, begun, kept_until)
+local field = written(g, q, since, now, now + reclaim)
 redis.call('HSET', book, 'm', meta, 's', kept, name, field)
 redis.call('PEXPIRE', book, left_ms)
 

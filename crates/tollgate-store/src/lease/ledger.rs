@@ -30,6 +30,8 @@ pub struct Book {
     pub swept_us: u64,
     /// When the book was begun, in whichever ledger: what is older than the store's last loss is complete.
     pub begun_us: u64,
+    /// Until when somebody was told that the ledger is kept.
+    pub kept_until_us: u64,
     /// A copy of the state, in case that one alone is lost.
     pub copy: State,
     /// By holder.
@@ -47,6 +49,8 @@ pub struct Held {
     pub since_us: u64,
     /// When it was last heard.
     pub seen_us: u64,
+    /// When it can be forgotten, by the lifetime that it has itself: others may have another.
+    pub until_us: u64,
 }
 
 /// One call, with what it has found out so far.
@@ -94,14 +98,17 @@ impl Ledger {
             held.granted += units;
             left -= units;
         }
-        held.seen_us = now_us;
+        (held.seen_us, held.until_us) = (now_us, now_us + terms.reclaim_us());
         call.book.holders.insert(ask.holder, held);
 
         let idle_us = numbers.idle_at_us(&call.state).max(self.block_us);
         let windows_us = if windowed { 2 * period_us } else { 0 };
         let quiet_us = call.book.quiet_until_us.saturating_sub(now_us);
         let kept_us = idle_us.saturating_sub(now_us).max(windows_us).max(quiet_us);
-        let kept_us = kept_us + terms.reclaim_us();
+        // Never for less than others were told, who may have longer leases.
+        call.book.kept_until_us =
+            call.book.kept_until_us.max(now_us + kept_us + terms.reclaim_us());
+        let kept_us = call.book.kept_until_us - now_us;
         let mut usable_us = terms.lifetime_us.saturating_sub(now_us.saturating_sub(held.since_us));
         if fixed {
             usable_us = usable_us.min(period_us - now_us % period_us);
@@ -147,6 +154,7 @@ impl Ledger {
             quiet_until_us: 0,
             swept_us: 0,
             begun_us: 0,
+            kept_until_us: 0,
             copy: State::default(),
             holders: BTreeMap::new(),
         });
@@ -159,6 +167,7 @@ impl Ledger {
                 book.quiet_until_us = book.quiet_until_us.min(now_us + terms.quiet_us);
                 book.swept_us = book.swept_us.min(now_us);
                 book.begun_us = book.begun_us.min(now_us);
+                book.kept_until_us = 0;
             }
             let index = match &state {
                 State::FixedWindow(state) => state.index,
@@ -246,7 +255,7 @@ impl Call<'_> {
         let (now_us, reclaim_us) = (self.now_us, terms.reclaim_us());
         if now_us - self.book.swept_us >= reclaim_us {
             let holders = &mut self.book.holders;
-            holders.retain(|one, held| *one == ask.holder || held.seen_us + reclaim_us > now_us);
+            holders.retain(|one, held| *one == ask.holder || held.until_us > now_us);
             self.book.swept_us = now_us;
         }
     }

@@ -30,6 +30,8 @@ pub(crate) struct Faults {
 pub(crate) struct Plan {
     pub(crate) numbers: Numbers,
     pub(crate) terms: Terms,
+    /// Those of every second node, where an operator changes them one node after the other.
+    pub(crate) others: Option<Terms>,
     pub(crate) nodes: usize,
     pub(crate) keys: usize,
     pub(crate) length_us: u64,
@@ -46,6 +48,11 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// The terms by which a node leases.
+    pub(crate) fn terms_of(&self, node: usize) -> Terms {
+        self.others.filter(|_| node % 2 == 1).unwrap_or(self.terms)
+    }
+
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         loop {
             let (numbers, lifetime_us) = any_numbers(rng);
@@ -69,6 +76,7 @@ impl Plan {
                 hoard,
                 numbers,
                 terms,
+                others: None,
                 nodes,
                 keys: rng.within(1, 2) as usize,
                 length_us,

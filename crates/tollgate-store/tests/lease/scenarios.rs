@@ -3,7 +3,7 @@
 use crate::plan::{Faults, Plan};
 use crate::rng::Rng;
 use crate::world::World;
-use tollgate_core::algorithm::FixedWindow;
+use tollgate_core::algorithm::{FixedWindow, Gcra};
 use tollgate_core::{Numbers, Rate};
 use tollgate_store::lease::Terms;
 
@@ -12,6 +12,7 @@ fn plan(nodes: usize, skew: u64) -> Plan {
     Plan {
         numbers,
         terms: Terms::of(&numbers, 500_000, 100, 1_500_000).unwrap(),
+        others: None,
         nodes,
         keys: 1,
         length_us: 8_000_000,
@@ -48,5 +49,30 @@ fn a_cold_herd_shares_the_limit_with_few_calls() {
         let most = world.oracles[0].windows().values().max().copied();
         assert!(most.is_some_and(|most| (970..=1_000).contains(&most)), "seed {seed}: {most:?}");
         assert!(world.calls * 4 < world.oracles[0].total(), "{} calls", world.calls);
+    }
+}
+
+/// An operator changes the lifetime on one node after the other. Whoever keeps units for longer is not forgotten by those who do not, and what the
+/// store still knows is not taken for lost.
+#[test]
+fn nodes_with_two_lifetimes_find_no_loss_where_there_was_none() {
+    let rate = Rate::try_new(100, 1_000_000).unwrap();
+    let numbers = Numbers::Gcra(Gcra::try_new(rate, Some(600)).unwrap());
+    let terms = |lifetime_us| Terms::of(&numbers, lifetime_us, 100, 4_500_000);
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let plan = Plan {
+            numbers,
+            terms: terms(2_000_000).unwrap(),
+            others: terms(100_000),
+            length_us: 25_000_000,
+            between_us: 20_000,
+            cost_most: 3,
+            phases_us: Some((rng.within(50_000, 500_000), rng.within(1_000_000, 3_000_000))),
+            ..plan(4, rng.pick(&[0, 5]))
+        };
+        let mut world = World::new(plan, rng, false);
+        assert_eq!(world.run(), Ok(()), "seed {seed}");
+        assert!(world.oracles[0].total() > 200, "seed {seed} hardly did anything");
     }
 }

@@ -75,6 +75,11 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(plan: Plan, mut rng: Rng, trace: bool) -> Self {
         let stepping = plan.faults.step > 0;
+        let allowed = plan.others.map_or(0, |others| {
+            // Until all have the same, a bucket may admit what returns within the difference.
+            let differ_us = plan.terms.lifetime_us.abs_diff(others.lifetime_us);
+            (crate::rate_of(&plan.numbers) * differ_us).div_ceil(plan.numbers.period_us())
+        });
         let pace = plan.faults.pace_ppm;
         let nodes = (0..plan.nodes).map(|_| {
             let off = rng.within(0, 2 * pace) as i64 - pace as i64;
@@ -103,6 +108,7 @@ impl World {
             pauses: 0,
             deaths: Vec::new(),
         };
+        world.oracles.iter_mut().for_each(|oracle| oracle.excuse(None, allowed));
         for node in 0..plan.nodes {
             let after_us = world.rng.within(0, plan.terms.lifetime_us);
             world.at(after_us, Event::Restart { node });
@@ -167,8 +173,7 @@ impl World {
                 Ok(())
             }
             Event::Arrives { node, start, primary, run, what } => {
-                self.arrive(node, start, primary, run, what);
-                Ok(())
+                self.arrive((node, start), (primary, run), what)
             }
             Event::Answers { node, start, primary, run, sent_us, what } => {
                 self.answer((node, start), (primary, run), sent_us, what)
@@ -318,7 +323,7 @@ impl World {
 
     /// What a process does now and then: returns, looks, forgets.
     fn tick(&mut self, node: usize) {
-        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let (now_us, terms) = (self.now_us, self.plan.terms_of(node));
         if !self.nodes[node].up {
             return;
         }

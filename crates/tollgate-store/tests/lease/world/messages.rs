@@ -6,7 +6,7 @@ use tollgate_store::lease::Reply;
 impl World {
     /// Asks for more where that is due.
     pub(super) fn want(&mut self, node: usize, key: usize) {
-        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let (now_us, terms) = (self.now_us, self.plan.terms_of(node));
         let home = self.homes[key].0;
         let clock_us = self.nodes[node].clock_us(now_us);
         let waiting = self.nodes[node].waiting.get(&key);
@@ -21,7 +21,7 @@ impl World {
     }
 
     pub(super) fn send(&mut self, node: usize, key: usize, what: (u64, bool)) {
-        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let (now_us, terms) = (self.now_us, self.plan.terms_of(node));
         let clock_us = self.nodes[node].clock_us(now_us);
         let (renewed, number) = (self.nodes[node].holder(), self.nodes[node].flight());
         let lease = self.nodes[node].lease(key, now_us);
@@ -47,10 +47,15 @@ impl World {
         self.travel(node, Event::Arrives { node, start, primary, run, what });
     }
 
-    pub(super) fn arrive(&mut self, node: usize, start: u64, primary: usize, run: u64, what: Call) {
+    pub(super) fn arrive(
+        &mut self,
+        (node, start): (usize, u64),
+        (primary, run): (usize, u64),
+        what: Call,
+    ) -> Result<(), String> {
         // Another server has other connections.
         if self.primaries[primary].run != run {
-            return;
+            return Ok(());
         }
         let (answer, sent_us) = match what {
             Call::Look { sent_us } => {
@@ -59,18 +64,22 @@ impl World {
             Call::Ask { key, number, ask } => {
                 let (home, gone_until_us) = self.homes[key];
                 if home != primary || self.now_us < gone_until_us {
-                    return;
+                    return Ok(());
                 }
                 let keep_past = self.plan.faults.failover > 0;
                 let store = &mut self.primaries[primary];
-                let terms = &self.plan.terms;
-                let (reply, excuses) = store.ask(self.now_us, key, terms, &ask, keep_past);
+                let terms = self.plan.terms_of(node);
+                let (reply, excuses) = store.ask(self.now_us, key, &terms, &ask, keep_past);
                 self.rollbacks += u64::from(reply.rolled_back);
+                if reply.rolled_back && !self.lost && self.plan.faults.step == 0 {
+                    return Err(format!("a loss where nothing was lost: {ask:?}"));
+                }
                 self.excuse(excuses);
                 (Answer::Reply { key, number, reply }, 0)
             }
         };
         self.travel(node, Event::Answers { node, start, primary, run, sent_us, what: answer });
+        Ok(())
     }
 
     /// A message may be lost, late or double.
@@ -137,7 +146,7 @@ impl World {
         came_us: u64,
         reply: Reply,
     ) -> Result<(), String> {
-        let (home, quiet_us) = (self.homes[key].0, self.plan.terms.quiet_us);
+        let (home, quiet_us) = (self.homes[key].0, self.plan.terms_of(node).quiet_us);
         let renewed = self.nodes[node].holder();
         let lease = self.nodes[node].leases.get(&key);
         if let Some(asked_us) = lease.and_then(|lease| lease.brings(number, &reply)) {
@@ -173,7 +182,7 @@ impl World {
     }
 
     fn hear(&mut self, node: usize, key: usize, number: u64, reply: &Reply) -> Result<(), String> {
-        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let (now_us, terms) = (self.now_us, self.plan.terms_of(node));
         let clock_us = self.nodes[node].clock_us(now_us);
         let renewed = self.nodes[node].holder();
         let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return Ok(()) };
