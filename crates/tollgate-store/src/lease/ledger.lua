@@ -93,7 +93,8 @@ if ledger ~= id then
   known, returned = 0, 0
 end
 if known > g then
-  local most = windowed and params.limit or params.capacity
+  -- More than the limit makes no difference, on top of what is given back at once.
+  local most = (windowed and params.limit or params.capacity) + max(0, returned - q)
   algorithm.charge(params, state, now, fixed and known - g or min(known - g, most))
   g, rolled = known, true
 end
@@ -107,12 +108,29 @@ if rolled then
 end
 
 local block = head and struct.unpack('>I7', head, 2) or 0
--- In a fixed window the dead are forgotten with the window, so that the living can say until then what they were granted.
-if not fixed and now - swept >= reclaim then
-  local all = redis.call('HGETALL', book)
+-- In a fixed window a living process has to be able to say until its end what it was granted, so that only those are forgotten in whose place
+-- the same process holds something else by now.
+if now - swept >= reclaim then
+  local all, newest = redis.call('HGETALL', book), {}
+  local function parts(holder)
+    return string.sub(holder, 1, 16), (struct.unpack('>I6', holder, 17))
+  end
+  local function note(holder)
+    local process, number = parts(holder)
+    newest[process] = max(newest[process] or 0, number)
+  end
+  note(name)
+  for i = 1, #all, 2 do
+    if #all[i] > 1 then
+      note(all[i])
+    end
+  end
   for i = 1, #all, 2 do
     if #all[i] > 1 and all[i] ~= name and tonumber(string.match(all[i + 1], ':(%d+)$')) <= now then
-      redis.call('HDEL', book, all[i])
+      local process, number = parts(all[i])
+      if not fixed or number < newest[process] then
+        redis.call('HDEL', book, all[i])
+      end
     end
   end
   swept = now

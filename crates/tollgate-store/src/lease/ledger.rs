@@ -81,9 +81,7 @@ impl Ledger {
         call.name_ledger(known_book, fixed.then(|| call.now_us / period_us), ask);
         let now_us = call.now_us;
         let mut held = call.settle(terms, ask, fixed);
-        if !fixed {
-            call.sweep(terms, ask);
-        }
+        call.sweep(terms, ask, fixed);
 
         let blocked = now_us < self.block_us;
         let mut left = if blocked { 0 } else { call.left() };
@@ -229,7 +227,10 @@ impl Call<'_> {
         if ask.ledger == self.book.ledger {
             if ask.known > held.granted {
                 let lost = ask.known - held.granted;
-                let lost = if fixed { lost } else { lost.min(self.numbers.capacity()) };
+                // More than the limit makes no difference, on top of what is given back at once.
+                let back = ask.returned.saturating_sub(held.returned);
+                let most = self.numbers.capacity().saturating_add(back);
+                let lost = if fixed { lost } else { lost.min(most) };
                 self.numbers.charge(&mut self.state, self.now_us, lost);
                 held.granted = ask.known;
                 self.rolled_back = true;
@@ -249,15 +250,23 @@ impl Call<'_> {
         held
     }
 
-    /// Forgets processes that died. What they may have spent stays counted in the state. In a fixed window they are forgotten with the window,
-    /// so that a living one can say until then what it was granted.
-    fn sweep(&mut self, terms: &Terms, ask: &Ask) {
+    /// Forgets processes that died. What they may have spent stays counted in the state. In a fixed window a living one has to be able to say until
+    /// its end what it was granted, so that only those are forgotten in whose place the same process holds something else by now.
+    fn sweep(&mut self, terms: &Terms, ask: &Ask, fixed: bool) {
         let (now_us, reclaim_us) = (self.now_us, terms.reclaim_us());
-        if now_us - self.book.swept_us >= reclaim_us {
-            let holders = &mut self.book.holders;
-            holders.retain(|one, held| *one == ask.holder || held.until_us > now_us);
-            self.book.swept_us = now_us;
+        if now_us - self.book.swept_us < reclaim_us {
+            return;
         }
+        let mut newest = BTreeMap::new();
+        // In ascending order, so that the last of a process is its newest.
+        newest.extend(self.book.holders.keys().map(|one| (one.process, one.number)));
+        let own = newest.entry(ask.holder.process).or_default();
+        *own = ask.holder.number.max(*own);
+        let replaced = |one: &Holder| newest.get(&one.process).is_some_and(|n| one.number < *n);
+        self.book.holders.retain(|one, held| {
+            *one == ask.holder || held.until_us > now_us || fixed && !replaced(one)
+        });
+        self.book.swept_us = now_us;
     }
 
     /// How much to grant: less of what is left the more share it, and what one request needs if there is so much.

@@ -5,7 +5,7 @@ use crate::rng::Rng;
 use crate::world::World;
 use tollgate_core::algorithm::{FixedWindow, Gcra};
 use tollgate_core::{Numbers, Rate};
-use tollgate_store::lease::Terms;
+use tollgate_store::lease::{Ask, Holder, Ledger, Terms};
 
 fn plan(nodes: usize, skew: u64) -> Plan {
     let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1_000, 1_000_000).unwrap()));
@@ -75,4 +75,30 @@ fn nodes_with_two_lifetimes_find_no_loss_where_there_was_none() {
         assert_eq!(world.run(), Ok(()), "seed {seed}");
         assert!(world.oracles[0].total() > 200, "seed {seed} hardly did anything");
     }
+}
+
+/// A node with more keys than room drops what it has spent and comes back as another holder, all day long. Another node says nothing for hours.
+#[test]
+fn a_day_of_evicted_leases_leaves_no_more_in_a_book_than_there_are_nodes() {
+    let numbers =
+        Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1_000_000, 86_400_000_000).unwrap()));
+    let terms = Terms::of(&numbers, 500_000, 100, 1_500_000).unwrap();
+    let (mut ledger, start_us) = (Ledger::default(), 1_699_920_000_000_000);
+    let mut ask = Ask::default();
+    (ask.holder, ask.want) = (Holder { process: [1; 4], number: 7 }, 10);
+    let silent = ledger.ask(start_us, 1_000_000, &terms, &ask);
+    let mut says = ask;
+    (says.ledger, says.known, says.want) = (silent.ledger, silent.granted, 0);
+    let mut granted = silent.granted;
+    for turn in 1..2_000 {
+        ask.holder = Holder { process: [2; 4], number: turn };
+        let reply = ledger.ask(start_us + turn * 1_000_000, 1_000_000, &terms, &ask);
+        assert!(!reply.rolled_back && reply.granted > 0, "turn {turn}: {reply:?}");
+        granted += reply.granted;
+        let holders = ledger.book.as_ref().unwrap().holders.len();
+        assert!(holders <= 6, "turn {turn}: {holders} are in the book");
+    }
+    let reply = ledger.ask(start_us + 2_000_000_000, 1_000_000, &terms, &says);
+    assert!(!reply.rolled_back, "it was there all the time");
+    assert_eq!(reply.left, 1_000_000 - granted, "what was granted stays counted");
 }

@@ -338,8 +338,10 @@ impl World {
             }
         }
         for key in 0..self.plan.keys {
+            let evicts = self.rng.once_in(self.plan.faults.evict);
             let Some(lease) = self.nodes[node].leases.get_mut(&key) else { continue };
-            if lease.is_idle(&terms, clock_us) {
+            let spent = lease.is_spent(clock_us) && !lease.should_return(clock_us);
+            if lease.is_idle(&terms, clock_us) || evicts && spent {
                 self.nodes[node].leases.remove(&key);
             } else if lease.should_return(clock_us) {
                 self.send(node, key, (0, true));
