@@ -56,9 +56,9 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     let figures = interleave(&runners, effort.rounds, turn)?;
     print_nodes(&runners, &figures);
     three(programs, &one, &redis, &runners[1], effort)?;
-    let pace = median(&figures[1].iter().map(|turn| turn.node_us).collect::<Rounds>());
+    let k_per_s = median(&column(&figures[1], |turn| turn.k_per_s));
     drop(runners);
-    latency::report(programs, pace, effort)
+    latency::report(programs, k_per_s, effort)
 }
 
 fn runner(programs: &Programs, name: &'static str, store: &str) -> Result<Runner, Box<dyn Error>> {

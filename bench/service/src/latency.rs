@@ -45,6 +45,6 @@ fn print(rate: f64, runners: &[Runner], delays: &[Vec<Delays>]) {
     }
 }
 
-fn percentile_us(delays_ns: &[u64], at: f64) -> f64 {
+pub(crate) fn percentile_us(delays_ns: &[u64], at: f64) -> f64 {
     quantile(&delays_ns.iter().map(|ns| *ns as f64 / 1e3).collect::<Vec<_>>(), at)
 }

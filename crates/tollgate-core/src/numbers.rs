@@ -66,9 +66,9 @@ impl Numbers {
     /// The rate's period, which is part of whose state it is; zero where there is none.
     pub fn period_us(&self) -> u64 {
         match self {
-            Self::TokenBucket(bucket) => bucket.period_us(),
-            Self::LeakyBucket(bucket) => bucket.period_us(),
-            Self::Gcra(bucket) => bucket.period_us(),
+            Self::TokenBucket(one) => one.bucket().period_us(),
+            Self::LeakyBucket(one) => one.bucket().period_us(),
+            Self::Gcra(one) => one.bucket().period_us(),
             Self::FixedWindow(_) | Self::SlidingLog(_) | Self::SlidingWindow(_) => {
                 self.window_us().unwrap_or(0)
             }

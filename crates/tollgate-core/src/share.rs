@@ -1,7 +1,7 @@
 //! One node's part of a limit, for when it has to decide alone.
 
 use crate::algorithm::{
-    Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
+    Bucket, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
 };
 use crate::{Algorithm, InvalidNumbers, Numbers, Rate};
 
@@ -17,19 +17,19 @@ impl Numbers {
     fn divided(&self, nodes: u64) -> Result<Self, InvalidNumbers> {
         let capacity = self.capacity() / nodes;
         let window = || Rate::try_new(capacity, self.period_us());
-        let rate = |count: u32| Rate::try_new(u64::from(count) / nodes, self.period_us());
+        let rate = |one: &Bucket| Rate::try_new(u64::from(one.count()) / nodes, self.period_us());
         Ok(match self {
             Self::FixedWindow(_) => Self::FixedWindow(FixedWindow::new(window()?)),
             Self::SlidingLog(_) => Self::SlidingLog(SlidingLog::new(window()?)),
             Self::SlidingWindow(_) => Self::SlidingWindow(SlidingWindow::new(window()?)),
-            Self::TokenBucket(bucket) => {
-                Self::TokenBucket(TokenBucket::try_new(rate(bucket.count())?, Some(capacity))?)
+            Self::TokenBucket(one) => {
+                Self::TokenBucket(TokenBucket::try_new(rate(one.bucket())?, Some(capacity))?)
             }
-            Self::Gcra(bucket) => Self::Gcra(Gcra::try_new(rate(bucket.count())?, Some(capacity))?),
-            Self::LeakyBucket(bucket) => {
-                let burst = bucket.burst() / nodes;
-                let queue = (bucket.capacity() - bucket.burst()) / nodes;
-                let rate = rate(bucket.count())?;
+            Self::Gcra(one) => Self::Gcra(Gcra::try_new(rate(one.bucket())?, Some(capacity))?),
+            Self::LeakyBucket(one) => {
+                let ahead = one.bucket().burst();
+                let (burst, queue) = (ahead / nodes, (one.capacity() - ahead) / nodes);
+                let rate = rate(one.bucket())?;
                 Self::LeakyBucket(LeakyBucket::try_new(rate, Some(burst), Some(queue))?)
             }
             Self::Concurrency(slots) => {

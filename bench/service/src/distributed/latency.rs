@@ -1,73 +1,102 @@
 //! What a decision in Redis adds to the latency of a request.
 //!
-//! The load spins, so the store has to be where the node is: beside the load it would wait for a time slice.
+//! The store is beside the load, as in the other tables: the load lets it go first whenever it has nothing to do itself.
 
 use super::{IN_FLIGHT, MEMORY, REDIS, runner};
 use crate::contender::Programs;
-use crate::load::Load;
+use crate::latency::percentile_us;
+use crate::load::{Delays, Load};
 use crate::process::SERVER_CORE;
 use crate::redis::Redis;
 use crate::table::{Rounds, median, quantile};
-use crate::turns::interleave;
+use crate::turns::{Runner, interleave};
 use crate::{Effort, LOAD_CORE};
 use std::error::Error;
 use std::time::Instant;
 use std::{io, thread};
 
 const PINGS: usize = 2_000;
+/// Of what the node did as fast as it could. The targets are for the last one.
+const SHARES: [f64; 3] = [0.1, 0.25, 0.5];
 
-/// On a schedule at half of what the node's core can do on Redis, beside bare round trips.
+/// One rate: what the requests of each node had to wait, and bare round trips between them.
+struct Pace {
+    rate: f64,
+    delays: Vec<Vec<Delays>>,
+    trips: Vec<Rounds>,
+}
+
+/// On schedules at shares of what one node reached on Redis, beside bare round trips.
 pub(super) fn report(
     programs: &Programs,
-    node_us: f64,
+    k_per_s: f64,
     effort: Effort,
 ) -> Result<(), Box<dyn Error>> {
-    let redis = Redis::start(SERVER_CORE, &[])?;
+    let redis = Redis::start(LOAD_CORE, &[])?;
     let store = format!("url: 'redis://127.0.0.1:{}/0'", redis.port);
     let runners = [runner(programs, MEMORY, "")?, runner(programs, REDIS, &store)?];
-    let rate = (0.5e6 / node_us / 1e3).round().max(1.0) * 1e3;
+    println!("\n### What Redis adds to latency\n");
+    println!(
+        "Node on core {SERVER_CORE}, load on a schedule and store on core {LOAD_CORE}; microseconds.\n"
+    );
+    println!(
+        "| k/s | memory, p50 | p99 | Redis, p50 | p99 | round trip, p50 | p99 | added, p50 | in round trips | added, p99 | sent late, p99 |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    for share in SHARES {
+        let rate = (share * k_per_s).round().max(1.0) * 1e3;
+        pace(&redis, &runners, rate, effort)?.print();
+    }
+    println!("\nTargets at half of what one node did: p50 1.3 round trips, p99 2,000 us.");
+    Ok(())
+}
+
+fn pace(
+    redis: &Redis,
+    runners: &[Runner],
+    rate: f64,
+    effort: Effort,
+) -> Result<Pace, Box<dyn Error>> {
     let count = (rate * effort.schedule_seconds) as usize;
     let mut trips: Vec<Rounds> = Vec::new();
-    let delays = interleave(&runners, effort.rounds, |runner| {
-        trips.push(bare(&redis)?);
+    let delays = interleave(runners, effort.rounds, |runner| {
+        trips.push(bare(redis)?);
         let mut load = Load::open(runner.server.address, &runner.requests, IN_FLIGHT)?;
         Ok(load.open_loop(count, rate)?)
     })?;
-    let at = |values: &Rounds, at: f64| quantile(values, at);
-    let us = |values: &[u64]| values.iter().map(|ns| *ns as f64 / 1e3).collect::<Rounds>();
-    let of = |runner: usize, share: f64| -> Rounds {
-        delays[runner].iter().map(|delays| at(&us(&delays.answered_ns), share)).collect()
-    };
-    let bare = |share: f64| median(&trips.iter().map(|trip| at(trip, share)).collect::<Rounds>());
-    let late = |runner: usize| {
-        median(&delays[runner].iter().map(|d| at(&us(&d.sent_ns), 0.99)).collect::<Rounds>())
-    };
-    println!("\n### Latency at {:.0} k/s on a schedule\n", rate / 1e3);
-    println!(
-        "Node and store on core {SERVER_CORE}, the load, which never sleeps, on core {LOAD_CORE}.\n"
-    );
-    println!("| microseconds | p50 | p99 | sent late, p99 |");
-    println!("|---|---|---|---|");
-    for (place, runner) in runners.iter().enumerate() {
-        let (p50, p99) = (median(&of(place, 0.5)), median(&of(place, 0.99)));
-        println!("| on {} | {p50:.0} | {p99:.0} | {:.0} |", runner.contender.name, late(place));
+    Ok(Pace { rate, delays, trips })
+}
+
+impl Pace {
+    fn print(&self) {
+        let bare = |share| {
+            median(&self.trips.iter().map(|trip| quantile(trip, share)).collect::<Rounds>())
+        };
+        let added = |share| {
+            let pairs = self.of(1, share).into_iter().zip(self.of(0, share));
+            median(&pairs.map(|(redis, memory)| redis - memory).collect::<Rounds>())
+        };
+        let late = self.delays.iter().flatten().map(|delays| percentile_us(&delays.sent_ns, 0.99));
+        println!(
+            "| {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.2} | {:.0} | {:.0} |",
+            self.rate / 1e3,
+            median(&self.of(0, 0.5)),
+            median(&self.of(0, 0.99)),
+            median(&self.of(1, 0.5)),
+            median(&self.of(1, 0.99)),
+            bare(0.5),
+            bare(0.99),
+            added(0.5),
+            added(0.5) / bare(0.5),
+            added(0.99),
+            median(&late.collect::<Rounds>()),
+        );
     }
-    println!(
-        "| a bare round trip (PING, one connection) | {:.0} | {:.0} | |",
-        bare(0.5),
-        bare(0.99)
-    );
-    let added = |share: f64| -> f64 {
-        let pairs = of(1, share).into_iter().zip(of(0, share));
-        median(&pairs.map(|(redis, memory)| redis - memory).collect::<Rounds>())
-    };
-    let p50 = added(0.5) / bare(0.5);
-    println!("| added by Redis | {:.0} | {:.0} | |", added(0.5), added(0.99));
-    println!(
-        "\nAdded, p50: {p50:.2} of a bare round trip (target 1.3); p99 {:.0} us (target 2,000).",
-        added(0.99)
-    );
-    Ok(())
+
+    /// A quantile of each round of one node.
+    fn of(&self, runner: usize, share: f64) -> Rounds {
+        self.delays[runner].iter().map(|delays| percentile_us(&delays.answered_ns, share)).collect()
+    }
 }
 
 /// From where the node is.

@@ -216,3 +216,27 @@ local function tat_decode(value)
   end
   return { us = tonumber(value or 0), fraction = 0, count = 0 }
 end
+
+-- An algorithm whose numbers are a bucket and whose value is a TAT, and nothing else.
+local keeps_a_tat = {
+  params = bucket_params,
+  redate = bucket_redate,
+  charge = bucket_charge,
+  give_back = bucket_give_back,
+  encode = tat_encode,
+  decode = tat_decode,
+}
+
+function keeps_a_tat.admits(params, tat, now, cost)
+  local whole, fraction = bucket_backlog(params, tat, now)
+  return bucket_admits(params, whole, fraction, cost)
+end
+
+function keeps_a_tat.decide(params, tat, now, cost, take)
+  local whole, fraction = bucket_backlog(params, tat, now)
+  return bucket_decide(params, whole, fraction, 0, cost, take)
+end
+
+function keeps_a_tat.idle_at_us(_, tat)
+  return bucket_idle_at_us(tat)
+end

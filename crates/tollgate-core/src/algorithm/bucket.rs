@@ -27,7 +27,7 @@ pub struct Tat {
 
 /// A bucket of `capacity` units that empties one unit every E.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     /// E in units of `1 / scale` microseconds; zero only when the count is.
     interval: u64,
     /// What a division by the interval multiplies with instead: 2^64 / interval, rounded down.
@@ -77,7 +77,8 @@ impl Bucket {
         self.capacity
     }
 
-    pub(crate) const fn burst(&self) -> u64 {
+    /// Units that pass without delay; the rest of the capacity queues.
+    pub const fn burst(&self) -> u64 {
         self.burst
     }
 
@@ -85,20 +86,23 @@ impl Bucket {
         self.capacity > self.burst
     }
 
-    pub(crate) const fn interval(&self) -> u64 {
+    /// The time a unit takes, in units of `1 / scale` microseconds.
+    pub const fn interval(&self) -> u64 {
         self.interval
     }
 
-    pub(crate) const fn scale(&self) -> u64 {
+    /// The denominator of [`Tat::fraction`]: one when the time a unit takes is a whole microsecond.
+    pub const fn scale(&self) -> u64 {
         self.scale
     }
 
-    pub(crate) const fn count(&self) -> u32 {
+    /// The rate's count, which [`Tat::count`] names when there is a fraction.
+    pub const fn count(&self) -> u32 {
         self.count
     }
 
     /// The rate's period, which is part of whose state it is.
-    pub(crate) const fn period_us(&self) -> u64 {
+    pub const fn period_us(&self) -> u64 {
         self.period_us
     }
 
@@ -289,6 +293,48 @@ impl Bucket {
         tat.us + u64::from(tat.fraction != 0)
     }
 }
+
+/// An algorithm whose numbers are a bucket and whose state is a TAT, and nothing else.
+macro_rules! keeps_a_tat {
+    ($algorithm:ty) => {
+        impl Algorithm for $algorithm {
+            type State = Tat;
+
+            fn capacity(&self) -> u64 {
+                self.0.capacity()
+            }
+
+            fn window_us(&self) -> Option<u64> {
+                Some(self.0.window_us())
+            }
+
+            #[inline(always)]
+            fn decide(&self, state: &Tat, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+                self.0.decide(self.0.backlog(*state, now_us), 0, cost, intent)
+            }
+
+            #[inline(always)]
+            fn charge(&self, state: &mut Tat, now_us: u64, cost: u64) -> Receipt {
+                self.0.charge(state, now_us, cost)
+            }
+
+            #[inline(always)]
+            fn take(&self, state: &mut Tat, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
+                self.0.take(state, now_us, cost)
+            }
+
+            fn give_back(&self, state: &mut Tat, now_us: u64, units: u64, receipt: &Receipt) {
+                self.0.give_back(state, now_us, units, receipt);
+            }
+
+            fn idle_at_us(&self, state: &Tat) -> u64 {
+                self.0.idle_at_us(*state)
+            }
+        }
+    };
+}
+
+pub(super) use keeps_a_tat;
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {

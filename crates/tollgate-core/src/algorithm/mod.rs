@@ -15,7 +15,7 @@ mod window;
 use crate::{Intent, Outcome, Receipt};
 use core::fmt;
 
-pub use bucket::Tat;
+pub use bucket::{Bucket, Tat};
 pub use concurrency::Concurrency;
 pub use fixed_window::FixedWindow;
 pub use gcra::Gcra;

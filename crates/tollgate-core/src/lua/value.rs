@@ -1,8 +1,8 @@
 //! What crosses between the mirrors and Rust: numbers on the way in, values on the way out.
 
 use crate::algorithm::{
-    Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, Tat, TokenBucket,
-    fixed_window, sliding_window, token_bucket,
+    Bucket, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, Tat,
+    TokenBucket, fixed_window, sliding_window, token_bucket,
 };
 use crate::{Algorithm, Numbers, Rate, State, penalty};
 
@@ -11,20 +11,16 @@ use crate::{Algorithm, Numbers, Rate, State, penalty};
 pub fn mirrored(numbers: &Numbers) -> [u64; 6] {
     let capacity = numbers.capacity();
     let window = |place: u64| [place, capacity, numbers.period_us(), 0, 0, 0];
-    let bucket = |place: u64, [interval, scale]: [u64; 2], count: u32, burst: u64| {
-        [place, interval, scale, count.into(), capacity, burst]
+    let bucket = |place: u64, one: &Bucket| {
+        [place, one.interval(), one.scale(), one.count().into(), capacity, one.burst()]
     };
     match numbers {
         Numbers::FixedWindow(_) => window(1),
         Numbers::SlidingWindow(_) => window(2),
         Numbers::SlidingLog(_) => window(3),
-        Numbers::TokenBucket(one) => {
-            bucket(4, [one.interval(), one.scale()], one.count(), capacity)
-        }
-        Numbers::LeakyBucket(one) => {
-            bucket(5, [one.interval(), one.scale()], one.count(), one.burst())
-        }
-        Numbers::Gcra(one) => bucket(6, [one.interval(), one.scale()], one.count(), capacity),
+        Numbers::TokenBucket(one) => bucket(4, one.bucket()),
+        Numbers::LeakyBucket(one) => bucket(5, one.bucket()),
+        Numbers::Gcra(one) => bucket(6, one.bucket()),
         Numbers::Concurrency(slots) => [7, capacity, slots.ttl_us(), 0, 0, 0],
     }
 }
@@ -32,11 +28,12 @@ pub fn mirrored(numbers: &Numbers) -> [u64; 6] {
 /// What charging `cost` takes, worked out ahead for limits whose whole state is a TAT: the longest backlog beside which it fits, in whole microseconds plus
 /// one (zero where it never fits) and a fraction; what it adds, whole and fraction; the scale of fractions; and the count that they belong to.
 pub fn spans(numbers: &Numbers, cost: u64) -> Option<[u64; 6]> {
-    let (interval, scale, count) = match numbers {
-        Numbers::Gcra(one) => (one.interval(), one.scale(), one.count()),
-        Numbers::LeakyBucket(one) => (one.interval(), one.scale(), one.count()),
+    let bucket = match numbers {
+        Numbers::Gcra(one) => one.bucket(),
+        Numbers::LeakyBucket(one) => one.bucket(),
         _ => return None,
     };
+    let (interval, scale, count) = (bucket.interval(), bucket.scale(), bucket.count());
     // Within the capacity, which takes a hundred years at most, both fit.
     let span = |units: u64| {
         let span = u128::from(units) * u128::from(interval);

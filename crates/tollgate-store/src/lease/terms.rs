@@ -71,15 +71,15 @@ fn central(numbers: &Numbers, lifetime_us: u64) -> Option<Numbers> {
             Numbers::SlidingWindow(SlidingWindow::new(Rate::try_new(limit, period_us).ok()?))
         }
         Numbers::Gcra(own) => {
-            let count = own.count();
+            let count = own.bucket().count();
             Numbers::Gcra(Gcra::try_new(rate(count)?, Some(burst(count)?)).ok()?)
         }
         Numbers::TokenBucket(own) => {
-            let count = own.count();
+            let count = own.bucket().count();
             Numbers::TokenBucket(TokenBucket::try_new(rate(count)?, Some(burst(count)?)).ok()?)
         }
-        Numbers::LeakyBucket(own) if own.burst() == capacity && capacity > 1 => {
-            let count = own.count();
+        Numbers::LeakyBucket(own) if own.bucket().burst() == capacity && capacity > 1 => {
+            let count = own.bucket().count();
             let burst = Some(burst(count)?);
             Numbers::LeakyBucket(LeakyBucket::try_new(rate(count)?, burst, None).ok()?)
         }

@@ -52,9 +52,11 @@ pub(crate) use by_algorithm;
 /// Whether every state that these numbers lead to fits into words, debts aside.
 pub(crate) fn always_packs(numbers: &Numbers) -> bool {
     match numbers {
-        Numbers::Gcra(gcra) => gcra.scale() <= 1 << FRACTION_BITS,
-        Numbers::LeakyBucket(bucket) => bucket.scale() <= 1 << FRACTION_BITS,
-        Numbers::TokenBucket(bucket) => bucket.scale() <= 1 << (FRACTION_BITS + FRACTION_HIGH_BITS),
+        Numbers::Gcra(one) => one.bucket().scale() <= 1 << FRACTION_BITS,
+        Numbers::LeakyBucket(one) => one.bucket().scale() <= 1 << FRACTION_BITS,
+        Numbers::TokenBucket(one) => {
+            one.bucket().scale() <= 1 << (FRACTION_BITS + FRACTION_HIGH_BITS)
+        }
         Numbers::FixedWindow(window) => {
             window.pack(&fixed_window::State { index: 0, count: window.capacity() }).is_some()
         }
@@ -81,13 +83,13 @@ macro_rules! tat_in_one_word {
             #[inline]
             fn pack(&self, tat: &Tat) -> Option<[u64; 1]> {
                 let fits = tat.us <= MAX_US && tat.fraction < 1 << FRACTION_BITS;
-                (fits && (tat.fraction == 0 || tat.count == self.count()))
+                (fits && (tat.fraction == 0 || tat.count == self.bucket().count()))
                     .then(|| [tat.us << FRACTION_BITS | u64::from(tat.fraction)])
             }
 
             #[inline]
             fn unpack(&self, [word]: [u64; 1]) -> Tat {
-                tat(word >> FRACTION_BITS, (word & ((1 << FRACTION_BITS) - 1)) as u32, self.count())
+                tat(word >> FRACTION_BITS, (word & ((1 << FRACTION_BITS) - 1)) as u32, self.bucket().count())
             }
 
             fn of(numbers: &Numbers) -> Option<&Self> {
@@ -113,7 +115,7 @@ impl Inline<2> for TokenBucket {
         let fits = full.us <= MAX_US
             && latest_us <= MAX_US
             && full.fraction < 1 << (FRACTION_BITS + FRACTION_HIGH_BITS);
-        (fits && (full.fraction == 0 || full.count == self.count())).then(|| {
+        (fits && (full.fraction == 0 || full.count == self.bucket().count())).then(|| {
             let fraction = u64::from(full.fraction);
             let low = fraction & ((1 << FRACTION_BITS) - 1);
             [
@@ -128,7 +130,7 @@ impl Inline<2> for TokenBucket {
         let low = first & ((1 << FRACTION_BITS) - 1);
         let fraction = (second >> INSTANT_BITS) << FRACTION_BITS | low;
         token_bucket::State {
-            full: tat(first >> FRACTION_BITS, fraction as u32, self.count()),
+            full: tat(first >> FRACTION_BITS, fraction as u32, self.bucket().count()),
             latest_us: second & MAX_US,
         }
     }

@@ -32,9 +32,9 @@ fn main_of(seed: u64, trace: bool) -> World {
 /// Units per period.
 pub(crate) fn rate_of(numbers: &Numbers) -> u64 {
     match numbers {
-        Numbers::Gcra(own) => own.count().into(),
-        Numbers::TokenBucket(own) => own.count().into(),
-        Numbers::LeakyBucket(own) => own.count().into(),
+        Numbers::Gcra(own) => own.bucket().count().into(),
+        Numbers::TokenBucket(own) => own.bucket().count().into(),
+        Numbers::LeakyBucket(own) => own.bucket().count().into(),
         _ => numbers.capacity(),
     }
 }

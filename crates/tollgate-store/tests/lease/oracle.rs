@@ -46,9 +46,9 @@ impl Oracle {
             // Two windows meet, and a step may cut a third one short.
             Numbers::FixedWindow(_) => (2 * capacity, capacity),
             Numbers::SlidingWindow(_) => (capacity, capacity),
-            Numbers::Gcra(own) => (capacity, own.count().into()),
-            Numbers::TokenBucket(own) => (capacity, own.count().into()),
-            Numbers::LeakyBucket(own) => (capacity, own.count().into()),
+            Numbers::Gcra(own) => (capacity, own.bucket().count().into()),
+            Numbers::TokenBucket(own) => (capacity, own.bucket().count().into()),
+            Numbers::LeakyBucket(own) => (capacity, own.bucket().count().into()),
             _ => unreachable!("nothing else is leased"),
         }
     }

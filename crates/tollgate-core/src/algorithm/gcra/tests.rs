@@ -58,7 +58,7 @@ fn the_throttle_table() {
 #[test]
 fn seven_a_minute_is_exactly_that() {
     let (limit, mut state) = (limit(7, 60 * SECOND_US, 7), Tat::default());
-    assert_eq!(limit.scale(), 7);
+    assert_eq!(limit.bucket().scale(), 7);
     assert!(take(limit, &mut state, 0, 7).admitted);
     for n in 1..=7_000 {
         let due_us = (n * 60 * SECOND_US).div_ceil(7);

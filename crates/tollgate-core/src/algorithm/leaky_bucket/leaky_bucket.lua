@@ -1,24 +1,3 @@
 -- The mirror of leaky_bucket/mod.rs. Value: the TAT alone.
 
-local leaky_bucket = {
-  params = bucket_params,
-  redate = bucket_redate,
-  charge = bucket_charge,
-  give_back = bucket_give_back,
-  encode = tat_encode,
-  decode = tat_decode,
-}
-
-function leaky_bucket.admits(params, tat, now, cost)
-  local whole, fraction = bucket_backlog(params, tat, now)
-  return bucket_admits(params, whole, fraction, cost)
-end
-
-function leaky_bucket.decide(params, tat, now, cost, take)
-  local whole, fraction = bucket_backlog(params, tat, now)
-  return bucket_decide(params, whole, fraction, 0, cost, take)
-end
-
-function leaky_bucket.idle_at_us(_, tat)
-  return bucket_idle_at_us(tat)
-end
+local leaky_bucket = keeps_a_tat

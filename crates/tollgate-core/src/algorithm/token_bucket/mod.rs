@@ -29,24 +29,9 @@ impl TokenBucket {
         Bucket::try_new(rate, burst.unwrap_or(rate.count().into()), 0).map(Self)
     }
 
-    /// The rate's period.
-    pub const fn period_us(&self) -> u64 {
-        self.0.period_us()
-    }
-
-    /// The time a unit takes, in units of `1 / scale` microseconds.
-    pub const fn interval(&self) -> u64 {
-        self.0.interval()
-    }
-
-    /// The denominator of [`Tat::fraction`]: one when the refill interval is a whole microsecond.
-    pub const fn scale(&self) -> u64 {
-        self.0.scale()
-    }
-
-    /// The rate's count, which [`Tat::count`] names when there is a fraction.
-    pub const fn count(&self) -> u32 {
-        self.0.count()
+    /// Its numbers.
+    pub const fn bucket(&self) -> &Bucket {
+        &self.0
     }
 }
 
