@@ -103,6 +103,7 @@ impl RedisStore {
             return Err(rest);
         }
         let mut spent: [Option<(Address, Spent)>; LOCAL_MOST] = [None; LOCAL_MOST];
+        let mut refusals = SmallVec::<[Address; LOCAL_MOST]>::new();
         let (mut admitted, mut known) = (true, true);
         for (charge, spent) in charges.iter().zip(&mut spent) {
             let Some(leased) = leased(charge) else { continue };
@@ -114,6 +115,7 @@ impl RedisStore {
                 }
                 Local::Refused(answer) => {
                     admitted = false;
+                    refusals.push(address);
                     answers.push(answer);
                 }
                 Local::Direct | Local::Wait | Local::Failed | Local::Quiet => known = false,
@@ -123,6 +125,7 @@ impl RedisStore {
             spent.iter().flatten().for_each(|(at, units)| self.leases.put_back(*at, units));
         }
         if !known {
+            refusals.into_iter().for_each(|address| self.leases.unrefuse(address));
             answers.reopen();
             return Err(Rest { tried: true, ..rest });
         }
