@@ -164,15 +164,15 @@ impl Storage {
         }
     }
 
-    /// What a store elsewhere says of itself; `None` for one in this process.
+    /// What a store elsewhere says of itself; `None` for one in this process. `leases` says that limits will be leased.
     ///
     /// # Errors
     ///
     /// When it could not say in time.
-    pub async fn probe(&self) -> Option<Result<Report, StoreError>> {
+    pub async fn probe(&self, leases: bool) -> Option<Result<Report, StoreError>> {
         match self {
             Self::Memory(_) => None,
-            Self::Redis(remote) => Some(remote.store.probe().await),
+            Self::Redis(remote) => Some(remote.store.probe(leases).await),
         }
     }
 

@@ -73,7 +73,8 @@ fn show_deaths(health: &Health, now: usize, before: &mut usize) {
 
 /// Says once what sort of store it is, and what is wrong with it.
 async fn greet(node: &Node) -> Result<(), StoreError> {
-    let Some(report) = node.gate.store().probe().await else { return Ok(()) };
+    // Whatever is leased by now the store knows itself.
+    let Some(report) = node.gate.store().probe(false).await else { return Ok(()) };
     let report = report?;
     let version = report.version.as_deref().unwrap_or("of unknown version");
     let mode = report.mode.as_deref().unwrap_or("unknown");
