@@ -1,8 +1,8 @@
 //! Any algorithm behind one type: a new algorithm is a folder and a line in each table here.
 
 use crate::algorithm::{
-    Algorithm, Concurrency, FixedWindow, Gcra, LeakyBucket, Ledger, SlidingLog, SlidingWindow, Tat,
-    TokenBucket, fixed_window, sliding_window, token_bucket,
+    Algorithm, Bucket, Concurrency, FixedWindow, Gcra, LeakyBucket, Ledger, SlidingLog,
+    SlidingWindow, Tat, TokenBucket, fixed_window, sliding_window, token_bucket,
 };
 use crate::{Intent, Outcome, Receipt};
 
@@ -66,13 +66,26 @@ impl Numbers {
     /// The rate's period, which is part of whose state it is; zero where there is none.
     pub fn period_us(&self) -> u64 {
         match self {
-            Self::TokenBucket(one) => one.bucket().period_us(),
-            Self::LeakyBucket(one) => one.bucket().period_us(),
-            Self::Gcra(one) => one.bucket().period_us(),
-            Self::FixedWindow(_) | Self::SlidingLog(_) | Self::SlidingWindow(_) => {
-                self.window_us().unwrap_or(0)
-            }
             Self::Concurrency(_) => 0,
+            _ => match self.bucket() {
+                Some(bucket) => bucket.period_us(),
+                None => self.window_us().unwrap_or(0),
+            },
+        }
+    }
+
+    /// Units per period; without one, all that there are.
+    pub fn count(&self) -> u64 {
+        self.bucket().map_or_else(|| self.capacity(), |bucket| bucket.count().into())
+    }
+
+    /// What gcra, token bucket and leaky bucket are made of.
+    pub const fn bucket(&self) -> Option<&Bucket> {
+        match self {
+            Self::TokenBucket(one) => Some(one.bucket()),
+            Self::LeakyBucket(one) => Some(one.bucket()),
+            Self::Gcra(one) => Some(one.bucket()),
+            _ => None,
         }
     }
 }

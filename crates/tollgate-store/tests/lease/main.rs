@@ -14,7 +14,6 @@ mod world;
 use plan::Plan;
 use rng::Rng;
 use std::env;
-use tollgate_core::{Algorithm, Numbers};
 use world::World;
 
 /// Seeds in an ordinary run of the tests.
@@ -27,16 +26,6 @@ fn main_of(seed: u64, trace: bool) -> World {
         println!("{plan:#?}");
     }
     World::new(plan, rng, trace)
-}
-
-/// Units per period.
-pub(crate) fn rate_of(numbers: &Numbers) -> u64 {
-    match numbers {
-        Numbers::Gcra(own) => own.bucket().count().into(),
-        Numbers::TokenBucket(own) => own.bucket().count().into(),
-        Numbers::LeakyBucket(own) => own.bucket().count().into(),
-        _ => numbers.capacity(),
-    }
 }
 
 fn number(name: &str) -> Option<u64> {

@@ -45,11 +45,10 @@ impl Oracle {
         match &self.numbers {
             // Two windows meet, and a step may cut a third one short.
             Numbers::FixedWindow(_) => (2 * capacity, capacity),
-            Numbers::SlidingWindow(_) => (capacity, capacity),
-            Numbers::Gcra(own) => (capacity, own.bucket().count().into()),
-            Numbers::TokenBucket(own) => (capacity, own.bucket().count().into()),
-            Numbers::LeakyBucket(own) => (capacity, own.bucket().count().into()),
-            _ => unreachable!("nothing else is leased"),
+            Numbers::SlidingLog(_) | Numbers::Concurrency(_) => {
+                unreachable!("these are not leased")
+            }
+            numbers => (capacity, numbers.count()),
         }
     }
 

@@ -351,8 +351,8 @@ impl<'a> Single<'a> {
 /// minute is one in two.
 fn share(numbers: &Numbers, nodes: u32) -> Numbers {
     let slower = |gcra: &Gcra| {
-        let period_us = gcra.period_us().saturating_mul(nodes.into());
-        let rate = Rate::try_new(gcra.count().into(), period_us).ok()?;
+        let period_us = gcra.bucket().period_us().saturating_mul(nodes.into());
+        let rate = Rate::try_new(gcra.bucket().count().into(), period_us).ok()?;
         Gcra::try_new(rate, Some(gcra.capacity() / u64::from(nodes.max(1)))).ok()
     };
     match numbers {

@@ -131,12 +131,6 @@ impl NumbersView {
 
 /// A rate as the file may spell it.
 fn rate(numbers: &Numbers) -> String {
-    let count = match numbers {
-        Numbers::TokenBucket(bucket) => bucket.count().into(),
-        Numbers::LeakyBucket(bucket) => bucket.count().into(),
-        Numbers::Gcra(bucket) => bucket.count().into(),
-        windows_and_slots => windows_and_slots.capacity(),
-    };
     const UNITS: [(&str, u64); 6] = [
         ("w", 604_800_000_000),
         ("d", 86_400_000_000),
@@ -145,7 +139,7 @@ fn rate(numbers: &Numbers) -> String {
         ("s", 1_000_000),
         ("ms", 1_000),
     ];
-    let period_us = numbers.period_us();
+    let (count, period_us) = (numbers.count(), numbers.period_us());
     if period_us == 0 {
         return count.to_string();
     }

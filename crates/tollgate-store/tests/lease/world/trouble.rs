@@ -77,7 +77,7 @@ impl World {
             let units = match numbers {
                 Numbers::FixedWindow(_) | Numbers::SlidingWindow(_) => capacity,
                 _ => {
-                    let rate = crate::rate_of(numbers);
+                    let rate = numbers.count();
                     capacity.min((rate * by_us).div_ceil(numbers.period_us()))
                 }
             };
