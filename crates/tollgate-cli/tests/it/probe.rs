@@ -108,8 +108,10 @@ fn rights_that_only_leases_need_are_named_where_a_limit_is_leased() {
     redis.run(&format!("ACL SETUSER {}", documented()));
     let store = on(&redis, ", username: tollgate, password: pw");
     let plain = file(&store);
-    let leased =
-        plain.replace("rate: 5/s", "rate: 1000/s, algorithm: fixed-window, consistency: leased");
+    let leased = plain.replace(
+        "rate: 5/s",
+        "rate: 1000/s, algorithm: fixed-window, consistency: {leased: {quiet: 20s}}",
+    );
     let run = |file: &str| {
         let (status, out, err) = run(&["check", "--probe", "-"], file);
         (status, format!("{out}{err}"))

@@ -35,13 +35,14 @@ pub enum ProbeError {
 /// # Errors
 ///
 /// When it cannot be used as the file says, or does not answer within a few seconds.
-pub fn probe(
+pub fn probe<'a>(
     settings: &Settings,
-    limits: &[Limit],
+    limits: impl IntoIterator<Item = &'a Limit>,
     beside: &Path,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Option<Report>, ProbeError> {
-    let leases = limits.iter().any(|one| matches!(one.consistency, Consistency::Leased { .. }));
+    let is_leased = |limit: &Limit| matches!(limit.consistency, Consistency::Leased { .. });
+    let leases = limits.into_iter().any(is_leased);
     let storage = Storage::new(&settings.store, beside, variable).map_err(ProbeError::Storage)?;
     let system = |error| ProbeError::Storage(StorageError::System(error));
     let runtime = Builder::new_current_thread().enable_all().build().map_err(system)?;

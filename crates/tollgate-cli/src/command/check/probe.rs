@@ -26,7 +26,7 @@ impl Probed {
     /// Connects as `serve` would.
     pub(super) fn new(path: &Path, compiled: &Compiled) -> Self {
         let beside = path.parent().unwrap_or(Path::new(""));
-        let limits = compiled.policy.limits();
+        let limits = compiled.limits.iter().map(|(limit, _)| limit);
         let variable = |name: &str| std::env::var_os(name);
         let probed = storage::probe(&compiled.settings, limits, beside, variable);
         let mut found = Self {
