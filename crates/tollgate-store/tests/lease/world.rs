@@ -78,7 +78,7 @@ impl World {
         let allowed = plan.others.map_or(0, |others| {
             // Until all have the same, a bucket may admit what returns within the difference.
             let differ_us = plan.terms.lifetime_us.abs_diff(others.lifetime_us);
-            (crate::rate_of(&plan.numbers) * differ_us).div_ceil(plan.numbers.period_us())
+            (plan.numbers.count() * differ_us).div_ceil(plan.numbers.period_us())
         });
         let pace = plan.faults.pace_ppm;
         let nodes = (0..plan.nodes).map(|_| {
