@@ -148,8 +148,18 @@ impl RedisStore {
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
+        self.in_time_after(Duration::ZERO, work).await
+    }
+
+    /// The same where a part of the deadline is gone.
+    async fn in_time_after<T>(
+        &self,
+        spent: Duration,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         let late = |_| Err(StoreError::new(StoreErrorKind::Timeout, ""));
-        timeout(self.options.deadline, work).await.unwrap_or_else(late)
+        let left = self.options.deadline.saturating_sub(spent);
+        timeout(left, work).await.unwrap_or_else(late)
     }
 }
 
