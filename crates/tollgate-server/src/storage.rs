@@ -105,6 +105,14 @@ impl Storage {
         }
     }
 
+    /// Whether it is several servers that share the keys.
+    pub(crate) fn is_cluster(&self) -> bool {
+        match self {
+            Self::Memory(_) => false,
+            Self::Redis(remote) => remote.store.is_cluster(),
+        }
+    }
+
     /// Whether a server of it is left alone because it failed.
     pub fn is_breaker_open(&self) -> bool {
         match self {

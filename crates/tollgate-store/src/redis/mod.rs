@@ -101,6 +101,11 @@ impl RedisStore {
         self.servers.status()
     }
 
+    /// Whether it is several servers that share the keys.
+    pub fn is_cluster(&self) -> bool {
+        self.servers.is_cluster()
+    }
+
     /// Whether a server is left alone because it failed.
     pub fn is_open(&self) -> bool {
         self.servers.is_open()

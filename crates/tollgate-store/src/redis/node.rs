@@ -213,14 +213,24 @@ impl Node {
     /// The server answered to a call.
     pub(super) fn decided(&self, call: &Call) {
         self.breaker.succeed();
-        if self.refusals.end_with(call.script()) {
-            self.shared.options.tell(|observer| observer.accepts_again(&self.name));
-        }
+        self.note_answer(call);
     }
 
     /// The server refused a call for reasons of the call's own, which takes no time and costs other calls nothing: so it is not left alone for it.
     pub(super) fn refused(&self, call: &Call, error: &StoreError) {
         self.breaker.succeed();
+        self.note_refusal(call, error);
+    }
+
+    /// Tells of the end of refusals, where this answer is it.
+    pub(super) fn note_answer(&self, call: &Call) {
+        if self.refusals.end_with(call.script()) {
+            self.shared.options.tell(|observer| observer.accepts_again(&self.name));
+        }
+    }
+
+    /// Tells of refusals, where this is the first.
+    pub(super) fn note_refusal(&self, call: &Call, error: &StoreError) {
         if self.refusals.begin_with(call.script()) {
             self.shared.options.tell(|observer| observer.refuses(&self.name, error));
         }

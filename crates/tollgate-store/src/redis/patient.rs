@@ -19,6 +19,11 @@ impl Node {
     pub(super) async fn patiently(self: &Arc<Self>, call: &Call) -> Result<Value, Failure> {
         let link = self.patient_link().await?;
         let made = link.call(call).await;
+        match &made {
+            Ok(_) => self.note_answer(call),
+            Err(Failure { then: Then::Refused, error }) => self.note_refusal(call, error),
+            Err(_) => {}
+        }
         let ends = |failure: &Failure| matches!(failure.then, Then::Reconnect | Then::Elsewhere);
         if made.as_ref().is_err_and(ends) {
             let mut own = self.patient.0.lock().await;

@@ -25,7 +25,7 @@ pub struct Report {
     /// How far its clock is ahead of this machine's, to within half of that.
     pub clock_ahead_us: i64,
     /// Commands that it refuses, of those the store uses, with its code behind them where it is not for want of rights, as `SET (OOM)`; and
-    /// keys that it refuses, as `~tg:*`.
+    /// keys that it refuses, as `~tg:*`. What only some servers of a cluster refuse is followed by who does, as `SET at 10.0.0.7:6379`.
     pub missing: Vec<Box<str>>,
 }
 
@@ -34,17 +34,39 @@ impl Report {
     pub fn keeps_counts(&self) -> bool {
         self.eviction.as_deref().is_none_or(|policy| policy == "noeviction")
     }
+
+    fn refuses(&self, name: &str) -> bool {
+        self.missing.iter().any(|one| **one == *name)
+    }
 }
 
 impl RedisStore {
-    /// Asks a server about itself, on the way that every call takes. `leases` says that limits will be leased; where some are, it is known.
+    /// Asks the server about itself, on the way that every call takes; of a cluster every primary, since each has its own rights and settings.
+    /// `leases` says that limits will be leased; where some are, it is known.
     ///
     /// # Errors
     ///
     /// When it cannot be reached, or refuses scripts.
     pub async fn probe(&self, leases: bool) -> Result<Report, StoreError> {
+        let first = self.probe_with("probe", leases).await?;
+        if !self.servers.is_cluster() {
+            return Ok(first);
+        }
+        let mut reports = Vec::new();
+        for node in self.servers.primaries() {
+            let here = |name: &String| self.servers.is_at(slot_of(&self.namer.record(name)), &node);
+            // Some of so many are in the slots of any server that has a fair part of them.
+            if let Some(name) = (0..1_024).map(|n| format!("probe {n}")).find(here) {
+                reports.push((node.name.clone(), self.probe_with(&name, leases).await?));
+            }
+        }
+        Ok(all(reports).unwrap_or(first))
+    }
+
+    /// Asks the server that has the record with this name.
+    async fn probe_with(&self, record: &str, leases: bool) -> Result<Report, StoreError> {
         let leases = i64::from(leases || self.leases.are_used());
-        let name = self.namer.record("probe");
+        let name = self.namer.record(record);
         let (slot, mut tables) = (slot_of(&name), Tables::default());
         tables.key(name);
         let asked_us = ProcessClock.now_us();
@@ -97,6 +119,31 @@ impl RedisStore {
             _ => Err(senseless()),
         }
     }
+}
+
+/// The worst of what several servers say. What only some of them refuse is followed by who does.
+fn all(reports: Vec<(Box<str>, Report)>) -> Option<Report> {
+    let count = |name: &str| reports.iter().filter(|(_, one)| one.refuses(name)).count();
+    let mut missing: Vec<Box<str>> = Vec::new();
+    for (server, report) in &reports {
+        missing.extend(report.missing.iter().map(|name| match count(name) == reports.len() {
+            true => name.clone(),
+            false => format!("{name} at {server}").into(),
+        }));
+    }
+    missing.sort();
+    missing.dedup();
+    let each = reports.into_iter().map(|(_, report)| report);
+    let worst = each.reduce(|worst, next| Report {
+        eviction: if worst.keeps_counts() { next.eviction } else { worst.eviction },
+        latency_us: worst.latency_us.max(next.latency_us),
+        clock_ahead_us: match worst.clock_ahead_us.abs() < next.clock_ahead_us.abs() {
+            true => next.clock_ahead_us,
+            false => worst.clock_ahead_us,
+        },
+        ..worst
+    });
+    worst.map(|worst| Report { missing, ..worst })
 }
 
 /// The report, with the server's time for how far it is ahead.

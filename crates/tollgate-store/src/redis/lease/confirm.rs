@@ -34,7 +34,7 @@ impl Leases {
             // The sender lives as long as this.
             let _ = looks.changed().await;
         }
-        Err(StoreError::new(StoreErrorKind::Unreachable, ""))
+        Err(self.trouble())
     }
 
     /// Whether units can be spent that came at `times_us.1` and were asked for at `times_us.0`: not those of a book that was begun after the

@@ -30,8 +30,8 @@ use crate::lease::{Spent, Terms};
 use crate::{Answer, Charge, Leasing, StoreError, StoreErrorKind, Ticket};
 use registry::Registry;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use table::Table;
 use tokio::sync::{Mutex, mpsc};
 use tollgate_core::{Algorithm, Numbers};
@@ -52,6 +52,8 @@ pub(super) struct Leases {
     closed: AtomicBool,
     /// What was spent, and the charges taken from a lease and refused, as they were shown last.
     shown: [AtomicU64; 3],
+    /// Why the last call was not answered, for requests that have nothing else to go by.
+    trouble: std::sync::Mutex<Option<StoreError>>,
     tasks: Tasks,
 }
 
@@ -78,6 +80,7 @@ impl Leases {
             started: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             shown: [const { AtomicU64::new(0) }; 3],
+            trouble: std::sync::Mutex::default(),
             tasks: Tasks::default(),
         }
     }
@@ -162,7 +165,7 @@ impl Leases {
                     return Ok((Local::Direct, address));
                 }
                 Local::Wait => {}
-                Local::Failed => return Err(StoreError::new(StoreErrorKind::Unreachable, "")),
+                Local::Failed => return Err(self.trouble()),
                 decided => return Ok((decided, address)),
             }
             if let Some((slot, quiet_us)) = self.whereabouts(address)
@@ -172,6 +175,18 @@ impl Leases {
             }
             heard.await;
         }
+    }
+
+    /// Why the last call about leases was not answered.
+    fn trouble(&self) -> StoreError {
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        trouble.unwrap_or_else(|| StoreError::new(StoreErrorKind::Unreachable, ""))
+    }
+
+    /// Remembers how a call about leases ended.
+    fn note<T>(&self, made: &Result<T, StoreError>) {
+        let now = made.as_ref().err().cloned();
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
     /// A request for a key without a lease.

@@ -127,6 +127,7 @@ impl Leases {
         }
         let Some(speech) = self.prepare(address, trusted == Trust::Yes) else { return };
         let heard = call(servers, &speech).await;
+        self.note(&heard);
         let relied_on = match &heard {
             Ok(reply) => self.is_relied_on(servers, address, &speech, reply).await,
             Err(_) => false,
@@ -210,7 +211,9 @@ impl Leases {
 
     pub(super) async fn look_at(&self, servers: &Arc<Servers>, node: Arc<Node>) {
         let (sent_us, dials) = (self.clock.now_us(), node.dials());
-        let sighting = sight(servers, &node).await.ok();
+        let sighted = sight(servers, &node).await;
+        self.note(&sighted);
+        let sighting = sighted.ok();
         let now_us = self.clock.now_us();
         if self.watches.looked(&node, (sent_us, now_us), dials, sighting.as_ref()) {
             let held = self.table.sweep(|entry, _| {
