@@ -141,7 +141,7 @@ impl Node {
         };
         let who = facts.get(by)?.into_owned();
         let failed = |error: &StoreError| self.metrics.store_error(error.kind);
-        // In a box, so that the future of a decision stays small: it is moved about.
+        // In a box, so that whoever asks and needs none of it is not moved with room for it.
         Box::pin(self.tiers.tier(storage, hash, &who, now_us, failed)).await
     }
 

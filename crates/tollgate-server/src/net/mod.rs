@@ -42,6 +42,7 @@ mod server;
 mod sniff;
 mod stats;
 mod stream;
+mod streams;
 mod strict;
 mod tunnel;
 mod wire;
