@@ -21,7 +21,7 @@ pub fn render(profile: Profile, rows: &[Row<'_>], now_us: u64, fields: &mut Fiel
 }
 
 fn draft_11(rows: &[Row<'_>], fields: &mut Fields) {
-    fields.push(name::POLICY, |out| {
+    fields.push_policies(rows, |out| {
         list(out, rows, |out, row| {
             parameter(out, ";q=", row.limit);
             if row.unit != Unit::Requests {

@@ -192,21 +192,29 @@ pub(super) async fn serve<R: Relay>(
                 None => too_slow(stream, &life).await,
             }
         }
-        Some(config) => {
-            let mut accepting = std::pin::pin!(TlsAcceptor::from(config).accept(stream));
-            let Some(Ok(stream)) =
-                life.until_closed(|context| accepting.as_mut().poll(context)).await
-            else {
-                return;
-            };
-            let version = match stream.get_ref().1.alpn_protocol() {
-                Some(b"h2") => Version::Http2,
-                _ => Version::Http1,
-            };
-            let stream = Stream::new(stream, life.clone());
-            http(stream, version, peer, true, relay, life).await;
-        }
+        Some(config) => Box::pin(encrypted(stream, config, peer, relay, life)).await,
     }
+}
+
+/// The same over TLS.
+async fn encrypted<R: Relay>(
+    stream: TcpStream,
+    config: Arc<rustls::ServerConfig>,
+    peer: SocketAddr,
+    relay: Rc<R>,
+    life: Rc<Life>,
+) {
+    let mut accepting = std::pin::pin!(TlsAcceptor::from(config).accept(stream));
+    let Some(Ok(stream)) = life.until_closed(|context| accepting.as_mut().poll(context)).await
+    else {
+        return;
+    };
+    let version = match stream.get_ref().1.alpn_protocol() {
+        Some(b"h2") => Version::Http2,
+        _ => Version::Http1,
+    };
+    let stream = Stream::new(stream, life.clone());
+    http(stream, version, peer, true, relay, life).await;
 }
 
 async fn http<T, R>(
@@ -228,6 +236,17 @@ async fn http<T, R>(
             End::Done => return,
         }
     }
+    // In a box, since most connections never need it and would carry it all the same.
+    Box::pin(http_in_full(stream, version, relay, caller)).await;
+}
+
+/// The full protocol.
+async fn http_in_full<T, R>(stream: Stream<T>, version: Version, relay: Rc<R>, caller: Rc<Caller>)
+where
+    T: AsyncRead + AsyncWrite + Unpin + 'static,
+    R: Relay,
+{
+    let life = caller.life.clone();
     let service = {
         let caller = caller.clone();
         service_fn(move |request| Box::pin(answer(relay.clone(), caller.clone(), request)))

@@ -2,7 +2,7 @@
 
 use super::{NOON_18_US, lines, rendered, row};
 use crate::header::{
-    Fields, Profile, Row, Scope, render, retry_after_seconds, tightest, valid_name,
+    Fields, Profile, Row, Scope, Unit, render, retry_after_seconds, tightest, valid_name,
 };
 use std::string::String;
 use std::vec::Vec;
@@ -166,4 +166,33 @@ fn a_kept_buffer_is_not_allocated_again() {
     fields.clear();
     assert!(fields.is_empty());
     assert_eq!(fill(&mut fields), first);
+}
+
+/// Memory that is used again remembers the last policies: whatever differs in any respect is written anew.
+#[test]
+fn a_buffer_that_was_used_writes_what_a_new_one_does() {
+    let base = row("a");
+    let answers = [
+        std::vec![base],
+        std::vec![base],
+        std::vec![Row { remaining: 1, ..base }],
+        std::vec![Row { name: "b", ..base }],
+        std::vec![Row { limit: 7, ..base }],
+        std::vec![Row { unit: Unit::ContentBytes, ..base }],
+        std::vec![Row { window_us: None, ..base }],
+        std::vec![Row { partition: Some(b"k"), ..base }],
+        std::vec![Row { partition: Some(b"l"), ..base }],
+        std::vec![],
+        std::vec![base, row("c")],
+        std::vec![row("c"), base],
+        std::vec![base],
+    ];
+    let mut used = Fields::new();
+    for rows in &answers {
+        used.clear();
+        render(Profile::Draft11, rows, NOON_18_US, &mut used);
+        let mut new = Fields::new();
+        render(Profile::Draft11, rows, NOON_18_US, &mut new);
+        assert_eq!(used, new, "{rows:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! What a server is sent, and what a client is.
 
-use super::pool::Return;
+use super::{Shared, pool::Return};
 use crate::{
     Node,
     net::{Alarm, BodyError, BoxError, Upload},
@@ -16,6 +16,7 @@ use std::{
     fmt,
     pin::Pin,
     rc::Rc,
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -27,8 +28,8 @@ pub(super) enum Outgoing {
     /// Nothing, so that it can be sent twice.
     #[default]
     Empty,
-    /// What the client sends.
-    Upload(Box<Upload>, Rc<Sent>),
+    /// What the client sends, and what says which fields of a request count.
+    Upload(Box<Upload>, Rc<Sent>, Arc<Shared>),
 }
 
 /// How far a request's body has come.
@@ -47,7 +48,7 @@ impl hyper::body::Body for Outgoing {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let Self::Upload(upload, sent) = &mut *self else { return Poll::Ready(None) };
+        let Self::Upload(upload, sent, shared) = &mut *self else { return Poll::Ready(None) };
         let frame = ready!(Pin::new(&mut **upload).poll_frame(context));
         match &frame {
             None => sent.all.set(true),
@@ -55,30 +56,33 @@ impl hyper::body::Body for Outgoing {
             Some(Ok(_)) if upload.is_end_stream() => sent.all.set(true),
             Some(Ok(_)) => {}
         }
-        Poll::Ready(frame.map(|frame| frame.map(only_what_may_trail)))
+        let may_trail =
+            |frame| only_what_may_trail(frame, |trailers| shared.settle_trailers(trailers));
+        Poll::Ready(frame.map(|frame| frame.map(may_trail)))
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Empty => true,
-            Self::Upload(upload, _) => upload.is_end_stream(),
+            Self::Upload(upload, ..) => upload.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Empty => SizeHint::with_exact(0),
-            Self::Upload(upload, _) => upload.size_hint(),
+            Self::Upload(upload, ..) => upload.size_hint(),
         }
     }
 }
 
 /// Trailers that say how to read a message, or who sent it, come too late to be believed.
-fn only_what_may_trail(frame: Frame<Bytes>) -> Frame<Bytes> {
+fn only_what_may_trail(frame: Frame<Bytes>, settle: impl FnOnce(&mut HeaderMap)) -> Frame<Bytes> {
     match frame.into_trailers() {
         Err(frame) => frame,
         Ok(mut trailers) => {
             remove_untimely(&mut trailers);
+            settle(&mut trailers);
             Frame::trailers(trailers)
         }
     }
@@ -174,7 +178,9 @@ impl hyper::body::Body for Answer {
             }
             Poll::Ready(Some(frame)) => {
                 download.alarm.reset();
-                Poll::Ready(Some(frame.map(only_what_may_trail).map_err(Into::into)))
+                Poll::Ready(Some(
+                    frame.map(|frame| only_what_may_trail(frame, |_| {})).map_err(Into::into),
+                ))
             }
             Poll::Pending => {
                 ready!(download.alarm.poll(context, download.idle));

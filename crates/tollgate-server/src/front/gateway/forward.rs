@@ -306,6 +306,17 @@ fn is_hop_by_hop(name: &HeaderName) -> bool {
         || *name == HTTP2_SETTINGS
 }
 
+/// Removes from the trailers of a request what has to be said before its body: what is read from fields, and what we say ourselves.
+pub(super) fn trailers(trailers: &mut HeaderMap, reads: impl Fn(&HeaderName) -> bool) {
+    remove_aliases(trailers);
+    remove_claims(trailers);
+    let late = |name: &&HeaderName| is_hop_by_hop(name) || *name == header::VIA || reads(name);
+    let gone: Names = trailers.keys().filter(late).cloned().collect();
+    for name in gone {
+        trailers.remove(name);
+    }
+}
+
 /// Removes what only a trusted proxy may say, and whatever a server could take for it or for a field of ours.
 fn remove_claims(headers: &mut HeaderMap) {
     let claims = |name: &HeaderName| {

@@ -36,7 +36,7 @@ use exchange::{Errand, Fault, Got};
 use forward::Invalid;
 use health::Watch;
 use hyper::{
-    Request, Response, StatusCode,
+    HeaderMap, Request, Response, StatusCode,
     body::Body as _,
     header::{ACCEPT_ENCODING, HeaderValue},
     http::request::Parts,
@@ -90,6 +90,13 @@ impl Shared {
             watched: AtomicBool::new(false),
             tried: Mutex::default(),
         })
+    }
+
+    /// Removes from a request's trailers what a server could take for a field that counted here, or for one of ours.
+    fn settle_trailers(&self, trailers: &mut HeaderMap) {
+        let (rules, reader) = (self.node.gate.rules(), self.toll.reader());
+        reader.remove_aliases(&rules, trailers);
+        forward::trailers(trailers, |name| reader.reads(&rules, name));
     }
 
     /// Puts in force what has changed.
@@ -222,7 +229,7 @@ impl Gateway {
             false => {
                 let progress: Rc<Sent> = Rc::default();
                 sent = Some(progress.clone());
-                Outgoing::Upload(Box::new(upload), progress)
+                Outgoing::Upload(Box::new(upload), progress, self.shared.clone())
             }
         };
         let pool = &self.pool;

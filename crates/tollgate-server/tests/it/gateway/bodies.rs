@@ -156,3 +156,24 @@ fn early_answers_are_passed_on() {
     assert_eq!(client.answer().status, 413);
     drop(server.join().unwrap());
 }
+
+/// Who asks is said before the body, or not at all.
+#[test]
+fn trailers_cannot_say_who_asks() {
+    let backend = Backend::usual();
+    let policy = "identity: {user: header.x-user}\nlimits: [{name: a, key: [user], rate: 9/h}]";
+    let gateway = Gateway::before(&backend, policy);
+    let names = "x-sum, x-user, X_User, x-forwarded-for, x-real-ip, forwarded, via, keep-alive";
+    let trailers: String = names.split(", ").map(|name| format!("{name}: forged\r\n")).collect();
+    let mut client = gateway.client();
+    client.send(
+        format!(
+            "POST / HTTP/1.1\r\nhost: x\r\nx-user: u\r\nte: trailers\r\ntrailer: {names}\r\ntransfer-encoding: chunked\r\n\r\n\
+             2\r\nok\r\n0\r\n{trailers}\r\n"
+        )
+        .as_bytes(),
+    );
+    assert_eq!(client.answer().status, 200);
+    let body = String::from_utf8(backend.seen()[0].body.clone()).unwrap();
+    assert_eq!(body, "2\r\nok\r\n0\r\nx-sum: forged\r\n\r\n");
+}
