@@ -95,7 +95,11 @@ async fn serve(node: &Arc<Node>, queue: &Queue, link: &Link) -> (bool, StoreErro
             Event::Decided(None) => served = true,
             // What else is under way may have been answered already, and has a deadline.
             Event::Decided(error) => ended = ended.or(error),
-            Event::Lost => ended = Some(StoreError::new(StoreErrorKind::Unreachable, "it hung up")),
+            Event::Lost => {
+                let why =
+                    if link.is_elsewhere() { "another one is the primary" } else { "it hung up" };
+                ended = Some(StoreError::new(StoreErrorKind::Unreachable, why));
+            }
         }
     }
     (served, ended.unwrap_or_else(senseless))

@@ -33,6 +33,7 @@ mod replay;
 mod reply;
 mod reservation;
 mod script;
+mod sentinel;
 mod servers;
 mod single;
 mod status;
