@@ -1,4 +1,4 @@
-//! Any bytes as a call of Envoy's: nothing panics, memory stays in bounds, and what is decided is as many statuses as descriptors.
+//! Any bytes as a call of Envoy's: both readers agree, nothing panics, memory stays in bounds, and what is decided is as many statuses as descriptors.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,6 +11,8 @@ use tollgate_policy::envoy::{Configs, Options};
 #[path = "."]
 #[allow(dead_code, unfulfilled_lint_expectations)]
 mod grpc {
+    #[path = "../../crates/tollgate-server/src/front/grpc/asking.rs"]
+    pub mod asking;
     #[path = "../../crates/tollgate-server/src/front/grpc/decode.rs"]
     pub mod decode;
     #[path = "../../crates/tollgate-server/src/front/grpc/fault.rs"]
@@ -19,6 +21,7 @@ mod grpc {
     pub mod wire;
 }
 
+use grpc::asking::{self, Asking};
 use grpc::decode::{self, Limited, Names};
 use grpc::wire::RateLimitRequest;
 
@@ -46,14 +49,30 @@ thread_local! {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let Ok(request) = RateLimitRequest::decode(input) else { return };
-    if decode::check(&request).is_err() {
+    let read = asking::read(input);
+    let Ok(request) = RateLimitRequest::decode(input) else {
+        assert!(read.is_none(), "the short reader takes nothing that the other does not");
+        return;
+    };
+    let asking = Asking::of(&request);
+    if let Some(read) = &read {
+        assert_eq!(read.domain, asking.domain);
+        assert_eq!(read.hits_addend, asking.hits_addend);
+        assert_eq!(read.descriptors.len(), asking.descriptors.len());
+        for (read, wanted) in read.descriptors.iter().zip(&asking.descriptors) {
+            assert_eq!(read.entries[..], wanted.entries[..]);
+            assert_eq!(read.limit, wanted.limit);
+            assert_eq!(read.hits_addend, wanted.hits_addend);
+            assert_eq!(read.is_negative_hits, wanted.is_negative_hits);
+        }
+    }
+    if decode::check(&asking).is_err() {
         return;
     }
-    WORLD.with_borrow_mut(|world| decide(world, &request));
+    WORLD.with_borrow_mut(|world| decide(world, &asking));
 });
 
-fn decide(world: &mut World, request: &RateLimitRequest) {
+fn decide(world: &mut World, request: &Asking<'_>) {
     let World { gate, parts, work, names, now_us } = world;
     *now_us += 1_000;
     let rules = gate.rules();
@@ -62,17 +81,17 @@ fn decide(world: &mut World, request: &RateLimitRequest) {
     let mut key = Vec::new();
     for descriptor in &request.descriptors {
         let hits = decode::hits(request, descriptor);
-        assert_eq!(hits.looks, descriptor.hits_addend.is_some_and(|own| own.value == 0));
+        assert_eq!(hits.looks, descriptor.hits_addend == Some(0));
         let how = if hits.looks { Use::Look } else { Use::Charge };
         parts.begin();
         if let Ok(Limited::By(rate)) = decode::limited(descriptor) {
-            decode::add_own(parts, rate, &request.domain, descriptor, hits);
+            decode::add_own(parts, rate, request.domain, descriptor, hits);
             continue;
         }
         let mut facts = rules.facts(Default::default());
-        names.fill(&request.domain, descriptor, &mut facts);
+        names.fill(request.domain, descriptor, &mut facts);
         parts.add(&rules, &facts, hits.hits, how);
-        if let Some(rule) = decode::find(rules.envoy().expect("files"), &request.domain, descriptor, &mut key) {
+        if let Some(rule) = decode::find(rules.envoy().expect("files"), request.domain, descriptor, &mut key) {
             parts.add_rule(&rules, rule, &key, hits.hits, how);
         }
     }

@@ -141,7 +141,8 @@ impl Node {
         };
         let who = facts.get(by)?.into_owned();
         let failed = |error: &StoreError| self.metrics.store_error(error.kind);
-        self.tiers.tier(storage, hash, &who, now_us, failed).await
+        // In a box, so that whoever asks and needs none of it is not moved with room for it.
+        Box::pin(self.tiers.tier(storage, hash, &who, now_us, failed)).await
     }
 
     /// Decisions in cells that keys share, by limit: by the store's name for it and its own. A limit has several states where

@@ -23,7 +23,7 @@ use tollgate::store::{
 use tollgate::{DenyCache, MemoryStore, Store, StoreError};
 use tollgate_core::Numbers;
 use tollgate_policy::settings;
-use tollgate_store::StoreErrorKind;
+use tollgate_store::{ProcessClock, StoreErrorKind};
 
 /// The store that a file names.
 #[derive(Debug)]
@@ -152,6 +152,14 @@ impl Storage {
         }
     }
 
+    /// After how many failures in a row a store elsewhere is left alone.
+    pub(crate) fn breaker_errors(&self) -> u32 {
+        match self {
+            Self::Memory(_) => 0,
+            Self::Redis(remote) => remote.breaker_errors,
+        }
+    }
+
     /// A field of a hash in Redis.
     pub(crate) async fn field(
         &self,
@@ -164,15 +172,15 @@ impl Storage {
         }
     }
 
-    /// What a store elsewhere says of itself; `None` for one in this process.
+    /// What a store elsewhere says of itself; `None` for one in this process. `leases` says that limits will be leased.
     ///
     /// # Errors
     ///
     /// When it could not say in time.
-    pub async fn probe(&self) -> Option<Result<Report, StoreError>> {
+    pub async fn probe(&self, leases: bool) -> Option<Result<Report, StoreError>> {
         match self {
             Self::Memory(_) => None,
-            Self::Redis(remote) => Some(remote.store.probe().await),
+            Self::Redis(remote) => Some(remote.store.probe(leases).await),
         }
     }
 
@@ -202,6 +210,9 @@ impl Store for Storage {
             Self::Redis(remote) => match remote.store.decide_locally(requests, answers) {
                 None => Ok(()),
                 Some(rest) => {
+                    // Since the request was read, its tier may have been looked up.
+                    let spent_us = ProcessClock.now_us().saturating_sub(now_us);
+                    let rest = rest.after(Duration::from_micros(spent_us));
                     Box::pin(remote.store.decide_rest(now_us, requests, rest, answers)).await
                 }
             },
@@ -318,3 +329,6 @@ impl fmt::Display for StorageError {
 }
 
 impl std::error::Error for StorageError {}
+
+#[cfg(test)]
+mod tests;

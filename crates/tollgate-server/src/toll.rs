@@ -17,8 +17,12 @@ impl Engine for Node {
         self.clock.now_us()
     }
 
-    async fn tier(&self, facts: &Facts<'_>, now_us: u64) -> Option<Arc<str>> {
-        Self::tier(self, facts, now_us).await
+    fn tier(
+        &self,
+        facts: &Facts<'_>,
+        now_us: u64,
+    ) -> impl Future<Output = Option<Arc<str>>> + Send {
+        Self::tier(self, facts, now_us)
     }
 
     fn tokens(&self) -> Option<Arc<Verifier>> {

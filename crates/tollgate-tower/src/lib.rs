@@ -16,11 +16,11 @@ mod token;
 mod toll;
 mod usage;
 
-pub use answer::{Refusal, Shown};
+pub use answer::{Refusal, Shown, field_name};
 pub use engine::{Engine, Task};
 pub use layer::{Tollgate, TollgateBody, TollgateLayer};
 pub use pass::{Holding, Pass, Passed};
-pub use read::{Reader, is_hop_by_hop};
+pub use read::{Head, Reader, is_hop_by_hop};
 pub use standalone::Standalone;
 pub use token::{Claims, InvalidKeys, Verifier};
 pub use toll::{Answer, Attributes, Observe, Question, Toll};

@@ -89,6 +89,11 @@ impl<E: Engine> Pass<E> {
         self.rest.held.as_ref().is_some_and(|held| held.limits().any(is_read))
     }
 
+    /// Whether the request can go on at once and its answer makes no difference any more, so that all there is to do is to show the fields.
+    pub fn is_free(&self) -> bool {
+        self.rest.held.is_none() && self.delay_us == 0
+    }
+
     /// Lets the request go on where nobody here will see its answer: what it took stays taken, and slots are free when
     /// their time has passed.
     pub fn leave(mut self) {

@@ -2,14 +2,13 @@
 
 use crate::answer::refuse;
 use crate::pass::Pass;
-use crate::{Engine, Reader, Refusal, Shown};
+use crate::{Engine, Head, Reader, Refusal, Shown};
 use http::request::Parts;
 use std::mem;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::policy::{Facts, FactsBuffer};
-use tollgate::{Passage, Spares, Verdict, Work};
-use tollgate_core::header::Fields;
+use tollgate::{Passage, Rules, Spares, Verdict, Work};
 
 /// Decides requests over HTTP. Cheap to clone; all clones are one.
 pub struct Toll<E> {
@@ -49,7 +48,6 @@ pub enum Answer<E: Engine> {
 struct Kit {
     work: Work,
     facts: FactsBuffer,
-    fields: Fields,
 }
 
 thread_local! {
@@ -86,28 +84,54 @@ impl<E: Engine> Toll<E> {
         peer: Option<IpAddr>,
         question: &Question<'_>,
     ) -> Answer<E> {
-        let gate = self.engine.gate();
-        let rules = gate.rules();
+        let rules = self.engine.gate().rules();
         self.reader.remove_aliases(&rules, &mut head.headers);
         let head = &*head;
+        let add = |facts: &mut Facts<'_>| {
+            if let Some(attributes) = question.attributes {
+                attributes(facts, head);
+            }
+        };
+        self.decide(&rules, head, peer, question, add).await
+    }
+
+    /// Decides a request whose head is kept in another way; [`Question::attributes`] are not asked. Fields that a service behind could
+    /// take for one that counts are the caller's business.
+    pub async fn ask_as_it_is(
+        &self,
+        head: &(impl Head + Sync),
+        peer: Option<IpAddr>,
+        question: &Question<'_>,
+    ) -> Answer<E> {
+        let rules = self.engine.gate().rules();
+        self.decide(&rules, head, peer, question, |_| {}).await
+    }
+
+    async fn decide<H: Head + Sync>(
+        &self,
+        rules: &Rules,
+        head: &H,
+        peer: Option<IpAddr>,
+        question: &Question<'_>,
+        add: impl FnOnce(&mut Facts<'_>),
+    ) -> Answer<E> {
+        let gate = self.engine.gate();
         let mut kit = KIT.with(Spares::take);
         let now_us = self.engine.now_us();
         let claims = |token: &str| self.engine.tokens()?.verify(token, now_us);
-        let mut facts = self.reader.facts(&rules, head, peer, claims, mem::take(&mut kit.facts));
-        if let Some(attributes) = question.attributes {
-            attributes(&mut facts, head);
-        }
+        let mut facts = self.reader.facts(rules, head, peer, claims, mem::take(&mut kit.facts));
+        add(&mut facts);
         rules.identify(&mut facts);
         let tier = self.engine.tier(&facts, now_us).await;
         if let Some(tier) = &tier {
             facts.set_tier(tier);
         }
         let (verdict, held) =
-            gate.pass(&rules, now_us, &facts, &question.passage, &mut kit.work).await;
+            gate.pass(rules, now_us, &facts, &question.passage, &mut kit.work).await;
         if let Some(observe) = question.observe {
             observe(&facts, &verdict, now_us);
         }
-        let shown = Shown::new(&verdict, rules.profiles(), now_us, &mut kit.fields);
+        let shown = Shown::new(&verdict, rules.profiles(), now_us);
         let answer = match verdict.allowed {
             true => Answer::Admitted(Pass::new(
                 self.engine.clone(),

@@ -1,6 +1,7 @@
 //! The gateway beside nginx, HAProxy and Envoy: thirteen bytes from one server behind all of them, everything admitted.
 //!
-//! Gateways are on the first core, one after the other; the server behind shares the second with the load.
+//! Gateways are on the first core, one after the other; the server behind shares the second with the load, which lets it go first: as fast as answers come the load sleeps
+//! until there are some, and on a schedule it yields whenever nothing is due.
 
 mod abuse;
 mod h2load;
@@ -129,7 +130,7 @@ fn pace(runners: &[Runner], effort: Effort, share: f64) -> Result<f64, Box<dyn E
     let turns =
         place(runners, OURS).and_then(|ours| saturated.get(ours)).ok_or("ours is not there")?;
     let costs: Rounds = turns.iter().map(|turn| turn.s_per_m).collect();
-    // The load and the server behind have one core together, and need some time of it for each request as well.
+    // The load and the server behind have one core together, and need less time of it for a request than a gateway does.
     Ok((share * 1e6 / median(&costs) / 1e3).round().max(1.0) * 1e3)
 }
 

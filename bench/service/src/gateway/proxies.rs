@@ -1,6 +1,7 @@
-//! The gateways: ours with limits and without, and three that are in use everywhere, each with a limit for every user that none reaches.
+//! The gateways: ours with limits and without, a bare one made with hyper as the floor of such, and three that are in use everywhere, each with a limit for every user that
+//! none reaches.
 
-use crate::contender::{Contender, Programs, Wants, folder, serve};
+use crate::contender::{Contender, Programs, Wants, beside, folder, serve};
 use crate::process::{Program, Ready};
 use std::error::Error;
 use std::fs;
@@ -12,7 +13,8 @@ pub(super) const BARE: &str = "ours, no limits";
 pub(super) const NGINX: &str = "nginx + limit_req";
 pub(super) const HAPROXY: &str = "HAProxy + stick-table";
 pub(super) const ENVOY: &str = "Envoy + local rate limit";
-pub(super) const ALL: [&str; 5] = [OURS, BARE, NGINX, HAPROXY, ENVOY];
+pub(super) const FLOOR: &str = "floor (bare hyper proxy)";
+pub(super) const ALL: [&str; 6] = [OURS, BARE, FLOOR, NGINX, HAPROXY, ENVOY];
 
 /// What clients speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +134,9 @@ pub(super) fn contender(
     if name == OURS || name == BARE {
         return ours(programs, name, spoken, upstream);
     }
+    if name == FLOOR {
+        return floor(spoken, upstream);
+    }
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let home = folder().to_string_lossy().into_owned();
     let word = name.split(' ').next().unwrap_or_default().to_lowercase();
@@ -168,6 +173,17 @@ fn ours(
     );
     let arguments = serve(&format!("ours-{}-{spoken:?}.yaml", name.len()), &file)?;
     made(name, programs.ours.to_string_lossy().into_owned(), arguments, Ready::Line)
+}
+
+/// What a proxy made with hyper costs that does nothing but pass on.
+fn floor(spoken: Spoken, upstream: SocketAddr) -> Result<Contender, Box<dyn Error>> {
+    let upstream = upstream.to_string();
+    let arguments = match spoken {
+        Spoken::One => words(&[&upstream]),
+        Spoken::Two => words(&[&upstream, "--http2"]),
+        Spoken::Tls => return Err("it does not speak TLS".into()),
+    };
+    made(FLOOR, beside("proxy_floor")?.to_string_lossy().into_owned(), arguments, Ready::Line)
 }
 
 fn words(arguments: &[&str]) -> Vec<String> {

@@ -30,6 +30,15 @@ fn documented() -> String {
     line.strip_prefix("user ").unwrap().replace("PASSWORD", "pw")
 }
 
+/// What docs/operations.md adds for leased limits.
+fn leases_need() -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let line = text.lines().find(|line| line.starts_with("| `consistency: leased`")).unwrap();
+    let words = line.split([' ', '`']);
+    words.filter_map(|word| word.strip_prefix('+')).map(str::to_owned).collect()
+}
+
 #[test]
 fn it_says_what_the_store_is() {
     let redis = Redis::start();
@@ -91,6 +100,40 @@ fn every_right_that_is_missing_is_named() {
         out.contains("may not use the keys ~tg:*") || out.contains("keys of this prefix"),
         "{out}"
     );
+}
+
+#[test]
+fn rights_that_only_leases_need_are_named_where_a_limit_is_leased() {
+    let redis = Redis::start();
+    redis.run(&format!("ACL SETUSER {}", documented()));
+    let store = on(&redis, ", username: tollgate, password: pw");
+    let plain = file(&store);
+    let leased = plain.replace(
+        "rate: 5/s",
+        "rate: 1000/s, algorithm: fixed-window, consistency: {leased: {quiet: 20s}}",
+    );
+    let run = |file: &str| {
+        let (status, out, err) = run(&["check", "--probe", "-"], file);
+        (status, format!("{out}{err}"))
+    };
+    assert_eq!(run(&plain).0, 0, "nobody else needs them");
+    let rights = leases_need();
+    assert!(rights.len() > 5, "{rights:?}");
+    let (status, out) = run(&leased);
+    assert_eq!(status, 1, "{out}");
+    rights.iter().for_each(|one| assert!(out.contains(&one.to_uppercase()), "{one}: {out}"));
+    let all: Vec<_> = rights.iter().map(|right| format!("+{right}")).collect();
+    redis.run(&format!("ACL SETUSER tollgate {}", all.join(" ")));
+    let (status, out) = run(&leased);
+    assert_eq!(status, 0, "the documented rights are enough: {out}");
+    for right in rights {
+        redis.run(&format!("ACL SETUSER tollgate -{right}"));
+        let (status, out) = run(&leased);
+        assert_eq!(status, 1, "{right}: {out}");
+        assert!(out.contains(&format!("command {}", right.to_uppercase())), "{right}: {out}");
+        redis.run(&format!("ACL SETUSER tollgate +{right}"));
+    }
+    assert_eq!(redis.run("DBSIZE"), ::redis::Value::Int(0), "nothing is left behind");
 }
 
 #[test]

@@ -32,6 +32,11 @@ impl Fields {
         self.ends.is_empty()
     }
 
+    /// All values, one after the other.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Name and value of each field, in the order of writing. Values are printable ASCII.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'static str, &str)> {
         let mut start = 0;

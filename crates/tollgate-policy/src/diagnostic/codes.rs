@@ -44,7 +44,7 @@ codes! {
     MISSING_FIELD "TG006" "required field missing"
         "The entry says nothing without this field."
     TOO_BIG "TG007" "file too large, too deep or too much repeated"
-        "A file has at most 16 MiB, 32 levels of nesting, and a bounded number of nodes, anchors and repetitions of aliases."
+        "A file has at most 16 MiB, 32 levels of nesting (160 in files of envoyproxy/ratelimit, which are 64 descriptors), and a bounded number of nodes, anchors and repetitions of aliases."
     NOT_UTF8 "TG008" "not UTF-8"
         "The file is text in UTF-8."
     SEVERAL_DOCUMENTS "TG009" "more than one document"

@@ -7,14 +7,38 @@ use crate::glob::Glob;
 use crate::limit::{Counting, Limit, Mode};
 use crate::yaml::{self, Kind, Node, Value};
 use std::collections::HashSet;
+use std::panic::resume_unwind;
+use std::thread;
 use tollgate_core::{Numbers, Rate, algorithm::FixedWindow};
 
+/// A list and a map for each of 64 entries, more than which no request may have, and what a limit has below them.
+const DEPTH_MAX: usize = 2 * 64 + 32;
+/// Several times what so many levels take where nothing is optimised.
+const STACK_BYTES: usize = 16 << 20;
+
+/// Reads on a thread of its own, since whoever asks may have less of a stack than deep files take.
 pub(super) fn read(files: &[(&str, &[u8])], options: Options) -> Result<Configs, Vec<Bad>> {
+    thread::scope(|scope| {
+        let deep = || read_here(files, options, DEPTH_MAX);
+        let builder = thread::Builder::new().name("ratelimit-files".into());
+        match builder.stack_size(STACK_BYTES).spawn_scoped(scope, deep) {
+            Ok(reading) => reading.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            // Without threads, as deep as other files are.
+            Err(_) => read_here(files, options, yaml::DEPTH_MAX),
+        }
+    })
+}
+
+fn read_here(
+    files: &[(&str, &[u8])],
+    options: Options,
+    depth_max: usize,
+) -> Result<Configs, Vec<Bad>> {
     let mut reader = Reader { configs: Configs::default(), options, names: HashSet::new() };
     let mut all = Vec::new();
     for (file, (_, bytes)) in files.iter().enumerate() {
         let mut report = Report::default();
-        match yaml::parse(bytes) {
+        match yaml::parse_deep(bytes, depth_max) {
             Err(error) => report.push(error),
             Ok(node) => {
                 allowed::check(&node, &mut report);

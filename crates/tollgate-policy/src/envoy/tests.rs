@@ -102,3 +102,31 @@ fn units_are_those_of_the_protocol() {
     assert_eq!(Unit::Month.period_us(), 30 * Unit::Day.period_us());
     assert_eq!(Unit::Year.period_us(), 365 * Unit::Day.period_us());
 }
+
+/// A file whose one limit is so many descriptors deep.
+fn nested(depth: usize) -> Result<Configs, Vec<super::Bad>> {
+    let mut text = "domain: edge\n".to_owned();
+    for level in 0..depth {
+        let indent = "  ".repeat(level);
+        text += &format!("{indent}descriptors:\n{indent}- key: k{level}\n");
+    }
+    text += &format!("{}rate_limit: {{unit: day, requests_per_unit: 7}}\n", "  ".repeat(depth));
+    Configs::read(&[("edge.yaml", text.as_bytes())], Options::default())
+}
+
+#[test]
+fn descriptors_nest_as_deep_as_a_request_has_entries() {
+    let names: Vec<String> = (0..64).map(|level| format!("k{level}")).collect();
+    let entries: Vec<_> = names.iter().map(|name| (name.as_str(), "v")).collect();
+    let configs = nested(64).unwrap();
+    let rule = configs.find("edge", &entries, &mut Vec::new()).unwrap();
+    assert_eq!(configs.rules()[rule].requests_per_unit, 7);
+    // As deep as is read at all; whatever it means, there is room for it on a small stack.
+    let lists = format!("domain: edge\nmetadata: {}{}\n", "[".repeat(158), "]".repeat(158));
+    let _ = Configs::read(&[("edge.yaml", lists.as_bytes())], Options::default());
+    let bad = nested(300).unwrap_err();
+    let said = &bad[0].diagnostics[0];
+    assert_eq!(said.code, "TG007");
+    assert!(said.message.contains("nested too deeply"), "{}", said.message);
+    assert!(said.help.contains("160 levels"), "{}", said.help);
+}

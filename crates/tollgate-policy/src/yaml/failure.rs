@@ -3,12 +3,24 @@
 use crate::diagnostic::{Diagnostic, Position, Severity, codes};
 use crate::suggest::quoted;
 use serde_saphyr::Error;
+use serde_saphyr::budget::BudgetBreach;
 
 /// Exactly one finding: a parser cannot know what its author meant after the first.
-pub(super) fn diagnostic(error: &Error) -> Diagnostic {
+pub(super) fn diagnostic(error: &Error, depth_max: usize) -> Diagnostic {
     let error = error.without_snippet();
     let at = error.location().map_or(Position::START, Position::from);
+    let too_deep = || {
+        let message = "lists and maps are nested too deeply".to_owned();
+        Diagnostic::new(
+            codes::TOO_BIG,
+            Severity::Error,
+            at,
+            message,
+            format!("a file has at most {depth_max} levels"),
+        )
+    };
     let (code, message, help) = match innermost(error) {
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => return too_deep(),
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().map(quoted).unwrap_or_else(|| "a field".to_owned());
             let message = format!("{key} is given twice in one map");
@@ -29,12 +41,10 @@ pub(super) fn diagnostic(error: &Error) -> Diagnostic {
         other => {
             let message = first_line(other);
             if message.contains("recursion") || message.contains("nesting") {
-                let message = "lists and maps are nested too deeply".to_owned();
-                (codes::TOO_BIG, message, "a file has at most 32 levels")
-            } else {
-                let help = "check the indentation, quotes and brackets here and just above";
-                (codes::SYNTAX, message, help)
+                return too_deep();
             }
+            let help = "check the indentation, quotes and brackets here and just above";
+            (codes::SYNTAX, message, help)
         }
     };
     Diagnostic::new(code, Severity::Error, at, message, help)

@@ -12,7 +12,7 @@ use std::fmt;
 
 /// Files are written by people or generated from a few thousand customers; beyond this something went wrong.
 pub(crate) const BYTES_MAX: usize = 16 << 20;
-const DEPTH_MAX: usize = 32;
+pub(crate) const DEPTH_MAX: usize = 32;
 
 /// One value with its place: that of its definition where an alias repeats it.
 #[derive(Clone)]
@@ -46,6 +46,11 @@ pub(crate) struct Key {
 
 /// Reads one document. No document is the same as an empty map.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Diagnostic> {
+    parse_deep(bytes, DEPTH_MAX)
+}
+
+/// The same for a file with so many levels at most. All that walks over the tree recurses as deep.
+pub(crate) fn parse_deep(bytes: &[u8], depth_max: usize) -> Result<Node, Diagnostic> {
     let fail = |code, at, message: String, help: &str| {
         Err(Diagnostic::new(code, Severity::Error, at, message, help))
     };
@@ -62,18 +67,18 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Diagnostic> {
         }
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    match serde_saphyr::from_str_with_options::<Option<Parsed>>(text, options()) {
+    match serde_saphyr::from_str_with_options::<Option<Parsed>>(text, options(depth_max)) {
         Ok(Some(parsed)) => Ok(parsed.into_node(text)),
         Ok(None) => Ok(Node { at: Position::START, value: Value::Null }),
-        Err(error) => Err(failure::diagnostic(&error)),
+        Err(error) => Err(failure::diagnostic(&error, depth_max)),
     }
 }
 
-fn options() -> serde_saphyr::Options {
+fn options(depth_max: usize) -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            max_depth: DEPTH_MAX,
-            flow_nesting_limit: DEPTH_MAX,
+            max_depth: depth_max,
+            flow_nesting_limit: depth_max,
             max_events: 8_000_000,
             max_nodes: 4_000_000,
             max_anchors: 10_000,

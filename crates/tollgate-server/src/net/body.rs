@@ -97,7 +97,9 @@ impl hyper::body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Rest::Nothing | Rest::Trailers(_) => SizeHint::with_exact(0),
-            Rest::Whole(data, _) => SizeHint::with_exact(data.len() as u64),
+            Rest::Whole(data, None) => SizeHint::with_exact(data.len() as u64),
+            // Whoever reads trailers does not need `content-length`, which would be a field of its own for every answer.
+            Rest::Whole(..) => SizeHint::default(),
             Rest::Stream(stream) => stream.size_hint(),
         }
     }

@@ -7,6 +7,7 @@ use super::{
     registry::Place,
     sniff::{Version, sniff},
     stream::Stream,
+    streams::Streams,
 };
 use hyper::{
     StatusCode,
@@ -53,7 +54,7 @@ where
     };
     match version {
         Some(Ok(Version::Http1)) => serve_http1(stream, service, &life).await,
-        Some(Ok(Version::Http2)) => serve_http2(stream, service, &life).await,
+        Some(Ok(Version::Http2)) => serve_http2(stream.together(), service, &life).await,
         Some(Err(_)) => {}
         None => too_slow(stream, &life).await,
     }
@@ -168,7 +169,8 @@ where
         ping_within,
         ..
     } = life.front.limits;
-    let mut builder = http2::Builder::new(Local);
+    let streams = Streams::default();
+    let mut builder = http2::Builder::new(streams.clone());
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(streams_max)
@@ -182,11 +184,18 @@ where
     let mut connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut finishing = false;
     life.until_closed(|context| {
-        if life.order() == Order::Finish && !finishing {
+        // Also where the connection ends at once: whoever is about to ask on it then knows that nothing was begun.
+        if life.order() != Order::Serve && !finishing {
             finishing = true;
             Pin::new(&mut connection).graceful_shutdown();
         }
-        Pin::new(&mut connection).poll(context)
+        loop {
+            let polled = Pin::new(&mut connection).poll(context);
+            // What they have to say is written when the connection is polled again, all of it together.
+            if polled.is_ready() || !streams.begin() {
+                return polled;
+            }
+        }
     })
     .await;
 }

@@ -169,7 +169,7 @@ where
 }
 
 /// Reads what has come already, if anything.
-async fn more<T: AsyncRead + Unpin>(stream: &mut Stream<T>, room: &mut [u8]) -> usize {
+pub(super) async fn more<T: AsyncRead + Unpin>(stream: &mut Stream<T>, room: &mut [u8]) -> usize {
     if room.is_empty() {
         return 0;
     }
@@ -183,12 +183,20 @@ async fn more<T: AsyncRead + Unpin>(stream: &mut Stream<T>, room: &mut [u8]) -> 
 }
 
 /// Sends the answers, and forgets them. `None`: all of them.
-async fn send<T>(stream: &mut Stream<T>, life: &Life, output: &mut Vec<u8>) -> Option<End>
+pub(super) async fn send<T>(
+    stream: &mut Stream<T>,
+    life: &Life,
+    output: &mut Vec<u8>,
+) -> Option<End>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let sent = {
-        let mut sending = std::pin::pin!(stream.write_all(output));
+        let mut sending = std::pin::pin!(async {
+            stream.write_all(output).await?;
+            // What is encrypted may still lie here.
+            stream.flush().await
+        });
         life.until_closed(|context| sending.as_mut().poll(context)).await
     };
     output.clear();
@@ -200,7 +208,7 @@ where
 }
 
 /// Ends the connection from this side, and waits for the other.
-async fn finish<T>(stream: &mut Stream<T>, life: &Life) -> End
+pub(super) async fn finish<T>(stream: &mut Stream<T>, life: &Life) -> End
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {

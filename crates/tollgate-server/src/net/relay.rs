@@ -1,10 +1,12 @@
 //! Connections whose requests go on to somebody else: bodies stream, and a connection may leave HTTP.
 
 mod body;
+mod plain;
 
 use super::{
     connection::{HTTP1_FIELDS, serve_http2, too_slow},
     life::{Life, Order},
+    plain::End,
     proxy_header,
     registry::Place,
     sniff::{Version, sniff},
@@ -23,6 +25,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use std::{
+    any::Any,
     cell::{Cell, RefCell},
     convert::Infallible,
     net::SocketAddr,
@@ -34,8 +37,11 @@ use tokio::{
     net::TcpStream,
 };
 use tokio_rustls::TlsAcceptor;
+use tollgate_policy::address::unmap;
 
 pub use body::Upload;
+pub use plain::Bare;
+pub(crate) use plain::is_host;
 
 /// Whatever ends a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -51,6 +57,17 @@ pub trait Relay: 'static {
         request: hyper::Request<Upload>,
         caller: &Rc<Caller>,
     ) -> impl Future<Output = hyper::Response<Self::Body>>;
+
+    /// Answers a request without a body in fewer steps, by the bytes of the whole answer in `out`; or answers `false`, and then the request comes
+    /// to [`relay`](Self::relay), which may find what has been done about it in [`Caller::kept`]. Dropped when the client leaves.
+    fn plain(
+        &self,
+        _request: Bare<'_>,
+        _caller: &Rc<Caller>,
+        _out: &mut Vec<u8>,
+    ) -> impl Future<Output = bool> {
+        std::future::ready(false)
+    }
 
     /// The TLS to speak with whoever connects now; `None` for a listener without.
     fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {
@@ -72,6 +89,8 @@ pub struct Intake {
 pub struct Caller {
     /// Who is at its other end, or who a load balancer says is.
     pub peer: SocketAddr,
+    /// The peer's address alone, as text.
+    pub address: HeaderValue,
     /// Whether it is encrypted.
     pub is_tls: bool,
     /// Whether what comes by it may upgrade it.
@@ -79,12 +98,43 @@ pub struct Caller {
     life: Rc<Life>,
     wire: Rc<Wire>,
     tunnel: RefCell<Option<Tunnel>>,
+    kept: RefCell<Option<Box<dyn Any>>>,
 }
 
 impl Caller {
+    fn new(peer: SocketAddr, is_tls: bool, version: Version, life: Rc<Life>) -> Self {
+        let address = unmap(peer.ip()).to_string();
+        Self {
+            peer,
+            // Of what an address consists of it cannot fail.
+            address: HeaderValue::try_from(address).unwrap_or(HeaderValue::from_static("unknown")),
+            is_tls,
+            may_upgrade: version == Version::Http1,
+            life,
+            wire: Rc::default(),
+            tunnel: RefCell::default(),
+            kept: RefCell::default(),
+        }
+    }
+
     /// A deadline for something that a request waits for.
     pub fn alarm(&self) -> super::Alarm {
         super::Alarm::new(self.life.alarms.clone())
+    }
+
+    /// Whether the connection ends after the next answer, which has to say so.
+    pub fn is_ending(&self) -> bool {
+        self.life.order() != Order::Serve
+    }
+
+    /// Keeps what has been done about a request for [`Relay::relay`], which gets it next.
+    pub fn keep(&self, begun: Box<dyn Any>) {
+        self.kept.replace(Some(begun));
+    }
+
+    /// What has been kept.
+    pub fn kept<T: 'static>(&self) -> Option<Box<T>> {
+        self.kept.take()?.downcast().ok()
     }
 
     /// Joins the connection to another one, once an answer of 101 has been sent.
@@ -160,7 +210,7 @@ pub(super) async fn serve<R: Relay>(
 }
 
 async fn http<T, R>(
-    stream: Stream<T>,
+    mut stream: Stream<T>,
     version: Version,
     peer: SocketAddr,
     is_tls: bool,
@@ -170,14 +220,14 @@ async fn http<T, R>(
     T: AsyncRead + AsyncWrite + Unpin + 'static,
     R: Relay,
 {
-    let caller = Rc::new(Caller {
-        peer,
-        is_tls,
-        may_upgrade: version == Version::Http1,
-        life: life.clone(),
-        wire: Rc::default(),
-        tunnel: RefCell::default(),
-    });
+    let caller = Rc::new(Caller::new(peer, is_tls, version, life.clone()));
+    if version == Version::Http1 {
+        match plain::serve(&mut stream, &*relay, &caller).await {
+            End::Unusual => {}
+            End::Closed => return too_slow(stream, &life).await,
+            End::Done => return,
+        }
+    }
     let service = {
         let caller = caller.clone();
         service_fn(move |request| Box::pin(answer(relay.clone(), caller.clone(), request)))

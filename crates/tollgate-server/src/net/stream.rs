@@ -21,16 +21,24 @@ pub(super) struct Stream<T> {
     waiting: Vec<u8>,
     again: usize,
     ended: bool,
+    /// Whether answers are written in several pieces at once rather than copied together.
+    in_pieces: bool,
 }
 
 impl<T> Stream<T> {
     pub(super) fn new(inner: T, life: Rc<Life>) -> Self {
-        Self { inner, life, waiting: Vec::new(), again: 0, ended: false }
+        Self { inner, life, waiting: Vec::new(), again: 0, ended: false, in_pieces: true }
     }
 
     /// Whether part of an answer is still to be written.
     pub(super) fn is_stuck(&self) -> bool {
         self.life.is_stuck()
+    }
+
+    /// For small answers. HTTP/2 sends an answer of a quarter of a kilobyte by itself where it can write pieces, and
+    /// otherwise puts those of all streams up to a kilobyte into one write.
+    pub(super) fn together(self) -> Self {
+        Self { in_pieces: false, ..self }
     }
 
     /// Has these bytes come again, before any others.
@@ -93,7 +101,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<T> {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
+        self.in_pieces && self.inner.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

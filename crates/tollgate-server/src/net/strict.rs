@@ -106,6 +106,25 @@ struct Vetting {
 #[derive(Debug, PartialEq, Eq)]
 struct Broken;
 
+/// Whether some bytes begin with a head that neither a body follows nor perhaps another protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bodiless {
+    /// One of this length, with which no rule is broken.
+    Whole(usize),
+    /// So far, but it has no end yet.
+    Part,
+    /// No.
+    Other,
+}
+
+pub(super) fn bodiless(bytes: &[u8]) -> Bodiless {
+    match Head::default().read(bytes) {
+        Ok(Some((len, Next { body: head::Body::None, upgrade: false }))) => Bodiless::Whole(len),
+        Ok(None) => Bodiless::Part,
+        Ok(Some(_)) | Err(Broken) => Bodiless::Other,
+    }
+}
+
 impl Vetting {
     /// How many of these bytes may be read now. The rest is part of a head, or waits for an upgrade to be settled.
     fn vet(&mut self, bytes: &[u8]) -> Result<usize, (usize, Broken)> {

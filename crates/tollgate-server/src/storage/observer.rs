@@ -44,6 +44,14 @@ impl Observer for Notices {
         tracing::info!(server, "the store is asked again: its breaker is closed");
     }
 
+    fn refuses(&self, server: &str, error: &StoreError) {
+        tracing::warn!(server, %error, "the store refuses some decisions: each limit's own policy makes them");
+    }
+
+    fn accepts_again(&self, server: &str) {
+        tracing::info!(server, "the store refuses no decisions any more");
+    }
+
     fn connected(&self, server: &str) {
         tracing::debug!(server, "connected to the store");
     }

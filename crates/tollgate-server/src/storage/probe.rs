@@ -9,6 +9,7 @@ use tokio::runtime::Builder;
 use tokio::time::sleep;
 use tollgate::StoreError;
 use tollgate::store::redis::Report;
+use tollgate_policy::limit::{Consistency, Limit};
 use tollgate_policy::settings::{Settings, TierSource};
 use tollgate_store::StoreErrorKind;
 
@@ -28,25 +29,29 @@ pub enum ProbeError {
     Store(StoreError),
 }
 
-/// What the store of a file says of itself; `None` for one in this process. Files that the settings name are looked for in `beside`.
+/// What the store of a file says of itself; `None` for one in this process. Files that the settings name are looked for in `beside`; what
+/// leases need is looked for too if one of `limits` is leased.
 ///
 /// # Errors
 ///
 /// When it cannot be used as the file says, or does not answer within a few seconds.
-pub fn probe(
+pub fn probe<'a>(
     settings: &Settings,
+    limits: impl IntoIterator<Item = &'a Limit>,
     beside: &Path,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Option<Report>, ProbeError> {
+    let is_leased = |limit: &Limit| matches!(limit.consistency, Consistency::Leased { .. });
+    let leases = limits.into_iter().any(is_leased);
     let storage = Storage::new(&settings.store, beside, variable).map_err(ProbeError::Storage)?;
     let system = |error| ProbeError::Storage(StorageError::System(error));
     let runtime = Builder::new_current_thread().enable_all().build().map_err(system)?;
     runtime.block_on(async {
-        let Some(mut report) = first(&storage).await.map_err(ProbeError::Store)? else {
+        let Some(mut report) = first(&storage, leases).await.map_err(ProbeError::Store)? else {
             return Ok(None);
         };
         for _ in 1..CALLS {
-            if let Some(Ok(next)) = storage.probe().await
+            if let Some(Ok(next)) = storage.probe(leases).await
                 && next.latency_us < report.latency_us
             {
                 report = next;
@@ -61,10 +66,10 @@ pub fn probe(
     })
 }
 
-async fn first(storage: &Storage) -> Result<Option<Report>, StoreError> {
+async fn first(storage: &Storage, leases: bool) -> Result<Option<Report>, StoreError> {
     let mut why = StoreError::new(StoreErrorKind::Timeout, "");
     for _ in 0..ATTEMPTS {
-        match storage.probe().await {
+        match storage.probe(leases).await {
             None => return Ok(None),
             Some(Ok(report)) => return Ok(Some(report)),
             Some(Err(error)) if !error.is_transient() => return Err(error),

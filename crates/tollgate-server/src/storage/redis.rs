@@ -20,6 +20,7 @@ pub struct Remote {
     pub(super) notices: Arc<Notices>,
     /// To each server, of each worker.
     pub(super) connections: usize,
+    pub(super) breaker_errors: u32,
     background: Background,
 }
 
@@ -50,7 +51,8 @@ impl Remote {
         // The workers have those that the file asks for, each at least one; what else asks shares one more.
         let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
         let connections = (settings.connections as usize / workers).max(1);
-        Ok(Self { store, notices, connections, background })
+        let breaker_errors = settings.breaker_errors;
+        Ok(Self { store, notices, connections, breaker_errors, background })
     }
 
     /// Returns what leases hold, for a process that is about to end.

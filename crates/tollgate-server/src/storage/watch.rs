@@ -26,7 +26,7 @@ pub(crate) async fn watch(node: &Node) {
     if let Storage::Memory(_) = node.gate.store() {
         return pending().await;
     }
-    let (mut failures, mut died) = (0, 0);
+    let (mut outage, mut died) = (Outage::default(), 0);
     let mut is_new = true;
     loop {
         show_deaths(&node.health, node.gate.store().died(), &mut died);
@@ -35,23 +35,47 @@ pub(crate) async fn watch(node: &Node) {
                 if is_new {
                     is_new = greet(node).await.is_err();
                 }
-                if failures >= FAILURES {
+                if outage.ends() {
                     tracing::info!("the store answers again");
                 }
-                failures = 0;
                 show_parts(&node.health, node.gate.store().is_breaker_open());
             }
             Err(error) => {
-                failures += 1;
-                if failures >= FAILURES {
+                let store = node.gate.store();
+                let is_told = outage.goes_on(store.is_breaker_open(), store.breaker_errors());
+                if outage.failures >= FAILURES {
                     show(node, &error);
                 }
-                if failures == FAILURES {
+                if !is_told {
                     tracing::error!(%error, "the store does not answer: each limit's own policy decides");
                 }
             }
         }
-        sleep(if failures == 0 { WELL_EVERY } else { ILL_EVERY }).await;
+        sleep(if outage.failures == 0 { WELL_EVERY } else { ILL_EVERY }).await;
+    }
+}
+
+/// A row of looks that failed. The log has one line for its beginning and one for its end: those of the breaker, or of the look where no
+/// breaker has one.
+#[derive(Debug, Default)]
+struct Outage {
+    failures: u32,
+    is_told_here: bool,
+}
+
+impl Outage {
+    /// Another look failed. Answers whether the log knows by now, or will: these looks alone open the breaker after so many errors.
+    fn goes_on(&mut self, is_breaker_open: bool, breaker_errors: u32) -> bool {
+        self.failures = self.failures.saturating_add(1);
+        let opens = self.failures < breaker_errors.saturating_add(FAILURES);
+        let is_told = self.is_told_here || is_breaker_open || opens;
+        self.is_told_here |= !is_told;
+        is_told
+    }
+
+    /// A look succeeded. Answers whether the log is to say so.
+    fn ends(&mut self) -> bool {
+        std::mem::take(self).is_told_here
     }
 }
 
@@ -73,7 +97,8 @@ fn show_deaths(health: &Health, now: usize, before: &mut usize) {
 
 /// Says once what sort of store it is, and what is wrong with it.
 async fn greet(node: &Node) -> Result<(), StoreError> {
-    let Some(report) = node.gate.store().probe().await else { return Ok(()) };
+    // Whatever is leased by now the store knows itself.
+    let Some(report) = node.gate.store().probe(false).await else { return Ok(()) };
     let report = report?;
     let version = report.version.as_deref().unwrap_or("of unknown version");
     let mode = report.mode.as_deref().unwrap_or("unknown");

@@ -1,11 +1,12 @@
 //! The process's side of a lease: what it holds of one limit for one key, and when it asks for more.
 
+mod doubt;
 mod view;
 
 pub use view::View;
 
 use super::demand::Demand;
-use super::{Ask, Holder, PACE_ERROR, Reply, Terms};
+use super::{Ask, Holder, Reply, Terms, shortened};
 
 /// Grants that are kept apart. More are held only while most of them are nearly spent, and then the two oldest count as one.
 const PARTS: usize = 4;
@@ -211,7 +212,9 @@ impl Lease {
         renewed: Holder,
     ) -> Ask {
         self.expire(now_us);
-        if self.ledger != 0 && now_us >= self.ledger_until_us {
+        let over = self.ledger != 0 && now_us >= self.ledger_until_us;
+        // Where nothing is known to be held there is nothing to assert, and what was granted without an answer may be another's by now.
+        if over || assert && self.ledger == 0 {
             self.renew(renewed);
         } else if !is_window(terms)
             && self.heard_us.is_some_and(|heard_us| now_us >= heard_us + terms.forget_us())
@@ -371,11 +374,6 @@ impl Lease {
 
 fn is_window(terms: &Terms) -> bool {
     matches!(terms.central, tollgate_core::Numbers::FixedWindow(_))
-}
-
-/// So long by the store's clock is at least this long by any other.
-const fn shortened(duration_us: u64) -> u64 {
-    duration_us.saturating_sub(duration_us / PACE_ERROR + 1)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 -- The store's side of a lease, for one limit and key: the mirror of ledger.rs. Follows the mirrors and numbers.lua.
 --
 -- KEYS[1] is the limit's state, as the other scripts keep it: what processes hold counts as used. KEYS[2] is the book, a hash: `m` is the
--- latest instant seen, the ledger's name, the end of the quiet time and the last sweep; `s` a copy of the state, in case that one alone is
--- lost; every other field is a process, with what it was granted and has returned, cumulative, the oldest grant it may not know of, and when
--- it was last heard.
+-- latest instant seen, the ledger's name, the end of the quiet time, the last sweep, when the book was begun and until when it is kept; `s`
+-- a copy of the state, in case that one alone is lost; every other field is a process, with what it was granted and has returned, cumulative,
+-- the oldest grant it may not know of, when it was last heard, and when it can be forgotten.
 --
 -- ARGV[3] has the central numbers; ARGV[5] is a flat array, in the order of the assignments below.
 
@@ -23,17 +23,31 @@ local state = algorithm.decode(value or found[2] or nil)
 algorithm.redate(params, state, raw)
 
 -- The latest instant seen counts, unless the clock stepped back by more than a window.
-local last, id, quiet_until, swept = 0, 0, 0, 0
+local function figures(text)
+  local all = {}
+  for number in string.gmatch(text, '%d+') do
+    all[#all + 1] = tonumber(number)
+  end
+  return unpack(all)
+end
+local function written(...)
+  local all = { ... }
+  for i = 1, #all do
+    all[i] = digits(all[i])
+  end
+  return table.concat(all, ':')
+end
+local last, id, quiet_until, swept, begun, kept_until = 0, 0, 0, 0, 0, 0
 if found[1] then
-  last, id, quiet_until, swept = string.match(found[1], '^(%d+):(%d+):(%d+):(%d+)$')
-  last, id, quiet_until, swept = tonumber(last), tonumber(id), tonumber(quiet_until), tonumber(swept)
+  last, id, quiet_until, swept, begun, kept_until = figures(found[1])
 end
 local now = max(raw, last)
 if windowed then
   if last > raw + params.window then
     -- Where the state is re-dated to: at the beginning of a window nothing has faded yet.
     now = (div_rem(raw, params.window) + 1) * params.window
-    quiet_until, swept = min(quiet_until, now + quiet), min(swept, now)
+    quiet_until, swept, begun = min(quiet_until, now + quiet), min(swept, now), min(begun, now)
+    kept_until = 0
   end
   now = max(now, state.index * params.window)
 end
@@ -47,6 +61,9 @@ end
 local function exhaust()
   algorithm.charge(params, state, now, algorithm.decide(params, state, now, 0, false).remaining)
   rolled = true
+end
+if not found[1] then
+  begun = now
 end
 if fixed then
   local index = div_rem(now, params.window)
@@ -66,8 +83,7 @@ end
 -- What the process has: it knows best what it was granted, and the store what it may not have heard of.
 local g, q, since = 0, 0, now
 if found[3] then
-  g, q, since = string.match(found[3], '^(%d+):(%d+):(%d+):')
-  g, q, since = tonumber(g), tonumber(q), tonumber(since)
+  g, q, since = figures(found[3])
 end
 if since > now then
   -- The clock stepped back, so there is no telling how old they are.
@@ -77,7 +93,8 @@ if ledger ~= id then
   known, returned = 0, 0
 end
 if known > g then
-  local most = windowed and params.limit or params.capacity
+  -- More than the limit makes no difference, on top of what is given back at once.
+  local most = (windowed and params.limit or params.capacity) + max(0, returned - q)
   algorithm.charge(params, state, now, fixed and known - g or min(known - g, most))
   g, rolled = known, true
 end
@@ -91,12 +108,29 @@ if rolled then
 end
 
 local block = head and struct.unpack('>I7', head, 2) or 0
--- In a fixed window the dead are forgotten with the window, so that the living can say until then what they were granted.
-if not fixed and now - swept >= reclaim then
-  local all = redis.call('HGETALL', book)
+-- In a fixed window a living process has to be able to say until its end what it was granted, so that only those are forgotten in whose place
+-- the same process holds something else by now.
+if now - swept >= reclaim then
+  local all, newest = redis.call('HGETALL', book), {}
+  local function parts(holder)
+    return string.sub(holder, 1, 16), (struct.unpack('>I6', holder, 17))
+  end
+  local function note(holder)
+    local process, number = parts(holder)
+    newest[process] = max(newest[process] or 0, number)
+  end
+  note(name)
   for i = 1, #all, 2 do
-    if #all[i] > 1 and all[i] ~= name and tonumber(string.match(all[i + 1], ':(%d+)$')) + reclaim <= now then
-      redis.call('HDEL', book, all[i])
+    if #all[i] > 1 then
+      note(all[i])
+    end
+  end
+  for i = 1, #all, 2 do
+    if #all[i] > 1 and all[i] ~= name and tonumber(string.match(all[i + 1], ':(%d+)$')) <= now then
+      local process, number = parts(all[i])
+      if not fixed or number < newest[process] then
+        redis.call('HDEL', book, all[i])
+      end
     end
   end
   swept = now
@@ -123,10 +157,13 @@ end
 
 local idle = max(algorithm.idle_at_us(params, state), block)
 local ttl = max(idle - now, windowed and 2 * params.window or 0, quiet_until - now) + reclaim
+-- Never for less than others were told, who may have longer leases.
+kept_until = max(kept_until, now + ttl)
+ttl = kept_until - now
 local kept, left_ms = algorithm.encode(state), digits(math.ceil(ttl / 1000) + spare)
 redis.call('SET', KEYS[1], (head or '') .. kept, 'PX', left_ms)
-local meta = digits(now) .. ':' .. digits(id) .. ':' .. digits(quiet_until) .. ':' .. digits(swept)
-local field = digits(g) .. ':' .. digits(q) .. ':' .. digits(since) .. ':' .. digits(now)
+local meta = written(now, id, quiet_until, swept, begun, kept_until)
+local field = written(g, q, since, now, now + reclaim)
 redis.call('HSET', book, 'm', meta, 's', kept, name, field)
 redis.call('PEXPIRE', book, left_ms)
 
@@ -138,5 +175,5 @@ local shown = algorithm.decide(params, state, now, max(1, need), false)
 return cmsgpack.pack({
   id, g, q, since, usable, max(0, quiet_until - now), left, ttl, rolled and 1 or 0,
   now < block and max(block - now, shown.retry_after_us or 0) or shown.retry_after_us or -1,
-  shown.reset_after_us,
+  shown.reset_after_us, max(0, now - begun),
 })

@@ -28,6 +28,10 @@ pub struct Book {
     pub quiet_until_us: u64,
     /// When the dead were last looked for.
     pub swept_us: u64,
+    /// When the book was begun, in whichever ledger: what is older than the store's last loss is complete.
+    pub begun_us: u64,
+    /// Until when somebody was told that the ledger is kept.
+    pub kept_until_us: u64,
     /// A copy of the state, in case that one alone is lost.
     pub copy: State,
     /// By holder.
@@ -45,6 +49,8 @@ pub struct Held {
     pub since_us: u64,
     /// When it was last heard.
     pub seen_us: u64,
+    /// When it can be forgotten, by the lifetime that it has itself: others may have another.
+    pub until_us: u64,
 }
 
 /// One call, with what it has found out so far.
@@ -75,9 +81,7 @@ impl Ledger {
         call.name_ledger(known_book, fixed.then(|| call.now_us / period_us), ask);
         let now_us = call.now_us;
         let mut held = call.settle(terms, ask, fixed);
-        if !fixed {
-            call.sweep(terms, ask);
-        }
+        call.sweep(terms, ask, fixed);
 
         let blocked = now_us < self.block_us;
         let mut left = if blocked { 0 } else { call.left() };
@@ -92,14 +96,17 @@ impl Ledger {
             held.granted += units;
             left -= units;
         }
-        held.seen_us = now_us;
+        (held.seen_us, held.until_us) = (now_us, now_us + terms.reclaim_us());
         call.book.holders.insert(ask.holder, held);
 
         let idle_us = numbers.idle_at_us(&call.state).max(self.block_us);
         let windows_us = if windowed { 2 * period_us } else { 0 };
         let quiet_us = call.book.quiet_until_us.saturating_sub(now_us);
         let kept_us = idle_us.saturating_sub(now_us).max(windows_us).max(quiet_us);
-        let kept_us = kept_us + terms.reclaim_us();
+        // Never for less than others were told, who may have longer leases.
+        call.book.kept_until_us =
+            call.book.kept_until_us.max(now_us + kept_us + terms.reclaim_us());
+        let kept_us = call.book.kept_until_us - now_us;
         let mut usable_us = terms.lifetime_us.saturating_sub(now_us.saturating_sub(held.since_us));
         if fixed {
             usable_us = usable_us.min(period_us - now_us % period_us);
@@ -118,6 +125,7 @@ impl Ledger {
             quiet_us,
             left,
             kept_us,
+            age_us: now_us.saturating_sub(call.book.begun_us),
             rolled_back: call.rolled_back,
             retry_after_us,
             reset_after_us: shown.reset_after_us,
@@ -143,6 +151,8 @@ impl Ledger {
             ledger: 0,
             quiet_until_us: 0,
             swept_us: 0,
+            begun_us: 0,
+            kept_until_us: 0,
             copy: State::default(),
             holders: BTreeMap::new(),
         });
@@ -154,6 +164,8 @@ impl Ledger {
                 now_us = (raw_us / period_us + 1) * period_us;
                 book.quiet_until_us = book.quiet_until_us.min(now_us + terms.quiet_us);
                 book.swept_us = book.swept_us.min(now_us);
+                book.begun_us = book.begun_us.min(now_us);
+                book.kept_until_us = 0;
             }
             let index = match &state {
                 State::FixedWindow(state) => state.index,
@@ -186,6 +198,9 @@ impl Call<'_> {
 
     /// Which ledger it is: that of the window, or the one begun when the key was last unknown.
     fn name_ledger(&mut self, known: bool, window: Option<u64>, ask: &Ask) {
+        if !known {
+            self.book.begun_us = self.now_us;
+        }
         if let Some(index) = window {
             if !known || self.book.ledger < index {
                 self.restart(index);
@@ -212,7 +227,10 @@ impl Call<'_> {
         if ask.ledger == self.book.ledger {
             if ask.known > held.granted {
                 let lost = ask.known - held.granted;
-                let lost = if fixed { lost } else { lost.min(self.numbers.capacity()) };
+                // More than the limit makes no difference, on top of what is given back at once.
+                let back = ask.returned.saturating_sub(held.returned);
+                let most = self.numbers.capacity().saturating_add(back);
+                let lost = if fixed { lost } else { lost.min(most) };
                 self.numbers.charge(&mut self.state, self.now_us, lost);
                 held.granted = ask.known;
                 self.rolled_back = true;
@@ -232,15 +250,23 @@ impl Call<'_> {
         held
     }
 
-    /// Forgets processes that died. What they may have spent stays counted in the state. In a fixed window they are forgotten with the window,
-    /// so that a living one can say until then what it was granted.
-    fn sweep(&mut self, terms: &Terms, ask: &Ask) {
+    /// Forgets processes that died. What they may have spent stays counted in the state. In a fixed window a living one has to be able to say until
+    /// its end what it was granted, so that only those are forgotten in whose place the same process holds something else by now.
+    fn sweep(&mut self, terms: &Terms, ask: &Ask, fixed: bool) {
         let (now_us, reclaim_us) = (self.now_us, terms.reclaim_us());
-        if now_us - self.book.swept_us >= reclaim_us {
-            let holders = &mut self.book.holders;
-            holders.retain(|one, held| *one == ask.holder || held.seen_us + reclaim_us > now_us);
-            self.book.swept_us = now_us;
+        if now_us - self.book.swept_us < reclaim_us {
+            return;
         }
+        let mut newest = BTreeMap::new();
+        // In ascending order, so that the last of a process is its newest.
+        newest.extend(self.book.holders.keys().map(|one| (one.process, one.number)));
+        let own = newest.entry(ask.holder.process).or_default();
+        *own = ask.holder.number.max(*own);
+        let replaced = |one: &Holder| newest.get(&one.process).is_some_and(|n| one.number < *n);
+        self.book.holders.retain(|one, held| {
+            *one == ask.holder || held.until_us > now_us || fixed && !replaced(one)
+        });
+        self.book.swept_us = now_us;
     }
 
     /// How much to grant: less of what is left the more share it, and what one request needs if there is so much.

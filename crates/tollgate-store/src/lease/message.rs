@@ -52,6 +52,8 @@ pub struct Reply {
     pub left: u64,
     /// For how long the ledger is kept at least.
     pub kept_us: u64,
+    /// How long ago the book was begun: before that the store knew of nobody.
+    pub age_us: u64,
     /// Whether the store had forgotten something that it has been told again.
     pub rolled_back: bool,
     /// When what was needed is there again, with time alone.
@@ -88,7 +90,7 @@ impl Ask {
 
 impl Reply {
     /// What the script answered; `None` for what it never does.
-    pub fn read(numbers: [i64; 11]) -> Option<Self> {
+    pub fn read(numbers: [i64; 12]) -> Option<Self> {
         let retry = numbers[9];
         let at = |place: usize| u64::try_from(numbers[place]).ok();
         Some(Self {
@@ -103,6 +105,7 @@ impl Reply {
             rolled_back: at(8)? != 0,
             retry_after_us: u64::try_from(retry).ok(),
             reset_after_us: at(10)?,
+            age_us: at(11)?,
         })
     }
 }

@@ -21,6 +21,8 @@ pub use message::{Ask, Holder, Reply};
 pub use terms::{PACE_ERROR, Terms};
 pub use watch::{Sighting, Watch};
 
+use terms::shortened;
+
 /// What answers whether a store is the one it was, as `KEYS[1]` remembers it.
 pub const MARK_LUA: &str = include_str!("mark.lua");
 /// What makes the book in `KEYS[1]` that of a limit that nobody used.

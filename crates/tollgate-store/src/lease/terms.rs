@@ -6,6 +6,11 @@ use tollgate_core::{Algorithm, Numbers, Rate};
 /// How much clocks may differ in pace: one part in so many. Quartz is ten times better, and a clock that is being corrected twice.
 pub const PACE_ERROR: u64 = 1_000;
 
+/// So long by the store's clock is at least this long by any other.
+pub(super) const fn shortened(duration_us: u64) -> u64 {
+    duration_us.saturating_sub(duration_us / PACE_ERROR + 1)
+}
+
 /// On which terms a limit is leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -57,6 +57,22 @@ impl Watch {
         self.is_fresh(now_us, quiet_us) && now_us >= self.quiet_until_us(quiet_us)
     }
 
+    /// Whether units can be spent that were asked for at `asked_us`, where the answer came at `heard_us` and the book in the store was begun
+    /// `age_us` before; `None` as long as that has to be found out by another look.
+    ///
+    /// A book that is missing is that of a key which nobody uses, or was lost with what others hold. Only the mark tells: one that is there after the
+    /// book was begun, and was there for long enough before the units were asked for, is that of a store that lost nothing.
+    pub fn vouches(
+        &self,
+        (asked_us, heard_us): (u64, u64),
+        age_us: u64,
+        quiet_us: u64,
+    ) -> Option<bool> {
+        let begun_us = heard_us.saturating_sub(super::shortened(age_us));
+        let seen = self.confirmed_us.is_some_and(|at_us| at_us >= begun_us);
+        seen.then_some(asked_us >= self.quiet_until_us(quiet_us))
+    }
+
     /// Whether the store was looked at lately.
     pub fn is_fresh(&self, now_us: u64, quiet_us: u64) -> bool {
         self.confirmed_us.is_some_and(|at_us| now_us < at_us + quiet_us / 2)

@@ -8,6 +8,7 @@ use super::replay::{push_rows, senseless};
 use crate::lease::Spent;
 use crate::{Answer, Answers, Charge, Mode, Request, StoreError};
 use smallvec::SmallVec;
+use std::time::Duration;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, Numbers, Rate};
 
@@ -15,12 +16,22 @@ use tollgate_core::{Intent, Numbers, Rate};
 const LOCAL_MOST: usize = 8;
 
 /// What of a batch has not been decided on the calling thread.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Rest {
     /// The first request that was not.
     from: usize,
     /// Whether its leases were tried and did not suffice.
     tried: bool,
+    /// How much of the deadline has been used by whatever came before.
+    spent: Duration,
+}
+
+impl Rest {
+    /// The same for a request that has waited for so long already, since a request has one deadline and not one for each of its calls.
+    #[must_use]
+    pub fn after(self, spent: Duration) -> Self {
+        Self { spent, ..self }
+    }
 }
 
 /// Units that are put back unless the request is admitted, whatever becomes of who asked.
@@ -50,7 +61,7 @@ impl RedisStore {
     #[inline]
     pub fn decide_locally(&self, requests: &[Request<'_>], answers: &mut Answers) -> Option<Rest> {
         answers.clear();
-        let none = Rest { from: 0, tried: false };
+        let none = Rest::default();
         if !self.leases.are_used() {
             return Some(none);
         }
@@ -73,7 +84,7 @@ impl RedisStore {
         intent: Intent,
         answers: &mut Answers,
     ) -> Result<(), Rest> {
-        let rest = Rest { from: 0, tried: true };
+        let rest = Rest { tried: true, ..Rest::default() };
         let Some(leased) = self.leased(charge, intent) else {
             return Err(Rest { tried: false, ..rest });
         };
@@ -94,7 +105,7 @@ impl RedisStore {
         intent: Intent,
         answers: &mut Answers,
     ) -> Result<(), Rest> {
-        let rest = Rest { from: 0, tried: false };
+        let rest = Rest::default();
         let leased = |charge| self.leased(charge, intent);
         if charges.len() > LOCAL_MOST
             || charges.is_empty()
@@ -103,6 +114,7 @@ impl RedisStore {
             return Err(rest);
         }
         let mut spent: [Option<(Address, Spent)>; LOCAL_MOST] = [None; LOCAL_MOST];
+        let mut refusals = SmallVec::<[Address; LOCAL_MOST]>::new();
         let (mut admitted, mut known) = (true, true);
         for (charge, spent) in charges.iter().zip(&mut spent) {
             let Some(leased) = leased(charge) else { continue };
@@ -114,6 +126,7 @@ impl RedisStore {
                 }
                 Local::Refused(answer) => {
                     admitted = false;
+                    refusals.push(address);
                     answers.push(answer);
                 }
                 Local::Direct | Local::Wait | Local::Failed | Local::Quiet => known = false,
@@ -123,6 +136,7 @@ impl RedisStore {
             spent.iter().flatten().for_each(|(at, units)| self.leases.put_back(*at, units));
         }
         if !known {
+            refusals.into_iter().for_each(|address| self.leases.unrefuse(address));
             answers.reopen();
             return Err(Rest { tried: true, ..rest });
         }
@@ -160,7 +174,7 @@ impl RedisStore {
             requests.iter().for_each(|_| answers.finish(true));
             return Ok(());
         }
-        self.in_time(async {
+        self.in_time_after(rest.spent, async {
             let mut tried = rest.tried;
             // One part after the other, so that a key's requests are decided in the order asked.
             for requests in requests.chunks(BATCH_MOST) {

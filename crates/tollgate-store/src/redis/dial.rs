@@ -4,6 +4,7 @@ use super::Options;
 use super::endpoint::{Address, Endpoint, Tls};
 use super::failure::Failure;
 use super::link::Link;
+use super::login::Login;
 use crate::{StoreError, StoreErrorKind};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, RedisConnectionInfo};
@@ -19,7 +20,7 @@ use tokio_rustls::TlsConnector;
 
 /// What every connection to the servers has in common.
 pub(super) struct Dialer {
-    settings: RedisConnectionInfo,
+    login: Login,
     tls: Option<TlsConnector>,
     deadline: Duration,
     response_deadline: Duration,
@@ -38,9 +39,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 impl Dialer {
     /// For the servers themselves.
     pub(super) fn new(endpoint: &Endpoint, options: &Options) -> Result<Self, StoreError> {
-        let (username, password) = (&endpoint.username, &endpoint.password);
         Ok(Self {
-            settings: settings(username, password, endpoint.database),
+            login: Login::new(&endpoint.username, &endpoint.password, endpoint.database),
             tls: endpoint.tls.as_ref().map(connector).transpose()?,
             deadline: options.connect_deadline(),
             response_deadline: options.deadline,
@@ -51,7 +51,7 @@ impl Dialer {
     pub(super) fn for_sentinels(&self, endpoint: &Endpoint) -> Self {
         let (username, password) = &endpoint.sentinel_credentials;
         Self {
-            settings: settings(username, password, 0),
+            login: Login::new(username, password, 0),
             tls: self.tls.clone(),
             deadline: self.deadline,
             response_deadline: self.response_deadline,
@@ -69,9 +69,13 @@ impl Dialer {
         let stream = self.stream(address).await.map_err(redis::RedisError::from)?;
         // Deadlines are kept by whoever makes a call, so that one rule counts for all of them.
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
-        let made = MultiplexedConnection::new_with_config(&self.settings, stream, config).await;
+        // A user with the least of rights may not name itself, and nobody reads the name.
+        let settings = RedisConnectionInfo::default().set_skip_set_lib_name();
+        let made = MultiplexedConnection::new_with_config(&settings, stream, config).await;
         let (connection, driver) = made?;
-        Ok(Link::new(connection, driver, self.response_deadline))
+        let link = Link::new(connection.clone(), driver, self.response_deadline);
+        self.login.introduce(connection).await?;
+        Ok(link)
     }
 
     async fn stream(&self, address: &Address) -> std::io::Result<Box<dyn Stream>> {
@@ -85,25 +89,6 @@ impl Dialer {
         let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
         Ok(Box::new(connector.connect(name, stream).await?))
     }
-}
-
-fn settings(
-    username: &Option<String>,
-    password: &Option<String>,
-    database: u32,
-) -> RedisConnectionInfo {
-    let mut settings = RedisConnectionInfo::default().set_db(database.into());
-    // A user with the least of rights may not name itself, and nobody reads the name.
-    settings = settings.set_skip_set_lib_name();
-    if let Some(username) = username {
-        settings = settings.set_username(username);
-    }
-    // Nobody logs in without a password: a user of its own has an empty one then, and is not to become the default user.
-    let empty = username.as_ref().map(|_| String::new());
-    if let Some(password) = password.clone().or(empty) {
-        settings = settings.set_password(password);
-    }
-    settings
 }
 
 fn connector(tls: &Tls) -> Result<TlsConnector, StoreError> {

@@ -10,12 +10,14 @@ pub(super) struct Failure {
     pub(super) then: Then,
 }
 
-/// What is to be done about it. Everything but `Keep` and `Reconnect` is said by a server that did nothing, so the call may be made again;
+/// What is to be done about it. Everything but `Keep`, `Refused` and `Reconnect` is said by a server that did nothing, so the call may be made again;
 /// nothing else ever is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     /// Nothing.
     Keep,
+    /// Nothing; and it says nothing of other calls, which the server may well answer.
+    Refused,
     /// The connection is of no use any more.
     Reconnect,
     /// The script has to be sent in full.
@@ -36,6 +38,20 @@ impl Failure {
         Self { error, then: Then::Reconnect }
     }
 
+    /// Whether the server says that others serve these keys.
+    pub(super) const fn is_redirection(&self) -> bool {
+        matches!(self.then, Then::Moved(..) | Then::Ask(..) | Then::TryAgain)
+    }
+
+    pub(super) fn hung_up() -> Self {
+        Self::new(StoreErrorKind::Unreachable, Then::Reconnect, "it hung up")
+    }
+
+    /// It was given up for another server.
+    pub(super) fn elsewhere() -> Self {
+        Self::new(StoreErrorKind::Unreachable, Then::Reconnect, "another one is the primary")
+    }
+
     fn new(kind: StoreErrorKind, then: Then, detail: &str) -> Self {
         Self { error: StoreError::new(kind, detail), then }
     }
@@ -51,9 +67,6 @@ impl From<RedisError> for Failure {
             return by_code(&code, &text);
         }
         match error.kind() {
-            redis::ErrorKind::AuthenticationFailed => {
-                Self::new(Rejected, Then::Reconnect, "it does not accept the credentials")
-            }
             redis::ErrorKind::InvalidClientConfig => Self::new(Rejected, Then::Reconnect, ""),
             redis::ErrorKind::Parse | redis::ErrorKind::UnexpectedReturnType => {
                 Self::new(Protocol, Then::Reconnect, STRANGER)
@@ -97,22 +110,29 @@ fn by_code(code: &str, text: &str) -> Failure {
             Failure::new(Unreachable, Then::Keep, code)
         }
         "ERR" if text.contains("user executing the script") => {
-            Failure::new(Rejected, Then::Keep, "NOPERM: its user lacks rights that scripts need")
+            Failure::new(Rejected, Then::Refused, "NOPERM: its user lacks rights that scripts need")
         }
-        "NOPERM" => Failure::new(Rejected, Then::Keep, &forbidden(text)),
+        "NOPERM" => Failure::new(Rejected, Then::Refused, &forbidden(text)),
         "ERR" if text.contains("cluster support disabled") => {
             Failure::new(Rejected, Then::Keep, "it is no part of a cluster; give its `url` instead")
         }
         "ERR" if text.contains("DB index is out of range") => {
             Failure::new(Rejected, Then::Reconnect, "it has no database with this number")
         }
-        "NOAUTH" | "WRONGPASS" => Failure::new(Rejected, Then::Reconnect, code),
+        "NOAUTH" => Failure::new(Rejected, Then::Reconnect, "NOAUTH: it wants a password"),
+        "WRONGPASS" => {
+            Failure::new(Rejected, Then::Reconnect, "it does not accept the credentials")
+        }
+        "ERR" if text.contains("AUTH") && text.contains("without any password") => {
+            Failure::new(Rejected, Then::Reconnect, "it has no password, and was given one")
+        }
         "ERR" if text.contains("unknown command") => Failure::new(Rejected, Then::Keep, STRANGER),
         "OOM" => Failure::new(Rejected, Then::Keep, "OOM: raise its maxmemory"),
         "ERR" if text.contains("max number of clients") => {
             Failure::new(Unreachable, Then::Reconnect, "it has as many clients as it accepts")
         }
-        _ => Failure::new(Rejected, Then::Keep, code),
+        "MISCONF" | "NOREPLICAS" => Failure::new(Rejected, Then::Keep, code),
+        _ => Failure::new(Rejected, Then::Refused, code),
     }
 }
 

@@ -8,7 +8,7 @@ use super::queue::{Pending, Queue};
 use super::replay::senseless;
 use super::reply::Decided;
 use super::single;
-use crate::{StoreError, StoreErrorKind};
+use crate::StoreError;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::pin::pin;
@@ -52,8 +52,9 @@ async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
             Err(failure) => failure,
         };
         node.shared.options.tell(|observer| observer.attempt_failed(&node.name, &failure.error));
-        node.failed(&failure.error);
+        // A server that takes no more connections may well decide over those that it has.
         if node.is_cut_off() {
+            node.failed(&failure.error);
             node.fail_all(&failure.error);
         }
         backoff.pause().await;
@@ -92,14 +93,11 @@ async fn serve(node: &Arc<Node>, queue: &Queue, link: &Link) -> (bool, StoreErro
             Event::Work(work) => {
                 calls.extend(work.into_iter().map(|pending| decide(node, queue, link, pending)));
             }
-            Event::Decided(None) => served = true,
+            Event::Decided(Ok(answered)) => served |= answered,
             // What else is under way may have been answered already, and has a deadline.
-            Event::Decided(error) => ended = ended.or(error),
-            Event::Lost => {
-                let why =
-                    if link.is_elsewhere() { "another one is the primary" } else { "it hung up" };
-                ended = Some(StoreError::new(StoreErrorKind::Unreachable, why));
-            }
+            Event::Decided(Err(error)) => ended = ended.or(Some(error)),
+            Event::Lost if link.is_elsewhere() => ended = Some(Failure::elsewhere().error),
+            Event::Lost => ended = Some(Failure::hung_up().error),
         }
     }
     (served, ended.unwrap_or_else(senseless))
@@ -108,20 +106,20 @@ async fn serve(node: &Arc<Node>, queue: &Queue, link: &Link) -> (bool, StoreErro
 /// What a connection waits for.
 enum Event {
     Work(Vec<Pending>),
-    /// A batch was decided; or not, and why.
-    Decided(Option<StoreError>),
+    /// Whether the server answered to a batch; or why the connection is of no use any more.
+    Decided(Result<bool, StoreError>),
     Lost,
 }
 
-/// Decides one batch. Answers with an error if the connection is of no use any more.
+/// Decides one batch, and answers whether the server was asked; with an error if the connection is of no use any more.
 async fn decide(
     node: &Arc<Node>,
     queue: &Queue,
     link: &Link,
     mut pending: Pending,
-) -> Option<StoreError> {
+) -> Result<bool, StoreError> {
     if !pending.prune() {
-        return None;
+        return Ok(false);
     }
     let call = node.call_for(&pending);
     match link.call(&call).await {
@@ -131,12 +129,17 @@ async fn decide(
                 false => Decided::read(value),
             };
             match pending.answer(decided) {
-                Ok(()) => node.breaker.succeed(),
+                Ok(()) => node.decided(&call),
                 Err(error) => node.failed(&error),
             }
-            None
+            Ok(true)
         }
-        Err(failure) => give_up(node, queue, pending, failure),
+        Err(Failure { then: Then::Refused, error }) => {
+            node.refused(&call, &error);
+            pending.fail(&error);
+            Ok(true)
+        }
+        Err(failure) => give_up(node, queue, pending, failure).map_or(Ok(true), Err),
     }
 }
 

@@ -97,6 +97,11 @@ impl Call {
         Self { script, command, single: false, asking: false }
     }
 
+    /// Which script it is of.
+    pub(super) fn script(&self) -> &'static str {
+        &self.script.sha
+    }
+
     /// The same with the script itself.
     fn whole(&self) -> Cmd {
         let mut command = redis::cmd("EVAL");

@@ -22,6 +22,7 @@ mod key;
 mod lane;
 mod lease;
 mod link;
+mod login;
 mod node;
 mod observer;
 mod options;
@@ -29,6 +30,7 @@ mod pack;
 mod patient;
 mod probe;
 mod queue;
+mod refusals;
 mod replay;
 mod reply;
 mod reservation;
@@ -147,8 +149,18 @@ impl RedisStore {
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
+        self.in_time_after(Duration::ZERO, work).await
+    }
+
+    /// The same where a part of the deadline is gone.
+    async fn in_time_after<T>(
+        &self,
+        spent: Duration,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         let late = |_| Err(StoreError::new(StoreErrorKind::Timeout, ""));
-        timeout(self.options.deadline, work).await.unwrap_or_else(late)
+        let left = self.options.deadline.saturating_sub(spent);
+        timeout(left, work).await.unwrap_or_else(late)
     }
 }
 

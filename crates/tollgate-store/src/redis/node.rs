@@ -11,6 +11,7 @@ use super::key::Namer;
 use super::link::{Call, Link};
 use super::patient::Patient;
 use super::queue::{Pending, Queue, Reply, Room};
+use super::refusals::Refusals;
 use super::reply::Decided;
 use super::single::Singles;
 use super::{Options, desk, lane, script, task};
@@ -55,6 +56,7 @@ pub(super) struct Node {
     own: std::sync::Mutex<Vec<Arc<Queue>>>,
     pub(super) room: Arc<Room>,
     pub(super) breaker: Breaker,
+    refusals: Refusals,
     /// A connection for everything that is not a decision, so that it holds none up.
     control: Arc<Mutex<Option<Arc<Link>>>>,
     /// Another one for calls for which no request waits.
@@ -74,6 +76,7 @@ impl Node {
         let room = Room::new(options.in_flight);
         let node = Arc::new(Self {
             breaker: Breaker::new(&name, &options),
+            refusals: Refusals::default(),
             name: name.into(),
             home,
             number: NODES.fetch_add(1, Ordering::Relaxed),
@@ -167,7 +170,7 @@ impl Node {
         self.breaker.check()?;
         match desk::queue(self) {
             Some(own) => own.push(slot, now_us, asks),
-            None => self.queue.push(slot, now_us, asks),
+            None => self.shelter(&self.queue).push(slot, now_us, asks),
         }
     }
 
@@ -186,15 +189,23 @@ impl Node {
 
     /// What waited for a connection that was lost waits for any other from now on, unless the server is left alone.
     pub(super) fn take_over(&self, queue: &Arc<Queue>) {
-        if Arc::ptr_eq(queue, &self.queue) || queue.is_connected() {
+        let shelter = self.shelter(queue);
+        if Arc::ptr_eq(queue, &shelter) {
             return;
         }
         for pending in queue.drain().into_iter().rev() {
             match self.breaker.check() {
-                Ok(()) => self.queue.put_back(pending),
+                Ok(()) => shelter.put_back(pending),
                 Err(error) => pending.fail(&error),
             }
         }
+    }
+
+    /// The queue itself, if it has a connection; else one that does: the shared one first, which is also the one where to wait when none does.
+    fn shelter(&self, queue: &Arc<Queue>) -> Arc<Queue> {
+        let connected = [queue, &self.queue].into_iter().find(|queue| queue.is_connected());
+        let other = || self.own().iter().find(|queue| queue.is_connected()).cloned();
+        connected.cloned().or_else(other).unwrap_or_else(|| Arc::clone(&self.queue))
     }
 
     /// Counts a failure. The one that opens the breaker also answers whoever waits.
@@ -204,6 +215,22 @@ impl Node {
         }
         if let Some(cluster) = self.cluster() {
             cluster.look_again();
+        }
+    }
+
+    /// The server answered to a call.
+    pub(super) fn decided(&self, call: &Call) {
+        self.breaker.succeed();
+        if self.refusals.end_with(call.script()) {
+            self.shared.options.tell(|observer| observer.accepts_again(&self.name));
+        }
+    }
+
+    /// The server refused a call for reasons of the call's own, which takes no time and costs other calls nothing: so it is not left alone for it.
+    pub(super) fn refused(&self, call: &Call, error: &StoreError) {
+        self.breaker.succeed();
+        if self.refusals.begin_with(call.script()) {
+            self.shared.options.tell(|observer| observer.refuses(&self.name, error));
         }
     }
 
@@ -252,7 +279,12 @@ impl Node {
         *control = None;
         let node = Arc::clone(self);
         let dialing = self.shared.runtime.spawn(async move {
-            let dialed = node.dial().await.inspect_err(|failure| node.failed(&failure.error));
+            let dialed = node.dial().await;
+            if let Err(failure) = &dialed
+                && node.is_cut_off()
+            {
+                node.failed(&failure.error);
+            }
             let link = Arc::new(dialed?);
             *control = Some(Arc::clone(&link));
             Ok(link)
@@ -291,23 +323,23 @@ impl Node {
     async fn probe(&self) -> Result<(), StoreError> {
         // Nothing else goes over it, so that it is none of those that may lead to another server.
         let link = self.reach().await.map_err(|failure| failure.error)?;
-        let Some(pending) = self.probing() else {
-            let answered = link.command(&redis::cmd("PING"), false).await;
-            return answered.map(drop).map_err(|failure| failure.error);
-        };
-        let answered = link.call(&self.call_for(&pending)).await;
-        Decided::read(answered.map_err(|failure| failure.error)?).map(drop)
+        let Some(pending) = self.probing() else { return Ok(()) };
+        match link.call(&self.call_for(&pending)).await {
+            Ok(value) => Decided::read(value).map(drop),
+            // None of the cluster's keys is the server's at the moment, and it can say so.
+            Err(failure) if failure.is_redirection() && self.cluster().is_some() => Ok(()),
+            Err(failure) => Err(failure.error),
+        }
     }
 
     fn probing(&self) -> Option<Pending> {
         let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000).ok()?));
         let cluster = self.cluster();
-        let names =
+        let mut names =
             (0..1_024_u32).map(|n| self.shared.namer.name(u64::MAX, &n.to_be_bytes(), &numbers));
-        let name = match &cluster {
-            None => names.into_iter().next()?,
-            Some(cluster) => names.into_iter().find(|name| cluster.is_served_by(name, self))?,
-        };
+        let map = cluster.as_ref();
+        let served = names.clone().find(|name| map.is_none_or(|map| map.is_served_by(name, self)));
+        let name = served.or_else(|| names.next())?;
         let (cost, mode, penalty) = (1, crate::Mode::Enforce, None);
         let lines = smallvec![Named { name, numbers, cost, mode, penalty }];
         let now_us = self.shared.options.at(0);

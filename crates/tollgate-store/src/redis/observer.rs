@@ -17,6 +17,16 @@ pub trait Observer: fmt::Debug + Send + Sync {
         let _ = server;
     }
 
+    /// The server refuses calls of one sort, and is asked all the same: it may answer to others.
+    fn refuses(&self, server: &str, error: &StoreError) {
+        let _ = (server, error);
+    }
+
+    /// The server has answered to calls of that sort for a while.
+    fn accepts_again(&self, server: &str) {
+        let _ = server;
+    }
+
     /// A connection came about.
     fn connected(&self, server: &str) {
         let _ = server;

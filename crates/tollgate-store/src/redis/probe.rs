@@ -37,17 +37,18 @@ impl Report {
 }
 
 impl RedisStore {
-    /// Asks a server about itself, on the way that every call takes.
+    /// Asks a server about itself, on the way that every call takes. `leases` says that limits will be leased; where some are, it is known.
     ///
     /// # Errors
     ///
     /// When it cannot be reached, or refuses scripts.
-    pub async fn probe(&self) -> Result<Report, StoreError> {
+    pub async fn probe(&self, leases: bool) -> Result<Report, StoreError> {
+        let leases = i64::from(leases || self.leases.are_used());
         let name = self.namer.record("probe");
         let (slot, mut tables) = (slot_of(&name), Tables::default());
         tables.key(name);
         let asked_us = ProcessClock.now_us();
-        let call = self.servers.call(slot, &script::PROBE, &tables, array(&[]), None);
+        let call = self.servers.call(slot, &script::PROBE, &tables, array(&[leases]), None);
         let reply = self.in_time(call).await?;
         let latency_us = ProcessClock.now_us().saturating_sub(asked_us);
         let mut report = read(reply).ok_or_else(senseless)?;

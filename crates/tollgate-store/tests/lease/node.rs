@@ -1,7 +1,7 @@
 //! One process: leases, what it knows of the primaries, a clock of its own.
 
 use std::collections::BTreeMap;
-use tollgate_store::lease::{Holder, Lease, Watch};
+use tollgate_store::lease::{Holder, Lease, Reply, Watch};
 
 /// One process, or the place where one runs.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct Node {
     pub(crate) leases: BTreeMap<usize, Lease>,
     pub(crate) watches: Vec<Watch>,
     pub(crate) looking: Vec<bool>,
+    /// Answers whose units wait for a look at the primary: key, number, when they came.
+    pub(crate) doubtful: Vec<(usize, u64, u64, Reply)>,
     /// Requests that wait for an answer, by key: cost, and when they give up.
     pub(crate) waiting: BTreeMap<usize, Vec<(u64, u64)>>,
 }
@@ -39,6 +41,7 @@ impl Node {
             leases: BTreeMap::new(),
             watches: vec![Watch::default(); primaries],
             looking: vec![false; primaries],
+            doubtful: Vec::new(),
             waiting: BTreeMap::new(),
         }
     }
@@ -53,6 +56,7 @@ impl Node {
         self.up = false;
         self.leases.clear();
         self.waiting.clear();
+        self.doubtful.clear();
         self.watches.fill(Watch::default());
         self.looking.fill(false);
     }

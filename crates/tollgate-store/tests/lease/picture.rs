@@ -35,6 +35,7 @@ fn world() -> World {
     let plan = Plan {
         numbers,
         terms: Terms::of(&numbers, 500_000, 100, 1_500_000).unwrap(),
+        others: None,
         nodes: 5,
         keys: 1,
         length_us: (SHOWN + 5) * WINDOW_US,

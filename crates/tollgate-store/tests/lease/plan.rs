@@ -19,6 +19,8 @@ pub(crate) struct Faults {
     pub(crate) wipe: u64,
     pub(crate) step: u64,
     pub(crate) slot_move: u64,
+    /// Nodes that have no room for what is spent.
+    pub(crate) evict: u64,
     /// Requests that another limit refuses, and those that are cancelled later.
     pub(crate) refuse: u64,
     pub(crate) cancel: u64,
@@ -30,6 +32,8 @@ pub(crate) struct Faults {
 pub(crate) struct Plan {
     pub(crate) numbers: Numbers,
     pub(crate) terms: Terms,
+    /// Those of every second node, where an operator changes them one node after the other.
+    pub(crate) others: Option<Terms>,
     pub(crate) nodes: usize,
     pub(crate) keys: usize,
     pub(crate) length_us: u64,
@@ -46,6 +50,11 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// The terms by which a node leases.
+    pub(crate) fn terms_of(&self, node: usize) -> Terms {
+        self.others.filter(|_| node % 2 == 1).unwrap_or(self.terms)
+    }
+
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         loop {
             let (numbers, lifetime_us) = any_numbers(rng);
@@ -69,6 +78,7 @@ impl Plan {
                 hoard,
                 numbers,
                 terms,
+                others: None,
                 nodes,
                 keys: rng.within(1, 2) as usize,
                 length_us,
@@ -114,6 +124,7 @@ fn faults(rng: &mut Rng) -> Faults {
     let (lose, double, refuse, cancel) = (some(8), some(8), some(2), some(12));
     // What a store loses has bounds of its own, so that it does not happen together with a clock that steps.
     let (failover, wipe, slot_move) = (some(20), some(25), some(20));
+    let evict = some(6);
     let step = if failover + wipe == 0 { some(20) } else { 0 };
     Faults {
         lose,
@@ -126,6 +137,7 @@ fn faults(rng: &mut Rng) -> Faults {
         wipe,
         step,
         slot_move,
+        evict,
         refuse,
         cancel,
         pace_ppm: rng.pick(&[0, 900]),

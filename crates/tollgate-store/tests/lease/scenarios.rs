@@ -3,15 +3,16 @@
 use crate::plan::{Faults, Plan};
 use crate::rng::Rng;
 use crate::world::World;
-use tollgate_core::algorithm::FixedWindow;
+use tollgate_core::algorithm::{FixedWindow, Gcra};
 use tollgate_core::{Numbers, Rate};
-use tollgate_store::lease::Terms;
+use tollgate_store::lease::{Ask, Holder, Ledger, Terms};
 
 fn plan(nodes: usize, skew: u64) -> Plan {
     let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1_000, 1_000_000).unwrap()));
     Plan {
         numbers,
         terms: Terms::of(&numbers, 500_000, 100, 1_500_000).unwrap(),
+        others: None,
         nodes,
         keys: 1,
         length_us: 8_000_000,
@@ -49,4 +50,55 @@ fn a_cold_herd_shares_the_limit_with_few_calls() {
         assert!(most.is_some_and(|most| (970..=1_000).contains(&most)), "seed {seed}: {most:?}");
         assert!(world.calls * 4 < world.oracles[0].total(), "{} calls", world.calls);
     }
+}
+
+/// An operator changes the lifetime on one node after the other. Whoever keeps units for longer is not forgotten by those who do not, and what the
+/// store still knows is not taken for lost.
+#[test]
+fn nodes_with_two_lifetimes_find_no_loss_where_there_was_none() {
+    let rate = Rate::try_new(100, 1_000_000).unwrap();
+    let numbers = Numbers::Gcra(Gcra::try_new(rate, Some(600)).unwrap());
+    let terms = |lifetime_us| Terms::of(&numbers, lifetime_us, 100, 4_500_000);
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let plan = Plan {
+            numbers,
+            terms: terms(2_000_000).unwrap(),
+            others: terms(100_000),
+            length_us: 25_000_000,
+            between_us: 20_000,
+            cost_most: 3,
+            phases_us: Some((rng.within(50_000, 500_000), rng.within(1_000_000, 3_000_000))),
+            ..plan(4, rng.pick(&[0, 5]))
+        };
+        let mut world = World::new(plan, rng, false);
+        assert_eq!(world.run(), Ok(()), "seed {seed}");
+        assert!(world.oracles[0].total() > 200, "seed {seed} hardly did anything");
+    }
+}
+
+/// A node with more keys than room drops what it has spent and comes back as another holder, all day long. Another node says nothing for hours.
+#[test]
+fn a_day_of_evicted_leases_leaves_no_more_in_a_book_than_there_are_nodes() {
+    let numbers =
+        Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1_000_000, 86_400_000_000).unwrap()));
+    let terms = Terms::of(&numbers, 500_000, 100, 1_500_000).unwrap();
+    let (mut ledger, start_us) = (Ledger::default(), 1_699_920_000_000_000);
+    let mut ask = Ask::default();
+    (ask.holder, ask.want) = (Holder { process: [1; 4], number: 7 }, 10);
+    let silent = ledger.ask(start_us, 1_000_000, &terms, &ask);
+    let mut says = ask;
+    (says.ledger, says.known, says.want) = (silent.ledger, silent.granted, 0);
+    let mut granted = silent.granted;
+    for turn in 1..2_000 {
+        ask.holder = Holder { process: [2; 4], number: turn };
+        let reply = ledger.ask(start_us + turn * 1_000_000, 1_000_000, &terms, &ask);
+        assert!(!reply.rolled_back && reply.granted > 0, "turn {turn}: {reply:?}");
+        granted += reply.granted;
+        let holders = ledger.book.as_ref().unwrap().holders.len();
+        assert!(holders <= 6, "turn {turn}: {holders} are in the book");
+    }
+    let reply = ledger.ask(start_us + 2_000_000_000, 1_000_000, &terms, &says);
+    assert!(!reply.rolled_back, "it was there all the time");
+    assert_eq!(reply.left, 1_000_000 - granted, "what was granted stays counted");
 }

@@ -34,8 +34,8 @@ pub(crate) struct Loss {
     /// For ledgers that are gone: what of the limit was used, which one holder is enough to bring back.
     whole: Option<u64>,
     quiet_until_us: u64,
-    /// Whether nobody who knew of it has asked yet.
-    unnoticed: bool,
+    /// Whether the key moved to a primary whose mark shows nothing of it, and nobody who knew of it has asked there yet.
+    moved: bool,
 }
 
 /// Units that the bound allows on top: of which key, in which window.
@@ -86,12 +86,12 @@ impl Primary {
         (reply, self.excuses(key, ask, &reply, granted))
     }
 
-    /// Units that went to somebody before anybody said what had been lost are excused.
+    /// Units that went to somebody before anybody said what had been lost elsewhere are excused.
     fn excuses(&mut self, key: usize, ask: &Ask, reply: &Reply, granted: u64) -> Vec<Excuse> {
         let mut all = Vec::new();
         for loss in self.losses.iter_mut().filter(|loss| loss.key == key) {
             if reply.rolled_back {
-                loss.unnoticed = false;
+                loss.moved = false;
                 loss.whole = None;
             }
             let held = loss.holders.get(&ask.holder).filter(|_| ask.ledger == loss.ledger);
@@ -99,7 +99,7 @@ impl Primary {
                 loss.holders.remove(&ask.holder);
             }
             let same = loss.window.is_none_or(|window| window == reply.ledger);
-            if loss.unnoticed && granted > 0 && same {
+            if loss.moved && granted > 0 && same {
                 all.push((key, loss.window, granted));
             }
         }
@@ -116,7 +116,7 @@ impl Primary {
     /// A key arrives. Its new primary's mark shows nothing of what was lost elsewhere.
     pub(crate) fn put(&mut self, key: usize, (ledger, losses): (Option<Ledger>, Vec<Loss>)) {
         self.ledgers.extend(ledger.map(|ledger| (key, ledger)));
-        self.losses.extend(losses.into_iter().map(|loss| Loss { unnoticed: true, ..loss }));
+        self.losses.extend(losses.into_iter().map(|loss| Loss { moved: true, ..loss }));
     }
 
     /// What was lost and not said again within the quiet time.
@@ -148,9 +148,7 @@ impl Primary {
         for (key, before) in &mut self.ledgers {
             before.expire(clock_us);
             let after = after.get(key).cloned().unwrap_or_default();
-            let lost = loss(*key, before, &after, clock_us, now_us, terms);
-            // Whoever connects to another server looks at its mark before asking for anything.
-            losses.extend(lost.map(|loss| Loss { unnoticed: lag_us.is_none(), ..loss }));
+            losses.extend(loss(*key, before, &after, clock_us, now_us, terms));
         }
         self.losses.extend(losses);
         (self.ledgers, self.mark, self.run) = (after, mark, run);
@@ -206,6 +204,6 @@ fn loss(
         holders,
         whole,
         quiet_until_us: now_us + terms.quiet_us,
-        unnoticed: true,
+        moved: false,
     })
 }

@@ -75,6 +75,11 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(plan: Plan, mut rng: Rng, trace: bool) -> Self {
         let stepping = plan.faults.step > 0;
+        let allowed = plan.others.map_or(0, |others| {
+            // Until all have the same, a bucket may admit what returns within the difference.
+            let differ_us = plan.terms.lifetime_us.abs_diff(others.lifetime_us);
+            (plan.numbers.count() * differ_us).div_ceil(plan.numbers.period_us())
+        });
         let pace = plan.faults.pace_ppm;
         let nodes = (0..plan.nodes).map(|_| {
             let off = rng.within(0, 2 * pace) as i64 - pace as i64;
@@ -103,6 +108,7 @@ impl World {
             pauses: 0,
             deaths: Vec::new(),
         };
+        world.oracles.iter_mut().for_each(|oracle| oracle.excuse(None, allowed));
         for node in 0..plan.nodes {
             let after_us = world.rng.within(0, plan.terms.lifetime_us);
             world.at(after_us, Event::Restart { node });
@@ -167,17 +173,14 @@ impl World {
                 Ok(())
             }
             Event::Arrives { node, start, primary, run, what } => {
-                self.arrive(node, start, primary, run, what);
-                Ok(())
+                self.arrive((node, start), (primary, run), what)
             }
             Event::Answers { node, start, primary, run, sent_us, what } => {
                 self.answer((node, start), (primary, run), sent_us, what)
             }
             Event::Overdue { node, start, key, number } => {
-                if self.is_same(node, start)
-                    && let Some(lease) = self.nodes[node].leases.get_mut(&key)
-                {
-                    lease.unanswered(number);
+                if self.is_same(node, start) {
+                    self.give_up(node, key, number);
                 }
                 Ok(())
             }
@@ -320,7 +323,7 @@ impl World {
 
     /// What a process does now and then: returns, looks, forgets.
     fn tick(&mut self, node: usize) {
-        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let (now_us, terms) = (self.now_us, self.plan.terms_of(node));
         if !self.nodes[node].up {
             return;
         }
@@ -335,8 +338,10 @@ impl World {
             }
         }
         for key in 0..self.plan.keys {
+            let evicts = self.rng.once_in(self.plan.faults.evict);
             let Some(lease) = self.nodes[node].leases.get_mut(&key) else { continue };
-            if lease.is_idle(&terms, clock_us) {
+            let spent = lease.is_spent(clock_us) && !lease.should_return(clock_us);
+            if lease.is_idle(&terms, clock_us) || evicts && spent {
                 self.nodes[node].leases.remove(&key);
             } else if lease.should_return(clock_us) {
                 self.send(node, key, (0, true));

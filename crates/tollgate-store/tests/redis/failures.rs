@@ -6,7 +6,9 @@ use crate::shop::{
 };
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_store::{Answers, RedisStore, Store, StoreErrorKind};
+use tollgate_core::algorithm::Gcra;
+use tollgate_core::{Numbers, Rate};
+use tollgate_store::{Answers, RedisStore, Store, StoreError, StoreErrorKind};
 
 /// What breaks a server, what its callers are then told, and what mends it.
 async fn breaks_and_heals(server: &Server, breaks: &str, says: &str, mends: &str) {
@@ -45,10 +47,49 @@ async fn a_replica_takes_no_writes() {
 }
 
 #[tokio::test]
-async fn no_permission() {
+async fn no_permission_for_one_sort_of_decision() {
     let server = Server::start().await;
-    let (breaks, mends) = ("ACL SETUSER default -set", "ACL SETUSER default +set");
-    breaks_and_heals(&server, breaks, "NOPERM", mends).await;
+    let notes = Notes::default();
+    let mut options = patient();
+    options.observer = Some(Arc::new(notes.clone()));
+    // By the server's clock what follows on a decision of a pace is `INCRBY`, but for one in two seconds.
+    options.caller_time = false;
+    let store = RedisStore::open(&server.endpoint(), options).unwrap();
+    let pace =
+        Numbers::Gcra(Gcra::try_new(Rate::try_new(1_000_000, 1_000_000).unwrap(), None).unwrap());
+    let told = || (notes.count("refuses"), notes.count("accepts again"), notes.count("opened"));
+    server.run("ACL SETUSER default -incrby").await;
+    let mut refused = 0;
+    while refused < 20 {
+        if let Err(error) = take(&store, b"paced", &pace).await {
+            assert!(error.to_string().contains("NOPERM"), "{error}");
+            refused += 1;
+        }
+        assert!(take(&store, b"key", &a_day(1_000_000)).await.unwrap(), "others are decided");
+    }
+    assert_eq!(told(), (1, 0, 0), "{:?}", notes.all());
+    server.run("ACL SETUSER default +incrby").await;
+    for _ in 0..200 {
+        take(&store, b"paced", &pace).await.unwrap();
+    }
+    assert_eq!(told(), (1, 1, 0), "{:?}", notes.all());
+}
+
+#[tokio::test]
+async fn a_key_that_holds_something_else_is_its_own_trouble() {
+    let server = Server::start().await;
+    let store = RedisStore::open(&server.endpoint(), patient()).unwrap();
+    take(&store, b"key", &a_day(1_000)).await.unwrap();
+    let redis::Value::Array(names) = server.run("KEYS *").await else { panic!("no keys") };
+    let redis::Value::BulkString(name) = &names[0] else { panic!("no name") };
+    let mut spoil = redis::cmd("SET");
+    spoil.arg(name).arg("no count at all").exec_async(&mut server.connect().await).await.unwrap();
+    for n in 0..20 {
+        take(&store, b"key", &a_day(1_000)).await.unwrap_err();
+        let other = format!("other {n}");
+        assert!(take(&store, other.as_bytes(), &a_day(1)).await.unwrap(), "{n}");
+    }
+    assert!(!store.is_open());
 }
 
 #[tokio::test]
@@ -166,6 +207,52 @@ async fn as_many_clients_as_it_accepts() {
     drop(others);
     limit("100").exec_async(&mut admin).await.unwrap();
     until_healed(&store, b"key").await;
+}
+
+/// What is lost of several connections to a full server cannot be replaced; the rest decides.
+#[tokio::test]
+async fn a_full_server_decides_over_the_connections_that_it_has() {
+    for credentials in [(None, None), (Some("own".to_owned()), Some("marker-pw".to_owned()))] {
+        let server = Server::start().await;
+        server.run("ACL SETUSER own on >marker-pw ~* +@all").await;
+        let mut admin = server.connect().await;
+        let notes = Notes::default();
+        let mut options = patient();
+        options.connections = 2;
+        options.observer = Some(Arc::new(notes.clone()));
+        let endpoint = server.endpoint().credentials(credentials.0, credentials.1);
+        let store = RedisStore::open(&endpoint, options).unwrap();
+        store.settle_here(1);
+        until_healed(&store, b"key").await;
+        while notes.count("connected") < 3 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let clients = |admin: &redis::aio::MultiplexedConnection| {
+            let mut admin = admin.clone();
+            async move {
+                let list: String =
+                    redis::cmd("CLIENT").arg("LIST").query_async(&mut admin).await.unwrap();
+                let own = list.lines().filter(|line| !line.contains("cmd=client"));
+                own.map(|line| line.split([' ', '=']).nth(1).unwrap().to_owned()).collect()
+            }
+        };
+        let ids: Vec<String> = clients(&admin).await;
+        let mut full = redis::cmd("CONFIG");
+        full.arg("SET").arg("maxclients").arg(1).exec_async(&mut admin).await.unwrap();
+        // All but one, in whichever order they came about.
+        for id in &ids[1..] {
+            let mut kill = redis::cmd("CLIENT");
+            kill.arg("KILL").arg("ID").arg(id).exec_async(&mut admin).await.unwrap();
+        }
+        while notes.count("failed to connect") < 20 {
+            let taken = take(&store, b"key", &a_day(4_000_000_000)).await;
+            let lost = |error: &StoreError| error.to_string().contains("hung up");
+            assert!(taken.as_ref().is_ok() || taken.as_ref().is_err_and(lost), "{taken:?}");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(take(&store, b"key", &a_day(4_000_000_000)).await.unwrap());
+        assert!(!store.is_open(), "{:?}", notes.all());
+    }
 }
 
 #[tokio::test]

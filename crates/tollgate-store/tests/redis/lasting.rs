@@ -178,7 +178,7 @@ async fn no_key_stays_for_ever_or_for_much_longer_than_its_window() {
             }
         }
     }
-    store.probe().await.unwrap();
+    store.probe(false).await.unwrap();
     let names = keys(&mut connection).await;
     assert_eq!(names.len(), 7 * 7, "five keys and two reservations of each");
     for name in names {

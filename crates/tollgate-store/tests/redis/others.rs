@@ -67,7 +67,7 @@ async fn does_it_all(other: Other) {
     }
     store.reset(1, b"key").await.unwrap();
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
-    let report = store.probe().await.unwrap();
+    let report = store.probe(false).await.unwrap();
     assert!(report.version.as_deref().unwrap().starts_with(other.says), "{report:?}");
     assert_eq!(report.missing.len(), 0, "{report:?}");
 }

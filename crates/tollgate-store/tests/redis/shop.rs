@@ -126,6 +126,18 @@ impl Observer for Notes {
         self.note(format!("closed {server}"));
     }
 
+    fn refuses(&self, server: &str, error: &StoreError) {
+        self.note(format!("refuses {server}: {error}"));
+    }
+
+    fn accepts_again(&self, server: &str) {
+        self.note(format!("accepts again {server}"));
+    }
+
+    fn attempt_failed(&self, server: &str, error: &StoreError) {
+        self.note(format!("failed to connect {server}: {error}"));
+    }
+
     fn connected(&self, server: &str) {
         self.note(format!("connected {server}"));
     }

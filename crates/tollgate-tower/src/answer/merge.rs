@@ -3,18 +3,24 @@
 //! Lists get our members after its own. Where there is room for one limit only, the tighter set stands, whole: half of one and
 //! half of the other would describe neither.
 
-use super::{Shown, name_of};
+use super::{SOURCE, Shown, field_name};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tollgate_core::header::{Profile, parse};
 
 impl Shown {
     /// Adds the fields to an answer that may have some of its own.
     pub fn merge(&self, headers: &mut HeaderMap) {
+        if !headers.keys().any(|name| Self::may_meet(name.as_str())) {
+            headers.reserve(self.fields.len());
+            return self.write(headers);
+        }
         for &profile in &self.profiles {
-            let theirs = |field: &&&'static str| headers.contains_key(name_of(field));
-            if !profile.fields().iter().any(|field| theirs(&field)) {
+            let theirs = |field: &&'static str| {
+                field_name(field).is_some_and(|name| headers.contains_key(name))
+            };
+            if !profile.fields().iter().any(theirs) {
                 self.of(profile).for_each(|(name, value)| {
-                    headers.insert(name.clone(), value.clone());
+                    headers.insert(name, value);
                 });
                 continue;
             }
@@ -27,9 +33,17 @@ impl Shown {
         self.write_source(headers);
     }
 
-    fn of(&self, profile: Profile) -> impl Iterator<Item = &(HeaderName, HeaderValue)> {
+    /// Whether a field of the service behind may be one that these are merged with, whatever the profiles.
+    pub fn may_meet(name: &str) -> bool {
+        let begins = |prefix: &str| {
+            name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        };
+        begins("ratelimit") || begins("x-ratelimit") || begins(SOURCE.as_str())
+    }
+
+    fn of(&self, profile: Profile) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let names = profile.fields();
-        self.fields.iter().filter(move |(name, _)| {
+        self.values().filter(move |(name, _)| {
             names.iter().any(|own| own.eq_ignore_ascii_case(name.as_str()))
         })
     }
@@ -38,13 +52,13 @@ impl Shown {
         for (name, ours) in self.of(profile) {
             // In one line, since not every client looks for a second.
             let mut all = Vec::new();
-            for line in headers.get_all(name) {
+            for line in headers.get_all(&name) {
                 all.extend_from_slice(line.as_bytes());
                 all.extend_from_slice(b", ");
             }
             all.extend_from_slice(ours.as_bytes());
             if let Ok(value) = HeaderValue::from_maybe_shared(bytes::Bytes::from(all)) {
-                headers.insert(name.clone(), value);
+                headers.insert(name, value);
             }
         }
     }
@@ -54,11 +68,11 @@ impl Shown {
         if self.of(profile).next().is_none() {
             return;
         }
-        for field in profile.fields() {
-            headers.remove(name_of(field));
+        for name in profile.fields().iter().filter_map(|field| field_name(field)) {
+            headers.remove(name);
         }
         for (name, value) in self.of(profile) {
-            headers.insert(name.clone(), value.clone());
+            headers.insert(name, value);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod accept;
 mod merge;
+mod name;
 mod refusal;
 #[cfg(test)]
 mod tests;
@@ -9,36 +10,61 @@ mod tests;
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use smallvec::SmallVec;
-use tollgate::{Row, Source, Verdict};
+use std::ops::Deref;
+use tollgate::{Row, Source, Spares, Verdict};
 use tollgate_core::Numbers;
 use tollgate_core::header::{self, Fields, Profile, Scope, Unit};
 
+pub use name::field_name;
 pub use refusal::Refusal;
 pub(crate) use refusal::refuse;
 
 /// The fields of an answer: what clients are told about their quota.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
-    fields: Vec<(HeaderName, HeaderValue)>,
+    fields: Kept,
     profiles: SmallVec<[Profile; 2]>,
     /// What is left of the tightest limit; `None` where no limit is shown.
     remaining: Option<u64>,
     source: Option<Source>,
 }
 
+/// Rendered fields, in memory that goes to another answer afterwards.
+#[derive(Clone, Debug, Default)]
+struct Kept(Option<Box<Fields>>);
+
+thread_local! {
+    static FIELDS: Spares<Fields> = const { Spares::new() };
+}
+
+static NONE: Fields = Fields::new();
+
+impl Deref for Kept {
+    type Target = Fields;
+
+    fn deref(&self) -> &Fields {
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(mut fields) = self.0.take() {
+            fields.clear();
+            // A thread that is ending keeps nothing.
+            FIELDS.try_with(|spares| spares.put(fields)).ok();
+        }
+    }
+}
+
 impl Shown {
-    /// Those of an answer given at `now_us`. `fields` is a buffer to keep between answers.
-    pub fn new(
-        verdict: &Verdict<'_>,
-        profiles: &[Profile],
-        now_us: u64,
-        fields: &mut Fields,
-    ) -> Self {
-        fields.clear();
+    /// Those of an answer given at `now_us`.
+    pub fn new(verdict: &Verdict<'_>, profiles: &[Profile], now_us: u64) -> Self {
+        let mut fields = FIELDS.with(Spares::take);
         let rows: SmallVec<[header::Row<'_>; 4]> =
             verdict.rows.iter().filter(|row| is_shown(row)).map(shown).collect();
         for &profile in profiles {
-            header::render(profile, &rows, now_us, fields);
+            header::render(profile, &rows, now_us, &mut fields);
         }
         if !verdict.allowed
             && let Some(retry_after_us) = verdict.retry_after_us
@@ -46,7 +72,7 @@ impl Shown {
             fields.push_retry_after(retry_after_us);
         }
         Self {
-            fields: values(fields),
+            fields: Kept(Some(fields)),
             profiles: profiles.into(),
             remaining: header::tightest(&rows).map(|row| row.remaining),
             source: (!verdict.source.is_usual()).then_some(verdict.source),
@@ -55,10 +81,23 @@ impl Shown {
 
     /// Writes them all, in place of any of the same name.
     pub fn write(&self, headers: &mut HeaderMap) {
-        for (name, value) in &self.fields {
-            headers.insert(name.clone(), value.clone());
+        for (name, value) in self.values() {
+            headers.insert(name, value);
         }
         self.write_source(headers);
+    }
+
+    /// Writes them all as lines of HTTP/1, names in lower case: `ratelimit: "a";r=1\r\n`.
+    pub fn write_lines(&self, out: &mut Vec<u8>) {
+        let source = self.source.map(|source| ("x-tollgate-source", source.as_str()));
+        for (name, value) in self.fields.iter().chain(source) {
+            let start = out.len();
+            out.extend_from_slice(name.as_bytes());
+            out[start..].make_ascii_lowercase();
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(value.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
     }
 
     fn write_source(&self, headers: &mut HeaderMap) {
@@ -66,41 +105,21 @@ impl Shown {
             headers.insert(SOURCE, HeaderValue::from_static(source.as_str()));
         }
     }
+
+    /// Names and values, the latter in one allocation.
+    fn values(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let fields = &*self.fields;
+        let text = Bytes::copy_from_slice(fields.text().as_bytes());
+        let mut start = 0;
+        fields.iter().filter_map(move |(name, value)| {
+            let value = text.slice(start..start + value.len());
+            start += value.len();
+            Some((field_name(name)?, HeaderValue::from_maybe_shared(value).ok()?))
+        })
+    }
 }
 
 const SOURCE: HeaderName = HeaderName::from_static("x-tollgate-source");
-
-/// The values in one allocation.
-fn values(fields: &Fields) -> Vec<(HeaderName, HeaderValue)> {
-    if fields.is_empty() {
-        return Vec::new();
-    }
-    let text: Bytes = fields.iter().map(|(_, value)| value).collect::<String>().into();
-    let mut start = 0;
-    let whole = fields.iter().filter_map(|(name, value)| {
-        let value = text.slice(start..start + value.len());
-        start += value.len();
-        Some((name_of(name), HeaderValue::from_maybe_shared(value).ok()?))
-    });
-    whole.collect()
-}
-
-/// A field that a profile writes, by the name it writes.
-fn name_of(name: &'static str) -> HeaderName {
-    match name {
-        "RateLimit" => HeaderName::from_static("ratelimit"),
-        "RateLimit-Policy" => HeaderName::from_static("ratelimit-policy"),
-        "RateLimit-Limit" => HeaderName::from_static("ratelimit-limit"),
-        "RateLimit-Remaining" => HeaderName::from_static("ratelimit-remaining"),
-        "RateLimit-Reset" => HeaderName::from_static("ratelimit-reset"),
-        "X-RateLimit-Limit" => HeaderName::from_static("x-ratelimit-limit"),
-        "X-RateLimit-Remaining" => HeaderName::from_static("x-ratelimit-remaining"),
-        "X-RateLimit-Reset" => HeaderName::from_static("x-ratelimit-reset"),
-        "X-RateLimit-Policy" => HeaderName::from_static("x-ratelimit-policy"),
-        "Retry-After" => http::header::RETRY_AFTER,
-        other => HeaderName::from_bytes(other.as_bytes()).unwrap_or(SOURCE),
-    }
-}
 
 /// 503 where a limit that cannot be decided refuses, 429 otherwise.
 pub(crate) fn status(verdict: &Verdict<'_>) -> u16 {

@@ -1,11 +1,13 @@
 //! Verdicts to heads and bodies.
 
-use crate::{Answer, Standalone, Toll};
+use super::Shown;
+use crate::{Answer, Standalone, Toll, field_name};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tollgate::{Gate, ManualClock, MemoryStore, Setup, policy};
+use tollgate_core::header::Profile;
 
 /// Eighteen seconds into a minute.
 const NOW_US: u64 = 1_794_744_018_000_000;
@@ -276,4 +278,36 @@ fn the_source_is_named_where_it_is_not_the_usual_one() {
         .map(|headers| headers.get("x-tollgate-source").cloned())
         .collect();
     assert_eq!(sources, [None, Some(HeaderValue::from_static("blocked"))]);
+}
+
+#[test]
+fn every_field_has_a_name_to_send() {
+    let fields = Profile::ALL.into_iter().flat_map(|profile| profile.fields().iter().copied());
+    for field in fields.chain(["Retry-After", "X-Tollgate-Source", "Another-Field"]) {
+        assert_eq!(field_name(field).unwrap().as_str(), field.to_ascii_lowercase());
+    }
+    assert_eq!(field_name("not a name"), None);
+}
+
+#[test]
+fn every_field_of_a_profile_may_meet_one_of_the_service() {
+    let fields = Profile::ALL.into_iter().flat_map(|profile| profile.fields().iter().copied());
+    assert!(fields.chain(["X-Tollgate-Source", "x-ratelimit-other"]).all(Shown::may_meet));
+    assert!(!["Retry-After", "X-Rate", "Rate\u{e9}Limit", ""].into_iter().any(Shown::may_meet));
+}
+
+#[test]
+fn lines_say_what_a_map_of_fields_does() {
+    let policy =
+        "headers: [draft-11, github]\nlimits: [{name: a, rate: 5/min}, {name: b, rate: 9/h}]";
+    let Answer::Admitted(pass) = ask(&toll(policy), &[]) else { panic!("refused") };
+    let (mut lines, mut map) = (Vec::new(), HeaderMap::new());
+    pass.shown().write_lines(&mut lines);
+    pass.shown().write(&mut map);
+    let text: String = map
+        .iter()
+        .map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap()))
+        .collect();
+    assert!(!text.is_empty());
+    assert_eq!(String::from_utf8(lines).unwrap(), text);
 }

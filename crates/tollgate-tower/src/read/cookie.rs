@@ -1,11 +1,7 @@
 //! One cookie among all.
 
-use http::HeaderMap;
-use http::header::COOKIE;
-
 /// The value of the first cookie of that name, over all lines. Quotes around it are not part of it.
-pub(super) fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
-    let lines = headers.get_all(COOKIE).iter().map(|line| line.as_bytes());
+pub(super) fn find<'a>(lines: impl Iterator<Item = &'a [u8]>, name: &str) -> Option<&'a [u8]> {
     let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
     let mut named = pairs.filter_map(|pair| {
         let at = pair.iter().position(|byte| *byte == b'=')?;

@@ -16,6 +16,7 @@
 //! Nothing here looks at `Connection`: whoever names a field there cannot have it overlooked.
 
 mod cookie;
+mod head;
 mod names;
 mod query;
 #[cfg(test)]
@@ -24,14 +25,14 @@ mod tests;
 use crate::token::Claims;
 use arc_swap::ArcSwap;
 use http::header::{AUTHORIZATION, COOKIE, HOST};
-use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName};
 use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::Rules;
 use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer};
 use tollgate_policy::settings::Source;
 
+pub use head::Head;
 pub use names::is_hop_by_hop;
 
 /// Reads requests as the rules in force say.
@@ -81,7 +82,7 @@ impl Reader {
     pub fn facts<'a>(
         &self,
         rules: &'a Rules,
-        head: &'a Parts,
+        head: &'a impl Head,
         peer: Option<IpAddr>,
         claims: impl FnOnce(&str) -> Option<Claims>,
         buffer: FactsBuffer,
@@ -89,7 +90,7 @@ impl Reader {
         let plan = self.plan(rules);
         let mut facts = rules.facts(buffer);
         let claims = match plan.has_claims {
-            true => bearer(&head.headers).and_then(claims),
+            true => bearer(head).and_then(claims),
             false => None,
         };
         for step in &plan.steps {
@@ -97,19 +98,19 @@ impl Reader {
             let _ = match &step.from {
                 From::Address => {
                     if let Some(peer) = peer {
-                        facts.set_address(plan.client(rules, &head.headers, peer));
+                        facts.set_address(plan.client(rules, head, peer));
                     }
                     Ok(())
                 }
-                From::Method => facts.set_id(step.id, head.method.as_str()),
-                From::Path => facts.set_id(step.id, head.uri.path()),
+                From::Method => facts.set_id(step.id, head.method()),
+                From::Path => facts.set_id(step.id, head.path()),
                 From::Host => facts.set_id(step.id, host(head)),
-                From::Header(name) => set_field(&mut facts, step.id, &head.headers, name),
-                From::Cookie(name) => match cookie::find(&head.headers, name) {
+                From::Header(name) => set_field(&mut facts, step.id, head, name),
+                From::Cookie(name) => match cookie::find(head.lines(&COOKIE), name) {
                     Some(value) => set_bytes(&mut facts, step.id, value),
                     None => Ok(()),
                 },
-                From::Query(name) => match query::find(head.uri.query().unwrap_or(""), name) {
+                From::Query(name) => match query::find(head.query().unwrap_or(""), name) {
                     Some(value) if query::is_plain(value) => facts.set_id(step.id, value),
                     Some(value) => facts.write_id(step.id, |out| query::decode(value, out)),
                     None => Ok(()),
@@ -124,8 +125,8 @@ impl Reader {
     }
 
     /// The client's address, as far as trusted proxies vouch for it.
-    pub fn client(&self, rules: &Rules, headers: &HeaderMap, peer: IpAddr) -> IpAddr {
-        self.plan(rules).client(rules, headers, peer)
+    pub fn client(&self, rules: &Rules, head: &impl Head, peer: IpAddr) -> IpAddr {
+        self.plan(rules).client(rules, head, peer)
     }
 
     /// Whether anything is read from this field, so that a `Connection` that names it does not remove it on the way.
@@ -198,12 +199,10 @@ impl Plan {
         }
     }
 
-    fn client(&self, rules: &Rules, headers: &HeaderMap, peer: IpAddr) -> IpAddr {
+    fn client(&self, rules: &Rules, head: &impl Head, peer: IpAddr) -> IpAddr {
         let client = &rules.web().client;
         match &self.address {
-            Some(name) => {
-                client.resolve(peer, headers.get_all(name).iter().map(|value| value.as_bytes()))
-            }
+            Some(name) => client.resolve(peer, head.lines(name)),
             None => client.resolve(peer, std::iter::empty()),
         }
     }
@@ -235,12 +234,11 @@ impl From {
 }
 
 /// One form for one host: the port and the dot at the end make no other.
-fn host(head: &Parts) -> &str {
-    let host = match head.uri.host() {
+fn host(head: &impl Head) -> &str {
+    let host = match head.host() {
         Some(host) => host,
         None => {
-            let value = head.headers.get(HOST).and_then(|value| value.to_str().ok());
-            let value = value.unwrap_or_default();
+            let value = head.lines(&HOST).next().and_then(visible).unwrap_or_default();
             let port =
                 value.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
             port.map_or(value, |(host, _)| host)
@@ -249,32 +247,33 @@ fn host(head: &Parts) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
+/// A value that is printable ASCII.
+fn visible(value: &[u8]) -> Option<&str> {
+    let is_visible = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t');
+    str::from_utf8(value).ok().filter(|_| value.iter().all(is_visible))
+}
+
 type Set = Result<(), tollgate_policy::address::InvalidAddress>;
 
 fn set_field<'a>(
     facts: &mut Facts<'a>,
     id: AttributeId,
-    headers: &'a HeaderMap,
+    head: &'a impl Head,
     name: &HeaderName,
 ) -> Set {
-    let mut lines = headers.get_all(name).iter();
+    let mut lines = head.lines(name);
     let Some(first) = lines.next() else { return Ok(()) };
     if lines.next().is_none() {
-        return set_bytes(facts, id, bare(first));
+        return set_bytes(facts, id, first.trim_ascii());
     }
     facts.write_id(id, |out| {
-        for (index, line) in headers.get_all(name).iter().enumerate() {
+        for (index, line) in head.lines(name).enumerate() {
             if index > 0 {
                 out.push_str(", ");
             }
-            out.push_str(&String::from_utf8_lossy(bare(line)));
+            out.push_str(&String::from_utf8_lossy(line.trim_ascii()));
         }
     })
-}
-
-/// Without the space around it, which HTTP/2 carries and a server behind HTTP/1 does not see.
-fn bare(value: &HeaderValue) -> &[u8] {
-    value.as_bytes().trim_ascii()
 }
 
 /// Bytes that are no text are replaced: a value that made itself absent would escape its limit.
@@ -286,8 +285,8 @@ fn set_bytes<'a>(facts: &mut Facts<'a>, id: AttributeId, value: &'a [u8]) -> Set
 }
 
 /// The token of a request that carries one.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+fn bearer(head: &impl Head) -> Option<&str> {
+    let value = head.lines(&AUTHORIZATION).next().and_then(visible)?.trim();
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

@@ -26,7 +26,9 @@ impl Probed {
     /// Connects as `serve` would.
     pub(super) fn new(path: &Path, compiled: &Compiled) -> Self {
         let beside = path.parent().unwrap_or(Path::new(""));
-        let probed = storage::probe(&compiled.settings, beside, |name| std::env::var_os(name));
+        let limits = compiled.limits.iter().map(|(limit, _)| limit);
+        let variable = |name: &str| std::env::var_os(name);
+        let probed = storage::probe(&compiled.settings, limits, beside, variable);
         let mut found = Self {
             file: path.display().to_string(),
             report: None,

@@ -14,7 +14,7 @@ use std::{
     pin::Pin,
     rc::Rc,
     sync::{Arc, atomic::Ordering::Relaxed},
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 use tokio::{
@@ -39,8 +39,7 @@ const PING_WITHIN: Duration = Duration::from_secs(10);
 /// Connects to a server; by HTTP/1.1 where the request is one that wants to speak something else afterwards. Dropping the
 /// future gives up.
 pub(super) async fn connect(server: &Server, upgrade: bool) -> io::Result<Connection> {
-    let stream = TcpStream::connect((&*server.host, server.port)).await?;
-    stream.set_nodelay(true)?;
+    let stream = plainly(server).await?;
     let (stream, two) = match &server.tls {
         None => (Transport::Plain(stream), server.protocol == UpstreamProtocol::Http2),
         Some(tls) => {
@@ -55,7 +54,7 @@ pub(super) async fn connect(server: &Server, upgrade: bool) -> io::Result<Connec
         }
     };
     let shared: Rc<Line> = Rc::default();
-    let stream = Wired { inner: stream, line: shared.clone() };
+    let stream = Wired { inner: stream, line: shared.clone(), again: None };
     let sender = match two {
         false => one(stream, shared.clone()).await,
         true => {
@@ -64,6 +63,39 @@ pub(super) async fn connect(server: &Server, upgrade: bool) -> io::Result<Connec
         }
     };
     Ok(Connection { sender: sender.map_err(io::Error::other)?, shared, is_used: false })
+}
+
+/// A stream to a server, with nothing spoken by it yet.
+pub(super) async fn plainly(server: &Server) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((&*server.host, server.port)).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// An idle stream of HTTP/1.1 as a connection.
+pub(super) async fn wrap(stream: TcpStream) -> io::Result<Connection> {
+    over(stream, None).await
+}
+
+/// A stream by which a request has been sent, and what has come of the answer.
+#[derive(Debug)]
+pub(super) struct Resumed {
+    pub(super) stream: TcpStream,
+    pub(super) came: Box<[u8]>,
+}
+
+/// A connection that goes on where somebody else has left off: what it sends first is what has been sent, and goes nowhere, and then it reads what
+/// came, and goes on.
+pub(super) async fn resume(Resumed { stream, came }: Resumed) -> io::Result<Connection> {
+    over(stream, Some(Again { came, given: 0, is_begun: false, is_sent: false, reader: None }))
+        .await
+}
+
+async fn over(stream: TcpStream, again: Option<Again>) -> io::Result<Connection> {
+    let shared: Rc<Line> = Rc::default();
+    let stream = Wired { inner: Transport::Plain(stream), line: shared.clone(), again };
+    let sender = one(stream, shared.clone()).await.map_err(io::Error::other)?;
+    Ok(Connection { sender, shared, is_used: true })
 }
 
 async fn one(stream: Wired, line: Rc<Line>) -> hyper::Result<Sender> {
@@ -123,6 +155,19 @@ enum Transport {
 pub(super) struct Wired {
     inner: Transport,
     line: Rc<Line>,
+    again: Option<Again>,
+}
+
+/// What has been done by a stream before it became a connection. Nothing can be read before it has been sent again, since an answer that comes
+/// before its request would be a mistake.
+#[derive(Debug)]
+struct Again {
+    came: Box<[u8]>,
+    given: usize,
+    /// Whether a byte of it has been written again, and whether all have.
+    is_begun: bool,
+    is_sent: bool,
+    reader: Option<Waker>,
 }
 
 /// Calls the same method of whichever stream it is.
@@ -135,6 +180,19 @@ macro_rules! whichever {
     };
 }
 
+impl Wired {
+    /// Whether what is written now has been sent before.
+    fn is_unsent(&mut self) -> bool {
+        match &mut self.again {
+            Some(again) if !again.is_sent => {
+                again.is_begun = true;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
 impl AsyncRead for Wired {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -142,6 +200,21 @@ impl AsyncRead for Wired {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
+        if let Some(again) = &mut self.again {
+            if !again.is_sent {
+                again.reader = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            let rest = &again.came[again.given..];
+            let taken = rest.len().min(buffer.remaining());
+            buffer.put_slice(&rest[..taken]);
+            again.given += taken;
+            if again.given == again.came.len() {
+                self.again = None;
+            }
+            self.line.heard.set(true);
+            return Poll::Ready(Ok(()));
+        }
         ready!(whichever!(self, stream => Pin::new(stream).poll_read(context, buffer)))?;
         if buffer.filled().len() > before {
             self.line.heard.set(true);
@@ -157,6 +230,9 @@ impl AsyncWrite for Wired {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.is_unsent() {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         whichever!(self, stream => Pin::new(stream).poll_write(context, bytes))
     }
 
@@ -165,6 +241,9 @@ impl AsyncWrite for Wired {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.is_unsent() {
+            return Poll::Ready(Ok(pieces.iter().map(|piece| piece.len()).sum()));
+        }
         whichever!(self, stream => Pin::new(stream).poll_write_vectored(context, pieces))
     }
 
@@ -173,6 +252,12 @@ impl AsyncWrite for Wired {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(again) = self.again.as_mut().filter(|again| again.is_begun && !again.is_sent) {
+            again.is_sent = true;
+            if let Some(reader) = again.reader.take() {
+                reader.wake();
+            }
+        }
         whichever!(self, stream => Pin::new(stream).poll_flush(context))
     }
 

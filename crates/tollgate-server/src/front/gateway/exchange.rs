@@ -6,7 +6,7 @@
 
 use super::{
     body::{Outgoing, Sent},
-    connect::connect,
+    connect::{Resumed, connect, resume, wrap},
     forward,
     pool::{Connection, Estate, Pool, Return, Sender},
     upstream::{Flight, Upstreams},
@@ -67,6 +67,8 @@ pub(super) struct Errand<'a> {
     pub(super) caller: &'a Rc<Caller>,
     pub(super) sent: Option<Rc<Sent>>,
     pub(super) upgrade: bool,
+    /// Whether it has been sent in vain already.
+    pub(super) is_second: bool,
 }
 
 /// How often a request is sent at most, where servers say again and again that they have not looked at it.
@@ -81,7 +83,7 @@ impl Errand<'_> {
     ) -> Result<Got, Fault> {
         let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
         let mut flight = first;
-        let mut again = may_repeat(&request);
+        let mut again = !self.is_second && may_repeat(&request);
         let mut tries = 0;
         loop {
             let pooled = self.pool.take(self.upstreams.generation, flight.server(), self.upgrade);
@@ -119,6 +121,17 @@ impl Errand<'_> {
         }
     }
 
+    /// Reads on where somebody else has sent the request and read the beginning of the answer.
+    pub(super) async fn go_on(
+        &self,
+        request: Request<Outgoing>,
+        resumed: Resumed,
+        flight: Flight,
+    ) -> Result<Got, Fault> {
+        let connection = resume(resumed).await.map_err(|_| Fault::Protocol)?;
+        self.send(connection, request, flight).await.map_err(|(_, _, fault)| fault)
+    }
+
     async fn connect(&self, flight: &Flight) -> Result<Connection, Fault> {
         let within = self.upstreams.settings.connect;
         match before(self.caller.alarm(), within, self.connect_or_share(flight), || true).await {
@@ -135,6 +148,9 @@ impl Errand<'_> {
     /// Connects, or waits for somebody else's connection where that will do for both.
     async fn connect_or_share(&self, flight: &Flight) -> io::Result<Connection> {
         let (server, generation) = (flight.server(), self.upstreams.generation);
+        if let Some(stream) = self.pool.take_bare(generation, server) {
+            return wrap(stream).await;
+        }
         if self.upgrade || !server.speaks_two.load(Relaxed) {
             let connection = connect(server, self.upgrade).await?;
             self.pool.share(generation, server, &connection);
@@ -238,7 +254,7 @@ enum Sending {
 use Sending::{Lost, Unseen, Unsent};
 
 /// What a future has to say within its time; `None` when that has passed. While `counts` says no, time does not count.
-async fn before<T>(
+pub(super) async fn before<T>(
     mut alarm: Alarm,
     within: Duration,
     future: impl Future<Output = T>,

@@ -5,6 +5,7 @@
 //! the server takes for ours.
 
 use super::{two, upstream::Server};
+use crate::net::is_host;
 use bytes::Bytes;
 use hyper::{
     HeaderMap, Method, Request, StatusCode, Uri, Version,
@@ -40,8 +41,9 @@ const KEPT: [HeaderName; 8] = [
 /// Where a request came from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct From<'a> {
-    /// The connection's peer.
+    /// The connection's peer, and the same as text.
     pub(super) peer: IpAddr,
+    pub(super) address: &'a HeaderValue,
     /// Whether what it says about others counts.
     pub(super) is_trusted: bool,
     /// The client, as far as trusted proxies vouch for it.
@@ -51,6 +53,16 @@ pub(super) struct From<'a> {
     pub(super) may_upgrade: bool,
     /// What the server is asked for instead of the client's host.
     pub(super) own_host: Option<&'a HeaderValue>,
+}
+
+impl From<'_> {
+    /// The client's address as text, which most often is there already.
+    pub(super) fn client_text(&self) -> HeaderValue {
+        match self.client == self.peer {
+            true => self.address.clone(),
+            false => HeaderValue::try_from(self.client.to_string()).unwrap_or(self.address.clone()),
+        }
+    }
 }
 
 /// Why a request goes nowhere.
@@ -122,19 +134,15 @@ pub(super) fn settle_host(head: &mut request::Parts) -> Result<(), Invalid> {
             let value = HeaderValue::from_maybe_shared(Bytes::copy_from_slice(
                 authority.as_str().as_bytes(),
             ));
-            let value = value.ok().filter(is_host).ok_or(Invalid::Host)?;
+            let value =
+                value.ok().filter(|value| is_host(value.as_bytes())).ok_or(Invalid::Host)?;
             head.headers.insert(header::HOST, value);
             Ok(())
         }
-        (None, Some(host)) if is_host(host) => Ok(()),
+        (None, Some(host)) if is_host(host.as_bytes()) => Ok(()),
         (None, None) if head.version < Version::HTTP_11 => Ok(()),
         _ => Err(Invalid::Host),
     }
-}
-
-fn is_host(value: &HeaderValue) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+,;=".contains(byte);
-    !value.is_empty() && value.as_bytes().iter().all(plain)
 }
 
 /// Turns a request into the one for a server. The value of `Upgrade` where it asks for that.
@@ -182,24 +190,18 @@ fn target(uri: &Uri) -> Result<Uri, Invalid> {
 
 /// Writes who asks, in fields that nobody else has written.
 fn add_own(headers: &mut HeaderMap, from: &From<'_>) {
-    let text = |ip: IpAddr| HeaderValue::from_maybe_shared(Bytes::from(ip.to_string()));
-    if let Ok(peer) = text(from.peer) {
-        let mut all = Vec::new();
-        for line in headers.get_all(X_FORWARDED_FOR) {
-            all.extend_from_slice(line.as_bytes());
-            all.extend_from_slice(b", ");
-        }
-        let value = if all.is_empty() {
-            peer
-        } else {
-            all.extend_from_slice(peer.as_bytes());
-            HeaderValue::from_maybe_shared(Bytes::from(all)).unwrap_or(peer)
-        };
-        headers.insert(X_FORWARDED_FOR, value);
+    let mut all = Vec::new();
+    for line in headers.get_all(X_FORWARDED_FOR) {
+        all.extend_from_slice(line.as_bytes());
+        all.extend_from_slice(b", ");
     }
-    if let Ok(client) = text(from.client) {
-        headers.insert(X_REAL_IP, client);
+    let mut by = from.address.clone();
+    if !all.is_empty() {
+        all.extend_from_slice(from.address.as_bytes());
+        by = HeaderValue::from_maybe_shared(Bytes::from(all)).unwrap_or(by);
     }
+    headers.insert(X_FORWARDED_FOR, by);
+    headers.insert(X_REAL_IP, from.client_text());
     if !headers.contains_key(X_FORWARDED_PROTO) {
         let proto = if from.is_tls { "https" } else { "http" };
         headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(proto));

@@ -7,6 +7,7 @@
 //! upstream, pool    which server, by which connection
 //! exchange          the answer's head, or why there is none
 //! body              both bodies, piece by piece
+//! plain             all of it at once, for requests and answers that are nothing out of the ordinary
 //! ```
 
 mod body;
@@ -14,6 +15,7 @@ mod connect;
 mod exchange;
 mod forward;
 mod health;
+mod plain;
 mod pool;
 mod problem;
 mod tls;
@@ -25,7 +27,7 @@ pub use tls::TlsError;
 use crate::{
     Conduct, Node,
     metrics::{Front, Outcome},
-    net::{Caller, Relay, Tunnel, Upload},
+    net::{Bare, Caller, Relay, Tunnel, Upload},
     trace,
 };
 use arc_swap::ArcSwap;
@@ -39,6 +41,7 @@ use hyper::{
     header::{ACCEPT_ENCODING, HeaderValue},
     http::request::Parts,
 };
+use plain::{Begun, Stage};
 use pool::Pool;
 use std::{
     path::{Path, PathBuf},
@@ -139,14 +142,16 @@ impl Gateway {
         mut head: Parts,
         upload: Upload,
         caller: &Rc<Caller>,
+        begun: Option<Begun>,
     ) -> (Response<Body>, Outcome) {
-        let pass = match self.ask(&mut head, caller).await {
+        let (answer, stage) = match begun {
+            Some(Begun { pass, stage }) => (toll::Answer::Admitted(pass), stage),
+            None => (self.ask(&mut head, caller).await, Stage::Start),
+        };
+        let pass = match answer {
             toll::Answer::Admitted(pass) => pass,
             toll::Answer::Refused(refusal) => {
-                let outcome = match refusal.status {
-                    StatusCode::SERVICE_UNAVAILABLE => Outcome::FailClosed,
-                    _ => Outcome::Refused,
-                };
+                let outcome = refused(&refusal);
                 let response = refusal.into_response(&head.headers);
                 return (response.map(|bytes| Body::Free(Answer::own(bytes))), outcome);
             }
@@ -158,7 +163,7 @@ impl Gateway {
             // What is compressed cannot be read in passing.
             head.headers.remove(ACCEPT_ENCODING);
         }
-        let (response, outcome, tunnel) = match self.pass_on(head, upload, caller).await {
+        let (response, outcome, tunnel) = match self.pass_on(head, upload, caller, stage).await {
             Ok((response, tunnel)) => (response, Outcome::Admitted, tunnel),
             Err(Unpassed::Invalid(invalid)) => (problem::invalid(invalid), Outcome::Invalid, None),
             Err(Unpassed::Fault(fault)) => {
@@ -185,21 +190,7 @@ impl Gateway {
     async fn ask(&self, head: &mut Parts, caller: &Caller) -> toll::Answer<Node> {
         let node = &self.shared.node;
         let parent = trace::enabled().then(|| head.headers.get("traceparent").cloned()).flatten();
-        let observe = |facts: &Facts<'_>, verdict: &Verdict<'_>, start_us: u64| {
-            let end_us = node.clock.now_us();
-            let elapsed = Duration::from_micros(end_us.saturating_sub(start_us));
-            node.metrics.observe(Front::Gateway, elapsed);
-            if trace::enabled() {
-                let decided = trace::Decided {
-                    front: Front::Gateway.name(),
-                    parent: parent.as_ref().and_then(|value| value.to_str().ok()),
-                    key_hash: trace::key_hash(facts, verdict),
-                    start_us,
-                    end_us,
-                };
-                trace::decision(&decided, verdict);
-            }
-        };
+        let observe = observe(node, parent.as_ref());
         let mut question = Question::default();
         question.observe = Some(&observe);
         self.toll.ask_with(head, Some(caller.peer.ip()), &question).await
@@ -211,9 +202,16 @@ impl Gateway {
         mut head: Parts,
         upload: Upload,
         caller: &Rc<Caller>,
+        stage: Stage,
     ) -> Result<(Response<Answer>, Option<Tunnel>), Unpassed> {
         let upstreams = self.shared.upstreams.load_full();
-        let first = upstreams.pick(&[], ProcessClock.now_us()).ok_or(Fault::Connect)?;
+        let is_second = matches!(stage, Stage::Again);
+        let (first, resumed) = match stage {
+            Stage::Failed(fault) => return Err(fault.into()),
+            Stage::Answer(resumed, flight) => (Some(flight), Some(resumed)),
+            Stage::Start | Stage::Again => (upstreams.pick(&[], ProcessClock.now_us()), None),
+        };
+        let first = first.ok_or(Fault::Connect)?;
         let own_host = upstreams.settings.own_host.then(|| &first.server().authority);
         // In HTTP/2 a connection is not one request's to change.
         let may_upgrade = upstreams.settings.protocol != UpstreamProtocol::Http2;
@@ -227,8 +225,13 @@ impl Gateway {
                 Outgoing::Upload(Box::new(upload), progress)
             }
         };
-        let errand = Errand { upstreams: &upstreams, pool: &self.pool, caller, sent, upgrade };
-        let got = errand.run(exchange::request(head, body), first).await?;
+        let pool = &self.pool;
+        let errand = Errand { upstreams: &upstreams, pool, caller, sent, upgrade, is_second };
+        let request = exchange::request(head, body);
+        let got = match resumed {
+            None => errand.run(request, first).await?,
+            Some(resumed) => errand.go_on(request, resumed, first).await?,
+        };
         Ok(answer(got, caller, &upstreams).await.ok_or(Fault::Protocol)?)
     }
 
@@ -244,14 +247,45 @@ impl Gateway {
         let (reader, peer) = (self.toll.reader(), unmap(caller.peer.ip()));
         let from = forward::From {
             peer,
+            address: &caller.address,
             is_trusted: rules.web().client.is_trusted(peer),
-            client: reader.client(&rules, &head.headers, peer),
+            client: reader.client(&rules, head, peer),
             is_tls: caller.is_tls,
             may_upgrade: caller.may_upgrade && may_upgrade,
             own_host,
         };
         let upgrade = forward::request(head, &from, |name| reader.reads(&rules, name))?;
         Ok(upgrade.is_some())
+    }
+}
+
+/// Counts and traces a decision.
+fn observe<'a>(
+    node: &'a Node,
+    parent: Option<&'a HeaderValue>,
+) -> impl Fn(&Facts<'_>, &Verdict<'_>, u64) + Sync + 'a {
+    move |facts, verdict, start_us| {
+        let end_us = node.clock.now_us();
+        let elapsed = Duration::from_micros(end_us.saturating_sub(start_us));
+        node.metrics.observe(Front::Gateway, elapsed);
+        if trace::enabled() {
+            let decided = trace::Decided {
+                front: Front::Gateway.name(),
+                parent: parent.and_then(|value| value.to_str().ok()),
+                key_hash: trace::key_hash(facts, verdict),
+                start_us,
+                end_us,
+            };
+            trace::decision(&decided, verdict);
+        }
+    }
+}
+
+/// What the metrics call a refusal.
+fn refused(refusal: &toll::Refusal) -> Outcome {
+    match refusal.status {
+        StatusCode::SERVICE_UNAVAILABLE => Outcome::FailClosed,
+        _ => Outcome::Refused,
     }
 }
 
@@ -303,15 +337,25 @@ impl Relay for Gateway {
 
     async fn relay(&self, request: Request<Upload>, caller: &Rc<Caller>) -> Response<Body> {
         let (mut head, upload) = request.into_parts();
+        let begun = caller.kept().map(|begun| *begun);
         let (response, outcome) = match forward::settle_host(&mut head) {
             Ok(()) => {
                 forward::remove_aliases(&mut head.headers);
-                self.serve(head, upload, caller).await
+                self.serve(head, upload, caller, begun).await
             }
             Err(invalid) => (problem::invalid(invalid).map(Body::Free), Outcome::Invalid),
         };
         self.shared.node.metrics.requests(Front::Gateway, outcome);
         response
+    }
+
+    fn plain(
+        &self,
+        request: Bare<'_>,
+        caller: &Rc<Caller>,
+        out: &mut Vec<u8>,
+    ) -> impl Future<Output = bool> {
+        self.answer_plain(request, caller, out)
     }
 
     fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {

@@ -15,9 +15,16 @@ use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
     future::poll_fn,
+    pin::Pin,
     rc::{Rc, Weak},
+    task::{Context, Waker},
+    time::Duration,
 };
-use tokio::sync::{Mutex, oneshot};
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    net::TcpStream,
+    sync::{Mutex, oneshot},
+};
 use tollgate::ProcessClock;
 
 /// How many requests share a connection at most, whatever its server would take.
@@ -29,6 +36,8 @@ pub(super) struct Pool {
     /// Of which servers.
     generation: Cell<u64>,
     of: RefCell<Vec<Lines>>,
+    /// Whether somebody looks after idle streams.
+    is_kept: Cell<bool>,
 }
 
 /// The connections to one server.
@@ -36,6 +45,8 @@ pub(super) struct Pool {
 struct Lines {
     /// Those of HTTP/1 that nobody uses, the youngest last.
     idle: VecDeque<Idle>,
+    /// Streams of HTTP/1 with nothing around them, likewise.
+    bare: VecDeque<Bare>,
     /// Those of HTTP/2, in use or not.
     many: Vec<Rc<Many>>,
     /// Held by whoever connects in order to share.
@@ -46,6 +57,23 @@ struct Lines {
 struct Idle {
     connection: Connection,
     since_us: u64,
+}
+
+/// A stream that nobody reads, so that it has to be looked at whether it has ended.
+#[derive(Debug)]
+pub(super) struct Bare {
+    pub(super) stream: TcpStream,
+    pub(super) until_us: u64,
+}
+
+impl Bare {
+    /// An idle server says nothing; an end, or an answer to no question, is there to be read.
+    fn is_over(&mut self, now_us: u64) -> bool {
+        let mut byte = [0];
+        let mut context = Context::from_waker(Waker::noop());
+        let read = Pin::new(&mut self.stream).poll_read(&mut context, &mut ReadBuf::new(&mut byte));
+        read.is_ready() || self.until_us < now_us
+    }
 }
 
 /// A connection to a server, or a part of one.
@@ -181,6 +209,47 @@ impl Pool {
         None
     }
 
+    /// A stream to a server by which HTTP/1.1 has been spoken, and that has not been seen to close.
+    pub(super) fn take_bare(&self, generation: u64, server: &Server) -> Option<TcpStream> {
+        self.renew(generation);
+        let mut of = self.of.borrow_mut();
+        let bare = &mut of.get_mut(server.index)?.bare;
+        let now_us = ProcessClock.now_us();
+        while let Some(mut one) = bare.pop_back() {
+            if !one.is_over(now_us) {
+                return Some(one.stream);
+            }
+        }
+        None
+    }
+
+    /// Keeps a stream for another request. What is idle longest makes room.
+    pub(super) fn put_bare(self: &Rc<Self>, generation: u64, server: &Server, one: Bare) {
+        if self.generation.get() != generation || server.idle_connections == 0 {
+            return;
+        }
+        self.lines(server, |Lines { idle, bare, .. }| {
+            if idle.len() + bare.len() >= server.idle_connections && idle.pop_front().is_none() {
+                bare.pop_front();
+            }
+            bare.push_back(one);
+        });
+        if !self.is_kept.replace(true) {
+            tokio::task::spawn_local(keep(Rc::downgrade(self)));
+        }
+    }
+
+    /// Drops streams that have ended or have been idle for too long; whether there are others.
+    fn sweep(&self, now_us: u64) -> bool {
+        let mut of = self.of.borrow_mut();
+        for lines in of.iter_mut() {
+            lines.bare.retain_mut(|one| !one.is_over(now_us));
+        }
+        let is_kept = of.iter().any(|lines| !lines.bare.is_empty());
+        self.is_kept.set(is_kept);
+        is_kept
+    }
+
     /// Lets others use a new connection too, where that is possible.
     pub(super) fn share(&self, generation: u64, server: &Server, connection: &Connection) {
         if let Sender::Two(stream) = &connection.sender
@@ -199,12 +268,12 @@ impl Pool {
         if self.generation.get() != generation {
             return;
         }
-        self.lines(server, |Lines { idle, .. }| {
+        self.lines(server, |Lines { idle, bare, .. }| {
             let too_old = |one: &Idle| now_us.saturating_sub(one.since_us) > server.idle_us;
             while idle.front().is_some_and(too_old) {
                 idle.pop_front();
             }
-            if idle.len() < server.idle_connections {
+            if idle.len() + bare.len() < server.idle_connections {
                 idle.push_back(Idle { connection, since_us: now_us });
             }
         });
@@ -222,6 +291,20 @@ impl Pool {
     fn renew(&self, generation: u64) {
         if self.generation.replace(generation) != generation {
             self.of.borrow_mut().clear();
+        }
+    }
+}
+
+/// How often idle streams are looked at, so that those that a server has closed are closed here too.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Looks after idle streams for as long as there are any.
+async fn keep(pool: Weak<Pool>) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        match pool.upgrade() {
+            Some(pool) if pool.sweep(ProcessClock.now_us()) => {}
+            _ => return,
         }
     }
 }

@@ -26,6 +26,7 @@ pub(super) struct Upstreams {
     /// Of which file it is, to see whether another one says something else.
     written: Vec<Upstream>,
     turn: AtomicUsize,
+    are_plain: bool,
 }
 
 /// One server.
@@ -79,8 +80,11 @@ impl Upstreams {
             let config = client.as_ref().filter(|_| upstream.tls);
             servers.push(Server::new(index, upstream, config, &gateway)?);
         }
+        let is_plain =
+            |server: &Server| server.tls.is_none() && server.protocol != UpstreamProtocol::Http2;
         Ok(Self {
             generation,
+            are_plain: servers.iter().all(is_plain),
             servers: servers.into(),
             settings: gateway,
             written: settings.upstream.clone(),
@@ -91,6 +95,11 @@ impl Upstreams {
     /// Whether they are what these settings ask for.
     pub(super) fn are_of(&self, settings: &Settings) -> bool {
         self.written == settings.upstream && self.settings == settings.gateway
+    }
+
+    /// Whether all speak HTTP/1.1 without TLS.
+    pub(super) fn are_plain(&self) -> bool {
+        self.are_plain
     }
 
     /// The server for the next request, without those that were tried in vain. One that is known to be bad gets it only when

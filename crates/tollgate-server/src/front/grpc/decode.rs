@@ -1,7 +1,7 @@
 //! A request, and what it asks of which limit.
 
+use super::asking::{Asking, Descriptor};
 use super::fault::{INVALID_ARGUMENT, Status};
-use super::wire::{RateLimitDescriptor, RateLimitRequest};
 use tollgate::{Parts, Rules, Use};
 use tollgate_core::Rate;
 use tollgate_policy::envoy::{Configs, Unit};
@@ -47,7 +47,7 @@ impl Limited {
 /// # Errors
 ///
 /// With what the original says, where it says anything.
-pub fn check(request: &RateLimitRequest) -> Result<(), Status> {
+pub fn check(request: &Asking<'_>) -> Result<(), Status> {
     let bad = |message: &'static str| Err(Status::new(INVALID_ARGUMENT, message));
     if request.domain.is_empty() {
         return bad("rate limit domain must not be empty");
@@ -62,7 +62,7 @@ pub fn check(request: &RateLimitRequest) -> Result<(), Status> {
         if descriptor.entries.len() > ENTRIES_MAX {
             return bad("a descriptor has more than 64 entries");
         }
-        if descriptor.entries.iter().any(|entry| entry.key.is_empty()) {
+        if descriptor.entries.iter().any(|(key, _)| key.is_empty()) {
             return bad("an entry of a descriptor has an empty key");
         }
         limited(descriptor)?;
@@ -71,9 +71,9 @@ pub fn check(request: &RateLimitRequest) -> Result<(), Status> {
 }
 
 /// How many hits a descriptor asks for. Envoy sends 0 for a request whose addend nobody set, which means 1; a descriptor's own 0 is meant.
-pub fn hits(request: &RateLimitRequest, descriptor: &RateLimitDescriptor) -> Hits {
+pub fn hits(request: &Asking<'_>, descriptor: &Descriptor<'_>) -> Hits {
     let (hits, looks) = match descriptor.hits_addend {
-        Some(own) => (own.value, own.value == 0),
+        Some(own) => (own, own == 0),
         None => (u64::from(request.hits_addend.max(1)), false),
     };
     Hits { hits, refunds: descriptor.is_negative_hits, looks }
@@ -84,7 +84,7 @@ pub fn hits(request: &RateLimitRequest, descriptor: &RateLimitDescriptor) -> Hit
 /// # Errors
 ///
 /// When its unit is none.
-pub fn limited(descriptor: &RateLimitDescriptor) -> Result<Limited, Status> {
+pub fn limited(descriptor: &Descriptor<'_>) -> Result<Limited, Status> {
     let Some(own) = descriptor.limit else { return Ok(Limited::ByPolicy) };
     // Of the two enumerations of units this is the one without a week.
     let unit = Unit::of_number(own.unit).filter(|unit| *unit != Unit::Week);
@@ -119,19 +119,14 @@ impl Names {
     }
 
     /// Tells the facts what a descriptor says; of a key that it has twice, the first.
-    pub fn fill<'a>(
-        &self,
-        domain: &'a str,
-        descriptor: &'a RateLimitDescriptor,
-        facts: &mut Facts<'a>,
-    ) {
+    pub fn fill<'a>(&self, domain: &'a str, descriptor: &'a Descriptor<'_>, facts: &mut Facts<'a>) {
         // None of these is an address, which is all that could be wrong with a value.
         if let Some(id) = self.domain {
             let _ = facts.set_id(id, domain);
         }
         for (id, key) in &self.entries {
-            if let Some(entry) = descriptor.entries.iter().find(|entry| *entry.key == **key) {
-                let _ = facts.set_id(*id, &entry.value);
+            if let Some((_, value)) = descriptor.entries.iter().find(|(name, _)| *name == &**key) {
+                let _ = facts.set_id(*id, value);
             }
         }
     }
@@ -141,24 +136,22 @@ impl Names {
 pub fn find(
     configs: &Configs,
     domain: &str,
-    descriptor: &RateLimitDescriptor,
+    descriptor: &Descriptor<'_>,
     key: &mut Vec<u8>,
 ) -> Option<usize> {
-    let entries: smallvec::SmallVec<[(&str, &str); 8]> =
-        descriptor.entries.iter().map(|entry| (&*entry.key, &*entry.value)).collect();
-    configs.find(domain, &entries, key)
+    configs.find(domain, &descriptor.entries, key)
 }
 
 /// A key for a limit that came with a descriptor: the domain and all that the descriptor says, no two of which are alike.
-pub fn own_key(domain: &str, descriptor: &RateLimitDescriptor) -> Vec<u8> {
+pub fn own_key(domain: &str, descriptor: &Descriptor<'_>) -> Vec<u8> {
     let mut key = Vec::new();
     let mut push = |text: &str| {
         key.extend_from_slice(&(text.len() as u64).to_le_bytes());
         key.extend_from_slice(text.as_bytes());
     };
-    for entry in descriptor.entries.iter().rev() {
-        push(&entry.value);
-        push(&entry.key);
+    for (key, value) in descriptor.entries.iter().rev() {
+        push(value);
+        push(key);
     }
     push(domain);
     key
@@ -169,7 +162,7 @@ pub fn add_own(
     parts: &mut Parts,
     rate: Rate,
     domain: &str,
-    descriptor: &RateLimitDescriptor,
+    descriptor: &Descriptor<'_>,
     hits: Hits,
 ) {
     let how = if hits.looks { Use::Look } else { Use::Charge };

@@ -1,9 +1,7 @@
-//! What was decided, as Envoy reads it.
+//! What was decided, as Envoy reads it: the messages of [`wire`](super::wire), written from what they are about.
 
-use super::wire::{
-    DescriptorStatus, Duration, HeaderValue, Kind, ListValue, OK, OVER_LIMIT, RateLimit,
-    RateLimitResponse, Struct, Value,
-};
+use super::pen::Pen;
+use super::wire::{OK, OVER_LIMIT};
 use crate::front::http::encode::fields;
 use crate::metrics::Outcome;
 use smallvec::SmallVec;
@@ -38,12 +36,13 @@ impl Shown<'_> {
     }
 }
 
-/// All of it. The code is never UNKNOWN, with which Envoy would let the request pass.
+/// Adds all of it to `out`, and says whether the request may pass. The code is never UNKNOWN, with which Envoy would let the request pass.
 pub(super) fn response(
     decided: &Decided<'_, '_>,
     profiles: &[Profile],
     fields: &mut Fields,
-) -> RateLimitResponse {
+    out: &mut Vec<u8>,
+) -> bool {
     let allowed = is_allowed(decided);
     let verdict = match allowed == decided.verdict.allowed {
         true => None,
@@ -51,37 +50,39 @@ pub(super) fn response(
         false => Some(refused(decided.verdict)),
     };
     let verdict = verdict.as_ref().unwrap_or(decided.verdict);
-    let mut response = RateLimitResponse {
-        overall_code: if allowed { OK } else { OVER_LIMIT },
-        statuses: decided.shown.iter().map(status).collect(),
-        dynamic_metadata: metadata(decided, verdict),
-        ..RateLimitResponse::default()
+    let mut pen = Pen(out);
+    pen.number(1, code(!allowed));
+    for shown in decided.shown {
+        pen.message(2, |pen| status(shown, pen));
+    }
+    let mut header = |key: &str, value: &str| {
+        pen.message(3, |pen| {
+            pen.small(1, key);
+            pen.text(2, value);
+        });
     };
-    let headers = &mut response.response_headers_to_add;
-    fields::each(verdict, profiles, decided.now_us, fields, |key, value| {
-        headers.push(HeaderValue { key: key.to_ascii_lowercase(), value: value.to_owned() });
-    });
+    fields::each(verdict, profiles, decided.now_us, fields, &mut header);
     if !allowed {
-        let (key, value) = ("content-type".to_owned(), Problem::MEDIA_TYPE.to_owned());
-        headers.push(HeaderValue { key, value });
+        header("content-type", Problem::MEDIA_TYPE);
         let named = verdict
             .rows
             .iter()
             .filter(|row| row.refuses() && row.limit.disclose && row.source != Source::FailClosed);
         let mut body = String::new();
         Problem::QuotaExceeded.render(named.map(|row| &*row.limit.name), &mut body);
-        response.raw_body = body.into_bytes();
+        pen.text(5, &body);
     }
-    response
+    metadata(decided, verdict, &mut pen);
+    allowed
 }
 
 /// What is counted.
-pub(super) fn outcome(decided: &Decided<'_, '_>, response: &RateLimitResponse) -> Outcome {
+pub(super) fn outcome(decided: &Decided<'_, '_>, allowed: bool) -> Outcome {
     let failed = |row: &Row<'_>| row.refuses() && row.source == Source::FailClosed;
-    match response.overall_code {
-        OK => Outcome::Admitted,
-        _ if decided.verdict.rows.iter().any(failed) => Outcome::FailClosed,
-        _ => Outcome::Refused,
+    match allowed {
+        true => Outcome::Admitted,
+        false if decided.verdict.rows.iter().any(failed) => Outcome::FailClosed,
+        false => Outcome::Refused,
     }
 }
 
@@ -101,56 +102,51 @@ fn refused<'a>(verdict: &Verdict<'a>) -> Verdict<'a> {
     verdict
 }
 
-fn status(shown: &Shown<'_>) -> DescriptorStatus {
-    let code = if shown.is_over() { OVER_LIMIT } else { OK };
+/// `DescriptorStatus`.
+fn status(shown: &Shown<'_>, pen: &mut Pen<'_>) {
     let visible = |row: &&&Row<'_>| (row.enforced() || row.limit.addressed) && row.limit.disclose;
     // The tightest, as everywhere: refused for longest, else with the least remaining, the first of equals.
     let rank = |row: &&&Row<'_>| {
         let wait = row.outcome.retry_after_us.unwrap_or(u64::MAX);
         (!row.refuses(), u64::MAX - if row.refuses() { wait } else { 0 }, row.outcome.remaining)
     };
+    pen.number(1, code(shown.is_over()));
     let Some(row) = shown.rows.iter().filter(visible).min_by_key(rank) else {
         let unlimited = shown.rule.is_some_and(|rule| rule.limit.is_none());
-        let limit_remaining = if unlimited { u32::MAX } else { 0 };
-        return DescriptorStatus { code, limit_remaining, ..DescriptorStatus::default() };
+        return pen.number(3, if unlimited { u32::MAX.into() } else { 0 });
     };
-    let unit = row.window_us.and_then(Unit::of_period_us).map_or(0, |unit| unit as i32);
     let name = match (row.limit.addressed, shown.rule) {
         (true, Some(rule)) => rule.name.as_deref().unwrap_or_default(),
         _ if shown.own => "",
         _ => &row.limit.name,
     };
-    DescriptorStatus {
-        code,
-        current_limit: Some(RateLimit {
-            requests_per_unit: saturate(row.outcome.limit),
-            unit,
-            name: name.to_owned(),
-        }),
-        limit_remaining: saturate(row.outcome.remaining),
-        // Envoy cuts off what is less than a second.
-        duration_until_reset: Some(Duration {
-            seconds: row.outcome.reset_after_us.div_ceil(1_000_000).cast_signed(),
-            nanos: 0,
-        }),
-    }
+    pen.message(2, |pen| {
+        pen.number(1, saturate(row.outcome.limit));
+        pen.number(2, row.window_us.and_then(Unit::of_period_us).map_or(0, |unit| unit as u64));
+        pen.text(3, name);
+    });
+    pen.number(3, saturate(row.outcome.remaining));
+    // Whole seconds: Envoy cuts off what is less.
+    pen.message(4, |pen| pen.number(1, row.outcome.reset_after_us.div_ceil(1_000_000)));
 }
 
-fn saturate(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
+/// `Code`.
+fn code(is_over: bool) -> u64 {
+    i64::from(if is_over { OVER_LIMIT } else { OK }).cast_unsigned()
+}
+
+/// What fits into 32 bits.
+fn saturate(value: u64) -> u64 {
+    value.min(u32::MAX.into())
 }
 
 /// That of the descriptors that passed, the first of equal names; and which limit decided.
-fn metadata(decided: &Decided<'_, '_>, verdict: &Verdict<'_>) -> Option<Struct> {
-    let mut all = Struct::default();
-    for one in decided.shown.iter().filter(|one| !one.is_over()) {
-        let Some(Metadata::Map(entries)) = one.rule.and_then(|rule| rule.metadata.as_ref()) else {
-            continue;
-        };
-        for (name, given) in entries {
-            all.put(name, kind(given));
-        }
-    }
+fn metadata(decided: &Decided<'_, '_>, verdict: &Verdict<'_>, pen: &mut Pen<'_>) {
+    let passed = decided.shown.iter().filter(|one| !one.is_over());
+    let maps = passed.filter_map(|one| match one.rule?.metadata.as_ref()? {
+        Metadata::Map(entries) => Some(entries),
+        _ => None,
+    });
     let deciding = match verdict.allowed {
         true => {
             verdict.rows.iter().filter(|row| row.enforced()).min_by_key(|row| row.outcome.remaining)
@@ -161,36 +157,68 @@ fn metadata(decided: &Decided<'_, '_>, verdict: &Verdict<'_>) -> Option<Struct> 
             .filter(|row| row.refuses())
             .max_by_key(|row| row.outcome.retry_after_us.unwrap_or(u64::MAX)),
     };
-    if let Some(row) = deciding {
-        let mut ours = Struct::default();
-        ours.put("limit", Kind::Text(row.limit.name.to_string()));
-        ours.put("source", Kind::Text(row.source.as_str().to_owned()));
-        ours.put("allowed", Kind::Bool(verdict.allowed));
-        // Ours, whatever a file calls its own.
-        all.fields.retain(|field| field.key != "tollgate");
-        all.put("tollgate", Kind::Struct(ours));
+    // Ours, whatever a file calls its own.
+    let mut known: SmallVec<[&str; 4]> = deciding.iter().map(|_| OURS).collect();
+    let given: SmallVec<[(&str, &Metadata); 4]> =
+        maps.flatten().filter_map(|entry| first(entry, &mut known)).collect();
+    if given.is_empty() && deciding.is_none() {
+        return;
     }
-    (!all.fields.is_empty()).then_some(all)
+    pen.message(6, |pen| {
+        given.into_iter().for_each(|(name, given)| field(pen, name, |pen| value(pen, given)));
+        if let Some(row) = deciding {
+            field(pen, OURS, |pen| {
+                pen.message(5, |pen| {
+                    field(pen, "limit", |pen| pen.bytes_as_is(3, row.limit.name.as_bytes()));
+                    let source = row.source.as_str();
+                    field(pen, "source", |pen| pen.bytes_as_is(3, source.as_bytes()));
+                    field(pen, "allowed", |pen| pen.number_as_is(4, verdict.allowed.into()));
+                });
+            });
+        }
+    });
 }
 
-/// As deep as its file, which is bounded.
-fn kind(given: &Metadata) -> Kind {
+/// The name under which metadata says what decided.
+const OURS: &str = "tollgate";
+
+/// An entry, unless there is one of its name.
+fn first<'a>(
+    (name, given): &'a (Box<str>, Metadata),
+    known: &mut SmallVec<[&'a str; 4]>,
+) -> Option<(&'a str, &'a Metadata)> {
+    if known.contains(&&**name) {
+        return None;
+    }
+    known.push(name);
+    Some((name, given))
+}
+
+/// An entry of a `Struct`.
+fn field(pen: &mut Pen<'_>, name: &str, write: impl FnOnce(&mut Pen<'_>)) {
+    pen.message(1, |pen| {
+        pen.text(1, name);
+        pen.message(2, write);
+    });
+}
+
+/// A `Value`, as deep as its file, which is bounded.
+fn value(pen: &mut Pen<'_>, given: &Metadata) {
     match given {
-        Metadata::Bool(value) => Kind::Bool(*value),
-        Metadata::Text(text) => Kind::Text(text.to_string()),
+        Metadata::Null => pen.number_as_is(1, 0),
+        Metadata::Bool(value) => pen.number_as_is(4, (*value).into()),
+        Metadata::Text(text) => pen.bytes_as_is(3, text.as_bytes()),
         Metadata::Number(text) => match text.parse() {
-            Ok(number) => Kind::Number(number),
-            Err(_) => Kind::Text(text.to_string()),
+            Ok(number) => pen.double_as_is(2, number),
+            Err(_) => pen.bytes_as_is(3, text.as_bytes()),
         },
-        Metadata::List(items) => {
-            let value = |item| Value { kind: Some(kind(item)) };
-            Kind::List(ListValue { values: items.iter().map(value).collect() })
-        }
-        Metadata::Map(entries) => {
-            let mut map = Struct::default();
-            entries.iter().for_each(|(name, item)| map.put(name, kind(item)));
-            Kind::Struct(map)
-        }
-        Metadata::Null => Kind::Null(0),
+        Metadata::List(items) => pen.message(6, |pen| {
+            items.iter().for_each(|item| pen.message(1, |pen| value(pen, item)));
+        }),
+        Metadata::Map(entries) => pen.message(5, |pen| {
+            let mut known = SmallVec::new();
+            let entries = entries.iter().filter_map(|entry| first(entry, &mut known));
+            entries.for_each(|(name, item)| field(pen, name, |pen| value(pen, item)));
+        }),
     }
 }

@@ -1,11 +1,12 @@
 //! `POST /json`: the same call in the JSON of proto3, as envoyproxy/ratelimit has it beside gRPC.
 
+mod read;
+
 use super::service::{Caller, Service};
-use super::wire::{self, Kind, RateLimitRequest, RateLimitResponse};
+use super::wire::{self, Kind, RateLimitResponse};
 use crate::net::{Body, BodyError, Request, Response, collect};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, StatusCode};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub(crate) async fn answer(service: &Service, request: Request, body_within: Dur
         Err(BodyError::TooSlow) => return plain(StatusCode::REQUEST_TIMEOUT, "too slow\n"),
         Err(_) => return plain(StatusCode::BAD_REQUEST, "the body broke off\n"),
     };
-    let request = match read(&body) {
+    let request = match read::request(&body) {
         Ok(request) => request,
         Err(why) => return plain(StatusCode::BAD_REQUEST, format!("{why}\n")),
     };
@@ -52,109 +53,6 @@ pub(super) fn plain(status: StatusCode, text: impl Into<String>) -> Response {
     let text = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, text);
     response
-}
-
-/// Names are in either spelling, numbers of 64 bits also in quotes, enumerations by name or number.
-pub(super) fn read(body: &[u8]) -> Result<RateLimitRequest, serde_json::Error> {
-    let given: RequestJson = serde_json::from_slice(body)?;
-    let entry = |entry: EntryJson| wire::Entry { key: entry.key, value: entry.value };
-    let descriptor = |one: DescriptorJson| wire::RateLimitDescriptor {
-        entries: one.entries.into_iter().map(entry).collect(),
-        limit: one.limit.map(|limit| wire::Override {
-            requests_per_unit: limit.requests_per_unit.0,
-            unit: limit.unit.0,
-        }),
-        hits_addend: one.hits_addend.map(|value| wire::UInt64Value { value: value.0 }),
-        is_negative_hits: one.is_negative_hits,
-    };
-    Ok(RateLimitRequest {
-        domain: given.domain,
-        descriptors: given.descriptors.into_iter().map(descriptor).collect(),
-        hits_addend: given.hits_addend.0,
-    })
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-#[derive(Default)]
-struct RequestJson {
-    domain: String,
-    descriptors: Vec<DescriptorJson>,
-    #[serde(alias = "hits_addend")]
-    hits_addend: Count<u32>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-struct DescriptorJson {
-    entries: Vec<EntryJson>,
-    limit: Option<OverrideJson>,
-    #[serde(alias = "hits_addend")]
-    hits_addend: Option<Count<u64>>,
-    #[serde(alias = "is_negative_hits")]
-    is_negative_hits: bool,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-struct EntryJson {
-    key: String,
-    value: String,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-struct OverrideJson {
-    #[serde(alias = "requests_per_unit")]
-    requests_per_unit: Count<u32>,
-    unit: UnitJson,
-}
-
-/// A number, or its digits in quotes.
-#[derive(Deserialize, Default)]
-#[serde(try_from = "Written")]
-struct Count<T: TryFrom<u64>>(T);
-
-/// A unit, by its name or its number.
-#[derive(Deserialize, Default)]
-#[serde(try_from = "Written")]
-struct UnitJson(i32);
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Number(u64),
-    Text(String),
-}
-
-impl<T: TryFrom<u64>> TryFrom<Written> for Count<T> {
-    type Error = &'static str;
-
-    fn try_from(written: Written) -> Result<Self, &'static str> {
-        let number = match written {
-            Written::Number(number) => Some(number),
-            Written::Text(text) => text.parse().ok(),
-        };
-        let number = number.and_then(|number| T::try_from(number).ok());
-        number.map(Self).ok_or("a number is not one, or too large")
-    }
-}
-
-impl TryFrom<Written> for UnitJson {
-    type Error = &'static str;
-
-    fn try_from(written: Written) -> Result<Self, &'static str> {
-        match written {
-            Written::Number(number) => i32::try_from(number).ok(),
-            Written::Text(name) if name == "UNKNOWN" => Some(0),
-            // In any case elsewhere, but not here.
-            Written::Text(name) => {
-                Unit::ALL.into_iter().find(|unit| unit.name() == name).map(|unit| unit as i32)
-            }
-        }
-        .map(Self)
-        .ok_or("there is no such unit")
-    }
 }
 
 /// Defaults are left out, as the mapping of proto3 has it.

@@ -3,11 +3,13 @@
 //! gRPC needs little of HTTP/2, and all of that is here: a message in a frame, a status in trailers. So it runs on the same
 //! workers, under the same caps, as every other front end.
 
+pub mod asking;
 pub mod decode;
 mod encode;
 pub mod fault;
 mod health;
 mod json;
+mod pen;
 mod reflection;
 mod service;
 mod status;
@@ -72,13 +74,15 @@ impl Rls {
         })?;
         let node = &self.service.node;
         match method {
-            HEALTH_CHECK => Ok(status::answered(&health::check(node, &status::message(&body)?)?)),
-            HEALTH_WATCH => Ok(health::watch(node, &status::message(&body)?)),
+            HEALTH_CHECK => {
+                let request = status::decode(status::message(&body)?)?;
+                Ok(status::answered(status::framed(&health::check(node, &request)?)))
+            }
+            HEALTH_WATCH => Ok(health::watch(node, &status::decode(status::message(&body)?)?)),
             _ => {
                 let traceparent = parent.as_ref().and_then(|parent| parent.as_ref()?.to_str().ok());
                 let caller = Caller { timeout, traceparent };
-                let response = self.service.decide(&status::message(&body)?, caller).await?;
-                Ok(status::answered(&response))
+                Ok(status::answered(self.service.call(status::message(&body)?, caller).await?))
             }
         }
     }

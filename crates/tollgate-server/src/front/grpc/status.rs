@@ -51,8 +51,8 @@ fn percent(text: &str) -> String {
     out
 }
 
-/// The one message of a unary call.
-pub(super) fn message<M: Message + Default>(body: &Bytes) -> Result<M, Status> {
+/// The bytes of the one message of a unary call.
+pub(super) fn message(body: &[u8]) -> Result<&[u8], Status> {
     let head = body.split_first_chunk::<HEAD>();
     let Some(([compressed, length @ ..], rest)) = head else {
         return Err(Status::new(INVALID_ARGUMENT, "the call has no message"));
@@ -63,7 +63,7 @@ pub(super) fn message<M: Message + Default>(body: &Bytes) -> Result<M, Status> {
     if rest.len() != u32::from_be_bytes(*length) as usize {
         return Err(Status::new(INVALID_ARGUMENT, "the call is not one message"));
     }
-    decode(rest)
+    Ok(rest)
 }
 
 pub(super) fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
@@ -72,18 +72,22 @@ pub(super) fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
 
 /// A message in its frame.
 pub(super) fn framed(message: &impl Message) -> Bytes {
-    let length = message.encoded_len();
-    // A vector of just this size: bytes are added to it with less ado than to any other buffer, and it becomes `Bytes` as it is.
-    let mut out = Vec::with_capacity(HEAD + length);
-    out.push(0);
-    out.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
-    message.encode_raw(&mut out);
-    out.into()
+    frame(&mut Vec::new(), |out| message.encode_raw(out))
 }
 
-/// The answer to a call that went well.
-pub(super) fn answered(message: &impl Message) -> Response {
-    let mut response = Response::new(Body::with_trailers(framed(message), trailers()));
+/// What `write` adds, in its frame. `buffer` is room to write in.
+pub(super) fn frame(buffer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    buffer.clear();
+    buffer.extend_from_slice(&[0; HEAD]);
+    write(buffer);
+    let length = u32::try_from(buffer.len() - HEAD).unwrap_or(u32::MAX);
+    buffer[1..HEAD].copy_from_slice(&length.to_be_bytes());
+    Bytes::copy_from_slice(buffer)
+}
+
+/// The answer to a call that went well, in its frame.
+pub(super) fn answered(framed: Bytes) -> Response {
+    let mut response = Response::new(Body::with_trailers(framed, trailers()));
     response.headers_mut().insert(CONTENT_TYPE, GRPC);
     response
 }

@@ -2,17 +2,18 @@
 
 use super::{
     encode::{self, fields},
-    name, openapi,
+    openapi,
 };
+use crate::front::date::DateLine;
 use crate::net::{Body, PlainAnswer, Response};
 use bytes::{Bytes, BytesMut};
 use hyper::{
     HeaderMap, StatusCode,
     header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue},
 };
-use std::time::{Duration, SystemTime};
 use tollgate::{Settled, Verdict};
 use tollgate_core::header::{Fields, Profile};
+use tollgate_tower::field_name;
 
 /// Room for an answer with a few limits, so that a new buffer seldom grows.
 const ROOM: usize = 2048;
@@ -24,8 +25,7 @@ pub(super) struct Writer {
     json: Vec<u8>,
     /// Body and field values of an answer lie here together. Once it has been sent the memory is free for the next one.
     shared: BytesMut,
-    /// The line of the date, and the second for which it is right.
-    date: (u64, Vec<u8>),
+    date: DateLine,
 }
 
 impl Writer {
@@ -52,7 +52,8 @@ impl Writer {
         usual(&mut headers);
         fields::each(verdict, profiles, now_us, &mut self.fields, |name, value| {
             let value = share(&mut self.shared, value.as_bytes());
-            if let (Some(name), Ok(value)) = (name::of(name), HeaderValue::from_maybe_shared(value))
+            if let (Some(name), Ok(value)) =
+                (field_name(name), HeaderValue::from_maybe_shared(value))
             {
                 headers.insert(name, value);
             }
@@ -80,13 +81,7 @@ impl Writer {
             lines.extend_from_slice(value.as_bytes());
             lines.extend_from_slice(b"\r\n");
         });
-        let (dated_s, date) = &mut self.date;
-        if *dated_s != now_us / 1_000_000 {
-            *dated_s = now_us / 1_000_000;
-            let instant = SystemTime::UNIX_EPOCH + Duration::from_secs(*dated_s);
-            *date = format!("date: {}\r\n", httpdate::fmt_http_date(instant)).into_bytes();
-        }
-        lines.extend_from_slice(date);
+        lines.extend_from_slice(self.date.at(now_us));
         encode::verdict(&mut answer.body, verdict);
         answer.body.push(b'}');
     }

@@ -42,7 +42,7 @@ pub(super) enum BadCall<'a> {
 }
 
 const SECOND_US: i64 = 1_000_000;
-/// How much of what was sent an error quotes.
+/// How much of what was sent an error quotes that redis-cell does not have.
 const QUOTED_BYTES_MAX: usize = 64;
 
 impl Spec {
@@ -216,7 +216,9 @@ impl fmt::Display for BadCall<'_> {
             Self::Usage => f.write_str(
                 "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]",
             ),
-            Self::NotAnInteger(text) => write!(f, "Couldn't parse as integer: {}", quoted(text)),
+            Self::NotAnInteger(text) => {
+                write!(f, "Couldn't parse as integer: {}", String::from_utf8_lossy(text))
+            }
             Self::ZeroRate => f.write_str("Zero rates are not supported"),
             Self::Negative(name) => write!(f, "{name} must not be negative"),
             Self::TooLarge("max_burst") => f.write_str("max_burst is at most 4294967294"),

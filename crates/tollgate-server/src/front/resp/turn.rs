@@ -9,12 +9,14 @@ use super::table::{Item, Table};
 use super::talk::Shared;
 use super::throttle::Dialect;
 use crate::Node;
+use crate::front::now;
 use crate::metrics::{Front, Outcome};
 use crate::trace;
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::pin::pin;
 use std::time::Duration;
-use tollgate::{Rules, Single, Source};
+use tollgate::{Rules, Single, Source, Store};
 use tollgate_core::Intent;
 
 const NOAUTH: &str = "NOAUTH Authentication required.";
@@ -40,6 +42,17 @@ struct Here<'a> {
 }
 
 impl Shared {
+    /// [`turn`](Self::turn) where the store is memory, which never waits: what a turn holds is large, and would be moved several times on its
+    /// way into the future of its connection.
+    pub(super) fn turn_now(
+        &self,
+        table: &mut Table,
+        bytes: &mut [u8],
+        session: &mut Session,
+    ) -> Turn {
+        now(pin!(self.turn(table, bytes, session)))
+    }
+
     /// Answers commands until there are no more, or enough for one turn. The answers are in the table's output.
     pub(super) async fn turn(
         &self,
@@ -93,7 +106,10 @@ impl Shared {
                 break;
             }
         }
-        self.decide(table, bytes, &rules).await;
+        match self.node.gate.store().is_shared() {
+            true => self.decide(table, bytes, &rules).await,
+            false => self.decide_now(table, bytes, &rules),
+        }
         for (outcome, count) in Outcome::ALL.into_iter().zip(&mut table.tally) {
             self.node.metrics.requests_of(Front::Resp, outcome, std::mem::take(count));
         }
@@ -183,6 +199,11 @@ impl Shared {
         let selection = table.select(rules, call.limit, &facts, cost);
         table.facts = facts.into_buffer();
         Ok((selection, rules.policy().limits()[call.limit].disclose))
+    }
+
+    /// [`decide`](Self::decide) where the store is memory.
+    fn decide_now(&self, table: &mut Table, bytes: &[u8], rules: &Rules) {
+        now(pin!(self.decide(table, bytes, rules)));
     }
 
     /// Has everything decided that waits for it, and writes the answers.

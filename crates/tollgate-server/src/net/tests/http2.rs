@@ -70,6 +70,26 @@ fn an_idle_connection_ends_after_a_minute_though_the_peer_is_there() {
 }
 
 #[test]
+fn whoever_was_idle_for_too_long_is_told_to_go() {
+    run(async {
+        let limits = Limits { idle: seconds(5), ..Limits::default() };
+        let rig = Rig::new(limits);
+        let mut client = rig.connect();
+        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+        let mut said = Vec::new();
+        client.read_to_end(&mut said).await.unwrap();
+        rig.passed(seconds(5));
+        let mut kinds = Vec::new();
+        let mut rest = &said[..];
+        while let [_, high, low, kind, ..] = rest {
+            kinds.push(*kind);
+            rest = &rest[9 + (usize::from(*high) << 8 | usize::from(*low))..];
+        }
+        assert!(kinds.contains(&7), "GOAWAY is among {kinds:?}");
+    });
+}
+
+#[test]
 fn a_peer_that_does_not_answer_pings_is_gone() {
     run(async {
         let rig = Rig::new(Limits::default());

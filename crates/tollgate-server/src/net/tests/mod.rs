@@ -7,6 +7,7 @@ mod http2;
 mod plain;
 mod room;
 mod supervised;
+mod together;
 
 use super::{
     Body, Handler, Limits, Plain, PlainAnswer, Request, Response, Stats, collect,

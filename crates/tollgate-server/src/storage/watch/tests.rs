@@ -1,4 +1,4 @@
-use super::{Health, show_deaths, show_parts};
+use super::{Health, Outage, show_deaths, show_parts};
 
 #[test]
 fn a_task_that_died_keeps_traffic_away_for_one_look() {
@@ -20,4 +20,23 @@ fn a_part_that_is_left_alone_is_named_and_keeps_no_traffic_away() {
         (health.is_ready(), health.detail().len())
     });
     assert_eq!(named, [(true, 1), (true, 0)]);
+}
+
+#[test]
+fn an_outage_that_the_breaker_tells_of_is_not_told_twice() {
+    let mut outage = Outage::default();
+    for failure in 1..50 {
+        assert!(outage.goes_on(failure >= 5, 5), "failure {failure}");
+    }
+    assert!(!outage.ends());
+    assert_eq!(outage.failures, 0);
+}
+
+#[test]
+fn an_outage_that_no_breaker_tells_of_is_told_once() {
+    let mut outage = Outage::default();
+    for _ in 0..2 {
+        let told = (1..50).filter(|_| !outage.goes_on(false, 5)).count();
+        assert_eq!((told, outage.ends(), outage.ends()), (1, true, false));
+    }
 }

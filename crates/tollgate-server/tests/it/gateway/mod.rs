@@ -8,6 +8,7 @@ mod forwarding;
 mod http2;
 mod limits;
 mod lives;
+mod plain;
 mod restart;
 mod smuggling;
 mod table;

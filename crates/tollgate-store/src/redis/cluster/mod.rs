@@ -255,7 +255,7 @@ impl Cluster {
                 tokio::time::sleep(jitter(TRY_AGAIN)).await;
                 self.node(slot)
             }
-            Then::Keep | Then::Reconnect | Then::Reload => Err(error),
+            Then::Keep | Then::Refused | Then::Reconnect | Then::Reload => Err(error),
         }
     }
 }

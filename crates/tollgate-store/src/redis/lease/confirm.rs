@@ -4,6 +4,7 @@ use super::super::servers::Servers;
 use super::watches::Trust;
 use super::{Leased, Leases, Order};
 use crate::{Answer, Origin, StoreError, StoreErrorKind, WhileQuiet};
+use std::sync::Arc;
 use tollgate_core::Outcome;
 
 /// When whoever was refused may ask again, as where the store cannot be asked.
@@ -34,6 +35,31 @@ impl Leases {
             let _ = looks.changed().await;
         }
         Err(StoreError::new(StoreErrorKind::Unreachable, ""))
+    }
+
+    /// Whether units can be spent that came at `times_us.1` and were asked for at `times_us.0`: not those of a book that was begun after the
+    /// store had forgotten another one.
+    pub(super) async fn vouch(
+        &self,
+        servers: &Arc<Servers>,
+        slot: u16,
+        times_us: (u64, u64),
+        (age_us, quiet_us): (u64, u64),
+    ) -> bool {
+        for _ in 0..LOOKS {
+            let Ok(node) = servers.home(slot).await else { return false };
+            let mut looks = self.watches.looks.subscribe();
+            if let Some(sure) = self.watches.vouch(&node, times_us, age_us, quiet_us) {
+                return sure;
+            }
+            // Done here rather than ordered: the task may have no room for another call until this one has ended.
+            if self.watches.starts_another_look(&node) {
+                self.look_at(servers, node).await;
+            } else {
+                let _ = looks.changed().await;
+            }
+        }
+        false
     }
 }
 

@@ -50,8 +50,8 @@ pub(super) struct Leases {
     started: AtomicBool,
     /// Whether everything has been returned, and nothing more is to be taken.
     closed: AtomicBool,
-    /// What was spent, as it was shown last.
-    spent_shown: AtomicU64,
+    /// What was spent, and the charges taken from a lease and refused, as they were shown last.
+    shown: [AtomicU64; 3],
     tasks: Tasks,
 }
 
@@ -77,7 +77,7 @@ impl Leases {
             inbox: Mutex::new(inbox),
             started: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            spent_shown: AtomicU64::new(0),
+            shown: [const { AtomicU64::new(0) }; 3],
             tasks: Tasks::default(),
         }
     }
@@ -193,6 +193,11 @@ impl Leases {
         self.table.put_back(address, self.clock.now_us(), spent);
     }
 
+    /// A refusal was one of a request that has to be decided again.
+    pub(super) fn unrefuse(&self, address: Address) {
+        self.table.unrefuse(address);
+    }
+
     /// The store itself decided a charge. Until it may have more than it had for one that it refused, so does the lease.
     pub(super) fn told(&self, charge: &Charge<'_>, leased: &Leased, answer: &Answer) {
         let address = self.table.address(charge.limit, charge.key);
@@ -248,8 +253,11 @@ impl Leases {
 
     pub(super) fn stats(&self) -> Stats {
         let mut stats = self.table.stats();
-        // What is put back was counted, and a counter does not fall.
-        stats.spent = self.spent_shown.fetch_max(stats.spent, Ordering::Relaxed).max(stats.spent);
+        let Stats { spent, local, refused, .. } = &mut stats;
+        // What is put back was counted until then, and a counter does not fall.
+        for (shown, now) in self.shown.iter().zip([spent, local, refused]) {
+            *now = shown.fetch_max(*now, Ordering::Relaxed).max(*now);
+        }
         stats
     }
 

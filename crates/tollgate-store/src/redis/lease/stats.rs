@@ -18,7 +18,7 @@ pub struct Stats {
     pub calls: u64,
     /// Of them those without an answer.
     pub failures: u64,
-    /// Charges taken from a lease.
+    /// Charges taken from a lease, for requests that were admitted.
     pub local: u64,
     /// Charges of leased limits that the store decided.
     pub direct: u64,

@@ -214,8 +214,14 @@ impl Table {
     pub(super) fn put_back(&self, address: Address, now_us: u64, spent: &Spent) {
         self.with(address, |entry, stats| {
             stats.spent = stats.spent.saturating_sub(spent.units);
+            stats.local = stats.local.saturating_sub(1);
             entry.lease.unspend(now_us, spent);
         });
+    }
+
+    /// A refusal that was counted is not the answer after all.
+    pub(super) fn unrefuse(&self, address: Address) {
+        self.count(address, |_, stats| stats.refused = stats.refused.saturating_sub(1));
     }
 
     /// Does something to the lease at `address`, if it is still there.

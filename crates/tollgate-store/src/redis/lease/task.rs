@@ -101,8 +101,9 @@ impl Leases {
             if !entry.queued && entry.lease.is_idle(&leased.terms, now_us) {
                 return None;
             }
-            let speaks = now_us >= entry.rest_until_us && entry.lease.should_return(now_us);
-            let speaks = !entry.queued && (speaks || entry.wants(now_us, 0));
+            let says = entry.assert || entry.lease.should_return(now_us);
+            let says = says && now_us >= entry.rest_until_us;
+            let speaks = !entry.queued && (says || entry.wants(now_us, 0));
             entry.queued |= speaks;
             Some(speaks)
         });
@@ -126,16 +127,42 @@ impl Leases {
         }
         let Some(speech) = self.prepare(address, trusted == Trust::Yes) else { return };
         let heard = call(servers, &speech).await;
-        let now_us = self.clock.now_us();
-        self.table.with(address, |entry, stats| match heard {
-            Ok(reply) => hear(entry, stats, now_us, &speech, &reply, self.table.holder()),
-            Err(_) => {
-                entry.lease.unanswered(speech.number);
-                let rest = jitter(Duration::from_micros(speech.terms.lifetime_us / 4));
-                entry.rest_until_us = now_us + rest.as_micros() as u64;
-                stats.failures += 1;
+        let relied_on = match &heard {
+            Ok(reply) => self.is_relied_on(servers, address, &speech, reply).await,
+            Err(_) => false,
+        };
+        let (now_us, renewed) = (self.clock.now_us(), self.table.holder());
+        self.table.with(address, |entry, stats| {
+            match heard {
+                Ok(reply) if relied_on => {
+                    return hear(entry, stats, now_us, &speech, &reply, renewed);
+                }
+                Ok(_) => stats.stranded += entry.lease.disown(speech.number, renewed).stranded,
+                Err(_) => {
+                    entry.lease.unanswered(speech.number);
+                    // What only says what is held is said until somebody hears it.
+                    entry.assert |= speech.ask.want == 0;
+                    stats.failures += 1;
+                }
             }
+            let rest = jitter(Duration::from_micros(speech.terms.lifetime_us / 4));
+            entry.rest_until_us = now_us + rest.as_micros() as u64;
         });
+    }
+
+    /// Whether what the store answered can be taken for what it is.
+    async fn is_relied_on(
+        &self,
+        servers: &Arc<Servers>,
+        address: Address,
+        speech: &Speech,
+        reply: &Reply,
+    ) -> bool {
+        let brings = |entry: &mut Entry, _: &mut Stats| entry.lease.brings(speech.number, reply);
+        let Some(asked_us) = self.table.with(address, brings).flatten() else { return true };
+        let times_us = (asked_us, self.clock.now_us());
+        let ages_us = (reply.age_us, speech.terms.quiet_us);
+        self.vouch(servers, speech.slot, times_us, ages_us).await
     }
 
     /// Where a lease is from, and for how long that would be quiet.
@@ -181,7 +208,7 @@ impl Leases {
         }
     }
 
-    async fn look_at(&self, servers: &Arc<Servers>, node: Arc<Node>) {
+    pub(super) async fn look_at(&self, servers: &Arc<Servers>, node: Arc<Node>) {
         let (sent_us, dials) = (self.clock.now_us(), node.dials());
         let sighting = sight(servers, &node).await.ok();
         let now_us = self.clock.now_us();

@@ -53,6 +53,26 @@ impl Watches {
         }
     }
 
+    /// Whether units can be spent that the primary granted; `None` as long as that takes another look.
+    pub(super) fn vouch(
+        &self,
+        node: &Node,
+        times_us: (u64, u64),
+        age_us: u64,
+        quiet_us: u64,
+    ) -> Option<bool> {
+        let seen = lock(&self.seen);
+        let sight = seen.get(&node.name).filter(|sight| sight.dials == node.dials())?;
+        sight.watch.vouches(times_us, age_us, quiet_us)
+    }
+
+    /// The same as `starts_look` for whoever needs a look whether or not one is due.
+    pub(super) fn starts_another_look(&self, node: &Node) -> bool {
+        let mut seen = lock(&self.seen);
+        let sight = seen.entry(node.name.clone()).or_default();
+        !std::mem::replace(&mut sight.looking, true)
+    }
+
     /// Whether this caller is to look at the primary now; then it says so when it has.
     pub(super) fn starts_look(&self, node: &Node, now_us: u64, quiet_us: u64) -> bool {
         let mut seen = lock(&self.seen);

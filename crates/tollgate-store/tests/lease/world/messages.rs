@@ -1,11 +1,12 @@
 //! What nodes and stores say to each other, and what becomes of it on the way.
 
 use super::{Answer, Call, Event, PATIENCE_US, World};
+use tollgate_store::lease::Reply;
 
 impl World {
     /// Asks for more where that is due.
     pub(super) fn want(&mut self, node: usize, key: usize) {
-        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let (now_us, terms) = (self.now_us, self.plan.terms_of(node));
         let home = self.homes[key].0;
         let clock_us = self.nodes[node].clock_us(now_us);
         let waiting = self.nodes[node].waiting.get(&key);
@@ -20,7 +21,7 @@ impl World {
     }
 
     pub(super) fn send(&mut self, node: usize, key: usize, what: (u64, bool)) {
-        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let (now_us, terms) = (self.now_us, self.plan.terms_of(node));
         let clock_us = self.nodes[node].clock_us(now_us);
         let (renewed, number) = (self.nodes[node].holder(), self.nodes[node].flight());
         let lease = self.nodes[node].lease(key, now_us);
@@ -46,10 +47,15 @@ impl World {
         self.travel(node, Event::Arrives { node, start, primary, run, what });
     }
 
-    pub(super) fn arrive(&mut self, node: usize, start: u64, primary: usize, run: u64, what: Call) {
+    pub(super) fn arrive(
+        &mut self,
+        (node, start): (usize, u64),
+        (primary, run): (usize, u64),
+        what: Call,
+    ) -> Result<(), String> {
         // Another server has other connections.
         if self.primaries[primary].run != run {
-            return;
+            return Ok(());
         }
         let (answer, sent_us) = match what {
             Call::Look { sent_us } => {
@@ -58,18 +64,22 @@ impl World {
             Call::Ask { key, number, ask } => {
                 let (home, gone_until_us) = self.homes[key];
                 if home != primary || self.now_us < gone_until_us {
-                    return;
+                    return Ok(());
                 }
                 let keep_past = self.plan.faults.failover > 0;
                 let store = &mut self.primaries[primary];
-                let terms = &self.plan.terms;
-                let (reply, excuses) = store.ask(self.now_us, key, terms, &ask, keep_past);
+                let terms = self.plan.terms_of(node);
+                let (reply, excuses) = store.ask(self.now_us, key, &terms, &ask, keep_past);
                 self.rollbacks += u64::from(reply.rolled_back);
+                if reply.rolled_back && !self.lost && self.plan.faults.step == 0 {
+                    return Err(format!("a loss where nothing was lost: {ask:?}"));
+                }
                 self.excuse(excuses);
                 (Answer::Reply { key, number, reply }, 0)
             }
         };
         self.travel(node, Event::Answers { node, start, primary, run, sent_us, what: answer });
+        Ok(())
     }
 
     /// A message may be lost, late or double.
@@ -94,7 +104,7 @@ impl World {
         if !self.is_same(node, start) || self.primaries[primary].run != run {
             return Ok(());
         }
-        let (now_us, terms) = (self.now_us, self.plan.terms);
+        let now_us = self.now_us;
         let wakes_us = self.nodes[node].paused_until_us;
         if now_us < wakes_us {
             let event = Event::Answers { node, start, primary, run, sent_us, what };
@@ -115,24 +125,79 @@ impl World {
                         }
                     }
                 }
+                for (key, number, came_us, reply) in std::mem::take(&mut self.nodes[node].doubtful)
+                {
+                    self.consider(node, key, number, came_us, reply)?;
+                }
             }
             Answer::Reply { key, number, reply } => {
-                let renewed = self.nodes[node].holder();
-                let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return Ok(()) };
-                lease.heard(&terms, clock_us, number, &reply, renewed);
-                let waiting = self.nodes[node].waiting.remove(&key).unwrap_or_default();
-                let mut kept = Vec::new();
-                for (cost, gives_up_us) in waiting {
-                    if now_us < gives_up_us && !self.spend(node, key, cost)? {
-                        kept.push((cost, gives_up_us));
-                    }
-                }
-                // One who was there when nothing was granted has been refused.
-                if self.nodes[node].leases[&key].good(clock_us) > 0 && !kept.is_empty() {
-                    self.nodes[node].waiting.insert(key, kept);
-                    self.want(node, key);
-                }
+                self.consider(node, key, number, clock_us, reply)?;
             }
+        }
+        Ok(())
+    }
+
+    /// What a store grants that may be another one is not taken before it has been looked at.
+    fn consider(
+        &mut self,
+        node: usize,
+        key: usize,
+        number: u64,
+        came_us: u64,
+        reply: Reply,
+    ) -> Result<(), String> {
+        let (home, quiet_us) = (self.homes[key].0, self.plan.terms_of(node).quiet_us);
+        let renewed = self.nodes[node].holder();
+        let lease = self.nodes[node].leases.get(&key);
+        if let Some(asked_us) = lease.and_then(|lease| lease.brings(number, &reply)) {
+            let watch = self.nodes[node].watches[home];
+            match watch.vouches((asked_us, came_us), reply.age_us, quiet_us) {
+                None => {
+                    self.nodes[node].doubtful.push((key, number, came_us, reply));
+                    self.look(node, home);
+                    return Ok(());
+                }
+                Some(false) => {
+                    if let Some(lease) = self.nodes[node].leases.get_mut(&key) {
+                        lease.disown(number, renewed);
+                    }
+                    return Ok(());
+                }
+                Some(true) => {}
+            }
+        }
+        self.hear(node, key, number, &reply)
+    }
+
+    /// No answer came in time, or nobody could say whether it is to be relied on.
+    pub(super) fn give_up(&mut self, node: usize, key: usize, number: u64) {
+        let renewed = self.nodes[node].holder();
+        let doubtful = &mut self.nodes[node].doubtful;
+        let doubted = doubtful.extract_if(.., |one| (one.0, one.1) == (key, number)).count() > 0;
+        let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return };
+        match doubted {
+            true => drop(lease.disown(number, renewed)),
+            false => lease.unanswered(number),
+        }
+    }
+
+    fn hear(&mut self, node: usize, key: usize, number: u64, reply: &Reply) -> Result<(), String> {
+        let (now_us, terms) = (self.now_us, self.plan.terms_of(node));
+        let clock_us = self.nodes[node].clock_us(now_us);
+        let renewed = self.nodes[node].holder();
+        let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return Ok(()) };
+        lease.heard(&terms, clock_us, number, reply, renewed);
+        let waiting = self.nodes[node].waiting.remove(&key).unwrap_or_default();
+        let mut kept = Vec::new();
+        for (cost, gives_up_us) in waiting {
+            if now_us < gives_up_us && !self.spend(node, key, cost)? {
+                kept.push((cost, gives_up_us));
+            }
+        }
+        // One who was there when nothing was granted has been refused.
+        if self.nodes[node].leases[&key].good(clock_us) > 0 && !kept.is_empty() {
+            self.nodes[node].waiting.insert(key, kept);
+            self.want(node, key);
         }
         Ok(())
     }

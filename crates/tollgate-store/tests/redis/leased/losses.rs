@@ -4,7 +4,8 @@ use super::desk::{Desk, LEASING, manual, with_clock};
 use crate::server::Server;
 use crate::shop::a_day;
 use std::time::Duration;
-use tollgate_core::{Numbers, Rate, algorithm::Gcra};
+use tollgate_core::{Intent, Numbers, Rate, algorithm::Gcra};
+use tollgate_store::Charge;
 
 #[tokio::test]
 async fn a_wiped_store_is_told_what_was_granted_and_admits_no_more_than_the_limit() {
@@ -38,6 +39,32 @@ async fn a_wiped_store_is_told_what_was_granted_and_admits_no_more_than_the_limi
     let direct: u64 = stats.iter().map(|stats| stats.direct).sum();
     assert!(direct < 20, "{direct}");
     assert!(admitted <= 2_000 + direct, "{admitted} of 2000, {direct} of them by the store");
+}
+
+#[tokio::test]
+async fn a_node_that_held_nothing_gets_nothing_of_a_wiped_store() {
+    let server = Server::start().await;
+    let clock = manual();
+    let nodes = [0, 1].map(|_| Desk::with_clock(&server, &a_day(2_000), &clock));
+    nodes[0].until_leased_at(&clock).await;
+    // The other one has seen the store, and nothing of the key.
+    let other = Charge { key: b"cold", ..nodes[1].charge(1) };
+    while nodes[1].ask(&[other], Intent::Take).await.is_err() {
+        clock.advance(LEASING.quiet_us / 4);
+    }
+    while nodes[0].take(1).await.0 {}
+    server.run("FLUSHALL").await;
+    // Much too soon for a look.
+    clock.advance(1_000);
+    let mut admitted = 0;
+    while let Ok((true, _)) = nodes[1].try_take(1).await {
+        admitted += 1;
+    }
+    let stats = nodes[1].store.lease_stats();
+    assert_eq!((stats.granted, stats.spent), (0, 0), "{stats:?}");
+    // The store decides itself what comes before there is a lease, and does not know any more what it decided.
+    assert_eq!(admitted, stats.direct - 1, "{stats:?}");
+    assert!(admitted <= 4, "{admitted}");
 }
 
 #[tokio::test]

@@ -47,6 +47,31 @@ async fn a_request_takes_from_all_its_limits_or_from_none() {
 }
 
 #[tokio::test]
+async fn only_decisions_that_stood_are_counted() {
+    let server = Server::start().await;
+    let (clock, three) = (manual(), a_day(3));
+    let desk = Desk::with_clock(&server, &a_day(100_000), &clock);
+    desk.until_leased_at(&clock).await;
+    let before = desk.store.lease_stats();
+    for _ in 0..40 {
+        desk.ask(&[desk.charge(2), exact(&three)], Intent::Take).await.unwrap();
+    }
+    let stats = desk.store.lease_stats();
+    assert_eq!((stats.local - before.local, stats.spent - before.spent), (3, 6), "{stats:?}");
+    // Two leases, of which one has nothing left and one has to be asked for: the refusal counts once, when it is the answer.
+    let few = a_day(100);
+    let ticket = super::desk::leased(&desk.store, &few).unwrap();
+    let used = Charge { limit: 9, key: b"few", numbers: &few, ticket, ..desk.charge(1) };
+    while desk.ask(&[used], Intent::Take).await.unwrap().0 {}
+    let before = desk.store.lease_stats();
+    let rows = desk.ask(&[used, desk.charge(50_000)], Intent::Take).await.unwrap();
+    let stats = desk.store.lease_stats();
+    assert!(!rows.0, "{rows:?}");
+    assert_eq!(stats.refused - before.refused, 1, "{stats:?}");
+    assert_eq!((stats.local, stats.spent), (before.local, before.spent), "{stats:?}");
+}
+
+#[tokio::test]
 async fn what_a_lease_refuses_takes_nothing_elsewhere() {
     let server = Server::start().await;
     let (clock, plenty) = (manual(), a_day(1_000));

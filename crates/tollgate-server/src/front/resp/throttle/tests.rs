@@ -119,6 +119,9 @@ fn what_cannot_be_decided_is_said_in_redis_cells_words() {
     ] {
         assert_eq!(cell.cell(0, call), format!("Cell error: Store error: {text}"), "{call}");
     }
+    let long = "x".repeat(500);
+    let text = format!("Cell error: Store error: Couldn't parse as integer: {long}");
+    assert_eq!(cell.cell(0, &format!("k {long} 1 1")), text);
     // Nothing of it has changed anything.
     assert_eq!(cell.cell(0, "k 4 1 1"), "0 5 4 -1 1");
 }

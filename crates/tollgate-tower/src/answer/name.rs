@@ -1,9 +1,9 @@
 //! The names of the fields of an answer, ready to send.
 
-use hyper::header::HeaderName;
+use http::HeaderName;
 
 /// The name of a field that a profile writes. Known ones cost nothing; a new one is read from its text.
-pub(super) fn of(name: &'static str) -> Option<HeaderName> {
+pub fn field_name(name: &'static str) -> Option<HeaderName> {
     macro_rules! known {
         ($($text:literal => $lower:literal,)*) => {
             Some(match name {

@@ -1,0 +1,300 @@
+//! The short way of a request: from the bytes of the client to those for a server, and back.
+//!
+//! It is for requests that [`net`](crate::net) finds plain, to servers that speak HTTP/1.1 without TLS, where nothing is held until the answer has been given; and for answers that come whole at once. A request that turns out to be otherwise
+//! goes the long way with what has been done about it: [`Begun`] says how far it came.
+
+mod request;
+mod response;
+
+use super::{
+    Gateway,
+    connect::{Resumed, plainly},
+    exchange::{Fault, before},
+    forward::From,
+    pool::Bare as Idle,
+    upstream::{Flight, Server, Upstreams},
+};
+use crate::{
+    Node,
+    front::date::DateLine,
+    metrics::{Front, Outcome},
+    net::{Bare, Caller},
+    trace,
+};
+use hyper::{
+    HeaderMap, Response,
+    header::{HeaderName, HeaderValue},
+};
+use request::Read;
+use response::{Came, Manner};
+use std::{
+    cell::RefCell,
+    future::poll_fn,
+    io,
+    pin::Pin,
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+use tollgate::{ProcessClock, Spares};
+use tollgate_policy::address::unmap;
+use tollgate_tower::{self as toll, Pass};
+
+/// What is read at once. An answer that is larger is not plain.
+const INPUT_BYTES: usize = 16 * 1024;
+
+struct Scratch(Box<[u8]>);
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self(vec![0; INPUT_BYTES].into())
+    }
+}
+
+thread_local! {
+    static SCRATCH: Spares<Scratch> = const { Spares::new() };
+    static DATE: RefCell<DateLine> = RefCell::default();
+}
+
+/// A request that has been admitted, on its way to the long way.
+pub(super) struct Begun {
+    pub(super) pass: Pass<Node>,
+    pub(super) stage: Stage,
+}
+
+/// How far a request has come.
+#[derive(Default)]
+pub(super) enum Stage {
+    /// Nothing has been sent.
+    #[default]
+    Start,
+    /// It has been sent, by a connection that had ended before.
+    Again,
+    /// It has been sent in vain.
+    Failed(Fault),
+    /// It has been sent, and the answer has begun.
+    Answer(Resumed, Flight),
+}
+
+impl Gateway {
+    /// Answers a plain request. Whatever cannot be done here is kept for the long way.
+    pub(super) async fn answer_plain(
+        &self,
+        request: Bare<'_>,
+        caller: &Rc<Caller>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let upstreams = self.shared.upstreams.load_full();
+        // Traces need the whole head.
+        if trace::enabled() || !upstreams.are_plain() {
+            return false;
+        }
+        let node = &self.shared.node;
+        let metrics = &node.metrics;
+        let observe = super::observe(node, None);
+        let mut question = toll::Question::default();
+        question.observe = Some(&observe);
+        let (head, peer) = (Read(request), Some(caller.peer.ip()));
+        let pass = match self.toll.ask_as_it_is(&head, peer, &question).await {
+            toll::Answer::Admitted(pass) => pass,
+            toll::Answer::Refused(refusal) => {
+                let outcome = super::refused(&refusal);
+                write_own(refusal.into_response(&map(&request)), caller.is_ending(), out);
+                metrics.requests(Front::Gateway, outcome);
+                return true;
+            }
+        };
+        let stage = match pass.is_free() {
+            false => Stage::Start,
+            true => match self.exchange(request, caller, &upstreams, &pass, out).await {
+                None => {
+                    metrics.requests(Front::Gateway, Outcome::Admitted);
+                    return true;
+                }
+                Some(stage) => stage,
+            },
+        };
+        caller.keep(Box::new(Begun { pass, stage }));
+        false
+    }
+
+    /// Sends the request to a server and writes its answer. `None` when that is done, or else how far it came.
+    async fn exchange(
+        &self,
+        request: Bare<'_>,
+        caller: &Rc<Caller>,
+        upstreams: &Arc<Upstreams>,
+        pass: &Pass<Node>,
+        out: &mut Vec<u8>,
+    ) -> Option<Stage> {
+        let Some(flight) = upstreams.pick(&[], ProcessClock.now_us()) else {
+            return Some(Stage::Start);
+        };
+        let (server, settings) = (flight.server(), &upstreams.settings);
+        let (mut stream, is_used) = match self.pool.take_bare(upstreams.generation, server) {
+            Some(stream) => (stream, true),
+            None => {
+                // In a box, as it is seldom needed.
+                let connecting = Box::pin(plainly(server));
+                match before(caller.alarm(), settings.connect, connecting, || true).await {
+                    Some(Ok(stream)) => (stream, false),
+                    _ => return Some(unreached(upstreams, server)),
+                }
+            }
+        };
+        request::write(&request, &self.from(&request, caller, settings.own_host, server), out);
+        let asking = ask(&mut stream, out);
+        let (scratch, len) = match before(caller.alarm(), settings.response, asking, || true).await
+        {
+            Some(Ok((scratch, len))) if len > 0 => (scratch, len),
+            // It had been idle, and ended before a byte of an answer came.
+            Some(_) if is_used => return Some(Stage::Again),
+            Some(_) => return Some(Stage::Failed(Fault::Protocol)),
+            None => return Some(Stage::Failed(Fault::Timeout)),
+        };
+        let mut scratch = scratch;
+        let (came, len) = read(&mut stream, &mut scratch.0, len, pass, caller, out);
+        let stage = match came {
+            Came::Whole => {
+                let now_us = ProcessClock.now_us();
+                let until_us = now_us.saturating_add(server.idle_us);
+                self.pool.put_bare(upstreams.generation, server, Idle { stream, until_us });
+                None
+            }
+            Came::Part | Came::Unusual => {
+                Some(Stage::Answer(Resumed { stream, came: scratch.0[..len].into() }, flight))
+            }
+        };
+        SCRATCH.with(|spares| spares.put(scratch));
+        stage
+    }
+}
+
+impl Gateway {
+    fn from<'a>(
+        &self,
+        request: &Bare<'_>,
+        caller: &'a Caller,
+        own_host: bool,
+        server: &'a Server,
+    ) -> From<'a> {
+        let (rules, peer) = (self.shared.node.gate.rules(), unmap(caller.peer.ip()));
+        let is_trusted = rules.web().client.is_trusted(peer);
+        let client = match is_trusted {
+            true => self.toll.reader().client(&rules, &Read(*request), peer),
+            false => peer,
+        };
+        let own_host = own_host.then_some(&server.authority);
+        let (address, is_tls, may_upgrade) = (&caller.address, caller.is_tls, false);
+        From { peer, address, is_trusted, client, is_tls, may_upgrade, own_host }
+    }
+}
+
+/// A server cannot be reached. Whom to ask instead is the long way's to say.
+fn unreached(upstreams: &Upstreams, server: &Server) -> Stage {
+    server.rest(ProcessClock.now_us());
+    match upstreams.servers.len() {
+        1 => Stage::Failed(Fault::Connect),
+        _ => Stage::Start,
+    }
+}
+
+/// Sends a request, and waits for the first bytes of an answer.
+async fn ask(stream: &mut TcpStream, request: &[u8]) -> io::Result<(Box<Scratch>, usize)> {
+    let mut sent = 0;
+    poll_fn(|context| {
+        while sent < request.len() {
+            match ready!(Pin::new(&mut *stream).poll_write(context, &request[sent..]))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                len => sent += len,
+            }
+        }
+        let mut scratch = SCRATCH.with(Spares::take);
+        match poll_read(stream, context, &mut scratch.0) {
+            Poll::Ready(read) => Poll::Ready(read.map(|len| (scratch, len))),
+            Poll::Pending => {
+                SCRATCH.with(|spares| spares.put(scratch));
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+fn poll_read(
+    stream: &mut TcpStream,
+    context: &mut Context<'_>,
+    room: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    let mut buffer = ReadBuf::new(room);
+    ready!(Pin::new(stream).poll_read(context, &mut buffer))?;
+    Poll::Ready(Ok(buffer.filled().len()))
+}
+
+/// Reads as much of an answer as is there; waiting for more would keep the client from what has come.
+fn read(
+    stream: &mut TcpStream,
+    input: &mut [u8],
+    mut len: usize,
+    pass: &Pass<Node>,
+    caller: &Caller,
+    out: &mut Vec<u8>,
+) -> (Came, usize) {
+    DATE.with_borrow_mut(|date| {
+        let date = date.at(ProcessClock.now_us());
+        let manner = Manner { shown: pass.shown(), date, is_last: caller.is_ending() };
+        loop {
+            let came = response::write(&input[..len], input.len(), &manner, out);
+            if came != Came::Part {
+                return (came, len);
+            }
+            let mut context = Context::from_waker(std::task::Waker::noop());
+            match poll_read(stream, &mut context, &mut input[len..]) {
+                Poll::Ready(Ok(more @ 1..)) => len += more,
+                // An end, or an error, comes again for whoever reads next.
+                _ => return (came, len),
+            }
+        }
+    })
+}
+
+/// The fields of a request as a map, for what looks at more than a few of them.
+fn map(request: &Bare<'_>) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for (name, value) in request.fields() {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+            map.append(name, value);
+        }
+    }
+    map
+}
+
+/// Writes an answer of our own.
+fn write_own(response: Response<bytes::Bytes>, is_last: bool, out: &mut Vec<u8>) {
+    let (head, body) = response.into_parts();
+    out.clear();
+    for part in [
+        "HTTP/1.1 ",
+        head.status.as_str(),
+        " ",
+        head.status.canonical_reason().unwrap_or_default(),
+        "\r\n",
+    ] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    for (name, value) in &head.headers {
+        request::line(name.as_str(), value.as_bytes(), out);
+    }
+    request::line("content-length", body.len().to_string().as_bytes(), out);
+    DATE.with_borrow_mut(|date| out.extend_from_slice(date.at(ProcessClock.now_us())));
+    if is_last {
+        out.extend_from_slice(b"connection: close\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(&body);
+}

@@ -1,0 +1,142 @@
+//! A plain answer on its way to a client.
+
+use super::request::line;
+use hyper::StatusCode;
+use std::mem::MaybeUninit;
+use tollgate_tower::Shown;
+
+/// More fields than a plain answer has.
+const FIELDS_MAX: usize = 48;
+
+/// What has come of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    /// All of one that is plain, and nothing else: it has been written.
+    Whole,
+    /// Perhaps the beginning of one.
+    Part,
+    /// Something else.
+    Unusual,
+}
+
+/// How an answer is written.
+pub(super) struct Manner<'a> {
+    pub(super) shown: &'a Shown,
+    pub(super) date: &'a [u8],
+    /// Whether the connection ends after it.
+    pub(super) is_last: bool,
+}
+
+/// Writes a server's answer with our fields in it, where the bytes are all of one with a length, whose connection goes on, and that says nothing our
+/// fields would have to be merged with. `room`: how many bytes an answer can have here.
+pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Vec<u8>) -> Came {
+    let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    let mut head = httparse::Response::new(&mut []);
+    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
+        &mut head,
+        bytes,
+        &mut fields,
+    );
+    let size = match parsed {
+        Ok(httparse::Status::Complete(size)) => size,
+        Ok(httparse::Status::Partial) if bytes.len() < room => return Came::Part,
+        _ => return Came::Unusual,
+    };
+    let (Some(1), Some(reason)) = (head.version, status(head.code, head.reason)) else {
+        return Came::Unusual;
+    };
+    out.clear();
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(reason.as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(reason.canonical_reason().unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\r\n");
+    let (mut length, mut is_dated) = (None, false);
+    for httparse::Header { name, value } in head.headers.iter() {
+        match meaning(name, value) {
+            Meaning::Length(said) if length.replace(said).is_some() => return Came::Unusual,
+            Meaning::Ours => continue,
+            Meaning::Unusual => return Came::Unusual,
+            Meaning::Date => is_dated = true,
+            Meaning::Length(_) | Meaning::Theirs => {}
+        }
+        line(name, value, out);
+    }
+    let Some(whole) = length.and_then(|length| size.checked_add(length)) else {
+        return Came::Unusual;
+    };
+    match bytes.len() {
+        len if len == whole => {}
+        len if len < whole && whole <= room => return Came::Part,
+        _ => return Came::Unusual,
+    }
+    manner.shown.write_lines(out);
+    if !is_dated {
+        out.extend_from_slice(manner.date);
+    }
+    if manner.is_last {
+        out.extend_from_slice(b"connection: close\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(&bytes[size..]);
+    Came::Whole
+}
+
+/// A status that an answer with a body can have, with the words that belong to it.
+fn status(code: Option<u16>, reason: Option<&str>) -> Option<StatusCode> {
+    let status = StatusCode::from_u16(code?).ok()?;
+    let has_body = !status.is_informational()
+        && !matches!(
+            status,
+            StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
+        );
+    (has_body && status.canonical_reason() == reason).then_some(status)
+}
+
+enum Meaning {
+    /// The body's length.
+    Length(usize),
+    /// It concerns our connection with the server, and goes no farther.
+    Ours,
+    Date,
+    /// It is for the client.
+    Theirs,
+    /// It says how the connection goes on, how the body comes, or something that is to be merged.
+    Unusual,
+}
+
+fn meaning(name: &str, value: &[u8]) -> Meaning {
+    let is = |known: &str| name.eq_ignore_ascii_case(known);
+    let unusual = match name.len() {
+        14 if is("content-length") => {
+            return decimal(value).map_or(Meaning::Unusual, Meaning::Length);
+        }
+        4 if is("date") => return Meaning::Date,
+        10 if is("connection") && value.eq_ignore_ascii_case(b"keep-alive") => {
+            return Meaning::Ours;
+        }
+        10 if is("keep-alive") => return Meaning::Ours,
+        2 => is("te"),
+        7 => is("upgrade") || is("trailer"),
+        10 => is("connection"),
+        14 => is("http2-settings"),
+        16 => is("proxy-connection"),
+        17 => is("transfer-encoding"),
+        18 => is("proxy-authenticate"),
+        19 => is("proxy-authorization"),
+        _ => false,
+    };
+    match unusual || Shown::may_meet(name) {
+        true => Meaning::Unusual,
+        false => Meaning::Theirs,
+    }
+}
+
+/// A length of a few digits; a longer body is not plain.
+fn decimal(digits: &[u8]) -> Option<usize> {
+    let plain = (1..=5).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    plain.then(|| digits.iter().fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+//! The short way through the gateway, for requests as most clients send most of them: HTTP/1.1 without a body, come whole, with nothing in the head
+//! that concerns the connection.
+//!
+//! As in [`net::plain`](super::super::plain), nothing is refused here and no error is put into words: whatever is not plain in every respect goes to
+//! the full protocol with all of its bytes, and the connection stays there. What says where a request ends is judged by the same reader
+//! that stands before the full protocol, so both see the same requests.
+
+use super::{Busy, Caller, Relay};
+use crate::net::{
+    life::{Life, Order},
+    plain::{End, finish, more, send},
+    stream::Stream,
+    strict::{Bodiless, bodiless},
+};
+use std::{
+    io,
+    mem::MaybeUninit,
+    ops::Range,
+    pin::{Pin, pin},
+    rc::Rc,
+    task::{Context, Poll},
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tollgate::Spares;
+
+/// What is read at once. A head that is larger is not plain.
+const INPUT_BYTES: usize = 8 * 1024;
+/// More fields than a plain head has.
+const FIELDS_MAX: usize = 48;
+/// What is read of further requests while one is under way.
+const EARLY_BYTES: usize = 512;
+
+/// A request of HTTP/1.1 without a body.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Bare<'a> {
+    /// `GET`, `DELETE` or `OPTIONS`.
+    pub method: &'a str,
+    /// A path that begins with a slash, and perhaps a query.
+    pub target: &'a str,
+    /// Which host is meant, by the only field that says so.
+    pub host: &'a [u8],
+    bytes: &'a [u8],
+    lines: &'a [Line],
+}
+
+impl<'a> Bare<'a> {
+    /// Names, in any case, and values. None has `_` or `.` in its name, and none concerns the connection but `Connection: keep-alive`.
+    pub fn fields(&self) -> impl DoubleEndedIterator<Item = (&'a str, &'a [u8])> + use<'a> {
+        let bytes = self.bytes;
+        let at = move |range: &Range<u16>| &bytes[range.start.into()..range.end.into()];
+        self.lines
+            .iter()
+            .map(move |line| (str::from_utf8(at(&line.name)).unwrap_or_default(), at(&line.value)))
+    }
+}
+
+/// Where a field lies among the bytes of its head.
+#[derive(Clone, Debug)]
+struct Line {
+    name: Range<u16>,
+    value: Range<u16>,
+}
+
+/// Memory that only connections with something to do need.
+struct Scratch {
+    input: Box<[u8]>,
+    lines: Vec<Line>,
+    output: Vec<u8>,
+}
+
+thread_local! {
+    static SCRATCH: Spares<Scratch> = const { Spares::new() };
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self { input: vec![0; INPUT_BYTES].into(), lines: Vec::new(), output: Vec::new() }
+    }
+}
+
+/// Answers requests for as long as they are plain. All in one function: the future of an answer is large, and each function around it moves it again.
+pub(super) async fn serve<T, R>(stream: &mut Stream<T>, relay: &R, caller: &Rc<Caller>) -> End
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+    R: Relay,
+{
+    let life = &caller.life;
+    loop {
+        let next = life.until_closed(|context| poll_next(stream, context)).await;
+        let (mut scratch, mut len) = match next {
+            Some(Ok((_, 0))) | Some(Err(_)) => return finish(stream, life).await,
+            Some(Ok(next)) => next,
+            None => return End::Closed,
+        };
+        let Scratch { input, lines, output } = &mut *scratch;
+        let mut at = 0;
+        while at < len {
+            let plain = loop {
+                match find_plain(&input[at..len], lines, life) {
+                    Some(plain) => break plain,
+                    None => match more(stream, &mut input[len..]).await {
+                        0 => break None,
+                        read => len += read,
+                    },
+                }
+            };
+            output.clear();
+            let mut size = 0;
+            if let Some((request, whole)) = plain {
+                let _busy = Busy::new(life);
+                let mut answering = pin!(relay.plain(request, caller, output));
+                let mut early = Vec::new();
+                let answered = life.until_closed(|context| {
+                    poll_unless_left(stream, &mut early, answering.as_mut(), context)
+                });
+                match answered.await {
+                    Some(Some(is_answered)) => size = if is_answered { whole } else { 0 },
+                    Some(None) => return finish(stream, life).await,
+                    None => return End::Closed,
+                }
+                if !early.is_empty() {
+                    stream.unread(&early);
+                }
+            }
+            if size == 0 {
+                stream.unread(&input[at..len]);
+                // What is left is part of a request, so the connection is not idle.
+                life.received();
+                return End::Unusual;
+            }
+            at += size;
+            let is_last = life.order() != Order::Serve;
+            match send(stream, life, output).await {
+                None if is_last => return finish(stream, life).await,
+                None => {}
+                Some(End::Done) => return finish(stream, life).await,
+                Some(end) => return end,
+            }
+        }
+        SCRATCH.with(|spares| spares.put(scratch));
+    }
+}
+
+/// What has come, in memory that is taken only once something has.
+fn poll_next<T: AsyncRead + Unpin>(
+    stream: &mut Stream<T>,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<(Box<Scratch>, usize)>> {
+    let mut scratch = SCRATCH.with(Spares::take);
+    let mut buffer = ReadBuf::new(&mut scratch.input);
+    match Pin::new(stream).poll_read(context, &mut buffer) {
+        Poll::Ready(read) => {
+            let len = buffer.filled().len();
+            Poll::Ready(read.map(|()| (scratch, len)))
+        }
+        Poll::Pending => {
+            SCRATCH.with(|spares| spares.put(scratch));
+            Poll::Pending
+        }
+    }
+}
+
+/// What an answer comes to, unless the client ends its side before that. What else comes is `early`, and is read after it.
+fn poll_unless_left<T: AsyncRead + Unpin, O>(
+    stream: &mut Stream<T>,
+    early: &mut Vec<u8>,
+    answering: Pin<&mut impl Future<Output = O>>,
+    context: &mut Context<'_>,
+) -> Poll<Option<O>> {
+    if let Poll::Ready(answer) = answering.poll(context) {
+        return Poll::Ready(Some(answer));
+    }
+    while early.is_empty() {
+        let mut more = [0; EARLY_BYTES];
+        let mut buffer = ReadBuf::new(&mut more);
+        match Pin::new(&mut *stream).poll_read(context, &mut buffer) {
+            Poll::Pending => break,
+            Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                early.extend_from_slice(buffer.filled());
+            }
+            Poll::Ready(_) => return Poll::Ready(None),
+        }
+    }
+    Poll::Pending
+}
+
+/// The plain request that some bytes begin with, and its length; nothing in it where they begin with something else. `None`: more of them are needed to say.
+fn find_plain<'a>(
+    bytes: &'a [u8],
+    lines: &'a mut Vec<Line>,
+    life: &Life,
+) -> Option<Option<(Bare<'a>, usize)>> {
+    let limits = &life.front.limits;
+    let vetted = match bodiless(bytes) {
+        Bodiless::Whole(size) => size,
+        Bodiless::Part => return None,
+        Bodiless::Other => return Some(None),
+    };
+    let found = find(bytes, lines)
+        .filter(|(_, size)| *size == vetted && vetted <= limits.head_bytes_max)
+        .filter(|(bare, _)| bare.lines.len() <= limits.fields_max)
+        // A connection that is to end soon says so in its answers, which is the full protocol's way to end it.
+        .filter(|_| life.order() == Order::Serve);
+    Some(found)
+}
+
+/// The plain request that some bytes begin with, and its length, as the parser sees it.
+fn find<'a>(bytes: &'a [u8], lines: &'a mut Vec<Line>) -> Option<(Bare<'a>, usize)> {
+    let mut room = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    let mut head = httparse::Request::new(&mut []);
+    let Ok(httparse::Status::Complete(size)) = head.parse_with_uninit_headers(bytes, &mut room)
+    else {
+        return None;
+    };
+    let (Some(method @ ("GET" | "DELETE" | "OPTIONS")), Some(target), Some(1)) =
+        (head.method, head.path, head.version)
+    else {
+        return None;
+    };
+    if !is_plain_target(target) {
+        return None;
+    }
+    lines.clear();
+    let range = |part: &[u8]| {
+        let start = part.as_ptr().addr() - bytes.as_ptr().addr();
+        Some(u16::try_from(start).ok()?..u16::try_from(start + part.len()).ok()?)
+    };
+    let mut host = None;
+    for httparse::Header { name, value } in head.headers.iter() {
+        if !is_plain_field(name, value) {
+            return None;
+        }
+        if name.eq_ignore_ascii_case("host") && host.replace(*value).is_some() {
+            return None;
+        }
+        // A value that is nothing lies nowhere.
+        let value = if value.is_empty() { 0..0 } else { range(value)? };
+        lines.push(Line { name: range(name.as_bytes())?, value });
+    }
+    let host = host.filter(|host| is_host(host))?;
+    Some((Bare { method, target, host, bytes, lines }, size))
+}
+
+/// Whether a target is a path that every reader takes for the same, with nothing in it that one of them would leave out or write in another way.
+fn is_plain_target(target: &str) -> bool {
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%?=&:@!$'()*+,;".contains(&byte);
+    target.starts_with('/') && target.bytes().all(is_plain)
+}
+
+/// A name and a port, or an address, in characters that no reader takes for anything else.
+pub(crate) fn is_host(host: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+,;=".contains(byte);
+    !host.is_empty() && host.iter().all(plain)
+}
+
+/// Whether a field leaves it to others how the connection goes on and what comes by it, and is none that a server could take for another one.
+fn is_plain_field(name: &str, value: &[u8]) -> bool {
+    let is = |known: &str| name.eq_ignore_ascii_case(known);
+    if name.bytes().any(|byte| matches!(byte, b'_' | b'.')) {
+        return false;
+    }
+    match name.len() {
+        2 => !is("te"),
+        6 => !is("expect"),
+        7 => !is("upgrade") && !is("trailer"),
+        10 if is("connection") => value.eq_ignore_ascii_case(b"keep-alive"),
+        10 => !is("keep-alive"),
+        14 => !is("content-length") && !is("http2-settings"),
+        16 => !is("proxy-connection"),
+        17 => !is("transfer-encoding"),
+        18 => !is("proxy-authenticate"),
+        19 => !is("proxy-authorization"),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,311 @@
+//! Plain requests take a shorter way; nobody can tell but by the time it takes.
+
+use super::{Backend, Gateway, PATIENCE, ok, read_chunked, read_head, signal, wait};
+use crate::http::Client;
+use std::{
+    io::{Read, Write},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+use tollgate_faults::clock::until;
+
+/// A field that is not passed on, and that only the full protocol takes.
+const LONG: &str = "keep-alive: 5\r\n";
+
+/// Heads of requests, without their last line.
+const HEADS: [&str; 9] = [
+    "GET / HTTP/1.1\r\nhost: x\r\n",
+    "GET /a//b/../c%2F?d=e%20f&g HTTP/1.1\r\nHost: Example.com:8080\r\nX-User: u\r\naccept: */*\r\n",
+    "DELETE /1 HTTP/1.1\r\nhost: [::1]:1\r\nconnection: Keep-Alive\r\n",
+    "OPTIONS /1 HTTP/1.1\r\nhost: x\r\nempty:\r\norigin: y\r\n",
+    "GET / HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 1.2.3.4\r\nX-Forwarded-Host: y\r\nx-forwarded-port: 1\r\n",
+    "GET / HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 1.2.3.4, 5.6.7.8\r\nx-forwarded-for: ::1\r\nx-forwarded-proto: a\r\nx-forwarded-proto: b\r\n",
+    "GET / HTTP/1.1\r\nhost: x\r\nforwarded: for=1.2.3.4\r\nX-Real-IP: 1.2.3.4\r\nx-forwarded-proto: gopher\r\n",
+    "GET / HTTP/1.1\r\nhost: x\r\ncookie: a=b\r\nCookie: c=d\r\nvia: 1.0 other\r\nauthorization: Bearer t\r\n",
+    "GET / HTTP/1.1\r\nhost: x\r\nX_Forwarded_For: 1.2.3.4\r\nx.real.ip: 1.2.3.4\r\nother_one: 1\r\n",
+];
+
+#[test]
+fn servers_see_the_same() {
+    let trusted = "trusted_proxies: [127.0.0.1]\nclient_address: {header: x-forwarded-for}";
+    for (host, more) in [("preserve", ""), ("upstream", ""), ("preserve", trusted)] {
+        let backend = Backend::usual();
+        let upstream = format!("{{servers: {}, host: {host}}}", backend.url());
+        let gateway = Gateway::new(&format!(
+            "listen: {{gateway: '127.0.0.1:0'}}\nupstream: {upstream}\n{more}\n"
+        ));
+        for head in HEADS {
+            for more in ["", LONG] {
+                let mut client = gateway.client();
+                client.send(format!("{head}{more}\r\n").as_bytes());
+                assert_eq!(client.answer().status, 200, "{head}");
+            }
+            let seen = backend.seen();
+            let [short, long] = [1, 0].map(|back| sorted(&seen[seen.len() - 1 - back].head));
+            assert_eq!(short, long, "{head}");
+        }
+    }
+}
+
+/// The first line, and the others in order of names.
+fn sorted(head: &str) -> Vec<String> {
+    let mut lines: Vec<String> = head.trim_end().split("\r\n").map(str::to_owned).collect();
+    lines[1..].sort();
+    lines
+}
+
+/// A field that is removed leaves its place to the last one where fields are in a map; by the short way they are in the order in which they came. So a server can tell
+/// after all, and so can we.
+#[test]
+fn the_short_way_is_taken() {
+    let backend = Backend::usual();
+    let gateway = Gateway::before(&backend, "limits: [{name: a, rate: 5/h}]");
+    let head = "GET / HTTP/1.1\r\nconnection: keep-alive\r\nhost: x\r\na: b\r\nc: d\r\n";
+    let mut client = gateway.client();
+    for more in ["", "", LONG, ""] {
+        client.send(format!("{head}{more}\r\n").as_bytes());
+        assert_eq!(client.answer().status, 200);
+    }
+    let first = |n: usize| backend.seen()[n].head.lines().nth(1).unwrap().to_owned();
+    let are_short = [0, 1, 2, 3].map(|n| first(n) == "host: x");
+    assert_eq!(are_short, [true, true, false, false]);
+}
+
+/// What a server answers, and whether it keeps the connection.
+const ANSWERS: [(&str, bool); 19] = [
+    ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", true),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nServer: X\r\nset-cookie: a=b\r\nSet-Cookie: c\r\n\r\nhello",
+        true,
+    ),
+    ("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nempty:\r\n\r\n", true),
+    ("HTTP/1.1 200 Fine\r\ncontent-length: 2\r\n\r\nok", true),
+    ("HTTP/1.1 299 \r\ncontent-length: 2\r\n\r\nok", true),
+    (
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: keep-alive\r\nkeep-alive: timeout=5\r\n\r\nok",
+        true,
+    ),
+    (
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: x-own\r\nx-own: 1\r\nx-other: 2\r\n\r\nok",
+        true,
+    ),
+    ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok", false),
+    ("HTTP/1.1 200 OK\r\n\r\nuntil the end", false),
+    ("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok", false),
+    ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", true),
+    ("HTTP/1.1 204 No Content\r\nx: y\r\n\r\n", true),
+    ("HTTP/1.1 304 Not Modified\r\ncontent-length: 7\r\netag: x\r\n\r\n", true),
+    (
+        "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
+        true,
+    ),
+    ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok", true),
+    (
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nratelimit: \"b\";r=1\r\nRateLimit-Policy: \"b\";q=1\r\n\r\nok",
+        true,
+    ),
+    (
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-ratelimit-remaining: 1\r\nx-tollgate-source: theirs\r\n\r\nok",
+        true,
+    ),
+    ("HTTP/1.1 200 OK\r\ndate: Thu, 01 Jan 1970 00:00:00 GMT\r\ncontent-length: 2\r\n\r\nok", true),
+    ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nproxy-authenticate: x\r\ntrailer: y\r\n\r\nok", true),
+];
+
+/// An answer in a form that can be compared: a date is one of ours unless it is old.
+fn whole(client: &mut Client) -> (Vec<String>, String) {
+    let head = read_head(&mut client.0).unwrap();
+    let mut lines = sorted(&head);
+    let field = |name: &str| lines.iter().find_map(|line| line.strip_prefix(name));
+    let body = match (field("content-length: "), field("transfer-encoding: ")) {
+        _ if lines[0].contains(" 304 ") => Vec::new(),
+        (Some(length), _) => {
+            let mut body = vec![0; length.parse().unwrap()];
+            client.0.read_exact(&mut body).unwrap();
+            body
+        }
+        (None, Some("chunked")) => read_chunked(&mut client.0).unwrap(),
+        _ => Vec::new(),
+    };
+    let dates = lines.iter().filter(|line| line.starts_with("date: ")).count();
+    assert_eq!(dates, 1, "{head}");
+    lines.retain(|line| !line.starts_with("date: ") || line.contains("1970"));
+    (lines, String::from_utf8(body).unwrap())
+}
+
+#[test]
+fn clients_get_the_same() {
+    let backend = Backend::new(|seen, stream| {
+        let number = seen.line().split(['/', ' ']).nth(2).unwrap();
+        let (text, keeps) = ANSWERS[number.parse::<usize>().unwrap()];
+        stream.write_all(text.as_bytes()).unwrap();
+        keeps
+    });
+    // Requests come to nothing, so that the figures stay as they are.
+    let policy = "headers: [draft-11, x-ratelimit-delta]
+limits: [{name: a, match: {method: GET}, algorithm: gcra, rate: 100000/s, mode: enforce}]";
+    let gateway = Gateway::before(&backend, policy);
+    for (number, given) in ANSWERS.iter().enumerate() {
+        let [short, long] = ["", LONG].map(|more| {
+            let mut client = gateway.client();
+            let head = format!("GET /{number} HTTP/1.1\r\nhost: x\r\n{more}\r\n");
+            client.send(head.as_bytes());
+            let first = whole(&mut client);
+            // The connection goes on, whichever way the answer took.
+            client.send(head.as_bytes());
+            assert_eq!(whole(&mut client).1, first.1, "{head}");
+            first
+        });
+        assert_eq!(short, long, "{given:?}");
+    }
+}
+
+#[test]
+fn refusals_are_the_same_and_the_connection_goes_on() {
+    let backend = Backend::usual();
+    let policy = "headers: [draft-11]\nlimits: [{name: never, match: {path: /never}, rate: 0/h}]";
+    let gateway = Gateway::before(&backend, policy);
+    for accept in ["", "accept: application/json\r\n", "content-type: application/grpc\r\n"] {
+        let [short, long] = ["", LONG].map(|more| {
+            let mut client = gateway.client();
+            client.send(format!("GET /never HTTP/1.1\r\nhost: x\r\n{accept}{more}\r\n").as_bytes());
+            let refused = whole(&mut client);
+            client.send(format!("GET / HTTP/1.1\r\nhost: x\r\n{more}\r\n").as_bytes());
+            assert_eq!(whole(&mut client).1, "hello");
+            refused
+        });
+        assert_eq!(short, long, "{accept}");
+    }
+    assert_eq!(backend.seen().len(), 6);
+}
+
+/// Requests that come together are answered one after the other, by whichever way.
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let backend = Backend::new(|seen, stream| ok(stream, seen.line()));
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    let get = |n: usize| format!("GET /{n} HTTP/1.1\r\nhost: x\r\n\r\n");
+    let post = "POST /2 HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\nabc";
+    client.send([&get(0), &get(1), post, &get(3)].map(String::from).concat().as_bytes());
+    let lines: Vec<String> = (0..4).map(|_| client.answer().body).collect();
+    let expected = ["GET /0", "GET /1", "POST /2", "GET /3"].map(|line| format!("{line} HTTP/1.1"));
+    assert_eq!(lines, expected);
+}
+
+/// What comes while a request is under way is the next one, and no end.
+#[test]
+fn requests_that_come_early_wait() {
+    let (go, gone) = signal();
+    let backend = Backend::new(move |seen, stream| {
+        if seen.line().contains("/slow") {
+            wait(&gone);
+        }
+        ok(stream, seen.line())
+    });
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    client.send(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert!(until(PATIENCE, || backend.seen().len() == 1));
+    client.send(b"GET /next HTTP/1.1\r\nhost: x\r\n\r\n");
+    go.send(()).unwrap();
+    assert_eq!(client.answer().body, "GET /slow HTTP/1.1");
+    assert_eq!(client.answer().body, "GET /next HTTP/1.1");
+}
+
+#[test]
+fn a_client_that_leaves_takes_its_connection_to_the_server_with_it() {
+    let (left, gone) = signal();
+    let backend = Backend::new(move |_, stream| {
+        // Nothing is answered until the other side ends.
+        assert_eq!(stream.read(&mut [0]).unwrap_or_default(), 0);
+        left.send(()).unwrap();
+        false
+    });
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert!(until(PATIENCE, || backend.seen().len() == 1));
+    drop(client);
+    wait(&gone);
+}
+
+/// Idle connections that a server closes are closed here too, and are not asked again.
+#[test]
+fn a_connection_that_the_server_has_closed_is_not_used() {
+    let (closed, gone) = signal();
+    let backend = Backend::new(move |seen, stream| {
+        ok(stream, "hello");
+        if seen.connection == 0 {
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            // The gateway ends its side as well, though nobody asks for anything.
+            assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+            closed.send(()).unwrap();
+        }
+        seen.connection > 0
+    });
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert_eq!(client.answer().body, "hello");
+    wait(&gone);
+    client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert_eq!(client.answer().body, "hello");
+    assert_eq!(backend.connections.load(Ordering::SeqCst), 2);
+}
+
+/// A request by a connection that had been idle, and that ends without a byte in return, is sent again; but only once.
+#[test]
+fn what_an_idle_connection_swallows_is_sent_again() {
+    let asked = AtomicUsize::new(0);
+    let backend = Backend::new(move |seen, stream| {
+        let number = asked.fetch_add(1, Ordering::SeqCst);
+        let lost = seen.line().contains("/lost") || number > 0 && seen.connection == 0;
+        !lost && ok(stream, "hello")
+    });
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    client.send(b"GET /1 HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert_eq!(client.answer().status, 200);
+    client.send(b"GET /2 HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert_eq!(client.answer().status, 200);
+    client.send(b"GET /lost HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert_eq!(client.answer().status, 502);
+    let lines: Vec<_> = backend.seen().iter().map(|seen| seen.line().to_owned()).collect();
+    let count = |path: &str| lines.iter().filter(|line| line.contains(path)).count();
+    assert_eq!((count("GET /1"), count("GET /2")), (1, 2), "{lines:?}");
+    assert!((1..=2).contains(&count("/lost")), "{lines:?}");
+}
+
+/// One connection serves both ways, one after the other.
+#[test]
+fn the_long_way_uses_connections_of_the_short_one() {
+    let backend = Backend::usual();
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    client.answer();
+    client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\na");
+    client.answer();
+    let connections: Vec<_> = backend.seen().iter().map(|seen| seen.connection).collect();
+    assert_eq!(connections, [0, 0]);
+}
+
+/// The beginning of an answer is not kept until the rest has come.
+#[test]
+fn half_an_answer_is_passed_on() {
+    let (go, gone) = signal();
+    let backend = Backend::new(move |_, stream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\nfirst").unwrap();
+        wait(&gone);
+        stream.write_all(b"second").is_ok()
+    });
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    read_head(&mut client.0).unwrap();
+    let mut body = [0; 11];
+    client.0.read_exact(&mut body[..5]).unwrap();
+    go.send(()).unwrap();
+    client.0.read_exact(&mut body[5..]).unwrap();
+    assert_eq!(&body, b"firstsecond");
+}
