@@ -1,7 +1,12 @@
 //! Refusals remembered for a moment, so that a flood on a refused key costs a shared store nothing.
 
+mod flight;
+
+pub(crate) use flight::Flight;
+
 use crate::{Row, Rules, Source};
 use ahash::RandomState;
+use flight::Turn;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +22,8 @@ const SHARDS: usize = 16;
 /// Remembers for a (limit, key) the cheapest cost that was refused, and until when it will be.
 ///
 /// Of a leased limit the store itself remembers what it was told.
+///
+/// Once an entry is too old one request asks the store, and others are refused as before until it has been answered ([`flight`]).
 ///
 /// It answers only by the rules that the refusal was made under, for the same numbers, and for costs that are not below. It never
 /// holds slots, which come back at any moment, nor a limit with a penalty whose key is not blocked yet, since its refusals count.
@@ -51,6 +58,10 @@ struct Entry {
     learnt_us: u64,
     until_us: u64,
     outcome: Outcome,
+    /// When the first request left for the store because the entry is too old.
+    left_us: Option<u64>,
+    /// Whether one is on its way.
+    flying: bool,
 }
 
 impl DenyCache {
@@ -64,31 +75,75 @@ impl DenyCache {
         }
     }
 
-    /// Adds a row for every limit that is known to refuse, and says whether there is one.
-    pub(crate) fn refuses<'a, 'r: 'a>(
-        &self,
+    /// Adds a row for every limit that is known to refuse, and says whether there is one. If there is none, the request asks the store, in
+    /// `flight` for others too.
+    pub(crate) fn refuses<'a, 'c, 'r: 'a>(
+        &'c self,
+        rules: &'r Rules,
+        now_us: u64,
+        selected: impl Iterator<Item = Selected<'a>> + Clone,
+        charges: &[Charge<'_>],
+        rows: &mut Vec<Row<'r>>,
+        flight: &mut Flight<'c>,
+    ) -> bool {
+        let (before, mut is_old) = (rows.len(), false);
+        for (one, charge) in selected.clone().zip(charges) {
+            if rules.is_leased(&one) {
+                continue;
+            }
+            let (shard, name) = self.place(charge.limit, charge.key);
+            let Some(entry) = lock(&self.shards[shard]).entries.get(&name).copied() else {
+                continue;
+            };
+            match self.answer(&entry, rules, now_us, &one, charge.cost) {
+                Some((outcome, true)) => rows.push(row(rules, &one, outcome)),
+                known => is_old |= known.is_some(),
+            }
+        }
+        if rows.len() == before && is_old {
+            self.leave(rules, now_us, selected, charges, rows, flight);
+        }
+        rows.len() > before
+    }
+
+    /// Of requests that meet an entry that is too old, one asks the store and the others are refused meanwhile.
+    fn leave<'a, 'c, 'r: 'a>(
+        &'c self,
         rules: &'r Rules,
         now_us: u64,
         selected: impl Iterator<Item = Selected<'a>>,
         charges: &[Charge<'_>],
         rows: &mut Vec<Row<'r>>,
-    ) -> bool {
-        let known = selected.zip(charges).filter_map(|(one, charge)| {
-            if rules.is_leased(&one) {
-                return None;
-            }
+        flight: &mut Flight<'c>,
+    ) {
+        let mut leaves = Flight::default();
+        let before = rows.len();
+        for (one, charge) in selected.zip(charges).filter(|(one, _)| !rules.is_leased(one)) {
             let (shard, name) = self.place(charge.limit, charge.key);
-            let entry = *lock(&self.shards[shard]).entries.get(&name)?;
-            let outcome = self.answer(&entry, rules, now_us, &one, charge.cost)?;
-            let origin = Origin::Refusal;
-            let answer = Answer { outcome, blocked: false, receipt: None, origin };
-            Some(rules.row_from(&one, &answer, Source::DenyCache))
-        });
-        rows.extend(known);
-        !rows.is_empty()
+            if flight.is_for(shard, name) || leaves.is_for(shard, name) {
+                continue;
+            }
+            let mut entries = lock(&self.shards[shard]);
+            let Some(entry) = entries.entries.get_mut(&name) else { continue };
+            let Some((outcome, fresh)) = self.answer(entry, rules, now_us, &one, charge.cost)
+            else {
+                continue;
+            };
+            // It may have been replaced meanwhile.
+            let turn = if fresh { Turn::Refused } else { entry.turn(now_us) };
+            match turn {
+                Turn::Leaves => leaves.leave(self, shard, name),
+                Turn::Refused => rows.push(row(rules, &one, outcome)),
+                Turn::Asks => {}
+            }
+        }
+        // Whoever is refused asks for nobody.
+        if rows.len() == before {
+            flight.join(leaves);
+        }
     }
 
-    /// What the entry says about this request, if it says anything.
+    /// What the entry says about this request, if it says anything, and whether it is young enough to be relied on.
     fn answer(
         &self,
         entry: &Entry,
@@ -96,15 +151,14 @@ impl DenyCache {
         now_us: u64,
         one: &Selected<'_>,
         cost: u64,
-    ) -> Option<Outcome> {
+    ) -> Option<(Outcome, bool)> {
         let age_us = now_us.checked_sub(entry.learnt_us)?;
         let fits = entry.generation == rules.generation()
             && entry.numbers == one.numbers_index
             && one.limit.mode == Mode::Enforce
             && is_remembered(one)
             && cost >= entry.cost
-            && now_us < entry.until_us
-            && age_us < self.max_age_us;
+            && now_us < entry.until_us;
         let mut outcome = entry.outcome;
         outcome.reset_after_us = outcome.reset_after_us.saturating_sub(age_us);
         outcome.more_after_us = outcome.more_after_us.map(|us| us.saturating_sub(age_us));
@@ -112,7 +166,7 @@ impl DenyCache {
             true => outcome.retry_after_us.map(|us| us.saturating_sub(age_us)),
             false => None,
         };
-        fits.then_some(outcome)
+        fits.then_some((outcome, age_us < self.max_age_us))
     }
 
     /// The moment before the store is asked.
@@ -164,6 +218,8 @@ impl DenyCache {
                     learnt_us: now_us,
                     until_us: now_us.saturating_add(wait_us),
                     outcome: answer.outcome,
+                    left_us: None,
+                    flying: false,
                 },
                 forgets,
             );
@@ -226,6 +282,12 @@ impl DenyCache {
         let [high, low] = self.hashers.each_ref().map(|hasher| hasher.hash_one((limit, key)));
         (low as usize % SHARDS, u128::from(high) << 64 | u128::from(low))
     }
+}
+
+/// A refusal that was remembered.
+fn row<'a, 'r: 'a>(rules: &'r Rules, one: &Selected<'a>, outcome: Outcome) -> Row<'r> {
+    let answer = Answer { outcome, blocked: false, receipt: None, origin: Origin::Refusal };
+    rules.row_from(one, &answer, Source::DenyCache)
 }
 
 /// Whether the numbers are the policy's, and a refusal takes nothing.

@@ -13,7 +13,7 @@ pub use each::{Decided, Desk, Single};
 pub use manage::Inspected;
 
 use crate::counters::Counters;
-use crate::deny_cache::DenyCache;
+use crate::deny_cache::{DenyCache, Flight};
 use crate::{Rules, Setup, Verdict, Work};
 use arc_swap::{ArcSwap, Guard};
 use change::Wanted;
@@ -160,12 +160,13 @@ impl<S: Store> Gate<S> {
         answers: &mut Answers,
         mut rows: Vec<crate::Row<'r>>,
     ) -> Verdict<'r> {
+        let mut flight = Flight::default();
         if let Some(deny_cache) = self.deny_cache_for(charges)
-            && deny_cache.refuses(rules, now_us, selected.clone(), charges, &mut rows)
+            && deny_cache.refuses(rules, now_us, selected.clone(), charges, &mut rows, &mut flight)
         {
             return Verdict::new(false, rows);
         }
-        self.ask_store(rules, now_us, selected, charges, intent, answers, rows).await
+        self.ask_store(rules, now_us, selected, charges, intent, answers, rows, flight).await
     }
 
     /// What is taken whoever refuses has to reach the store.
@@ -185,6 +186,7 @@ impl<S: Store> Gate<S> {
         intent: Intent,
         answers: &mut Answers,
         mut rows: Vec<crate::Row<'r>>,
+        flight: Flight<'_>,
     ) -> Verdict<'r> {
         let moment = self
             .deny_cache
@@ -202,6 +204,7 @@ impl<S: Store> Gate<S> {
                     let place = |charge: &Charge<'_>| self.store.place(charge);
                     deny_cache.learn(rules, now_us, selected, charges, decided, place, &moment);
                 }
+                flight.land();
                 Verdict::new(allowed, rows)
             }
             Err(error) => {

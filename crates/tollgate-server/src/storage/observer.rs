@@ -76,6 +76,10 @@ impl Observer for Notices {
         tracing::info!("other servers serve the cluster's slots");
     }
 
+    fn primary_changed(&self, name: &str, server: &str) {
+        tracing::info!(name, server, "the sentinels name another primary: all connections move");
+    }
+
     fn task_died(&self, task: &'static str) {
         tracing::error!(task, "a task of the store died and is started again; please report this");
     }

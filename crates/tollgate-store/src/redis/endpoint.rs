@@ -50,7 +50,7 @@ impl Endpoint {
         Self::new(Topology::One(Address::Unix(path.into())))
     }
 
-    /// The server that the sentinels call `master`. They are asked again whenever a connection has to be made.
+    /// The server that most sentinels call `master`. They are asked whenever a connection has to be made, and about three times a second besides.
     pub fn sentinel(
         master: impl Into<String>,
         nodes: impl IntoIterator<Item = (String, u16)>,

@@ -47,6 +47,11 @@ impl Failure {
         Self::new(StoreErrorKind::Unreachable, Then::Reconnect, "it hung up")
     }
 
+    /// It was given up for another server.
+    pub(super) fn elsewhere() -> Self {
+        Self::new(StoreErrorKind::Unreachable, Then::Reconnect, "another one is the primary")
+    }
+
     fn new(kind: StoreErrorKind, then: Then, detail: &str) -> Self {
         Self { error: StoreError::new(kind, detail), then }
     }

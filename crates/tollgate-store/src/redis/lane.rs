@@ -96,6 +96,7 @@ async fn serve(node: &Arc<Node>, queue: &Queue, link: &Link) -> (bool, StoreErro
             Event::Decided(Ok(answered)) => served |= answered,
             // What else is under way may have been answered already, and has a deadline.
             Event::Decided(Err(error)) => ended = ended.or(Some(error)),
+            Event::Lost if link.is_elsewhere() => ended = Some(Failure::elsewhere().error),
             Event::Lost => ended = Some(Failure::hung_up().error),
         }
     }

@@ -4,6 +4,7 @@ use super::batch::Tables;
 use super::failure::{Failure, Then};
 use super::pack;
 use super::script::{self, Script};
+use super::sentinel::Stay;
 use super::single::Singles;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Value};
@@ -18,6 +19,8 @@ pub(super) struct Link {
     connection: MultiplexedConnection,
     driver: AbortHandle,
     lost: watch::Receiver<bool>,
+    /// For how long it leads to the right server.
+    stay: Option<Stay>,
     deadline: Duration,
 }
 
@@ -149,7 +152,7 @@ impl Link {
             driver.await;
             let _ = ended.send(true);
         });
-        Self { connection, driver: driver.abort_handle(), lost, deadline }
+        Self { connection, driver: driver.abort_handle(), lost, stay: None, deadline }
     }
 
     /// The same with another deadline.
@@ -158,15 +161,36 @@ impl Link {
         self
     }
 
-    /// Whether the other side has closed it.
-    pub(super) fn is_lost(&self) -> bool {
-        *self.lost.borrow()
+    /// The same for as long as the server is the primary.
+    pub(super) fn staying(mut self, stay: Stay) -> Self {
+        self.stay = Some(stay);
+        self
     }
 
-    /// Waits until the other side closes it.
+    /// Whether the other side has closed it, or another server is the primary.
+    pub(super) fn is_lost(&self) -> bool {
+        *self.lost.borrow() || self.is_elsewhere()
+    }
+
+    /// Whether another server is the primary.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.stay.as_ref().is_some_and(Stay::is_over)
+    }
+
+    /// Waits until the other side closes it, or another server is the primary.
     pub(super) async fn lost(&self) {
-        // An error means that the driver is gone, which is the same.
-        let _ = self.lost.clone().wait_for(|lost| *lost).await;
+        let mut closed = self.lost.clone();
+        let over = async {
+            match &self.stay {
+                Some(stay) => stay.over().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // An error means that the driver is gone, which is the same.
+            _ = closed.wait_for(|lost| *lost) => {}
+            () = over => {}
+        }
     }
 
     /// Makes a script call. The script itself is sent only when the server says that it does not have it, which proves that it did nothing.

@@ -35,6 +35,7 @@ mod replay;
 mod reply;
 mod reservation;
 mod script;
+mod sentinel;
 mod servers;
 mod single;
 mod status;

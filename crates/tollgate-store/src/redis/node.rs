@@ -97,6 +97,11 @@ impl Node {
         let healed = Arc::clone(&node);
         let runtime = &node.shared.runtime;
         node.tasks.supervise("probe", &node.shared, runtime, move || heal(Arc::clone(&healed)));
+        if node.home.sentinels().is_some() {
+            let moved = Arc::clone(&node);
+            node.tasks
+                .supervise("sentinels", &node.shared, runtime, move || follow(Arc::clone(&moved)));
+        }
         node
     }
 
@@ -141,10 +146,13 @@ impl Node {
     }
 
     pub(super) async fn dial(&self) -> Result<Link, Failure> {
-        let address = self.home.find().await?;
-        let link = self.shared.dialer.dial(&address).await?;
+        let link = self.reach().await?;
         self.dials.fetch_add(1, Ordering::AcqRel);
         Ok(link)
+    }
+
+    async fn reach(&self) -> Result<Link, Failure> {
+        self.home.dial(&self.shared.dialer, self.is_cut_off()).await
     }
 
     /// How many connections there have been.
@@ -323,10 +331,8 @@ impl Node {
 
     /// Does on a key of its own what a decision does, so that whatever keeps the server from deciding shows.
     async fn probe(&self) -> Result<(), StoreError> {
-        let address = self.home.find().await.map_err(|failure| failure.error)?;
         // Nothing else goes over it, so that it is none of those that may lead to another server.
-        let dialed = self.shared.dialer.dial(&address).await;
-        let link = dialed.map_err(|failure| failure.error)?;
+        let link = self.reach().await.map_err(|failure| failure.error)?;
         let Some(pending) = self.probing() else { return Ok(()) };
         match link.call(&self.call_for(&pending)).await {
             Ok(value) => Decided::read(value).map(drop),
@@ -371,5 +377,12 @@ async fn heal(node: Arc<Node>) {
                 }
             }
         }
+    }
+}
+
+/// Moves to another primary when the sentinels name one.
+async fn follow(node: Arc<Node>) {
+    if let Some(sentinels) = node.home.sentinels() {
+        sentinels.follow(&node.shared.dialer).await;
     }
 }

@@ -40,6 +40,11 @@ pub trait Observer: fmt::Debug + Send + Sync {
     /// A cluster's slots are served by other servers than before.
     fn topology_changed(&self) {}
 
+    /// The sentinels name another primary for `name` than before, and all connections are given up for it.
+    fn primary_changed(&self, name: &str, server: &str) {
+        let _ = (name, server);
+    }
+
     /// An attempt of the store's own failed: to connect, or to find out whether the server decides again. What fails for a caller is the
     /// caller's to count.
     fn attempt_failed(&self, server: &str, error: &StoreError) {

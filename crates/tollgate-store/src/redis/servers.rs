@@ -5,17 +5,18 @@ use super::cluster::{Cluster, Errand, slot_of};
 use super::dial::Dialer;
 use super::endpoint::{Endpoint, Topology};
 use super::failure::{Failure, Then};
-use super::home::{Home, Sentinels};
+use super::home::Home;
 use super::key::Namer;
 use super::lane::HOPS_MOST;
 use super::link::Call;
 use super::node::{Node, Shared};
 use super::queue::{Answered, Reply};
 use super::script::Script;
+use super::sentinel::Sentinels;
 use super::{Options, Status, desk};
 use crate::{StoreError, StoreErrorKind};
 use redis::{Cmd, Value};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::runtime::Handle;
 
@@ -44,12 +45,10 @@ impl Servers {
         let dialer = Dialer::new(endpoint, options)?;
         let home = match &endpoint.topology {
             Topology::One(address) => Some(Home::Fixed(address.clone())),
-            Topology::Sentinel { master, nodes } => Some(Home::Sentinels(Sentinels {
-                master: master.clone(),
-                nodes: nodes.clone(),
-                dialer: dialer.for_sentinels(endpoint),
-                last: AtomicUsize::new(0),
-            })),
+            Topology::Sentinel { master, nodes } => {
+                let dialer = dialer.for_sentinels(endpoint);
+                Some(Home::Sentinels(Sentinels::new(master, nodes, dialer, options)))
+            }
             Topology::Cluster(_) => None,
         };
         let shared = Shared {

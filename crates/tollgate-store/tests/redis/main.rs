@@ -13,6 +13,7 @@ mod others;
 mod reservations;
 mod revived;
 mod sentinel;
+mod sentinels;
 mod server;
 mod settled;
 mod shop;

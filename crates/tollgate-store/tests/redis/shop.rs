@@ -150,6 +150,10 @@ impl Observer for Notes {
         self.note("changed".into());
     }
 
+    fn primary_changed(&self, name: &str, server: &str) {
+        self.note(format!("primary {name} {server}"));
+    }
+
     fn task_died(&self, task: &'static str) {
         self.note(format!("died {task}"));
     }

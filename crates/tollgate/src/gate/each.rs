@@ -1,6 +1,7 @@
 //! Several requests at once, each of them by one limit: what a connection on which commands come in rows asks.
 
 use crate::counters::Tally;
+use crate::deny_cache::Flight;
 use crate::{Gate, Rules, Source};
 use std::iter::once;
 use tollgate_core::algorithm::Gcra;
@@ -91,10 +92,11 @@ impl<S: Store> Gate<S> {
             return self.one(rules, now_us, single, otherwise, desk).await;
         }
         places.clear();
+        let mut flight = Flight::default();
         let mut charges: Vec<Charge<'_>> = emptied(std::mem::take(&mut desk.charges));
         for (place, single) in singles.iter().enumerate() {
             let known = match single.charge(rules) {
-                Some(charge) => match self.refusal(rules, now_us, single, &charge) {
+                Some(charge) => match self.refusal(rules, now_us, single, &charge, &mut flight) {
                     Some(known) => known,
                     None => {
                         charges.push(charge);
@@ -134,6 +136,7 @@ impl<S: Store> Gate<S> {
                         self.learn(rules, now_us, single, charge, answer, forgets);
                     }
                 }
+                flight.land();
                 self.foreign.own.add(&tally);
             }
             Err(error) => self.each_without_store(
@@ -160,7 +163,8 @@ impl<S: Store> Gate<S> {
     ) {
         decided.push(Decided::NOTHING);
         let Some(charge) = single.charge(rules) else { return };
-        if let Some(known) = self.refusal(rules, now_us, single, &charge) {
+        let mut flight = Flight::default();
+        if let Some(known) = self.refusal(rules, now_us, single, &charge, &mut flight) {
             decided[0] = known;
             return;
         }
@@ -179,6 +183,7 @@ impl<S: Store> Gate<S> {
                 if let (false, Some(moment)) = (allowed, &moment) {
                     self.learn(rules, now_us, single, &charge, answer, moment[0]);
                 }
+                flight.land();
             }
             Err(error) => {
                 let asked = (std::slice::from_ref(single), charges, &[0][..]);
@@ -190,17 +195,18 @@ impl<S: Store> Gate<S> {
 
     /// What the deny cache knows about the request.
     #[inline]
-    fn refusal(
-        &self,
+    fn refusal<'c>(
+        &'c self,
         rules: &Rules,
         now_us: u64,
         single: &Single<'_>,
         charge: &Charge<'_>,
+        flight: &mut Flight<'c>,
     ) -> Option<Decided> {
         let deny_cache = self.deny_cache.as_ref()?;
         let selected = single.selected(rules)?;
         let (mut rows, charge) = (Vec::new(), std::slice::from_ref(charge));
-        deny_cache.refuses(rules, now_us, once(selected), charge, &mut rows);
+        deny_cache.refuses(rules, now_us, once(selected), charge, &mut rows, flight);
         let row = rows.first()?;
         if single.intent() == Intent::Take {
             rules.counters(selected.index).count(row);

@@ -2,6 +2,7 @@
 //! decided together.
 
 use super::Gate;
+use crate::deny_cache::Flight;
 use crate::{Row, Rules, Source, Verdict, Work};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -278,11 +279,13 @@ impl<S: Store> Gate<S> {
         let above = merged.above();
         let charges = merged.charges(rules, &above);
         let mut rows = std::mem::take(&mut work.rows);
+        let mut flight = Flight::default();
         if let Some(deny_cache) = self.deny_cache_for(&charges) {
             let mut places = Vec::with_capacity(charges.len());
             for (one, charge) in merged.selected().zip(&charges) {
                 let (before, charges) = (rows.len(), std::slice::from_ref(charge));
-                deny_cache.refuses(rules, now_us, std::iter::once(one), charges, &mut rows);
+                let one = std::iter::once(one);
+                deny_cache.refuses(rules, now_us, one, charges, &mut rows, &mut flight);
                 places.push((rows.len() > before).then_some(before));
             }
             if !rows.is_empty() {
@@ -296,7 +299,8 @@ impl<S: Store> Gate<S> {
             }
         }
         let (selected, answers) = (merged.selected(), &mut work.answers);
-        let asked = self.ask_store(rules, now_us, selected, &charges, Intent::Take, answers, rows);
+        let take = Intent::Take;
+        let asked = self.ask_store(rules, now_us, selected, &charges, take, answers, rows, flight);
         let mut verdict = asked.await;
         for (row, above) in verdict.rows.iter_mut().zip(&above) {
             if above.is_some() && !row.source.is_without_store() {

@@ -171,3 +171,101 @@ fn a_refusal_from_before_a_reset_is_not_learnt_after_it() {
     }
     assert_eq!(sources(&gate, &[(0, 1)]), [(true, Source::Store)]);
 }
+
+/// A request at `after_us` that is on its way to the store, which answers late, while `meanwhile` runs. Answers with what the store said, if it is
+/// waited for.
+fn while_one_asks(
+    gate: &Gate<Faulty>,
+    after_us: u64,
+    waited_for: bool,
+    meanwhile: impl FnOnce(),
+) -> Option<(bool, Source)> {
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", "a").unwrap();
+    let mut work = Work::default();
+    gate.store().set_slow(true);
+    let mut check = std::pin::pin!(gate.check(&rules, NOW_US + after_us, &facts, 1, &mut work));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(check.as_mut().poll(&mut context).is_pending());
+    gate.store().set_slow(false);
+    meanwhile();
+    match waited_for.then(|| check.as_mut().poll(&mut context)) {
+        Some(std::task::Poll::Ready(verdict)) => Some((verdict.allowed, verdict.source)),
+        _ => None,
+    }
+}
+
+const REFUSED: (bool, Source) = (false, Source::Store);
+const REMEMBERED: (bool, Source) = (false, Source::DenyCache);
+
+/// With an entry that was learnt at the beginning.
+fn remembering(limits: &str) -> Gate<Faulty> {
+    let gate = gate(limits);
+    assert_eq!(sources(&gate, &[(0, 2), (0, 1), (0, 1)])[1..], [REFUSED, REMEMBERED]);
+    gate
+}
+
+#[test]
+fn one_request_asks_about_an_entry_that_is_too_old_and_others_are_refused_meanwhile() {
+    let gate = remembering(HOURLY);
+    let before = gate.store().calls();
+    let asked = while_one_asks(&gate, SECOND, true, || {
+        for _ in 0..200 {
+            assert_eq!(sources(&gate, &[(SECOND + 99_999, 1)]), [REMEMBERED]);
+        }
+    });
+    assert_eq!(asked, Some(REFUSED));
+    assert_eq!(sources(&gate, &[(2 * SECOND - 1, 1)]), [REMEMBERED], "it was learnt anew");
+    assert_eq!(gate.store().calls() - before, 1, "202 requests");
+}
+
+#[test]
+fn a_request_that_goes_away_leaves_its_place_to_another() {
+    let gate = remembering(HOURLY);
+    let asked = while_one_asks(&gate, SECOND, false, || {
+        assert_eq!(sources(&gate, &[(SECOND, 1)]), [REMEMBERED]);
+    });
+    assert_eq!(asked, None);
+    assert_eq!(sources(&gate, &[(SECOND, 1), (SECOND, 1)]), [REFUSED, REMEMBERED]);
+}
+
+#[test]
+fn nobody_is_refused_for_long_by_what_is_too_old() {
+    let gate = remembering(HOURLY);
+    let asked = while_one_asks(&gate, SECOND, false, || {
+        let late = SECOND + 100_000;
+        assert_eq!(sources(&gate, &[(late - 1, 1), (late, 1)]), [REMEMBERED, REFUSED]);
+    });
+    assert_eq!(asked, None, "it is never answered");
+    // The same if one after another goes away: the time counts from the first.
+    let gate = remembering(HOURLY);
+    while_one_asks(&gate, SECOND, false, || {});
+    while_one_asks(&gate, SECOND + 60_000, false, || {
+        let late = SECOND + 100_000;
+        assert_eq!(sources(&gate, &[(late - 1, 1), (late, 1)]), [REMEMBERED, REFUSED]);
+    });
+    // An answer that admits ends it, as what failed does.
+    let gate = remembering("  - {name: l, key: [user], rate: 2/h, on_store_failure: open}\n");
+    now(gate.store().reset_elsewhere());
+    assert_eq!(while_one_asks(&gate, SECOND, true, || {}), Some((true, Source::Store)));
+    let asked = while_one_asks(&gate, SECOND, true, || {
+        assert_eq!(sources(&gate, &[(SECOND, 1)]), [REFUSED], "it asks by itself");
+    });
+    assert_eq!(asked, Some((true, Source::Store)));
+    let gate = remembering("  - {name: l, key: [user], rate: 2/h, on_store_failure: open}\n");
+    gate.store().set_down(true);
+    let open = (true, Source::FailOpen);
+    assert_eq!(sources(&gate, &[(SECOND, 1), (SECOND, 1)]), [open, open]);
+}
+
+#[test]
+fn whoever_would_be_admitted_asks_whoever_else_does() {
+    let gate = gate("  - {name: l, key: [user], rate: 4/s, algorithm: gcra}\n");
+    assert_eq!(sources(&gate, &[(0, 4), (0, 2), (0, 2)])[1..], [REFUSED, REMEMBERED]);
+    // Two units are back after half a second: long before the entry is too old, and nobody asks for others.
+    let asked = while_one_asks(&gate, 500_000, true, || {
+        assert_eq!(sources(&gate, &[(500_000, 1)]), [(true, Source::Store)]);
+    });
+    assert_eq!(asked, Some((true, Source::Store)));
+}

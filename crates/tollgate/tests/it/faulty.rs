@@ -1,6 +1,7 @@
 //! A store that fails on demand and counts what it is asked, with the memory store behind it.
 
 use std::future::poll_fn;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 use tollgate::{MemoryStore, Store, StoreError};
@@ -16,6 +17,8 @@ pub(crate) struct Faulty {
     down: AtomicBool,
     slow: AtomicBool,
     calls: AtomicU64,
+    /// The limit and the key that were charged last.
+    last: Mutex<(u64, Vec<u8>)>,
 }
 
 impl Faulty {
@@ -30,6 +33,12 @@ impl Faulty {
 
     pub(crate) fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Forgets the key that was charged last, as another node would have it.
+    pub(crate) async fn reset_elsewhere(&self) {
+        let (limit, key) = self.last.lock().unwrap().clone();
+        self.behind.reset(limit, &key).await.unwrap();
     }
 
     fn ask(&self) -> Result<(), StoreError> {
@@ -49,6 +58,9 @@ impl Store for Faulty {
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
         self.ask()?;
+        if let Some(charge) = requests.first().and_then(|request| request.charges.first()) {
+            *self.last.lock().unwrap() = (charge.limit, charge.key.to_vec());
+        }
         self.behind.decide(now_us, requests, answers).await?;
         let mut waits = self.slow.load(Ordering::Relaxed);
         poll_fn(|_| match std::mem::take(&mut waits) {
