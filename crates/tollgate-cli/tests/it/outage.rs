@@ -1,8 +1,9 @@
-//! What the log says of a store that went away and came back.
+//! What a node says of a store that is gone, came back, or refuses something.
 
 use std::path::Path;
 use std::time::Duration;
 use tollgate_faults::clock::until;
+use tollgate_faults::cluster::Cluster;
 use tollgate_faults::node::Node;
 use tollgate_faults::redis::Redis;
 
@@ -26,4 +27,68 @@ fn an_outage_is_one_line_and_its_end_another() {
     let lines = |words: [&str; 2]| words.map(|word| node.logged(word)).iter().sum::<usize>();
     assert_eq!(lines(["left alone for now", "does not answer"]), 1, "{:#?}", node.log());
     assert_eq!(lines(["asked again", "answers again"]), 1, "{:#?}", node.log());
+}
+
+fn started(store: &str, limits: &str) -> Node {
+    let file = format!("store: {{redis: {{{store}}}}}\nlimits: [{limits}]\n");
+    Node::start(Path::new(env!("CARGO_BIN_EXE_tollgate")), &file)
+}
+
+const CLOSED: &str = "{name: a, key: [user], rate: 5/s, on_store_failure: closed}";
+
+fn is_ready(node: &Node) -> bool {
+    node.get("/readyz").is_ok_and(|answer| answer.status == 200)
+}
+
+#[test]
+fn a_cluster_that_lost_a_part_is_still_one_to_be_asked() {
+    // So long that no replica takes over meanwhile.
+    let mut cluster = Cluster::start(Duration::from_secs(60));
+    let node = started(&cluster.store(), CLOSED);
+    assert!(until(PATIENCE, || node.logged("the store answers") == 1), "{:#?}", node.log());
+    for lost in 0..3 {
+        let replica = cluster.replica_of(lost);
+        [lost, replica].into_iter().for_each(|server| cluster.servers[server].kill());
+        let told = || node.metric("tollgate_breaker_open") == 1;
+        let asked = |n: usize| node.check(&format!("user {n}"), "/");
+        let mut n = 0;
+        let found = until(PATIENCE, || {
+            n += 1;
+            let _ = asked(n);
+            told()
+        });
+        assert!(found, "{:#?}", node.log());
+        let shown = || node.get("/readyz").map(|answer| (answer.status, answer.body));
+        let named = || shown().is_ok_and(|(status, body)| status == 200 && body.contains("a part"));
+        assert!(until(PATIENCE, named), "server {lost}: {:?}", shown());
+        [lost, replica].into_iter().for_each(|server| cluster.servers[server].restart());
+        assert!(until(PATIENCE, || node.metric("tollgate_breaker_open") == 0 && is_ready(&node)));
+    }
+    assert_eq!(node.logged("does not answer"), 0, "{:#?}", node.log());
+}
+
+#[test]
+fn a_node_is_not_ready_before_its_store_has_answered() {
+    let mut redis = Redis::start();
+    redis.kill();
+    let node = started(&format!("url: '{}'", redis.url()), CLOSED);
+    assert!(until(PATIENCE, || node.metric("tollgate_breaker_open") == 1));
+    assert!(!is_ready(&node));
+    redis.restart();
+    assert!(until(PATIENCE, || is_ready(&node)));
+}
+
+#[test]
+fn leases_without_their_rights_are_told_of() {
+    let redis = Redis::start();
+    redis.run("ACL SETUSER default -hset");
+    let limit = "{name: a, key: [user], rate: 100000/h, algorithm: fixed-window, consistency: leased, on_store_failure: closed}";
+    let node = started(&format!("url: '{}'", redis.url()), limit);
+    assert!(until(PATIENCE, || node.logged("the store answers") == 1), "{:#?}", node.log());
+    let told = until(PATIENCE, || {
+        let _ = node.check("one", "/");
+        node.logged("refuses some decisions") == 1
+    });
+    assert!(told, "{:#?}", node.log());
+    assert_eq!(node.metric("tollgate_breaker_open"), 0);
 }

@@ -197,6 +197,17 @@ fn a_cluster_is_named_by_its_nodes() {
         assert_eq!(status, i32::from(!named.is_empty()), "{right}: {out}");
         assert!(out.contains(named), "{right}: {out}");
     }
+    // Rights are not replicated, so that each server may lack others.
+    for n in 0..3 {
+        for server in &cluster.servers {
+            server.run(&format!("ACL SETUSER {user}"));
+        }
+        cluster.servers[n].run("ACL SETUSER tollgate -incrby");
+        let store = format!("{}, username: tollgate, password: pw", cluster.store());
+        let (status, out) = probe(&store);
+        assert_eq!(status, 1, "{n}: {out}");
+        assert!(out.contains(&format!("INCRBY at {}", cluster.address(n))), "{n}: {out}");
+    }
     // Of three servers one has the slot, and the others say where it is.
     let alone = (0..3).map(|n| probe(&format!("url: 'redis://{}'", cluster.address(n))));
     let told =
