@@ -83,6 +83,7 @@ impl Liar {
                     format!("*2\r\n{}{}", bulk("127.0.0.1"), bulk(names))
                 }
                 "MASTER" => format!("*2\r\n{}{}", bulk("config-epoch"), bulk("99")),
+                "PING" => "+PONG\r\n".to_owned(),
                 _ => continue,
             };
             let _ = stream.write_all(answer.as_bytes());
@@ -207,8 +208,8 @@ async fn why_no_sentinel_answers_is_said() {
     let other = Endpoint::sentinel("other", [("127.0.0.1".into(), sentinel.port)]);
     let other = other.sentinel_credentials(None, Some("marker-pw".into()));
     for (endpoint, says) in [
-        (all(), "NOAUTH: it asks for a password, which is `sentinel.password`"),
-        (with("wrong"), "it does not accept `sentinel.username` and `sentinel.password`"),
+        (all(), "NOAUTH: it wants a password, which is `sentinel.password`"),
+        (with("wrong"), "the credentials, which are `sentinel.username` and `sentinel.password`"),
         (other, "it watches nothing that is called other"),
     ] {
         let store = RedisStore::open(&endpoint, brisk()).unwrap();

@@ -92,7 +92,7 @@ impl<S: Store> Gate<S> {
             return self.one(rules, now_us, single, otherwise, desk).await;
         }
         places.clear();
-        let mut flight = Flight::default();
+        let (mut flight, mut tally) = (Flight::default(), Tally::default());
         let mut charges: Vec<Charge<'_>> = emptied(std::mem::take(&mut desk.charges));
         for (place, single) in singles.iter().enumerate() {
             let known = match single.charge(rules) {
@@ -123,7 +123,6 @@ impl<S: Store> Gate<S> {
         desk.requests = emptied(requests);
         match asked {
             Ok(()) => {
-                let mut tally = Tally::default();
                 for (asked, (charge, place)) in charges.iter().zip(&*places).enumerate() {
                     let Some((allowed, [answer])) = answers.get(asked) else { continue };
                     let single = &singles[*place];
@@ -132,8 +131,7 @@ impl<S: Store> Gate<S> {
                         tally.count(rules.usual(), allowed);
                     }
                     if let (false, Some(moment)) = (allowed, &moment) {
-                        let forgets = moment[asked];
-                        self.learn(rules, now_us, single, charge, answer, forgets);
+                        self.learn(rules, now_us, single, charge, answer, moment[asked]);
                     }
                 }
                 flight.land();

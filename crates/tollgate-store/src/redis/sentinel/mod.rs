@@ -20,11 +20,12 @@ use crate::{StoreError, StoreErrorKind};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use redis::Value;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{sleep, timeout};
 
 /// How long the others have once one has answered, unless most agree before.
 const GRACE: Duration = Duration::from_millis(100);
@@ -139,17 +140,19 @@ impl Sentinels {
         let numbered = spawned.into_iter().enumerate();
         let mut asked: FuturesUnordered<_> =
             numbered.map(|(n, task)| async move { (n, task.await) }).collect();
-        let mut until = None;
+        let (mut answered, mut over) = (false, pin!(sleep(ASK_MOST * 2)));
         while votes.majority().is_none() {
-            let next = match until {
-                None => asked.next().await,
-                Some(until) => timeout_at(until, asked.next()).await.unwrap_or(None),
+            let next = tokio::select! {
+                next = asked.next() => next,
+                () = &mut over => None,
             };
             let Some((n, answer)) = next else { break };
             match answer {
                 Ok(Ok(Ok(primary))) => {
                     votes.add(primary);
-                    until = until.or_else(|| Some(Instant::now() + GRACE));
+                    if !std::mem::replace(&mut answered, true) {
+                        over.set(sleep(GRACE));
+                    }
                 }
                 Ok(Ok(Err(failure))) => votes.fail(&self.desks[n].address, failure.error),
                 Ok(Err(_)) | Err(_) => {

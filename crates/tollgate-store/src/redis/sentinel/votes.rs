@@ -105,11 +105,11 @@ impl Votes {
 /// What one sentinel had to say, with what to do about it.
 fn reason(error: &StoreError) -> String {
     match &*error.detail {
-        "NOAUTH" => "NOAUTH: it asks for a password, which is `sentinel.password`".into(),
-        "WRONGPASS" | "it does not accept the credentials" => {
-            "it does not accept `sentinel.username` and `sentinel.password`".into()
-        }
         "" => error.to_string(),
+        text if text.starts_with("NOAUTH") => format!("{text}, which is `sentinel.password`"),
+        text if text.contains("credentials") => {
+            format!("{text}, which are `sentinel.username` and `sentinel.password`")
+        }
         detail => detail.into(),
     }
 }

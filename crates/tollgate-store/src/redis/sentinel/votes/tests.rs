@@ -69,13 +69,19 @@ fn what_one_sentinel_names_is_tried_only_by_whoever_has_no_connection() {
 fn a_failure_says_what_each_had_to_say() {
     let mut none = Votes::new(3);
     let sentinel = |port| Address::Tcp("s".into(), port);
-    none.fail(&sentinel(1), StoreError::new(StoreErrorKind::Rejected, "NOAUTH"));
-    none.fail(&sentinel(2), StoreError::new(StoreErrorKind::Rejected, "NOAUTH"));
+    none.fail(
+        &sentinel(1),
+        StoreError::new(StoreErrorKind::Rejected, "NOAUTH: it wants a password"),
+    );
+    none.fail(
+        &sentinel(2),
+        StoreError::new(StoreErrorKind::Rejected, "NOAUTH: it wants a password"),
+    );
     none.fail(&sentinel(3), StoreError::new(StoreErrorKind::Unreachable, "refused"));
     let error = none.failure("store").error;
     assert_eq!(error.kind, StoreErrorKind::Rejected, "what somebody has to change goes first");
     let says = "no sentinel says where the primary is; \
-                s:1: NOAUTH: it asks for a password, which is `sentinel.password`; s:3: refused";
+                s:1: NOAUTH: it wants a password, which is `sentinel.password`; s:3: refused";
     assert_eq!(&*error.detail, says);
     let torn = votes(3, &[(1, 5), (2, 5)]).failure("store").error;
     assert_eq!(torn.kind, StoreErrorKind::Unreachable);
