@@ -17,7 +17,7 @@ pub(crate) const VERB: Verb = Verb {
     help: "
 Options:
   --list        the names and what each breaks
-  --only NAME   one mutant alone; the table is left as it is
+  --only NAME   the mutants whose names begin so, as `lease-`; the table is left as it is
 
 Mutants are the files of `xtask/mutants/`: a name, the property that breaks, the file, the text to find, the
 text to put there, and the tests to run. They are applied to a copy of the workspace below the target folder, so
@@ -57,10 +57,13 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let chosen: Vec<&Mutant> =
-        all.iter().filter(|m| options.only.as_ref().is_none_or(|only| *only == m.name)).collect();
+    let is_chosen =
+        |mutant: &&Mutant| options.only.as_ref().is_none_or(|only| mutant.name.starts_with(only));
+    let chosen: Vec<&Mutant> = all.iter().filter(is_chosen).collect();
     if chosen.is_empty() {
-        return Err(Failure::Usage("no mutant has that name; `--list` shows them".into()));
+        return Err(Failure::Usage(
+            "no mutant has a name that begins so; `--list` shows them".into(),
+        ));
     }
     let scratch = Scratch::new(&root, &process::target_dir().join("mutants"))?;
     check_baseline(&scratch, &chosen)?;
