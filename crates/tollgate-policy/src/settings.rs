@@ -215,6 +215,8 @@ pub enum RedisServer {
     Unix {
         /// Its socket.
         path: Box<str>,
+        /// The number of the database.
+        database: u32,
     },
     /// A primary found through Sentinels.
     Sentinel {
@@ -247,6 +249,7 @@ pub(crate) enum RedisUrl {
     },
     Unix {
         path: Box<str>,
+        database: u32,
     },
 }
 

@@ -122,8 +122,8 @@ fn server(field: &At<raw::Redis>, report: &mut Report) -> Found {
             Some(RedisUrl::Tcp { tls, host, port, database, username, password }) => {
                 Found { server: RedisServer::Tcp { host, port, database }, tls, username, password }
             }
-            Some(RedisUrl::Unix { path }) => found(RedisServer::Unix { path }),
-            None => found(RedisServer::Unix { path: "".into() }),
+            Some(RedisUrl::Unix { path, database }) => found(RedisServer::Unix { path, database }),
+            None => found(RedisServer::Unix { path: "".into(), database: 0 }),
         };
     }
     if let Some(sentinel) = &field.sentinel {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::settings::RedisUrl;
 
 #[test]
 fn rates_follow_the_grammar() {
@@ -111,8 +112,20 @@ fn redis_urls_are_taken_apart_without_showing_the_password() {
     assert!(shown.contains("us@er") && shown.contains("***") && !shown.contains("p:w"), "{shown}");
     assert!(shown.contains("7000") && shown.contains("database: 3"), "{shown}");
     assert!(format!("{:?}", redis_url("redis://:secret@h")).contains("username: None"));
-    assert!(redis_url("unix:///run/redis.sock").is_ok());
-    for text in ["unix://relative", "redis://", "redis://h:99999", "redis://h/x", "h:6379"] {
+    for (text, database) in [("unix:///run/redis.sock", 0), ("unix:///run/redis.sock?db=3", 3)] {
+        let path = "/run/redis.sock".into();
+        assert_eq!(redis_url(text).unwrap(), RedisUrl::Unix { path, database });
+    }
+    for text in [
+        "unix:///s?db=x",
+        "unix:///s?database=1",
+        "unix:///s?",
+        "unix://relative",
+        "redis://",
+        "redis://h:99999",
+        "redis://h/x",
+        "h:6379",
+    ] {
         assert!(redis_url(text).is_err(), "{text}");
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn upstream(text: &str) -> Result<Upstream, Problem> {
     Ok(Upstream { tls, host, port: port.unwrap_or(if tls { 443 } else { 80 }) })
 }
 
-/// `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://`, or `unix:///path`.
+/// `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://`, or `unix:///path[?db=db]`.
 pub(crate) fn redis_url(text: &str) -> Result<RedisUrl, Problem> {
     let help =
         "write it as `redis://host:6379/0`, `rediss://host:6379/0` or `unix:///run/redis.sock`";
@@ -37,7 +37,12 @@ pub(crate) fn redis_url(text: &str) -> Result<RedisUrl, Problem> {
         Some(("redis", rest)) => (false, rest),
         Some(("rediss", rest)) => (true, rest),
         Some(("unix" | "redis+unix", path)) if path.starts_with('/') => {
-            return Ok(RedisUrl::Unix { path: path.into() });
+            let (path, query) = path.split_once('?').unwrap_or((path, "db=0"));
+            let database = query.strip_prefix("db=").and_then(|digits| digits.parse().ok());
+            let help = "write it as `unix:///run/redis.sock?db=0`";
+            let database = database
+                .ok_or_else(|| bad("after the socket comes no number of a database", help))?;
+            return Ok(RedisUrl::Unix { path: path.into(), database });
         }
         _ => return Err(bad("the URL does not start with redis://, rediss:// or unix:///", help)),
     };

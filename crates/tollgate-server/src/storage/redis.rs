@@ -103,7 +103,7 @@ fn endpoint(settings: &Redis, password: Option<String>, tls: Option<Tls>) -> End
         RedisServer::Tcp { host, port, database } => {
             Endpoint::tcp(host.to_string(), *port).database(*database)
         }
-        RedisServer::Unix { path } => Endpoint::unix(&**path),
+        RedisServer::Unix { path, database } => Endpoint::unix(&**path).database(*database),
         RedisServer::Sentinel { master, nodes: all, .. } => {
             Endpoint::sentinel(master.to_string(), nodes(all))
         }

@@ -147,7 +147,7 @@ fn help(error: &ProbeError) -> &'static str {
             "check `username` and `password`, and what sort of server it is"
         }
         StoreErrorKind::Timeout => {
-            "it may be busy, further away than `deadline`, or want `tls` where there is none"
+            "it may be busy, further away than `deadline`, or speak TLS where the file does not, or the other way round"
         }
         _ => "check that it runs, its address and the credentials in `store`",
     }

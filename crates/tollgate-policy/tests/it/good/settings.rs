@@ -184,7 +184,7 @@ fn is_variable(secret: &Option<Secret>, name: &str) -> bool {
 fn redis_forms_and_defaults() {
     let settings = good("redis-unix").settings;
     let own = redis(&settings);
-    assert_eq!(own.server, RedisServer::Unix { path: "/run/redis.sock".into() });
+    assert_eq!(own.server, RedisServer::Unix { path: "/run/redis.sock".into(), database: 0 });
     assert_eq!((&*own.prefix, own.caller_time, own.tls.is_none()), ("tg", false, true));
     assert_eq!(
         (own.deadline, own.breaker_probe),
