@@ -23,7 +23,7 @@ const SHARDS: usize = 16;
 ///
 /// Of a leased limit the store itself remembers what it was told.
 ///
-/// Once an entry is too old one request asks the store, and others are refused as before until it has been answered ([`flight`]).
+/// Once an entry is too old one request asks the store, and others are refused as before until it has been answered.
 ///
 /// It answers only by the rules that the refusal was made under, for the same numbers, and for costs that are not below. It never
 /// holds slots, which come back at any moment, nor a limit with a penalty whose key is not blocked yet, since its refusals count.

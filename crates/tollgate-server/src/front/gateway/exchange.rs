@@ -84,12 +84,15 @@ impl Errand<'_> {
         let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
         let mut flight = first;
         let mut again = !self.is_second && may_repeat(&request);
+        // Idle connections of one server end together more often than not, so that the second try is by a new one.
+        let mut anew = self.is_second;
         let mut tries = 0;
         loop {
-            let pooled = self.pool.take(self.upstreams.generation, flight.server(), self.upgrade);
+            let (generation, server) = (self.upstreams.generation, flight.server());
+            let pooled = if anew { None } else { self.pool.take(generation, server, self.upgrade) };
             let connection = match pooled {
                 Some(connection) => connection,
-                None => match self.connect(&flight).await {
+                None => match self.connect(&flight, anew).await {
                     Ok(connection) => connection,
                     Err(fault) => {
                         let now_us = ProcessClock.now_us();
@@ -113,7 +116,7 @@ impl Errand<'_> {
                     (request, flight) = (spare.unwrap_or_default(), back);
                 }
                 Err((Lost { silent: true }, back, _)) if again && spare.is_some() => {
-                    again = false;
+                    (again, anew) = (false, true);
                     (request, flight) = (spare.unwrap_or_default(), back);
                 }
                 Err((_, _, fault)) => return Err(fault),
@@ -132,9 +135,10 @@ impl Errand<'_> {
         self.send(connection, request, flight).await.map_err(|(_, _, fault)| fault)
     }
 
-    async fn connect(&self, flight: &Flight) -> Result<Connection, Fault> {
+    async fn connect(&self, flight: &Flight, anew: bool) -> Result<Connection, Fault> {
         let within = self.upstreams.settings.connect;
-        match before(self.caller.alarm(), within, self.connect_or_share(flight), || true).await {
+        let connecting = self.connect_or_share(flight, anew);
+        match before(self.caller.alarm(), within, connecting, || true).await {
             Some(Ok(connection)) => Ok(connection),
             Some(Err(error)) => {
                 let server = flight.server().authority.to_str().unwrap_or_default();
@@ -145,13 +149,13 @@ impl Errand<'_> {
         }
     }
 
-    /// Connects, or waits for somebody else's connection where that will do for both.
-    async fn connect_or_share(&self, flight: &Flight) -> io::Result<Connection> {
+    /// Connects, or waits for somebody else's connection where that will do for both, unless it has to be a new one.
+    async fn connect_or_share(&self, flight: &Flight, anew: bool) -> io::Result<Connection> {
         let (server, generation) = (flight.server(), self.upstreams.generation);
-        if let Some(stream) = self.pool.take_bare(generation, server) {
+        if !anew && let Some(stream) = self.pool.take_bare(generation, server) {
             return wrap(stream).await;
         }
-        if self.upgrade || !server.speaks_two.load(Relaxed) {
+        if anew || self.upgrade || !server.speaks_two.load(Relaxed) {
             let connection = connect(server, self.upgrade).await?;
             self.pool.share(generation, server, &connection);
             return Ok(connection);

@@ -1,7 +1,7 @@
 //! A request as it stands in its bytes: nothing of it is copied.
 //!
 //! [`read`] knows what Envoy sends. Whatever else the format allows (fields from a later version, a message in two pieces, numbers written
-//! in more bytes than usual) it leaves to the reader of [`wire`](super::wire), and so are all mistakes: it words no error.
+//! in more bytes than usual) it leaves to the reader of `wire`, and so are all mistakes: it words no error.
 
 use super::decode::{DESCRIPTORS_MAX, ENTRIES_MAX};
 use super::wire::{self, Override, RateLimitRequest};

@@ -58,6 +58,12 @@ impl World {
         self.gateway.get("/", "").status
     }
 
+    /// How many requests the gateway knows to be admitted.
+    fn admitted(&self) -> u64 {
+        let node = self.gateway.running().node();
+        node.gate.counts().iter().map(|(_, counts)| counts.admitted).sum()
+    }
+
     /// What is left of the last limit.
     fn left(&self) -> u64 {
         let node = self.gateway.running().node();
@@ -78,7 +84,12 @@ impl World {
                 assert!(head.starts_with("HTTP/1.1 200"), "{at}: {head}");
                 stream.read_exact(&mut vec![0; FIRST.len() + 5]).unwrap();
             }
-            Act::Wait(name) => self.send(name),
+            Act::Wait(name) => {
+                let before = self.admitted();
+                self.send(name);
+                // Whoever leaves while the store decides is charged: the answer comes to nobody.
+                eventually(at, || self.admitted() > before);
+            }
             Act::End(name) | Act::Break(name) => {
                 let (mut client, order) = self.clients.remove(name).unwrap();
                 let ends = matches!(act, Act::End(_));

@@ -3,8 +3,12 @@
 use super::{Backend, Gateway, PATIENCE, ok, read_chunked, read_head, signal, wait};
 use crate::http::Client;
 use std::{
+    collections::BTreeSet,
     io::{Read, Write},
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc, Barrier, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 use tollgate_faults::clock::until;
 
@@ -274,6 +278,31 @@ fn what_an_idle_connection_swallows_is_sent_again() {
     let count = |path: &str| lines.iter().filter(|line| line.contains(path)).count();
     assert_eq!((count("GET /1"), count("GET /2")), (1, 2), "{lines:?}");
     assert!((1..=2).contains(&count("/lost")), "{lines:?}");
+}
+
+/// Idle connections end together, as when a server restarts; the second try is not by another of them.
+#[test]
+fn what_an_idle_connection_swallows_is_sent_by_a_new_one() {
+    for way in ["", "te: trailers\r\n"] {
+        // So many that every thread of the gateway has some.
+        const CLIENTS: usize = 12;
+        let both = Arc::new(Barrier::new(CLIENTS + 1));
+        let (meet, first) = (both.clone(), Mutex::new(BTreeSet::new()));
+        let backend = Backend::new(move |seen, stream| {
+            if seen.line().contains("/warm") {
+                meet.wait();
+            }
+            first.lock().unwrap().insert(seen.connection) && ok(stream, "hello")
+        });
+        let gateway = Gateway::before(&backend, "");
+        let mut clients: Vec<_> = (0..CLIENTS).map(|_| gateway.client()).collect();
+        let ask = |path: &str| format!("GET /{path} HTTP/1.1\r\nhost: x\r\n{way}\r\n");
+        clients.iter_mut().for_each(|client| client.send(ask("warm").as_bytes()));
+        both.wait();
+        clients.iter_mut().for_each(|client| assert_eq!(client.answer().status, 200, "{way}"));
+        clients[0].send(ask("again").as_bytes());
+        assert_eq!(clients[0].answer().status, 200, "{way}");
+    }
 }
 
 /// One connection serves both ways, one after the other.
