@@ -27,7 +27,7 @@ use contender::Programs;
 use std::error::Error;
 use std::process::ExitCode;
 
-const ROWS: [&str; 12] = [
+const ROWS: [&str; 13] = [
     "http",
     "http2",
     "grpc",
@@ -36,6 +36,7 @@ const ROWS: [&str; 12] = [
     "latency",
     "footprint",
     "gateway",
+    "abuse",
     "script",
     "distributed",
     "leased",
@@ -96,6 +97,7 @@ fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
             "latency" => latency::report(programs, *effort)?,
             "footprint" => footprint::report(programs)?,
             "gateway" => gateway::report(programs, *effort)?,
+            "abuse" => gateway::report_abuse(programs, *effort)?,
             "script" => script::report(programs, *effort)?,
             "distributed" => distributed::report(programs, *effort)?,
             "leased" => distributed::leased::report(programs, *effort)?,

@@ -1,5 +1,5 @@
 //! What stands behind the gateways: a bare server on one current-thread runtime that finds where requests end and answers each with
-//! thirteen bytes. A request for `/large` gets more than the buffers of a connection take.
+//! thirteen bytes once all of it has come. A request for `/large` gets more than the buffers of a connection take.
 
 use std::error::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -31,7 +31,15 @@ async fn serve(mut stream: TcpStream) -> Option<()> {
         len += stream.read(input.get_mut(len..)?).await.ok().filter(|read| *read > 0)?;
         let mut at = 0;
         while let Some(end) = memchr::memmem::find(&input[at..len], b"\r\n\r\n") {
-            if input[at..].starts_with(b"GET /large") {
+            let body = length(&input[at..at + end]);
+            if body > 0 {
+                // Answers what it has read in full, as most servers do.
+                let come = (len - at - end - 4).min(body);
+                discard(&mut stream, body - come).await?;
+                input.copy_within(at + end + 4 + come..len, at + end + 4);
+                len -= come;
+                output.extend_from_slice(ANSWER);
+            } else if input[at..].starts_with(b"GET /large") {
                 let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {LARGE_BYTES}\r\n\r\n");
                 stream.write_all(head.as_bytes()).await.ok()?;
                 for _ in 0..LARGE_BYTES / PIECE.len() {
@@ -47,4 +55,23 @@ async fn serve(mut stream: TcpStream) -> Option<()> {
         stream.write_all(&output).await.ok()?;
         output.clear();
     }
+}
+
+/// How long the body after a head is.
+fn length(head: &[u8]) -> usize {
+    let name = b"content-length:";
+    let mut lines = head.split(|byte| *byte == b'\n');
+    let line =
+        lines.find(|line| line.len() > name.len() && line[..name.len()].eq_ignore_ascii_case(name));
+    let value = line.and_then(|line| str::from_utf8(&line[name.len()..]).ok());
+    value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+}
+
+async fn discard(stream: &mut TcpStream, mut bytes: usize) -> Option<()> {
+    let mut room = [0; 4096];
+    while bytes > 0 {
+        let most = bytes.min(room.len());
+        bytes -= stream.read(&mut room[..most]).await.ok().filter(|read| *read > 0)?;
+    }
+    Some(())
 }

@@ -23,18 +23,27 @@ const OF_NGINX: f64 = 1.0;
 /// What the limits may cost, in seconds a million.
 const LIMITS_S: f64 = 1.5;
 
-/// All tables of the gateway.
-pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
+fn upstream() -> Result<Server, Box<dyn Error>> {
     let path = beside("upstream")?.to_string_lossy().into_owned();
     let program = Program { path, arguments: Vec::new(), ready: Ready::Line };
-    let upstream = Server::start_on(LOAD_CORE, &program)?;
+    Server::start_on(LOAD_CORE, &program)
+}
+
+/// How a client fares beside others that misbehave.
+pub(crate) fn report_abuse(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
+    let upstream = upstream()?;
+    abuse::report(&start(programs, Spoken::One, &upstream), effort)
+}
+
+/// All other tables of the gateway.
+pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
+    let upstream = upstream()?;
     let start = |spoken| start(programs, spoken, &upstream);
     let runners = start(Spoken::One);
     let turn = |runner: &Runner| closed::turn(runner, effort.requests);
     let title = format!("Gateway, HTTP/1.1, {CONNECTIONS} connections");
     table(&title, &runners, effort, turn)?;
     latency(&runners, effort)?;
-    abuse::report(&runners, effort)?;
     drop(runners);
     if !h2load::is_there() {
         eprintln!("HTTP/2 and TLS are left out: there is no h2load (Debian: nghttp2-client)");
