@@ -12,7 +12,14 @@ use super::{
     life::{Life, Order},
     stream::Stream,
 };
-use std::{future::poll_fn, io, mem::MaybeUninit, pin::Pin, task::Poll};
+use std::{
+    future::poll_fn,
+    io,
+    mem::MaybeUninit,
+    pin::Pin,
+    task::{Context, Poll},
+    thread::LocalKey,
+};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tollgate::Spares;
 
@@ -84,18 +91,7 @@ where
 {
     loop {
         let next = life.until_closed(|context| {
-            let mut scratch = SCRATCH.with(Spares::take);
-            let mut buffer = ReadBuf::new(&mut scratch.input);
-            match Pin::new(&mut *stream).poll_read(context, &mut buffer) {
-                Poll::Ready(read) => {
-                    let len = buffer.filled().len();
-                    Poll::Ready(read.map(|()| (scratch, len)))
-                }
-                Poll::Pending => {
-                    SCRATCH.with(|spares| spares.put(scratch));
-                    Poll::Pending
-                }
-            }
+            poll_next(stream, context, &SCRATCH, |scratch| &mut scratch.input)
         });
         let (mut scratch, len) = match next.await {
             Some(Ok((_, 0))) | Some(Err(_)) => return finish(stream, life).await,
@@ -108,6 +104,27 @@ where
             None => {}
             Some(End::Done) => return finish(stream, life).await,
             Some(end) => return end,
+        }
+    }
+}
+
+/// What has come, in memory that is taken only once something has.
+pub(super) fn poll_next<T: AsyncRead + Unpin, S: Default>(
+    stream: &mut Stream<T>,
+    context: &mut Context<'_>,
+    spares: &'static LocalKey<Spares<S>>,
+    input: impl FnOnce(&mut S) -> &mut [u8],
+) -> Poll<io::Result<(Box<S>, usize)>> {
+    let mut scratch = spares.with(Spares::take);
+    let mut buffer = ReadBuf::new(input(&mut scratch));
+    match Pin::new(stream).poll_read(context, &mut buffer) {
+        Poll::Ready(read) => {
+            let len = buffer.filled().len();
+            Poll::Ready(read.map(|()| (scratch, len)))
+        }
+        Poll::Pending => {
+            spares.with(|spares| spares.put(scratch));
+            Poll::Pending
         }
     }
 }

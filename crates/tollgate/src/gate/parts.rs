@@ -1,20 +1,20 @@
 //! Requests in several parts, such as the descriptors of one call from Envoy: every part has limits of its own, and all charges are
 //! decided together.
 
+mod merged;
+
 use super::Gate;
 use crate::deny_cache::Flight;
 use crate::{Row, Rules, Source, Verdict, Work};
+use merged::Merged;
 use smallvec::SmallVec;
-use std::collections::HashMap;
 use std::ops::Range;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Algorithm, Intent, Numbers, Outcome, Rate, Receipt};
 use tollgate_policy::facts::Facts;
-use tollgate_policy::limit::Counting;
 use tollgate_policy::policy::{Selected, Selection};
 use tollgate_store::{
-    Adjustment, Answer, Answers, Change, Charge, Mode, Origin, Store, StoreError, StoreErrorKind,
-    Ticket,
+    Adjustment, Answer, Answers, Change, Charge, Origin, Store, StoreError, StoreErrorKind,
 };
 
 /// What the parts of one request ask. Reused for the next one.
@@ -78,6 +78,11 @@ impl Partial<'_> {
     pub fn rows(&self, part: usize) -> impl Iterator<Item = &Row<'_>> {
         let places = self.rows.get(part).map(|places| &places[..]).unwrap_or_default();
         places.iter().filter_map(|place| self.verdict.rows.get(*place))
+    }
+
+    /// Where the decision came from.
+    pub fn source(&self) -> Source {
+        self.verdict.source
     }
 }
 
@@ -167,102 +172,6 @@ impl Parts {
             merged.rows.push(places);
         }
         merged
-    }
-}
-
-#[derive(Default)]
-struct Merged<'a> {
-    lines: SmallVec<[(Selected<'a>, Use); 8]>,
-    /// By limit and key, once there are many.
-    places: HashMap<(u64, &'a [u8]), usize>,
-    rows: Vec<SmallVec<[usize; 4]>>,
-}
-
-/// Up to here looking through all costs less than hashing.
-const FEW: usize = 16;
-
-impl<'a> Merged<'a> {
-    fn push(&mut self, one: Selected<'a>, how: Use) -> usize {
-        match self.find(&one) {
-            Some(place) => {
-                let (known_one, known_how) = &mut self.lines[place];
-                match (*known_how, how) {
-                    (_, how) if how.takes_nothing() => {}
-                    (known, _) if known.takes_nothing() => (*known_one, *known_how) = (one, how),
-                    _ => known_one.cost = known_one.cost.saturating_add(one.cost),
-                }
-                place
-            }
-            None => {
-                self.lines.push((one, how));
-                let place = self.lines.len() - 1;
-                if !self.places.is_empty() {
-                    self.places.insert((one.id, one.key), place);
-                } else if place == FEW {
-                    let lines = self.lines.iter().enumerate();
-                    self.places =
-                        lines.map(|(place, (one, _))| ((one.id, one.key), place)).collect();
-                }
-                place
-            }
-        }
-    }
-
-    fn find(&self, one: &Selected<'a>) -> Option<usize> {
-        match self.places.is_empty() {
-            true => self.lines.iter().position(|(o, _)| (o.id, o.key) == (one.id, one.key)),
-            false => self.places.get(&(one.id, one.key)).copied(),
-        }
-    }
-
-    fn selected(&self) -> impl ExactSizeIterator<Item = Selected<'a>> + Clone {
-        self.lines.iter().map(|(one, _)| *one)
-    }
-
-    fn charges<'b>(
-        &self,
-        rules: &'b Rules,
-        above: &'b [Option<Numbers>],
-    ) -> SmallVec<[Charge<'b>; 8]>
-    where
-        'a: 'b,
-    {
-        let lines = self.lines.iter().zip(above);
-        lines.map(|((one, how), above)| charge(rules, one, *how, above.as_ref())).collect()
-    }
-
-    /// For whoever only looks at a limit that counts what it refuses: the original passes as long as the count is not above the limit, which
-    /// is room for one unit in a limit with one more.
-    fn above(&self) -> SmallVec<[Option<Numbers>; 8]> {
-        let above = |(one, how): &(Selected<'a>, Use)| {
-            let is_asked = how.takes_nothing() && one.limit.counting == Counting::Asked;
-            let rate = |numbers: &Numbers| {
-                let count = numbers.capacity().saturating_add(1).min(u64::from(u32::MAX));
-                Rate::try_new(count, numbers.period_us()).ok()
-            };
-            Some(Numbers::FixedWindow(FixedWindow::new(rate(one.numbers).filter(|_| is_asked)?)))
-        };
-        self.lines.iter().map(above).collect()
-    }
-}
-
-fn charge<'a>(
-    rules: &'a Rules,
-    one: &Selected<'a>,
-    how: Use,
-    above: Option<&'a Numbers>,
-) -> Charge<'a> {
-    let charge = rules.charge(one);
-    let mode = match (how, charge.mode) {
-        (Use::Charge, mode) => mode,
-        (Use::Count, Mode::Enforce | Mode::Shadow) => Mode::Shadow,
-        (Use::Count, Mode::Owe { units, .. }) => Mode::Owe { units, enforced: false },
-        (Use::Look, mode) => Mode::Owe { units: 0, enforced: mode.is_enforced() },
-        (Use::Watch, _) => Mode::Owe { units: 0, enforced: false },
-    };
-    match above {
-        Some(numbers) => Charge { numbers, ticket: Ticket::default(), mode, ..charge },
-        None => Charge { mode, ..charge },
     }
 }
 
@@ -393,12 +302,5 @@ impl<S: Store> Gate<S> {
         });
         let verdict = Verdict::new(true, rows.collect());
         Ok(Partial { verdict, rows: merged.rows })
-    }
-}
-
-impl Partial<'_> {
-    /// Where the decision came from.
-    pub fn source(&self) -> Source {
-        self.verdict.source
     }
 }

@@ -8,12 +8,11 @@
 use super::{Busy, Caller, Relay};
 use crate::net::{
     life::{Life, Order},
-    plain::{End, finish, more, send},
+    plain::{End, finish, more, poll_next, send},
     stream::Stream,
     strict::{Bodiless, bodiless},
 };
 use std::{
-    io,
     mem::MaybeUninit,
     ops::Range,
     pin::{Pin, pin},
@@ -87,8 +86,10 @@ where
 {
     let life = &caller.life;
     loop {
-        let next = life.until_closed(|context| poll_next(stream, context)).await;
-        let (mut scratch, mut len) = match next {
+        let next = life.until_closed(|context| {
+            poll_next(stream, context, &SCRATCH, |scratch| &mut scratch.input)
+        });
+        let (mut scratch, mut len) = match next.await {
             Some(Ok((_, 0))) | Some(Err(_)) => return finish(stream, life).await,
             Some(Ok(next)) => next,
             None => return End::Closed,
@@ -139,25 +140,6 @@ where
             }
         }
         SCRATCH.with(|spares| spares.put(scratch));
-    }
-}
-
-/// What has come, in memory that is taken only once something has.
-fn poll_next<T: AsyncRead + Unpin>(
-    stream: &mut Stream<T>,
-    context: &mut Context<'_>,
-) -> Poll<io::Result<(Box<Scratch>, usize)>> {
-    let mut scratch = SCRATCH.with(Spares::take);
-    let mut buffer = ReadBuf::new(&mut scratch.input);
-    match Pin::new(stream).poll_read(context, &mut buffer) {
-        Poll::Ready(read) => {
-            let len = buffer.filled().len();
-            Poll::Ready(read.map(|()| (scratch, len)))
-        }
-        Poll::Pending => {
-            SCRATCH.with(|spares| spares.put(scratch));
-            Poll::Pending
-        }
     }
 }
 
