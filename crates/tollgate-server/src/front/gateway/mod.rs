@@ -18,6 +18,8 @@ mod health;
 mod plain;
 mod pool;
 mod problem;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod two;
 mod upstream;
@@ -215,7 +217,7 @@ impl Gateway {
         let is_second = matches!(stage, Stage::Again);
         let (first, resumed) = match stage {
             Stage::Failed(fault) => return Err(fault.into()),
-            Stage::Answer(resumed, flight) => (Some(flight), Some(resumed)),
+            Stage::Answer(resumed, flight, alarm) => (Some(flight), Some((resumed, alarm))),
             Stage::Start | Stage::Again => (upstreams.pick(&[], ProcessClock.now_us()), None),
         };
         let first = first.ok_or(Fault::Connect)?;
@@ -237,7 +239,7 @@ impl Gateway {
         let request = exchange::request(head, body);
         let got = match resumed {
             None => errand.run(request, first).await?,
-            Some(resumed) => errand.go_on(request, resumed, first).await?,
+            Some((resumed, alarm)) => errand.go_on(request, resumed, first, alarm).await?,
         };
         Ok(answer(got, caller, &upstreams).await.ok_or(Fault::Protocol)?)
     }

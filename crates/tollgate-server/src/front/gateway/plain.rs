@@ -18,7 +18,7 @@ use crate::{
     Node,
     front::date::DateLine,
     metrics::{Front, Outcome},
-    net::{Bare, Caller},
+    net::{Alarm, Bare, Caller},
     trace,
 };
 use hyper::{
@@ -76,8 +76,8 @@ pub(super) enum Stage {
     Again,
     /// It has been sent in vain.
     Failed(Fault),
-    /// It has been sent, and the answer has begun.
-    Answer(Resumed, Flight),
+    /// It has been sent, and the answer has begun; its time runs since then.
+    Answer(Resumed, Flight, Alarm),
 }
 
 impl Gateway {
@@ -140,7 +140,7 @@ impl Gateway {
             None => {
                 // In a box, as it is seldom needed.
                 let connecting = Box::pin(plainly(server));
-                match before(caller.alarm(), settings.connect, connecting, || true).await {
+                match before(&mut caller.alarm(), settings.connect, connecting, || true).await {
                     Some(Ok(stream)) => (stream, false),
                     _ => return Some(unreached(upstreams, server)),
                 }
@@ -148,8 +148,8 @@ impl Gateway {
         };
         request::write(&request, &self.from(&request, caller, settings.own_host, server), out);
         let asking = ask(&mut stream, out);
-        let (scratch, len) = match before(caller.alarm(), settings.response, asking, || true).await
-        {
+        let mut alarm = caller.alarm();
+        let (scratch, len) = match before(&mut alarm, settings.response, asking, || true).await {
             Some(Ok((scratch, len))) if len > 0 => (scratch, len),
             // It had been idle, and ended before a byte of an answer came.
             Some(_) if is_used => return Some(Stage::Again),
@@ -166,7 +166,8 @@ impl Gateway {
                 None
             }
             Came::Part | Came::Unusual => {
-                Some(Stage::Answer(Resumed { stream, came: scratch.0[..len].into() }, flight))
+                let resumed = Resumed { stream, came: scratch.0[..len].into() };
+                Some(Stage::Answer(resumed, flight, alarm))
             }
         };
         SCRATCH.with(|spares| spares.put(scratch));
