@@ -15,6 +15,7 @@ mod connect;
 mod exchange;
 mod forward;
 mod health;
+mod length;
 mod plain;
 mod pool;
 mod problem;
@@ -327,7 +328,7 @@ async fn answer(
     if !forward::is_plain(&head) {
         return None;
     }
-    forward::response(&mut head);
+    forward::response(&mut head).ok()?;
     let idle = upstreams.settings.idle;
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
         // Nobody gets another protocol who has not asked for it.
