@@ -11,7 +11,7 @@ use super::{
     pool::{Connection, Estate, Pool, Return, Sender},
     upstream::{Flight, Upstreams},
 };
-use crate::metrics::Unanswered;
+use crate::metrics::{Outcome, Unanswered};
 use crate::net::{Alarm, BodyError, Caller};
 use hyper::{Request, Response, body::Incoming, client::conn::TrySendError, http::request::Parts};
 use smallvec::SmallVec;
@@ -48,6 +48,15 @@ impl Fault {
             Self::Protocol => Some(Unanswered::Protocol),
             Self::Timeout => Some(Unanswered::Timeout),
             Self::Client(_) => None,
+        }
+    }
+
+    /// What the metrics call its request.
+    pub(super) fn outcome(self) -> Outcome {
+        match self {
+            Self::Connect | Self::Protocol | Self::Timeout => Outcome::Error,
+            Self::Client(BodyError::Left) => Outcome::Abandoned,
+            Self::Client(_) => Outcome::Invalid,
         }
     }
 }

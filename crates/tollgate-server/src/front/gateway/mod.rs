@@ -12,6 +12,7 @@
 
 mod body;
 mod connect;
+mod count;
 mod exchange;
 mod forward;
 mod health;
@@ -35,6 +36,7 @@ use crate::{
 };
 use arc_swap::ArcSwap;
 use body::{Answer, Body, Download, Outgoing, Sent};
+use count::Count;
 use exchange::{Errand, Fault, Got};
 use forward::Invalid;
 use health::Watch;
@@ -180,7 +182,7 @@ impl Gateway {
                 if let Some(why) = fault.of_server() {
                     self.shared.node.metrics.unanswered(why);
                 }
-                (problem::fault(fault), Outcome::Error, None)
+                (problem::fault(fault), fault.outcome(), None)
             }
         };
         let (mut head, body) = response.into_parts();
@@ -348,6 +350,7 @@ impl Relay for Gateway {
     async fn relay(&self, request: Request<Upload>, caller: &Rc<Caller>) -> Response<Body> {
         let (mut head, upload) = request.into_parts();
         let begun = caller.kept().map(|begun| *begun);
+        let count = Count::new(&self.shared.node.metrics);
         let (response, outcome) = match forward::settle_host(&mut head) {
             Ok(()) => {
                 forward::remove_aliases(&mut head.headers);
@@ -355,7 +358,7 @@ impl Relay for Gateway {
             }
             Err(invalid) => (problem::invalid(invalid).map(Body::Free), Outcome::Invalid),
         };
-        self.shared.node.metrics.requests(Front::Gateway, outcome);
+        count.end(outcome);
         response
     }
 

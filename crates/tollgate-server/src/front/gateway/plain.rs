@@ -9,6 +9,7 @@ mod response;
 use super::{
     Gateway,
     connect::{Resumed, plainly},
+    count::Count,
     exchange::{Fault, before},
     forward::From,
     pool::Bare as Idle,
@@ -17,7 +18,7 @@ use super::{
 use crate::{
     Node,
     front::date::DateLine,
-    metrics::{Front, Outcome},
+    metrics::Outcome,
     net::{Alarm, Bare, Caller},
     trace,
 };
@@ -94,7 +95,7 @@ impl Gateway {
             return false;
         }
         let node = &self.shared.node;
-        let metrics = &node.metrics;
+        let count = Count::new(&node.metrics);
         let observe = super::observe(node, None);
         let mut question = toll::Question::default();
         question.observe = Some(&observe);
@@ -104,7 +105,7 @@ impl Gateway {
             toll::Answer::Refused(refusal) => {
                 let outcome = super::refused(&refusal);
                 write_own(refusal.into_response(&map(&request)), caller.is_ending(), out);
-                metrics.requests(Front::Gateway, outcome);
+                count.end(outcome);
                 return true;
             }
         };
@@ -112,12 +113,13 @@ impl Gateway {
             false => Stage::Start,
             true => match self.exchange(request, caller, &upstreams, &pass, out).await {
                 None => {
-                    metrics.requests(Front::Gateway, Outcome::Admitted);
+                    count.end(Outcome::Admitted);
                     return true;
                 }
                 Some(stage) => stage,
             },
         };
+        count.leave();
         caller.keep(Box::new(Begun { pass, stage }));
         false
     }

@@ -4,11 +4,13 @@ use super::{Backend, Gateway, PATIENCE, connect};
 use std::io::Read;
 use tollgate_faults::clock::until;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// `GET / http x`, by HPACK's static table.
-const HEAD: &[u8] = b"\x82\x86\x84\x41\x01x";
+pub(super) const HEAD: &[u8] = b"\x82\x86\x84\x41\x01x";
+/// The same with `POST`.
+pub(super) const POST: &[u8] = b"\x83\x86\x84\x41\x01x";
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
