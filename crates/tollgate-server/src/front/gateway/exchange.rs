@@ -101,7 +101,7 @@ impl Errand<'_> {
             let pooled = if anew { None } else { self.pool.take(generation, server, self.upgrade) };
             let connection = match pooled {
                 Some(connection) => connection,
-                None => match self.connect(&flight, anew).await {
+                None => match self.connect(&flight, anew, again).await {
                     Ok(connection) => connection,
                     Err(fault) => {
                         let now_us = ProcessClock.now_us();
@@ -146,9 +146,9 @@ impl Errand<'_> {
         self.send(connection, request, flight, alarm).await.map_err(|(_, _, fault)| fault)
     }
 
-    async fn connect(&self, flight: &Flight, anew: bool) -> Result<Connection, Fault> {
+    async fn connect(&self, flight: &Flight, anew: bool, again: bool) -> Result<Connection, Fault> {
         let within = self.upstreams.settings.connect;
-        let connecting = self.connect_or_share(flight, anew);
+        let connecting = self.connect_or_share(flight, anew, again);
         match before(&mut self.caller.alarm(), within, connecting, || true).await {
             Some(Ok(connection)) => Ok(connection),
             Some(Err(error)) => {
@@ -161,9 +161,14 @@ impl Errand<'_> {
     }
 
     /// Connects, or waits for somebody else's connection where that will do for both, unless it has to be a new one.
-    async fn connect_or_share(&self, flight: &Flight, anew: bool) -> io::Result<Connection> {
+    async fn connect_or_share(
+        &self,
+        flight: &Flight,
+        anew: bool,
+        again: bool,
+    ) -> io::Result<Connection> {
         let (server, generation) = (flight.server(), self.upstreams.generation);
-        if !anew && let Some(stream) = self.pool.take_bare(generation, server) {
+        if !anew && let Some(stream) = self.pool.take_bare(generation, server, !again) {
             return wrap(stream).await;
         }
         if anew || self.upgrade || !server.speaks_two.load(Relaxed) {

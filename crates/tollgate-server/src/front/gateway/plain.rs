@@ -137,7 +137,7 @@ impl Gateway {
             return Some(Stage::Start);
         };
         let (server, settings) = (flight.server(), &upstreams.settings);
-        let (mut stream, is_used) = match self.pool.take_bare(upstreams.generation, server) {
+        let (mut stream, is_used) = match self.pool.take_bare(upstreams.generation, server, false) {
             Some(stream) => (stream, true),
             None => {
                 // In a box, as it is seldom needed.
