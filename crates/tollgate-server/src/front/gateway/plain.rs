@@ -9,6 +9,7 @@ mod response;
 use super::{
     Gateway,
     connect::{Resumed, plainly},
+    count::Count,
     exchange::{Fault, before},
     forward::From,
     pool::Bare as Idle,
@@ -17,8 +18,8 @@ use super::{
 use crate::{
     Node,
     front::date::DateLine,
-    metrics::{Front, Outcome},
-    net::{Bare, Caller},
+    metrics::Outcome,
+    net::{Alarm, Bare, Caller},
     trace,
 };
 use hyper::{
@@ -76,8 +77,8 @@ pub(super) enum Stage {
     Again,
     /// It has been sent in vain.
     Failed(Fault),
-    /// It has been sent, and the answer has begun.
-    Answer(Resumed, Flight),
+    /// It has been sent, and the answer has begun; its time runs since then.
+    Answer(Resumed, Flight, Alarm),
 }
 
 impl Gateway {
@@ -94,7 +95,7 @@ impl Gateway {
             return false;
         }
         let node = &self.shared.node;
-        let metrics = &node.metrics;
+        let count = Count::new(&node.metrics);
         let observe = super::observe(node, None);
         let mut question = toll::Question::default();
         question.observe = Some(&observe);
@@ -104,7 +105,7 @@ impl Gateway {
             toll::Answer::Refused(refusal) => {
                 let outcome = super::refused(&refusal);
                 write_own(refusal.into_response(&map(&request)), caller.is_ending(), out);
-                metrics.requests(Front::Gateway, outcome);
+                count.end(outcome);
                 return true;
             }
         };
@@ -112,12 +113,13 @@ impl Gateway {
             false => Stage::Start,
             true => match self.exchange(request, caller, &upstreams, &pass, out).await {
                 None => {
-                    metrics.requests(Front::Gateway, Outcome::Admitted);
+                    count.end(Outcome::Admitted);
                     return true;
                 }
                 Some(stage) => stage,
             },
         };
+        count.leave();
         caller.keep(Box::new(Begun { pass, stage }));
         false
     }
@@ -135,12 +137,12 @@ impl Gateway {
             return Some(Stage::Start);
         };
         let (server, settings) = (flight.server(), &upstreams.settings);
-        let (mut stream, is_used) = match self.pool.take_bare(upstreams.generation, server) {
+        let (mut stream, is_used) = match self.pool.take_bare(upstreams.generation, server, false) {
             Some(stream) => (stream, true),
             None => {
                 // In a box, as it is seldom needed.
                 let connecting = Box::pin(plainly(server));
-                match before(caller.alarm(), settings.connect, connecting, || true).await {
+                match before(&mut caller.alarm(), settings.connect, connecting, || true).await {
                     Some(Ok(stream)) => (stream, false),
                     _ => return Some(unreached(upstreams, server)),
                 }
@@ -148,8 +150,8 @@ impl Gateway {
         };
         request::write(&request, &self.from(&request, caller, settings.own_host, server), out);
         let asking = ask(&mut stream, out);
-        let (scratch, len) = match before(caller.alarm(), settings.response, asking, || true).await
-        {
+        let mut alarm = caller.alarm();
+        let (scratch, len) = match before(&mut alarm, settings.response, asking, || true).await {
             Some(Ok((scratch, len))) if len > 0 => (scratch, len),
             // It had been idle, and ended before a byte of an answer came.
             Some(_) if is_used => return Some(Stage::Again),
@@ -166,7 +168,8 @@ impl Gateway {
                 None
             }
             Came::Part | Came::Unusual => {
-                Some(Stage::Answer(Resumed { stream, came: scratch.0[..len].into() }, flight))
+                let resumed = Resumed { stream, came: scratch.0[..len].into() };
+                Some(Stage::Answer(resumed, flight, alarm))
             }
         };
         SCRATCH.with(|spares| spares.put(scratch));
