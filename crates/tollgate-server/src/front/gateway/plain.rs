@@ -147,12 +147,14 @@ impl Gateway {
             }
         };
         request::write(&request, &self.from(&request, caller, settings.own_host, server), out);
-        let asking = ask(&mut stream, out);
+        let mut sent = 0;
+        let asking = ask(&mut stream, out, &mut sent);
         let (scratch, len) = match before(caller.alarm(), settings.response, asking, || true).await
         {
             Some(Ok((scratch, len))) if len > 0 => (scratch, len),
+            Some(_) if is_used && sent == 0 => return Some(Stage::Start),
             // It had been idle, and ended before a byte of an answer came.
-            Some(_) if is_used => return Some(Stage::Again),
+            Some(_) if is_used && request.may_repeat() => return Some(Stage::Again),
             Some(_) => return Some(Stage::Failed(Fault::Protocol)),
             None => return Some(Stage::Failed(Fault::Timeout)),
         };
@@ -204,13 +206,16 @@ fn unreached(upstreams: &Upstreams, server: &Server) -> Stage {
 }
 
 /// Sends a request, and waits for the first bytes of an answer.
-async fn ask(stream: &mut TcpStream, request: &[u8]) -> io::Result<(Box<Scratch>, usize)> {
-    let mut sent = 0;
+async fn ask(
+    stream: &mut TcpStream,
+    request: &[u8],
+    sent: &mut usize,
+) -> io::Result<(Box<Scratch>, usize)> {
     poll_fn(|context| {
-        while sent < request.len() {
-            match ready!(Pin::new(&mut *stream).poll_write(context, &request[sent..]))? {
+        while *sent < request.len() {
+            match ready!(Pin::new(&mut *stream).poll_write(context, &request[*sent..]))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                len => sent += len,
+                len => *sent += len,
             }
         }
         let mut scratch = SCRATCH.with(Spares::take);
