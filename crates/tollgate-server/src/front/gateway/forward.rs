@@ -262,6 +262,7 @@ pub(super) fn response(head: &mut response::Parts) {
     if headers.contains_key(header::TRANSFER_ENCODING) {
         headers.remove(header::CONTENT_LENGTH);
     }
+    settle_length(headers);
     let upgrade = match head.status {
         StatusCode::SWITCHING_PROTOCOLS => headers.get(header::UPGRADE).cloned(),
         _ => None,
@@ -272,6 +273,18 @@ pub(super) fn response(head: &mut response::Parts) {
         headers.insert(header::UPGRADE, upgrade);
     }
     head.version = Version::HTTP_11;
+}
+
+/// One length, once: an answer to `HEAD` may name it twice, or two of them, and nobody has had to read it so far.
+fn settle_length(headers: &mut HeaderMap) {
+    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+    let Some(first) = lengths.next() else { return };
+    let Some(second) = lengths.next() else { return };
+    let one = (first == second && lengths.all(|other| other == first)).then(|| first.clone());
+    headers.remove(header::CONTENT_LENGTH);
+    if let Some(one) = one {
+        headers.insert(header::CONTENT_LENGTH, one);
+    }
 }
 
 type Names = SmallVec<[HeaderName; 8]>;

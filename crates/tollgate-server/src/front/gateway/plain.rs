@@ -103,7 +103,8 @@ impl Gateway {
             toll::Answer::Admitted(pass) => pass,
             toll::Answer::Refused(refusal) => {
                 let outcome = super::refused(&refusal);
-                write_own(refusal.into_response(&map(&request)), caller.is_ending(), out);
+                let is_head = request.method == "HEAD";
+                write_own(refusal.into_response(&map(&request)), is_head, caller.is_ending(), out);
                 metrics.requests(Front::Gateway, outcome);
                 return true;
             }
@@ -158,8 +159,8 @@ impl Gateway {
             Some(_) => return Some(Stage::Failed(Fault::Protocol)),
             None => return Some(Stage::Failed(Fault::Timeout)),
         };
-        let mut scratch = scratch;
-        let (came, len) = read(&mut stream, &mut scratch.0, len, pass, caller, out);
+        let (mut scratch, is_head) = (scratch, request.method == "HEAD");
+        let (came, len) = read(&mut stream, &mut scratch.0, len, is_head, pass, caller, out);
         let stage = match came {
             Came::Whole => {
                 let now_us = ProcessClock.now_us();
@@ -245,13 +246,15 @@ fn read(
     stream: &mut TcpStream,
     input: &mut [u8],
     mut len: usize,
+    is_head: bool,
     pass: &Pass<Node>,
     caller: &Caller,
     out: &mut Vec<u8>,
 ) -> (Came, usize) {
     DATE.with_borrow_mut(|date| {
         let date = date.at(ProcessClock.now_us());
-        let manner = Manner { shown: pass.shown(), date, is_last: caller.is_ending() };
+        let (shown, is_last) = (pass.shown(), caller.is_ending());
+        let manner = Manner { shown, date, is_head, is_last };
         loop {
             let came = response::write(&input[..len], input.len(), &manner, out);
             if came != Came::Part {
@@ -280,8 +283,8 @@ fn map(request: &Bare<'_>) -> HeaderMap {
 }
 
 /// Writes an answer of our own.
-fn write_own(response: Response<bytes::Bytes>, is_last: bool, out: &mut Vec<u8>) {
-    let (head, body) = response.into_parts();
+fn write_own(response: Response<bytes::Bytes>, is_head: bool, is_last: bool, out: &mut Vec<u8>) {
+    let (head, mut body) = response.into_parts();
     out.clear();
     for part in [
         "HTTP/1.1 ",
@@ -295,7 +298,13 @@ fn write_own(response: Response<bytes::Bytes>, is_last: bool, out: &mut Vec<u8>)
     for (name, value) in &head.headers {
         request::line(name.as_str(), value.as_bytes(), out);
     }
-    request::line("content-length", body.len().to_string().as_bytes(), out);
+    // What has no body says so, unless it would not have one anyway.
+    if !(is_head && body.is_empty()) {
+        request::line("content-length", body.len().to_string().as_bytes(), out);
+    }
+    if is_head {
+        body.clear();
+    }
     DATE.with_borrow_mut(|date| out.extend_from_slice(date.at(ProcessClock.now_us())));
     if is_last {
         out.extend_from_slice(b"connection: close\r\n");

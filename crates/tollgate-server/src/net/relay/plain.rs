@@ -33,7 +33,7 @@ const EARLY_BYTES: usize = 512;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Bare<'a> {
-    /// `GET`, `POST`, `PUT`, `PATCH`, `DELETE` or `OPTIONS`.
+    /// `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` or `OPTIONS`.
     pub method: &'a str,
     /// A path that begins with a slash, and perhaps a query.
     pub target: &'a str,
@@ -46,7 +46,7 @@ pub struct Bare<'a> {
 }
 
 /// What a plain request may ask for. None of them makes the connection anything else.
-const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 impl<'a> Bare<'a> {
     /// Whether it can be sent twice and mean the same: it has no body, and its method says so.
