@@ -82,7 +82,7 @@ pub(super) fn whole(client: &mut Client, method: &str) -> (Vec<String>, String) 
 fn part(text: &'static str, method: &str) -> &'static [u8] {
     let heads = if text.contains(" 103 ") { 2 } else { 1 };
     let end = text.match_indices("\r\n\r\n").nth(heads - 1).unwrap().0 + 4;
-    if method == "HEAD" { text[..end].as_bytes() } else { text.as_bytes() }
+    if method == "HEAD" { &text.as_bytes()[..end] } else { text.as_bytes() }
 }
 
 #[test]
