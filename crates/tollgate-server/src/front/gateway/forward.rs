@@ -80,12 +80,16 @@ pub(super) enum Invalid {
     Target,
     /// Two lengths.
     Length,
+    /// Two that ask.
+    Authorization,
 }
 
 impl Invalid {
     pub(super) fn status(self) -> StatusCode {
         match self {
-            Self::Host | Self::Target | Self::Length => StatusCode::BAD_REQUEST,
+            Self::Host | Self::Target | Self::Length | Self::Authorization => {
+                StatusCode::BAD_REQUEST
+            }
             Self::Connect => StatusCode::METHOD_NOT_ALLOWED,
         }
     }
@@ -96,6 +100,7 @@ impl Invalid {
             Self::Connect => "tunnels are not offered here",
             Self::Target => "the request's target is not a path",
             Self::Length => "the request has two lengths",
+            Self::Authorization => "the request has two fields `Authorization`",
         }
     }
 }
@@ -110,13 +115,17 @@ fn is_path(head: &request::Parts) -> bool {
     }
 }
 
-/// Makes `Host` say which host is meant, whatever the version. To be done before anything looks at the request.
+/// Makes `Host` say which host is meant, whatever the version, and refuses what could be read in two ways. To be done before anything looks at the request.
 pub(super) fn settle_host(head: &mut request::Parts) -> Result<(), Invalid> {
     if head.method == Method::CONNECT {
         return Err(Invalid::Connect);
     }
     if !is_path(head) {
         return Err(Invalid::Target);
+    }
+    // Of two a server might take the one that was not looked at.
+    if head.headers.get_all(header::AUTHORIZATION).iter().nth(1).is_some() {
+        return Err(Invalid::Authorization);
     }
     if head.version >= Version::HTTP_2 {
         two::settle(&mut head.headers)?;

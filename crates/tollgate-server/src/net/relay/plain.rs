@@ -261,12 +261,20 @@ fn find<'a>(bytes: &'a [u8], lines: &'a mut Vec<Line>) -> Option<(Bare<'a>, usiz
         let start = part.as_ptr().addr() - bytes.as_ptr().addr();
         Some(u16::try_from(start).ok()?..u16::try_from(start + part.len()).ok()?)
     };
-    let mut host = None;
+    let (mut host, mut is_authorized) = (None, false);
     for httparse::Header { name, value } in head.headers.iter() {
         if !is_plain_field(name, value) {
             return None;
         }
-        if name.eq_ignore_ascii_case("host") && host.replace(*value).is_some() {
+        // Once, or not at all.
+        let is_second = match name.len() {
+            4 if name.eq_ignore_ascii_case("host") => host.replace(*value).is_some(),
+            13 if name.eq_ignore_ascii_case("authorization") => {
+                std::mem::replace(&mut is_authorized, true)
+            }
+            _ => false,
+        };
+        if is_second {
             return None;
         }
         // A value that is nothing lies nowhere.

@@ -45,6 +45,7 @@ const CORPUS: &[Case] = &[
     ("NUL in value", b"POST / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\nContent-Length: 0\r\n\r\n", &[400], NONE),
     ("no colon", b"POST / HTTP/1.1\r\nHost: a\r\nnonsense\r\nContent-Length: 0\r\n\r\n", &[400], NONE),
     ("empty name", b"POST / HTTP/1.1\r\nHost: a\r\n: x\r\nContent-Length: 0\r\n\r\n", &[400], NONE),
+    ("two who ask", b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic x\r\nauthorization: Bearer y\r\n\r\n", &[400], NONE),
     ("two hosts", b"POST / HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 0\r\n\r\n", &[400], NONE),
     ("version 2 in the line", b"POST / HTTP/2.0\r\nHost: a\r\nContent-Length: 0\r\n\r\n", &[400], NONE),
     ("no version", b"GET /\r\n\r\n", &[400], NONE),
