@@ -87,8 +87,10 @@ pub(super) struct Resumed {
 /// A connection that goes on where somebody else has left off: what it sends first is what has been sent, and goes nowhere, and then it reads what
 /// came, and goes on.
 pub(super) async fn resume(Resumed { stream, came }: Resumed) -> io::Result<Connection> {
-    over(stream, Some(Again { came, given: 0, is_begun: false, is_sent: false, reader: None }))
-        .await
+    let again = Again { came, given: 0, is_begun: false, is_sent: false, reader: None };
+    let connection = over(stream, Some(again)).await?;
+    connection.shared.is_lent.set(true);
+    Ok(connection)
 }
 
 async fn over(stream: TcpStream, again: Option<Again>) -> io::Result<Connection> {
@@ -181,6 +183,14 @@ macro_rules! whichever {
 }
 
 impl Wired {
+    /// The stream alone, unless it is encrypted or something that came by it has not been read.
+    pub(super) fn bare(self) -> Option<TcpStream> {
+        match (self.inner, self.again) {
+            (Transport::Plain(stream), None) => Some(stream),
+            _ => None,
+        }
+    }
+
     /// Whether what is written now has been sent before.
     fn is_unsent(&mut self) -> bool {
         match &mut self.again {

@@ -25,6 +25,7 @@ mod problem;
 mod tests;
 mod tls;
 mod two;
+mod upgrade;
 mod upstream;
 
 pub use tls::TlsError;
@@ -235,9 +236,14 @@ impl Gateway {
         let may_upgrade = upstreams.settings.protocol != UpstreamProtocol::Http2;
         let upgrade = self.make_ready(&mut head, caller, own_host, may_upgrade)?;
         let mut sent = None;
-        let body = match upload.is_end_stream() {
-            true => Outgoing::Empty,
-            false => {
+        let body = match resumed {
+            _ if upload.is_end_stream() => Outgoing::Empty,
+            // The server has it already; what it was is still to be read here, so that the next request follows.
+            Some(_) => {
+                upload.skip().await;
+                Outgoing::Empty
+            }
+            None => {
                 let progress: Rc<Sent> = Rc::default();
                 sent = Some(progress.clone());
                 Outgoing::Upload(Box::new(upload), progress, self.shared.clone())

@@ -104,7 +104,8 @@ impl Gateway {
             toll::Answer::Admitted(pass) => pass,
             toll::Answer::Refused(refusal) => {
                 let outcome = super::refused(&refusal);
-                write_own(refusal.into_response(&map(&request)), caller.is_ending(), out);
+                let is_head = request.method == "HEAD";
+                write_own(refusal.into_response(&map(&request)), is_head, caller.is_ending(), out);
                 count.end(outcome);
                 return true;
             }
@@ -137,7 +138,9 @@ impl Gateway {
             return Some(Stage::Start);
         };
         let (server, settings) = (flight.server(), &upstreams.settings);
-        let (mut stream, is_used) = match self.pool.take_bare(upstreams.generation, server, false) {
+        let is_only_once = !request.may_repeat();
+        let taken = self.pool.take_bare(upstreams.generation, server, is_only_once);
+        let (mut stream, is_used) = match taken {
             Some(stream) => (stream, true),
             None => {
                 // In a box, as it is seldom needed.
@@ -149,17 +152,19 @@ impl Gateway {
             }
         };
         request::write(&request, &self.from(&request, caller, settings.own_host, server), out);
-        let asking = ask(&mut stream, out);
+        let mut sent = 0;
+        let asking = ask(&mut stream, out, &mut sent);
         let mut alarm = caller.alarm();
         let (scratch, len) = match before(&mut alarm, settings.response, asking, || true).await {
             Some(Ok((scratch, len))) if len > 0 => (scratch, len),
+            Some(_) if is_used && sent == 0 => return Some(Stage::Start),
             // It had been idle, and ended before a byte of an answer came.
-            Some(_) if is_used => return Some(Stage::Again),
+            Some(_) if is_used && request.may_repeat() => return Some(Stage::Again),
             Some(_) => return Some(Stage::Failed(Fault::Protocol)),
             None => return Some(Stage::Failed(Fault::Timeout)),
         };
-        let mut scratch = scratch;
-        let (came, len) = read(&mut stream, &mut scratch.0, len, pass, caller, out);
+        let (mut scratch, is_head) = (scratch, request.method == "HEAD");
+        let (came, len) = read(&mut stream, &mut scratch.0, len, is_head, pass, caller, out);
         let stage = match came {
             Came::Whole => {
                 let now_us = ProcessClock.now_us();
@@ -207,13 +212,16 @@ fn unreached(upstreams: &Upstreams, server: &Server) -> Stage {
 }
 
 /// Sends a request, and waits for the first bytes of an answer.
-async fn ask(stream: &mut TcpStream, request: &[u8]) -> io::Result<(Box<Scratch>, usize)> {
-    let mut sent = 0;
+async fn ask(
+    stream: &mut TcpStream,
+    request: &[u8],
+    sent: &mut usize,
+) -> io::Result<(Box<Scratch>, usize)> {
     poll_fn(|context| {
-        while sent < request.len() {
-            match ready!(Pin::new(&mut *stream).poll_write(context, &request[sent..]))? {
+        while *sent < request.len() {
+            match ready!(Pin::new(&mut *stream).poll_write(context, &request[*sent..]))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                len => sent += len,
+                len => *sent += len,
             }
         }
         let mut scratch = SCRATCH.with(Spares::take);
@@ -243,13 +251,15 @@ fn read(
     stream: &mut TcpStream,
     input: &mut [u8],
     mut len: usize,
+    is_head: bool,
     pass: &Pass<Node>,
     caller: &Caller,
     out: &mut Vec<u8>,
 ) -> (Came, usize) {
     DATE.with_borrow_mut(|date| {
         let date = date.at(ProcessClock.now_us());
-        let manner = Manner { shown: pass.shown(), date, is_last: caller.is_ending() };
+        let (shown, is_last) = (pass.shown(), caller.is_ending());
+        let manner = Manner { shown, date, is_head, is_last };
         loop {
             let came = response::write(&input[..len], input.len(), &manner, out);
             if came != Came::Part {
@@ -278,8 +288,8 @@ fn map(request: &Bare<'_>) -> HeaderMap {
 }
 
 /// Writes an answer of our own.
-fn write_own(response: Response<bytes::Bytes>, is_last: bool, out: &mut Vec<u8>) {
-    let (head, body) = response.into_parts();
+fn write_own(response: Response<bytes::Bytes>, is_head: bool, is_last: bool, out: &mut Vec<u8>) {
+    let (head, mut body) = response.into_parts();
     out.clear();
     for part in [
         "HTTP/1.1 ",
@@ -293,7 +303,13 @@ fn write_own(response: Response<bytes::Bytes>, is_last: bool, out: &mut Vec<u8>)
     for (name, value) in &head.headers {
         request::line(name.as_str(), value.as_bytes(), out);
     }
-    request::line("content-length", body.len().to_string().as_bytes(), out);
+    // What has no body says so, unless it would not have one anyway.
+    if !(is_head && body.is_empty()) {
+        request::line("content-length", body.len().to_string().as_bytes(), out);
+    }
+    if is_head {
+        body.clear();
+    }
     DATE.with_borrow_mut(|date| out.extend_from_slice(date.at(ProcessClock.now_us())));
     if is_last {
         out.extend_from_slice(b"connection: close\r\n");

@@ -70,6 +70,7 @@ pub(super) fn write(request: &Bare<'_>, from: &From<'_>, out: &mut Vec<u8>) {
         line("host", host.as_bytes(), out);
     }
     out.extend_from_slice(b"via: 1.1 tollgate\r\n\r\n");
+    out.extend_from_slice(request.body);
 }
 
 /// What a field of a request is about, as far as it matters on its way.

@@ -1,8 +1,10 @@
 //! A plain answer on its way to a client.
 
+mod chunks;
+
 use super::request::line;
 use hyper::StatusCode;
-use std::mem::MaybeUninit;
+use std::{cmp::Ordering, mem::MaybeUninit};
 use tollgate_tower::Shown;
 
 /// More fields than a plain answer has.
@@ -23,11 +25,13 @@ pub(super) enum Came {
 pub(super) struct Manner<'a> {
     pub(super) shown: &'a Shown,
     pub(super) date: &'a [u8],
+    /// Whether only the head was asked for.
+    pub(super) is_head: bool,
     /// Whether the connection ends after it.
     pub(super) is_last: bool,
 }
 
-/// Writes a server's answer with our fields in it, where the bytes are all of one with a length, whose connection goes on, and that says nothing our
+/// Writes a server's answer with our fields in it, where the bytes are all of one that says where it ends, whose connection goes on, and that says nothing our
 /// fields would have to be merged with. `room`: how many bytes an answer can have here.
 pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Vec<u8>) -> Came {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
@@ -42,33 +46,58 @@ pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Ve
         Ok(httparse::Status::Partial) if bytes.len() < room => return Came::Part,
         _ => return Came::Unusual,
     };
-    let (Some(1), Some(reason)) = (head.version, status(head.code, head.reason)) else {
+    let (Some(1), Some(status)) = (head.version, usual(head.code, head.reason)) else {
         return Came::Unusual;
     };
+    let has_body = !manner.is_head && !is_bodiless(status);
     out.clear();
     out.extend_from_slice(b"HTTP/1.1 ");
-    out.extend_from_slice(reason.as_str().as_bytes());
+    out.extend_from_slice(status.as_str().as_bytes());
     out.push(b' ');
-    out.extend_from_slice(reason.canonical_reason().unwrap_or_default().as_bytes());
+    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\r\n");
-    let (mut length, mut is_dated) = (None, false);
+    let (mut length, mut is_chunked, mut is_dated) = (None, false, false);
     for httparse::Header { name, value } in head.headers.iter() {
         match meaning(name, value) {
-            Meaning::Length(said) if length.replace(said).is_some() => return Came::Unusual,
+            Meaning::Length(said) => {
+                if length.replace(said).is_some() {
+                    return Came::Unusual;
+                }
+                // Of what has no body, only the answer to `HEAD` says how long it would be, where it would have one.
+                if !has_body && (!manner.is_head || status == StatusCode::NO_CONTENT) {
+                    continue;
+                }
+            }
+            Meaning::Chunked if is_chunked => return Came::Unusual,
+            Meaning::Chunked => {
+                is_chunked = true;
+                continue;
+            }
             Meaning::Ours => continue,
             Meaning::Unusual => return Came::Unusual,
             Meaning::Date => is_dated = true,
-            Meaning::Length(_) | Meaning::Theirs => {}
+            Meaning::Theirs => {}
         }
         line(name, value, out);
     }
-    let Some(whole) = length.and_then(|length| size.checked_add(length)) else {
-        return Came::Unusual;
+    let body = &bytes[size..];
+    let came = match (length, is_chunked) {
+        (Some(_), true) => Came::Unusual,
+        _ if !has_body => sized(body.len(), 0),
+        (Some(length), false) => sized(body.len(), length),
+        (None, true) => {
+            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+            chunks::came(body)
+        }
+        // It ends with its connection.
+        (None, false) => Came::Unusual,
     };
-    match bytes.len() {
-        len if len == whole => {}
-        len if len < whole && whole <= room => return Came::Part,
-        _ => return Came::Unusual,
+    match came {
+        Came::Whole => {}
+        // It has an end, but not here.
+        Came::Part if bytes.len() >= room => return Came::Unusual,
+        Came::Part if length.is_some_and(|length| length > room - size) => return Came::Unusual,
+        came => return came,
     }
     manner.shown.write_lines(out);
     if !is_dated {
@@ -78,24 +107,36 @@ pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Ve
         out.extend_from_slice(b"connection: close\r\n");
     }
     out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(&bytes[size..]);
+    out.extend_from_slice(body);
     Came::Whole
 }
 
-/// A status that an answer with a body can have, with the words that belong to it.
-fn status(code: Option<u16>, reason: Option<&str>) -> Option<StatusCode> {
+/// How much of a body of this length has come.
+fn sized(len: usize, length: usize) -> Came {
+    match len.cmp(&length) {
+        Ordering::Less => Came::Part,
+        Ordering::Equal => Came::Whole,
+        Ordering::Greater => Came::Unusual,
+    }
+}
+
+/// The status of an answer that is the last to its request, where its words are those that belong to it. What follows 205 is not clear to everybody.
+fn usual(code: Option<u16>, reason: Option<&str>) -> Option<StatusCode> {
     let status = StatusCode::from_u16(code?).ok()?;
-    let has_body = !status.is_informational()
-        && !matches!(
-            status,
-            StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
-        );
-    (has_body && status.canonical_reason() == reason).then_some(status)
+    let is_plain = !status.is_informational() && status != StatusCode::RESET_CONTENT;
+    (is_plain && status.canonical_reason() == reason).then_some(status)
+}
+
+/// Whether answers of this status never have a body, whatever they say.
+fn is_bodiless(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 enum Meaning {
     /// The body's length.
     Length(usize),
+    /// The body comes in chunks, and in no other coding.
+    Chunked,
     /// It concerns our connection with the server, and goes no farther.
     Ours,
     Date,
@@ -116,6 +157,9 @@ fn meaning(name: &str, value: &[u8]) -> Meaning {
             return Meaning::Ours;
         }
         10 if is("keep-alive") => return Meaning::Ours,
+        17 if is("transfer-encoding") && value.eq_ignore_ascii_case(b"chunked") => {
+            return Meaning::Chunked;
+        }
         2 => is("te"),
         7 => is("upgrade") || is("trailer"),
         10 => is("connection"),
@@ -132,9 +176,9 @@ fn meaning(name: &str, value: &[u8]) -> Meaning {
     }
 }
 
-/// A length of a few digits, as everybody writes it; a longer body is not plain.
+/// A length of no more digits than any body has, as everybody writes it.
 fn decimal(digits: &[u8]) -> Option<usize> {
-    let plain = (1..=5).contains(&digits.len())
+    let plain = (1..=18).contains(&digits.len())
         && digits.iter().all(u8::is_ascii_digit)
         && (digits[0] != b'0' || digits.len() == 1);
     plain.then(|| digits.iter().fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0')))
