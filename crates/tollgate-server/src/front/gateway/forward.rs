@@ -82,6 +82,8 @@ pub(super) enum Invalid {
     Length,
     /// Two that ask.
     Authorization,
+    /// It ends here, and is to be shown to whoever sent it.
+    Trace,
 }
 
 impl Invalid {
@@ -91,6 +93,7 @@ impl Invalid {
                 StatusCode::BAD_REQUEST
             }
             Self::Connect => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Trace => StatusCode::NOT_IMPLEMENTED,
         }
     }
 
@@ -101,6 +104,7 @@ impl Invalid {
             Self::Target => "the request's target is not a path",
             Self::Length => "the request has two lengths",
             Self::Authorization => "the request has two fields `Authorization`",
+            Self::Trace => "requests are not shown here",
         }
     }
 }
@@ -109,6 +113,11 @@ impl Invalid {
 /// that no limit saw: `GET x` names a host, and is a request for `/` to whoever goes on with the path of it.
 fn is_path(head: &request::Parts) -> bool {
     let names_host_alone = head.uri.authority().is_some() && head.uri.scheme().is_none();
+    // In HTTP/2 a scheme is no part of the target.
+    let is_of_http = |scheme: &Scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
+    if head.version < Version::HTTP_2 && !head.uri.scheme().is_none_or(is_of_http) {
+        return false;
+    }
     match head.uri.path() {
         "*" => head.method == Method::OPTIONS,
         path => path.starts_with('/') && !names_host_alone,
@@ -170,6 +179,7 @@ pub(super) fn request(
     let wants = from.may_upgrade && head.version == Version::HTTP_11 && lists(headers, "upgrade");
     let upgrade = if wants { upgrade::wanted(headers) } else { None };
     let trailers = headers.get_all(header::TE).iter().any(|value| has_token(value, "trailers"));
+    let via = if head.version < Version::HTTP_11 { "1.0 tollgate" } else { "1.1 tollgate" };
     head.version = Version::HTTP_11;
     remove_hop_by_hop(headers, &reads);
     headers.remove(header::EXPECT);
@@ -177,6 +187,7 @@ pub(super) fn request(
         remove_claims(headers);
     }
     add_own(headers, from);
+    headers.append(header::VIA, HeaderValue::from_static(via));
     if let Some(upgrade) = &upgrade {
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(header::UPGRADE, upgrade.clone());
@@ -228,7 +239,6 @@ fn add_own(headers: &mut HeaderMap, from: &From<'_>) {
     if let Some(own) = from.own_host {
         headers.insert(header::HOST, own.clone());
     }
-    headers.append(header::VIA, HeaderValue::from_static("1.1 tollgate"));
 }
 
 /// Names the host where HTTP/2 does, and leaves out what it does not have.
@@ -272,8 +282,9 @@ pub(super) fn is_plain(head: &response::Parts) -> bool {
 /// Turns a server's answer into the one for the client, where it has one length at most and speaks nothing that it was not asked for.
 pub(super) fn response(head: &mut response::Parts) -> Result<(), Unclear> {
     let headers = &mut head.headers;
-    // One length only: that of the coding.
-    if headers.contains_key(header::TRANSFER_ENCODING) {
+    // One length only: that of the coding, or none where there is nothing that could have one.
+    let has_none = head.status.is_informational() || head.status == StatusCode::NO_CONTENT;
+    if has_none || headers.contains_key(header::TRANSFER_ENCODING) {
         headers.remove(header::CONTENT_LENGTH);
     }
     length::settle(headers)?;

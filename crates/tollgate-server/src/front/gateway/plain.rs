@@ -138,7 +138,9 @@ impl Gateway {
             return Some(Stage::Start);
         };
         let (server, settings) = (flight.server(), &upstreams.settings);
-        let (mut stream, is_used) = match self.pool.take_bare(upstreams.generation, server, false) {
+        let is_only_once = !request.may_repeat();
+        let taken = self.pool.take_bare(upstreams.generation, server, is_only_once);
+        let (mut stream, is_used) = match taken {
             Some(stream) => (stream, true),
             None => {
                 // In a box, as it is seldom needed.

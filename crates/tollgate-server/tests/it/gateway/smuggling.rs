@@ -105,6 +105,8 @@ fn a_target_that_is_no_path_goes_nowhere() {
         ("GET a:443 HTTP/1.1", 400),
         ("POST user@a HTTP/1.1", 400),
         ("GET * HTTP/1.1", 400),
+        ("GET ftp://a/b HTTP/1.1", 400),
+        ("GET https://a/b HTTP/1.1", 200),
         ("GET /a#b HTTP/1.1", 400),
         ("GET /a?b#c HTTP/1.1", 400),
         ("GET http://a/b#c HTTP/1.1", 400),

@@ -63,8 +63,8 @@ pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Ve
                 if length.replace(said).is_some() {
                     return Came::Unusual;
                 }
-                // Of what has no body, only the answer to `HEAD` says how long it would be.
-                if !has_body && !manner.is_head {
+                // Of what has no body, only the answer to `HEAD` says how long it would be, where it would have one.
+                if !has_body && (!manner.is_head || status == StatusCode::NO_CONTENT) {
                     continue;
                 }
             }
