@@ -35,6 +35,7 @@ use std::{
     rc::Rc,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -46,6 +47,10 @@ use tollgate_tower::{self as toll, Pass};
 
 /// What is read at once. An answer that is larger is not plain.
 const INPUT_BYTES: usize = 16 * 1024;
+
+/// How long the head of an answer with a small body waits for some of that, to the tick: many servers send them one after the other, and a head alone is of little
+/// use to a client. One that would be late by more goes the long way, and to the client at once.
+const HEAD_ALONE: Duration = Duration::ZERO;
 
 struct Scratch(Box<[u8]>);
 
@@ -160,7 +165,16 @@ impl Gateway {
             None => return Some(Stage::Failed(Fault::Timeout)),
         };
         let (mut scratch, is_head) = (scratch, request.method == "HEAD");
-        let (came, len) = read(&mut stream, &mut scratch.0, len, is_head, pass, caller, out);
+        let (mut came, mut len) =
+            read(&mut stream, &mut scratch.0, len, is_head, pass, caller, out);
+        if came == Came::Head {
+            let more = poll_fn(|context| poll_read(&mut stream, context, &mut scratch.0[len..]));
+            let more = before(caller.alarm(), HEAD_ALONE, more, || true).await;
+            if let Some(Ok(more @ 1..)) = more {
+                (came, len) =
+                    read(&mut stream, &mut scratch.0, len + more, is_head, pass, caller, out);
+            }
+        }
         let stage = match came {
             Came::Whole => {
                 let now_us = ProcessClock.now_us();
@@ -168,7 +182,7 @@ impl Gateway {
                 self.pool.put_bare(upstreams.generation, server, Idle { stream, until_us });
                 None
             }
-            Came::Part | Came::Unusual => {
+            Came::Head | Came::Part | Came::Unusual => {
                 Some(Stage::Answer(Resumed { stream, came: scratch.0[..len].into() }, flight))
             }
         };
