@@ -49,7 +49,7 @@ mod wire;
 mod worker;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use alarm::Alarm;
 pub use body::{Body, BodyError, Unread, collect};

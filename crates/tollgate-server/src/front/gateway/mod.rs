@@ -12,12 +12,16 @@
 
 mod body;
 mod connect;
+mod count;
 mod exchange;
 mod forward;
 mod health;
+mod length;
 mod plain;
 mod pool;
 mod problem;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod two;
 mod upstream;
@@ -32,6 +36,7 @@ use crate::{
 };
 use arc_swap::ArcSwap;
 use body::{Answer, Body, Download, Outgoing, Sent};
+use count::Count;
 use exchange::{Errand, Fault, Got};
 use forward::Invalid;
 use health::Watch;
@@ -177,7 +182,7 @@ impl Gateway {
                 if let Some(why) = fault.of_server() {
                     self.shared.node.metrics.unanswered(why);
                 }
-                (problem::fault(fault), Outcome::Error, None)
+                (problem::fault(fault), fault.outcome(), None)
             }
         };
         let (mut head, body) = response.into_parts();
@@ -215,7 +220,7 @@ impl Gateway {
         let is_second = matches!(stage, Stage::Again);
         let (first, resumed) = match stage {
             Stage::Failed(fault) => return Err(fault.into()),
-            Stage::Answer(resumed, flight) => (Some(flight), Some(resumed)),
+            Stage::Answer(resumed, flight, alarm) => (Some(flight), Some((resumed, alarm))),
             Stage::Start | Stage::Again => (upstreams.pick(&[], ProcessClock.now_us()), None),
         };
         let first = first.ok_or(Fault::Connect)?;
@@ -242,7 +247,7 @@ impl Gateway {
         let request = exchange::request(head, body);
         let got = match resumed {
             None => errand.run(request, first).await?,
-            Some(resumed) => errand.go_on(request, resumed, first).await?,
+            Some((resumed, alarm)) => errand.go_on(request, resumed, first, alarm).await?,
         };
         Ok(answer(got, caller, &upstreams).await.ok_or(Fault::Protocol)?)
     }
@@ -330,7 +335,7 @@ async fn answer(
     if !forward::is_plain(&head) {
         return None;
     }
-    forward::response(&mut head);
+    forward::response(&mut head).ok()?;
     let idle = upstreams.settings.idle;
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
         // Nobody gets another protocol who has not asked for it.
@@ -350,6 +355,7 @@ impl Relay for Gateway {
     async fn relay(&self, request: Request<Upload>, caller: &Rc<Caller>) -> Response<Body> {
         let (mut head, upload) = request.into_parts();
         let begun = caller.kept().map(|begun| *begun);
+        let count = Count::new(&self.shared.node.metrics);
         let (response, outcome) = match forward::settle_host(&mut head) {
             Ok(()) => {
                 forward::remove_aliases(&mut head.headers);
@@ -357,7 +363,7 @@ impl Relay for Gateway {
             }
             Err(invalid) => (problem::invalid(invalid).map(Body::Free), Outcome::Invalid),
         };
-        self.shared.node.metrics.requests(Front::Gateway, outcome);
+        count.end(outcome);
         response
     }
 

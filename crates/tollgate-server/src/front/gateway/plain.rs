@@ -9,6 +9,7 @@ mod response;
 use super::{
     Gateway,
     connect::{Resumed, plainly},
+    count::Count,
     exchange::{Fault, before},
     forward::From,
     pool::Bare as Idle,
@@ -17,8 +18,8 @@ use super::{
 use crate::{
     Node,
     front::date::DateLine,
-    metrics::{Front, Outcome},
-    net::{Bare, Caller},
+    metrics::Outcome,
+    net::{Alarm, Bare, Caller},
     trace,
 };
 use hyper::{
@@ -81,8 +82,8 @@ pub(super) enum Stage {
     Again,
     /// It has been sent in vain.
     Failed(Fault),
-    /// It has been sent, and the answer has begun.
-    Answer(Resumed, Flight),
+    /// It has been sent, and the answer has begun; its time runs since then.
+    Answer(Resumed, Flight, Alarm),
 }
 
 impl Gateway {
@@ -99,7 +100,7 @@ impl Gateway {
             return false;
         }
         let node = &self.shared.node;
-        let metrics = &node.metrics;
+        let count = Count::new(&node.metrics);
         let observe = super::observe(node, None);
         let mut question = toll::Question::default();
         question.observe = Some(&observe);
@@ -110,7 +111,7 @@ impl Gateway {
                 let outcome = super::refused(&refusal);
                 let is_head = request.method == "HEAD";
                 write_own(refusal.into_response(&map(&request)), is_head, caller.is_ending(), out);
-                metrics.requests(Front::Gateway, outcome);
+                count.end(outcome);
                 return true;
             }
         };
@@ -118,12 +119,13 @@ impl Gateway {
             false => Stage::Start,
             true => match self.exchange(request, caller, &upstreams, &pass, out).await {
                 None => {
-                    metrics.requests(Front::Gateway, Outcome::Admitted);
+                    count.end(Outcome::Admitted);
                     return true;
                 }
                 Some(stage) => stage,
             },
         };
+        count.leave();
         caller.keep(Box::new(Begun { pass, stage }));
         false
     }
@@ -141,22 +143,22 @@ impl Gateway {
             return Some(Stage::Start);
         };
         let (server, settings) = (flight.server(), &upstreams.settings);
-        let (mut stream, is_used) = match self.pool.take_bare(upstreams.generation, server) {
+        let pooled = self.pool.take_bare(upstreams.generation, server, !request.may_repeat());
+        let (mut stream, is_used) = match pooled {
             Some(stream) => (stream, true),
             None => {
                 // In a box, as it is seldom needed.
                 let connecting = Box::pin(plainly(server));
-                match before(caller.alarm(), settings.connect, connecting, || true).await {
+                match before(&mut caller.alarm(), settings.connect, connecting, || true).await {
                     Some(Ok(stream)) => (stream, false),
                     _ => return Some(unreached(upstreams, server)),
                 }
             }
         };
         request::write(&request, &self.from(&request, caller, settings.own_host, server), out);
-        let mut sent = 0;
+        let (mut sent, mut alarm) = (0, caller.alarm());
         let asking = ask(&mut stream, out, &mut sent);
-        let (scratch, len) = match before(caller.alarm(), settings.response, asking, || true).await
-        {
+        let (scratch, len) = match before(&mut alarm, settings.response, asking, || true).await {
             Some(Ok((scratch, len))) if len > 0 => (scratch, len),
             Some(_) if is_used && sent == 0 => return Some(Stage::Start),
             // It had been idle, and ended before a byte of an answer came.
@@ -169,7 +171,7 @@ impl Gateway {
             read(&mut stream, &mut scratch.0, len, is_head, pass, caller, out);
         if came == Came::Head {
             let more = poll_fn(|context| poll_read(&mut stream, context, &mut scratch.0[len..]));
-            let more = before(caller.alarm(), HEAD_ALONE, more, || true).await;
+            let more = before(&mut caller.alarm(), HEAD_ALONE, more, || true).await;
             if let Some(Ok(more @ 1..)) = more {
                 (came, len) =
                     read(&mut stream, &mut scratch.0, len + more, is_head, pass, caller, out);
@@ -183,7 +185,8 @@ impl Gateway {
                 None
             }
             Came::Head | Came::Part | Came::Unusual => {
-                Some(Stage::Answer(Resumed { stream, came: scratch.0[..len].into() }, flight))
+                let resumed = Resumed { stream, came: scratch.0[..len].into() };
+                Some(Stage::Answer(resumed, flight, alarm))
             }
         };
         SCRATCH.with(|spares| spares.put(scratch));

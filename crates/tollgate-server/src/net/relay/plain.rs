@@ -66,6 +66,21 @@ impl<'a> Bare<'a> {
     }
 }
 
+impl<'a> Bare<'a> {
+    /// The values of all fields of this name, in any case.
+    pub fn named<'n>(
+        &self,
+        name: &'n str,
+    ) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a, 'n> {
+        let bytes = self.bytes;
+        let at = move |range: &Range<u16>| &bytes[range.start.into()..range.end.into()];
+        let is_named = move |line: &&Line| {
+            line.name.len() == name.len() && at(&line.name).eq_ignore_ascii_case(name.as_bytes())
+        };
+        self.lines.iter().filter(is_named).map(move |line| at(&line.value))
+    }
+}
+
 /// Where a field lies among the bytes of its head.
 #[derive(Clone, Debug)]
 struct Line {
@@ -287,7 +302,8 @@ fn is_plain_field(name: &str, value: &[u8]) -> bool {
         7 => !is("upgrade") && !is("trailer"),
         10 if is("connection") => value.eq_ignore_ascii_case(b"keep-alive"),
         10 => !is("keep-alive"),
-        // A length says only what the reader before this one has said already.
+        // A length says what the reader before this one has read, but is written in one way only to servers.
+        14 if is("content-length") => value.len() == 1 || value.first() != Some(&b'0'),
         14 => !is("http2-settings"),
         16 => !is("proxy-connection"),
         17 => !is("transfer-encoding"),

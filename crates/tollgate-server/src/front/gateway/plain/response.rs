@@ -194,9 +194,11 @@ fn meaning(name: &str, value: &[u8]) -> Meaning {
     }
 }
 
-/// A length of no more digits than any body has.
+/// A length of no more digits than any body has, as everybody writes it.
 fn decimal(digits: &[u8]) -> Option<usize> {
-    let plain = (1..=18).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    let plain = (1..=18).contains(&digits.len())
+        && digits.iter().all(u8::is_ascii_digit)
+        && (digits[0] != b'0' || digits.len() == 1);
     plain.then(|| digits.iter().fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0')))
 }
 

@@ -45,6 +45,8 @@ fn whatever_concerns_more_than_the_request_is_not_plain() {
         "connection: x\r\n",
         "content-length: 1\r\ncontent-length: 1\r\n",
         "content-length: 1, 1\r\n",
+        "content-length: 01\r\n",
+        "content-length: 00\r\n",
         "content-length: +1\r\n",
         "content-length:\r\n",
         "content-length: 1\r\ntransfer-encoding: chunked\r\n",
