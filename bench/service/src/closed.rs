@@ -33,12 +33,21 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
 }
 
 /// One measured turn, on connections of its own.
-pub(crate) fn turn(runner: &Runner, requests: usize) -> Result<Turn, Box<dyn Error>> {
-    let mut load = Load::open(runner.server.address, &runner.requests, CONNECTIONS)?;
+pub(crate) fn turn(runner: &Runner, count: usize) -> Result<Turn, Box<dyn Error>> {
+    turn_of(runner, &runner.requests, count)
+}
+
+/// The same with other requests.
+pub(crate) fn turn_of(
+    runner: &Runner,
+    requests: &[Vec<u8>],
+    count: usize,
+) -> Result<Turn, Box<dyn Error>> {
+    let mut load = Load::open(runner.server.address, requests, CONNECTIONS)?;
     let before = runner.server.cpu_seconds();
-    let seconds = load.closed(requests)?.as_secs_f64();
+    let seconds = load.closed(count)?.as_secs_f64();
     let cpu = runner.server.cpu_seconds() - before;
-    Ok(Turn::new(cpu, seconds, requests))
+    Ok(Turn::new(cpu, seconds, count))
 }
 
 impl Turn {

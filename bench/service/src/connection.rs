@@ -54,15 +54,24 @@ impl Connection {
     }
 }
 
-/// Whether these bytes are one whole answer. Anything but a 200 ends the measurement: its cost would be another one.
+/// The ways in which they write that it is not needed.
+const CHUNKED: [&[u8]; 2] = [b"transfer-encoding: chunked", b"Transfer-Encoding: chunked"];
+
+/// Whether these bytes are one whole answer. Anything but a 200 or 204 ends the measurement: its cost would be another one.
 fn is_complete(bytes: &[u8]) -> io::Result<bool> {
     let Some(head) = memmem::find(bytes, b"\r\n\r\n") else { return Ok(false) };
     let wrong = |what| {
         let text = String::from_utf8_lossy(bytes).into_owned();
         io::Error::other(format!("{what}: {text}"))
     };
+    if bytes.starts_with(b"HTTP/1.1 204") {
+        return Ok(true);
+    }
     if !bytes.starts_with(b"HTTP/1.1 200") {
         return Err(wrong("not admitted"));
+    }
+    if CHUNKED.iter().any(|line| memmem::find(&bytes[..head], line).is_some()) {
+        return Ok(bytes.ends_with(b"\r\n0\r\n\r\n"));
     }
     let at = LENGTHS.iter().find_map(|name| memmem::find(&bytes[..head], name));
     let at = at.ok_or_else(|| wrong("no content-length"))?;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Users that requests are spread over; each stays far below its limit.
-const USERS: usize = 10_000;
+pub(crate) const USERS: usize = 10_000;
 
 /// One limit with the default algorithm.
 const ONE: &str = "listen: {http: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}

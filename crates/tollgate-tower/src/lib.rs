@@ -7,6 +7,7 @@ mod answer;
 mod engine;
 #[cfg(doctest)]
 mod guide;
+mod keep;
 mod layer;
 mod pass;
 mod read;

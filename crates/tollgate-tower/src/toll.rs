@@ -1,6 +1,7 @@
 //! Identify, decide, answer: what stands between a server of HTTP and a gate.
 
 use crate::answer::refuse;
+use crate::keep::Keeper;
 use crate::pass::Pass;
 use crate::{Engine, Head, Reader, Refusal, Shown};
 use http::request::Parts;
@@ -8,12 +9,13 @@ use std::mem;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::policy::{Facts, FactsBuffer};
-use tollgate::{Passage, Rules, Spares, Verdict, Work};
+use tollgate::{Held, Passage, Rules, Spares, Verdict, Work};
 
 /// Decides requests over HTTP. Cheap to clone; all clones are one.
 pub struct Toll<E> {
     engine: Arc<E>,
     reader: Arc<Reader>,
+    keeper: Keeper,
 }
 
 /// Adds to the facts what only the caller knows about the request with this head.
@@ -58,7 +60,7 @@ thread_local! {
 impl<E: Engine> Toll<E> {
     /// In front of this engine.
     pub fn new(engine: Arc<E>) -> Self {
-        Self { engine, reader: Arc::default() }
+        Self { engine, reader: Arc::default(), keeper: Keeper::default() }
     }
 
     /// What decides.
@@ -128,6 +130,9 @@ impl<E: Engine> Toll<E> {
         }
         let (verdict, held) =
             gate.pass(rules, now_us, &facts, &question.passage, &mut kit.work).await;
+        if held.as_ref().is_some_and(Held::has_slots) {
+            self.keeper.keep(&self.engine);
+        }
         if let Some(observe) = question.observe {
             observe(&facts, &verdict, now_us);
         }
@@ -154,7 +159,8 @@ impl<E: Engine> Toll<E> {
 
 impl<E> Clone for Toll<E> {
     fn clone(&self) -> Self {
-        Self { engine: self.engine.clone(), reader: self.reader.clone() }
+        let (engine, reader) = (self.engine.clone(), self.reader.clone());
+        Self { engine, reader, keeper: self.keeper.clone() }
     }
 }
 

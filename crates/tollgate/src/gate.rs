@@ -14,6 +14,7 @@ pub use manage::Inspected;
 
 use crate::counters::Counters;
 use crate::deny_cache::{DenyCache, Flight};
+use crate::reservation::Slots;
 use crate::{Rules, Setup, Verdict, Work};
 use arc_swap::{ArcSwap, Guard};
 use change::Wanted;
@@ -35,6 +36,8 @@ pub struct Gate<S = MemoryStore> {
     /// Where limits that fall back on this node's share are counted while the store cannot be asked, and reservations made then are kept.
     pub(crate) fallback: OnceLock<MemoryStore>,
     pub(crate) errors: Errors,
+    /// What requests under way hold, to be renewed.
+    pub(crate) slots: Arc<Slots>,
     /// Of limits that requests bring with them, and of callers' own numbers.
     foreign: Foreign,
     wanted: Mutex<Wanted>,
@@ -76,6 +79,7 @@ impl<S: Store> Gate<S> {
             deny_cache: None,
             fallback: OnceLock::new(),
             errors: Errors::default(),
+            slots: Arc::default(),
             foreign: Foreign::default(),
             wanted: Mutex::new(wanted),
         })

@@ -1,5 +1,6 @@
 //! What stands behind the gateways: a bare server on one current-thread runtime that finds where requests end and answers each with
-//! thirteen bytes once all of it has come. A request for `/large` gets more than the buffers of a connection take.
+//! thirteen bytes once all of it has come. A request for `/large` gets more than the buffers of a connection take, one for `/chunked` 1 KiB in chunks, a `POST` to `/items`
+//! 1 KiB, and a `DELETE` no body.
 
 use std::error::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -38,7 +39,14 @@ async fn serve(mut stream: TcpStream) -> Option<()> {
                 discard(&mut stream, body - come).await?;
                 input.copy_within(at + end + 4 + come..len, at + end + 4);
                 len -= come;
-                output.extend_from_slice(ANSWER);
+                match input[at..].starts_with(b"POST /items") {
+                    true => kib(&mut output),
+                    false => output.extend_from_slice(ANSWER),
+                }
+            } else if input[at..].starts_with(b"GET /chunked") {
+                chunked(&mut output);
+            } else if input[at..].starts_with(b"DELETE ") {
+                output.extend_from_slice(b"HTTP/1.1 204 No Content\r\nserver: upstream\r\n\r\n");
             } else if input[at..].starts_with(b"GET /large") {
                 let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {LARGE_BYTES}\r\n\r\n");
                 stream.write_all(head.as_bytes()).await.ok()?;
@@ -55,6 +63,26 @@ async fn serve(mut stream: TcpStream) -> Option<()> {
         stream.write_all(&output).await.ok()?;
         output.clear();
     }
+}
+
+fn kib(output: &mut Vec<u8>) {
+    output.extend_from_slice(
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1024\r\n\r\n",
+    );
+    output.extend_from_slice(&PIECE[..1024]);
+}
+
+/// The same, in two chunks.
+fn chunked(output: &mut Vec<u8>) {
+    output.extend_from_slice(
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
+    );
+    for _ in 0..2 {
+        output.extend_from_slice(b"200\r\n");
+        output.extend_from_slice(&PIECE[..512]);
+        output.extend_from_slice(b"\r\n");
+    }
+    output.extend_from_slice(b"0\r\n\r\n");
 }
 
 /// How long the body after a head is.

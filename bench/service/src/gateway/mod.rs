@@ -5,6 +5,7 @@
 
 mod abuse;
 mod h2load;
+mod mixed;
 mod proxies;
 
 use crate::closed::{self, Turn, each};
@@ -43,6 +44,13 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     let turn = |runner: &Runner| closed::turn(runner, effort.requests);
     let title = format!("Gateway, HTTP/1.1, {CONNECTIONS} connections");
     table(&title, &runners, effort, turn)?;
+    for (what, requests) in [
+        ("`POST`s of 200 bytes, answers of 1 KiB", mixed::posts()),
+        ("`POST`s, `GET`s, chunks and 204s in turn", mixed::mixed()),
+    ] {
+        let turn = |runner: &Runner| closed::turn_of(runner, &requests, effort.requests);
+        table(&format!("Gateway, HTTP/1.1, {what}"), &runners, effort, turn)?;
+    }
     latency(&runners, effort)?;
     drop(runners);
     if !h2load::is_there() {

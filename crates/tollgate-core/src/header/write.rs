@@ -27,11 +27,11 @@ pub(super) fn uint(out: &mut Vec<u8>, value: u64) {
 ///
 /// All are computed side by side: the number is cut in halves, these in halves and these again, each part in its own bits of one word.
 fn eight(number: u64) -> (u64, usize) {
-    let fours = number / 10_000 | (number % 10_000) << 32;
-    let high = (fours * 10_486 >> 20) & 0x7f_0000_007f;
-    let twos = high | (fours - 100 * high) << 16;
-    let high = (twos * 103 >> 10) & 0x000f_000f_000f_000f;
-    let ones = high | (twos - 10 * high) << 8;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let high = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
+    let twos = high | ((fours - 100 * high) << 16);
+    let high = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    let ones = high | ((twos - 10 * high) << 8);
     let zeros = ones.trailing_zeros() as usize / 8;
     (ones | 0x3030_3030_3030_3030, zeros.min(7))
 }

@@ -2,6 +2,7 @@
 
 use super::{
     Handler, Limits, Response, Stats, Unread,
+    headless::{tell_length, wants_head},
     life::{Life, Order, Stage},
     plain,
     registry::Place,
@@ -74,8 +75,13 @@ async fn answer<H: Handler>(
         *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return Ok(response);
     }
+    let is_headless = wants_head(&request);
     let request = request.map(|incoming| Unread { incoming, life: life.clone() });
     let mut response = handler.handle(request, peer).await;
+    if is_headless {
+        tell_length(&mut response);
+        *response.body_mut() = super::Body::default();
+    }
     if under_way.0.order() != Order::Serve {
         // HTTP/2 says so in another way, and drops the field.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -30,6 +30,7 @@ mod alarm;
 mod body;
 mod connection;
 mod handler;
+mod headless;
 mod inherited;
 mod life;
 mod limits;

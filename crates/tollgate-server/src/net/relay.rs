@@ -5,6 +5,7 @@ mod plain;
 
 use super::{
     connection::{HTTP1_FIELDS, serve_http2, too_slow},
+    headless::{tell_length, wants_head},
     life::{Life, Order},
     plain::End,
     proxy_header,
@@ -323,6 +324,7 @@ async fn answer<R: Relay>(
         .headers()
         .contains_key(UPGRADE)
         .then(|| Settled { wire: &caller.wire, upgraded: Cell::new(false) });
+    let is_headless = wants_head(&request);
     let request = request.map(|incoming| Upload::new(incoming, life.clone()));
     let mut response = relay.relay(request, &caller).await;
     let upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
@@ -331,6 +333,10 @@ async fn answer<R: Relay>(
     }
     if life.order() != Order::Serve && !upgraded {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if is_headless {
+        tell_length(&mut response);
+        return Ok(response.map(|_| Alive::empty(busy)));
     }
     Ok(response.map(|body| Alive::new(body, busy)))
 }

@@ -159,8 +159,8 @@ impl Vetting {
                 State::Head(head) => match head.read(rest) {
                     Ok(Some((len, next))) => {
                         at += len;
-                        self.wire.set_early(false);
                         self.heads = self.heads.wrapping_add(1);
+                        self.wire.set_early(false);
                         self.state = self.after_head(next);
                     }
                     Ok(None) if rest.len() > self.head_bytes_max => self.state = State::Open,

@@ -293,9 +293,10 @@ fn set_bytes<'a>(facts: &mut Facts<'a>, id: AttributeId, value: &'a [u8]) -> Set
     }
 }
 
-/// The token of a request that carries one.
+/// The token of a request that carries one: the first, where some line of several has none, so that it cannot be hidden behind another scheme.
 fn bearer(head: &impl Head) -> Option<&str> {
-    let value = head.lines(&AUTHORIZATION).next().and_then(visible)?.trim();
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    head.lines(&AUTHORIZATION).find_map(|line| {
+        let (scheme, token) = visible(line)?.trim().split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    })
 }

@@ -163,3 +163,23 @@ fn a_reader_follows_the_rules() {
     assert!(reader.reads(&rules, &http::HeaderName::from_static("x-b")));
     assert!(!reader.reads(&rules, &http::HeaderName::from_static("x-a")));
 }
+
+/// A token counts wherever it stands among fields that should be one.
+#[test]
+fn a_token_cannot_hide_behind_another_scheme() {
+    let gate = gate("limits: [{name: a, rate: 1/s, key: [jwt.sub]}]");
+    let rules = gate.rules();
+    let fields: [(&str, &[u8]); 3] = [
+        ("authorization", b"Basic x"),
+        ("authorization", b"bearer  one"),
+        ("authorization", b"Bearer two"),
+    ];
+    let head = head("get /", &fields);
+    let mut seen = Vec::new();
+    let claims = |token: &str| {
+        seen.push(token.to_owned());
+        None
+    };
+    drop(Reader::default().facts(&rules, &head, None, claims, Default::default()));
+    assert_eq!(seen, ["one"]);
+}

@@ -88,6 +88,26 @@ async fn a_client_that_leaves_before_the_answer_frees_its_slot() {
     drop(hold);
 }
 
+/// An answer may take longer than a slot lasts.
+#[tokio::test(start_paused = true)]
+async fn a_slot_is_held_until_the_last_byte_however_long_that_takes() {
+    let slots = "limits: [{name: slots, algorithm: concurrency, rate: 1, ttl: 3s}]";
+    let layer = layer(slots, TokioClock::starting_at(NOW_US));
+    for _ in 0..2 {
+        let (sender, first) = answer(&layer).await;
+        for _ in 0..20 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert_eq!(status(&layer).await, 429);
+        }
+        sender.send(Ok("end")).unwrap();
+        drop(sender);
+        first.into_body().collect().await.unwrap();
+        assert_eq!(status(&layer).await, 200);
+        // Nobody holds one, and so nobody sees to them.
+        tokio::time::sleep(Duration::from_secs(9)).await;
+    }
+}
+
 /// One a second, two may wait.
 const PACE: &str = "headers: none\nlimits: [{name: pace, algorithm: leaky-bucket, rate: 1/s, queue: 2}, {name: all, rate: 100/366d, algorithm: gcra}]";
 

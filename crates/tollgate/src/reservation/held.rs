@@ -6,9 +6,11 @@
 use super::End;
 use super::note::Entry;
 use super::reserve::{entry, from_store};
+use super::slots::{Hold, Slot, Slots};
 use crate::gate::Charges;
 use crate::{Gate, Rules, Verdict, Work};
 use smallvec::SmallVec;
+use std::sync::Arc;
 use tollgate_core::{Intent, Numbers};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::{Cost, Limit, Mode};
@@ -50,12 +52,19 @@ struct Part {
     waits: bool,
     end: Option<End>,
     offends: bool,
+    /// Of a limit on concurrency.
+    slot: Option<Hold>,
 }
 
 impl Held {
     /// The limits of which something is held, each with its place here.
     pub fn limits(&self) -> impl Iterator<Item = (usize, &Limit)> {
         self.parts.iter().map(|part| &*part.entry.limit).enumerate()
+    }
+
+    /// Whether it holds slots, which [`Gate::renew_slots`] has to keep.
+    pub fn has_slots(&self) -> bool {
+        self.parts.iter().any(|part| part.slot.is_some())
     }
 
     /// The request was answered with this status, so its place in a queue is used, and `on_response` says what it counts for.
@@ -89,6 +98,28 @@ impl Held {
 }
 
 impl Part {
+    /// Has its slot renewed for as long as it is held.
+    fn keep(mut self, slots: &Arc<Slots>, now_us: u64) -> Self {
+        if let (Numbers::Concurrency(one), Some(receipt)) =
+            (&self.entry.numbers, self.entry.receipt)
+        {
+            let (ttl_us, charge) = (one.ttl_us(), self.charge(self.entry.unit));
+            self.slot = Some(slots.keep(Slot {
+                state: charge.limit,
+                numbers: *charge.numbers,
+                mode: charge.mode,
+                penalty: charge.penalty.copied(),
+                key: self.key.clone(),
+                receipt,
+                ttl_us,
+                due_us: Slot::due_us(now_us, ttl_us),
+                is_away: false,
+                is_over: false,
+            }));
+        }
+        self
+    }
+
     /// What the end changes; most of what is held is simply kept.
     fn change(&self) -> Option<Change> {
         let end = match (self.end, self.entry.numbers) {
@@ -99,6 +130,10 @@ impl Part {
         };
         match self.entry.settlement(end).change {
             Change::GiveBack { units: 0, .. } => None,
+            Change::GiveBack { units, receipt, under } => {
+                let receipt = self.slot.as_ref().and_then(Hold::end).unwrap_or(receipt);
+                Some(Change::GiveBack { units, receipt, under })
+            }
             change => Some(change),
         }
     }
@@ -160,7 +195,9 @@ impl<S: Store> Gate<S> {
                 waits: waits(answer.outcome.delay_us),
                 end: None,
                 offends: false,
+                slot: None,
             })
+            .map(|part| part.keep(&self.slots, now_us))
             .collect();
         (verdict, (!parts.is_empty()).then_some(Held { parts }))
     }

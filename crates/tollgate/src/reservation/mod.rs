@@ -3,9 +3,11 @@
 mod held;
 mod note;
 mod reserve;
+mod slots;
 
 pub use held::{Held, Passage};
 pub use reserve::{Settled, TTL_US_MAX};
+pub(crate) use slots::Slots;
 
 use tollgate_store::StoreErrorKind;
 

@@ -26,7 +26,7 @@ impl Faulty {
         self.down.store(down, Ordering::Relaxed);
     }
 
-    /// Has every decision arrive a moment after it was made.
+    /// Has every decision and adjustment arrive a moment after it was made.
     pub(crate) fn set_slow(&self, slow: bool) {
         self.slow.store(slow, Ordering::Relaxed);
     }
@@ -39,6 +39,15 @@ impl Faulty {
     pub(crate) async fn reset_elsewhere(&self) {
         let (limit, key) = self.last.lock().unwrap().clone();
         self.behind.reset(limit, &key).await.unwrap();
+    }
+
+    async fn dawdle(&self) {
+        let mut waits = self.slow.load(Ordering::Relaxed);
+        poll_fn(|_| match std::mem::take(&mut waits) {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        })
+        .await;
     }
 
     fn ask(&self) -> Result<(), StoreError> {
@@ -62,12 +71,8 @@ impl Store for Faulty {
             *self.last.lock().unwrap() = (charge.limit, charge.key.to_vec());
         }
         self.behind.decide(now_us, requests, answers).await?;
-        let mut waits = self.slow.load(Ordering::Relaxed);
-        poll_fn(|_| match std::mem::take(&mut waits) {
-            true => Poll::Pending,
-            false => Poll::Ready(Ok(())),
-        })
-        .await
+        self.dawdle().await;
+        Ok(())
     }
 
     async fn adjust<'a>(
@@ -77,7 +82,9 @@ impl Store for Faulty {
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
         self.ask()?;
-        self.behind.adjust(now_us, adjustments, answers).await
+        self.behind.adjust(now_us, adjustments, answers).await?;
+        self.dawdle().await;
+        Ok(())
     }
 
     async fn reset<'a>(&'a self, limit: u64, key: &'a [u8]) -> Result<(), StoreError> {

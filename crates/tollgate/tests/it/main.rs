@@ -13,6 +13,7 @@ mod manage;
 mod parts;
 mod quota;
 mod reservations;
+mod slots;
 mod slow;
 mod wait;
 

@@ -6,7 +6,7 @@
 
 use super::{
     length::{self, Unclear},
-    two,
+    two, upgrade,
     upstream::Server,
 };
 use crate::net::is_host;
@@ -80,13 +80,20 @@ pub(super) enum Invalid {
     Target,
     /// Two lengths.
     Length,
+    /// Two that ask.
+    Authorization,
+    /// It ends here, and is to be shown to whoever sent it.
+    Trace,
 }
 
 impl Invalid {
     pub(super) fn status(self) -> StatusCode {
         match self {
-            Self::Host | Self::Target | Self::Length => StatusCode::BAD_REQUEST,
+            Self::Host | Self::Target | Self::Length | Self::Authorization => {
+                StatusCode::BAD_REQUEST
+            }
             Self::Connect => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Trace => StatusCode::NOT_IMPLEMENTED,
         }
     }
 
@@ -96,6 +103,8 @@ impl Invalid {
             Self::Connect => "tunnels are not offered here",
             Self::Target => "the request's target is not a path",
             Self::Length => "the request has two lengths",
+            Self::Authorization => "the request has two fields `Authorization`",
+            Self::Trace => "requests are not shown here",
         }
     }
 }
@@ -104,19 +113,28 @@ impl Invalid {
 /// that no limit saw: `GET x` names a host, and is a request for `/` to whoever goes on with the path of it.
 fn is_path(head: &request::Parts) -> bool {
     let names_host_alone = head.uri.authority().is_some() && head.uri.scheme().is_none();
+    // In HTTP/2 a scheme is no part of the target.
+    let is_of_http = |scheme: &Scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
+    if head.version < Version::HTTP_2 && !head.uri.scheme().is_none_or(is_of_http) {
+        return false;
+    }
     match head.uri.path() {
         "*" => head.method == Method::OPTIONS,
         path => path.starts_with('/') && !names_host_alone,
     }
 }
 
-/// Makes `Host` say which host is meant, whatever the version. To be done before anything looks at the request.
+/// Makes `Host` say which host is meant, whatever the version, and refuses what could be read in two ways. To be done before anything looks at the request.
 pub(super) fn settle_host(head: &mut request::Parts) -> Result<(), Invalid> {
     if head.method == Method::CONNECT {
         return Err(Invalid::Connect);
     }
     if !is_path(head) {
         return Err(Invalid::Target);
+    }
+    // Of two a server might take the one that was not looked at.
+    if head.headers.get_all(header::AUTHORIZATION).iter().nth(1).is_some() {
+        return Err(Invalid::Authorization);
     }
     if head.version >= Version::HTTP_2 {
         two::settle(&mut head.headers)?;
@@ -159,7 +177,7 @@ pub(super) fn request(
     let headers = &mut head.headers;
     length::settle(headers).map_err(|Unclear| Invalid::Length)?;
     let wants = from.may_upgrade && head.version == Version::HTTP_11 && lists(headers, "upgrade");
-    let upgrade = headers.get(header::UPGRADE).filter(|_| wants).cloned();
+    let upgrade = if wants { upgrade::wanted(headers) } else { None };
     let trailers = headers.get_all(header::TE).iter().any(|value| has_token(value, "trailers"));
     let received = mem::replace(&mut head.version, Version::HTTP_11);
     remove_hop_by_hop(headers, &reads);
@@ -269,15 +287,17 @@ pub(super) fn is_plain(head: &response::Parts) -> bool {
     codings.iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
 }
 
-/// Turns a server's answer into the one for the client, where it has one length at most.
+/// Turns a server's answer into the one for the client, where it has one length at most and speaks nothing that it was not asked for.
 pub(super) fn response(head: &mut response::Parts) -> Result<(), Unclear> {
     let headers = &mut head.headers;
-    // One length only: that of the coding.
-    if headers.contains_key(header::TRANSFER_ENCODING) {
+    // One length only: that of the coding, or none where there is nothing that could have one.
+    let has_none = head.status.is_informational() || head.status == StatusCode::NO_CONTENT;
+    if has_none || headers.contains_key(header::TRANSFER_ENCODING) {
         headers.remove(header::CONTENT_LENGTH);
     }
     length::settle(headers)?;
     let upgrade = match head.status {
+        StatusCode::SWITCHING_PROTOCOLS if upgrade::is_foul(headers) => return Err(Unclear),
         StatusCode::SWITCHING_PROTOCOLS => headers.get(header::UPGRADE).cloned(),
         _ => None,
     };

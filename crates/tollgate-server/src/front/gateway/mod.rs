@@ -16,6 +16,7 @@ mod count;
 mod exchange;
 mod forward;
 mod health;
+mod hops;
 mod length;
 mod plain;
 mod pool;
@@ -24,6 +25,7 @@ mod problem;
 mod tests;
 mod tls;
 mod two;
+mod upgrade;
 mod upstream;
 
 pub use tls::TlsError;
@@ -43,7 +45,7 @@ use health::Watch;
 use hyper::{
     HeaderMap, Request, Response, StatusCode,
     body::Body as _,
-    header::{ACCEPT_ENCODING, HeaderValue},
+    header::{ACCEPT_ENCODING, HOST, HeaderValue},
     http::request::Parts,
 };
 use plain::{Begun, Stage};
@@ -216,6 +218,9 @@ impl Gateway {
         caller: &Rc<Caller>,
         stage: Stage,
     ) -> Result<(Response<Answer>, Option<Tunnel>), Unpassed> {
+        if hops::settle(&mut head)? {
+            return Ok((Response::new(Answer::Own(None)), None));
+        }
         let upstreams = self.shared.upstreams.load_full();
         let is_second = matches!(stage, Stage::Again);
         let (first, resumed) = match stage {
@@ -224,7 +229,9 @@ impl Gateway {
             Stage::Start | Stage::Again => (upstreams.pick(&[], ProcessClock.now_us()), None),
         };
         let first = first.ok_or(Fault::Connect)?;
-        let own_host = upstreams.settings.own_host.then(|| &first.server().authority);
+        // A client of HTTP/1.0 may have none, and the server has to get one.
+        let own_host = upstreams.settings.own_host || !head.headers.contains_key(HOST);
+        let own_host = own_host.then(|| &first.server().authority);
         // In HTTP/2 a connection is not one request's to change.
         let may_upgrade = upstreams.settings.protocol != UpstreamProtocol::Http2;
         let upgrade = self.make_ready(&mut head, caller, own_host, may_upgrade)?;

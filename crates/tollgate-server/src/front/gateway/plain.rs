@@ -36,6 +36,7 @@ use std::{
     rc::Rc,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -47,6 +48,10 @@ use tollgate_tower::{self as toll, Pass};
 
 /// What is read at once. An answer that is larger is not plain.
 const INPUT_BYTES: usize = 16 * 1024;
+
+/// How long the head of an answer with a small body waits for some of that, to the tick: many servers send them one after the other, and a head alone is of little
+/// use to a client. One that would be late by more goes the long way, and to the client at once.
+const HEAD_ALONE: Duration = Duration::ZERO;
 
 struct Scratch(Box<[u8]>);
 
@@ -138,7 +143,8 @@ impl Gateway {
             return Some(Stage::Start);
         };
         let (server, settings) = (flight.server(), &upstreams.settings);
-        let (mut stream, is_used) = match self.pool.take_bare(upstreams.generation, server, false) {
+        let pooled = self.pool.take_bare(upstreams.generation, server, !request.may_repeat());
+        let (mut stream, is_used) = match pooled {
             Some(stream) => (stream, true),
             None => {
                 // In a box, as it is seldom needed.
@@ -150,9 +156,8 @@ impl Gateway {
             }
         };
         request::write(&request, &self.from(&request, caller, settings.own_host, server), out);
-        let mut sent = 0;
+        let (mut sent, mut alarm) = (0, caller.alarm());
         let asking = ask(&mut stream, out, &mut sent);
-        let mut alarm = caller.alarm();
         let (scratch, len) = match before(&mut alarm, settings.response, asking, || true).await {
             Some(Ok((scratch, len))) if len > 0 => (scratch, len),
             Some(_) if is_used && sent == 0 => return Some(Stage::Start),
@@ -162,7 +167,16 @@ impl Gateway {
             None => return Some(Stage::Failed(Fault::Timeout)),
         };
         let (mut scratch, is_head) = (scratch, request.method == "HEAD");
-        let (came, len) = read(&mut stream, &mut scratch.0, len, is_head, pass, caller, out);
+        let (mut came, mut len) =
+            read(&mut stream, &mut scratch.0, len, is_head, pass, caller, out);
+        if came == Came::Head {
+            let more = poll_fn(|context| poll_read(&mut stream, context, &mut scratch.0[len..]));
+            let more = before(&mut caller.alarm(), HEAD_ALONE, more, || true).await;
+            if let Some(Ok(more @ 1..)) = more {
+                (came, len) =
+                    read(&mut stream, &mut scratch.0, len + more, is_head, pass, caller, out);
+            }
+        }
         let stage = match came {
             Came::Whole => {
                 let now_us = ProcessClock.now_us();
@@ -170,7 +184,7 @@ impl Gateway {
                 self.pool.put_bare(upstreams.generation, server, Idle { stream, until_us });
                 None
             }
-            Came::Part | Came::Unusual => {
+            Came::Head | Came::Part | Came::Unusual => {
                 let resumed = Resumed { stream, came: scratch.0[..len].into() };
                 Some(Stage::Answer(resumed, flight, alarm))
             }

@@ -261,12 +261,20 @@ fn find<'a>(bytes: &'a [u8], lines: &'a mut Vec<Line>) -> Option<(Bare<'a>, usiz
         let start = part.as_ptr().addr() - bytes.as_ptr().addr();
         Some(u16::try_from(start).ok()?..u16::try_from(start + part.len()).ok()?)
     };
-    let mut host = None;
+    let (mut host, mut is_authorized) = (None, false);
     for httparse::Header { name, value } in head.headers.iter() {
         if !is_plain_field(name, value) {
             return None;
         }
-        if name.eq_ignore_ascii_case("host") && host.replace(*value).is_some() {
+        // Once, or not at all.
+        let is_second = match name.len() {
+            4 if name.eq_ignore_ascii_case("host") => host.replace(*value).is_some(),
+            13 if name.eq_ignore_ascii_case("authorization") => {
+                std::mem::replace(&mut is_authorized, true)
+            }
+            _ => false,
+        };
+        if is_second {
             return None;
         }
         // A value that is nothing lies nowhere.
@@ -286,8 +294,21 @@ fn is_plain_target(target: &str) -> bool {
 
 /// A name and a port, or an address, in characters that no reader takes for anything else.
 pub(crate) fn is_host(host: &[u8]) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+,;=".contains(byte);
-    !host.is_empty() && host.iter().all(plain)
+    let of = |byte: &u8, others: &[u8]| byte.is_ascii_alphanumeric() || others.contains(byte);
+    let (is_named, port) = match host.strip_prefix(b"[") {
+        Some(rest) => {
+            let end = rest.iter().position(|byte| *byte == b']').unwrap_or(0);
+            let is_address = rest[..end].iter().all(|byte| of(byte, b":.%-_~"));
+            (end > 0 && is_address, rest.get(end + 1..).unwrap_or_default())
+        }
+        None => {
+            let end = host.iter().position(|byte| *byte == b':').unwrap_or(host.len());
+            let is_name = host[..end].iter().all(|byte| of(byte, b"-._~%!$&'()*+,;="));
+            (end > 0 && is_name, &host[end..])
+        }
+    };
+    let digits = port.strip_prefix(b":");
+    is_named && (port.is_empty() || digits.is_some_and(|port| port.iter().all(u8::is_ascii_digit)))
 }
 
 /// Whether a field leaves it to others how the connection goes on and what comes by it, and is none that a server could take for another one.
@@ -302,6 +323,7 @@ fn is_plain_field(name: &str, value: &[u8]) -> bool {
         7 => !is("upgrade") && !is("trailer"),
         10 if is("connection") => value.eq_ignore_ascii_case(b"keep-alive"),
         10 => !is("keep-alive"),
+        12 => !is("max-forwards"),
         // What it says the reader before this one has said already; how it says it goes on to the server.
         14 if is("content-length") => value.len() == 1 || !value.starts_with(b"0"),
         14 => !is("http2-settings"),

@@ -188,3 +188,17 @@ fn a_head_has_the_same_number_of_fields_at_most() {
         assert_eq!(rig.desk.handled.get(), 1);
     });
 }
+
+/// hyper leaves the body out in HTTP/1 only; by HTTP/2 clients take one for a breach of the protocol.
+#[test]
+fn an_answer_to_head_has_no_body() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let mut client = client(&rig).await;
+        let request = hyper::Request::head("http://x/abc").body(Empty::new()).unwrap();
+        let response = client.send_request(request).await.unwrap();
+        assert_eq!(response.headers()["content-length"], "4");
+        assert!(response.into_body().collect().await.unwrap().to_bytes().is_empty());
+        assert_eq!(ask(&mut client, "/a").await.unwrap(), "/a");
+    });
+}

@@ -119,7 +119,12 @@ fn targets_arrive_as_they_were_sent() {
 fn hosts_are_one_and_settled() {
     let backend = Backend::usual();
     let gateway = Gateway::before(&backend, "");
-    for fields in ["", "host: a\r\nhost: b\r\n", "host: a b\r\n", "host: a/b\r\n", "host:\r\n"] {
+    let wrong = [
+        "a b", "a/b", "", "a@b", "a:b", "a:1:2", ":1", "]", "[", "[]", "a[::1]", "[::1]a",
+        "[::1]:x",
+    ];
+    let wrong = wrong.map(|host| format!("host: {host}\r\n"));
+    for fields in wrong.iter().map(|line| &**line).chain(["", "host: a\r\nhost: b\r\n"]) {
         let mut client = gateway.client();
         client.send(format!("GET / HTTP/1.1\r\n{fields}\r\n").as_bytes());
         assert_eq!(client.answer().status, 400, "{fields:?}");
@@ -156,6 +161,86 @@ fn answers_keep_what_is_theirs() {
     assert_eq!(answer.field("x-a"), Some("1"));
     assert_eq!((answer.field("x-own"), answer.field("keep-alive")), (None, None));
     assert_eq!(answer.fields.iter().filter(|field| field.0 == "set-cookie").count(), 2);
+}
+
+#[test]
+fn hosts_with_and_without_ports_pass() {
+    let backend = Backend::usual();
+    let gateway = Gateway::before(&backend, "");
+    for host in ["a", "a:1", "a:", "a.b-c_d%20", "[::1]", "[::1]:80", "[fe80::1%25x]", "1.2.3.4:5"]
+    {
+        let mut client = gateway.client();
+        client.send(format!("GET / HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes());
+        assert_eq!(client.answer().status, 200, "{host}");
+        assert_eq!(backend.seen().pop().unwrap().all("host"), [host]);
+    }
+}
+
+/// A request that may pass no further ends here, and each other has one step less before it.
+#[test]
+fn requests_that_count_their_steps_are_counted() {
+    let backend = Backend::usual();
+    let gateway = Gateway::before(&backend, "");
+    let cases = [
+        ("OPTIONS /", "0", 200, None),
+        ("OPTIONS *", "0", 200, None),
+        ("TRACE /", "0", 501, None),
+        ("OPTIONS /", "1", 200, Some("0")),
+        ("OPTIONS *", "3", 200, Some("2")),
+        ("TRACE /", "10", 200, Some("9")),
+        ("OPTIONS /", "many", 200, Some("many")),
+        ("GET /", "0", 200, Some("0")),
+    ];
+    for (line, said, status, passed) in cases {
+        let mut client = gateway.client();
+        let text = format!("{line} HTTP/1.1\r\nhost: x\r\nmax-forwards: {said}\r\n\r\n");
+        client.send(text.as_bytes());
+        assert_eq!(client.answer().status, status, "{text}");
+        let seen = backend.seen.lock().unwrap().pop();
+        let seen = seen.as_ref().map(|seen| seen.all("max-forwards"));
+        assert_eq!(seen, passed.map(|left| vec![left]), "{text}");
+    }
+}
+
+/// What a client of HTTP/1.0 does not say is said in its place, and what it cannot read it does not get.
+#[test]
+fn old_clients_are_understood() {
+    let backend = Backend::new(|seen, stream| match seen.line().contains("/chunks") {
+        false => ok(stream, "hello"),
+        true => {
+            let text = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+            stream.write_all(text).is_ok()
+        }
+    });
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    for _ in 0..2 {
+        client.send(b"GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n");
+        let answer = client.answer();
+        assert_eq!((answer.field("connection"), &*answer.body), (Some("keep-alive"), "hello"));
+    }
+    client.send(b"GET /chunks HTTP/1.0\r\nconnection: keep-alive\r\n\r\n");
+    let answer = client.head();
+    assert_eq!(answer.field("transfer-encoding"), None);
+    assert_eq!(super::rest(&mut client), "ok");
+    let seen = backend.seen().pop().unwrap();
+    assert_eq!(seen.all("host"), [backend.address.to_string()]);
+    assert_eq!((seen.all("via"), seen.all("x-forwarded-host")), (vec!["1.0 tollgate"], vec![]));
+}
+
+/// An answer that cannot have a body does not say how long it is.
+#[test]
+fn no_content_has_no_length() {
+    let backend = Backend::new(|_, stream| {
+        stream.write_all(b"HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\n").is_ok()
+    });
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    for method in ["GET", "HEAD"] {
+        client.send(format!("{method} / HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes());
+        let answer = client.head();
+        assert_eq!((answer.status, answer.field("content-length")), (204, None), "{method}");
+    }
 }
 
 /// Whoever reads the answer next finds one length, in the usual form.

@@ -248,22 +248,45 @@ fn unusual_answers_cost_no_connections() {
     assert!(backend.connections.load(Ordering::SeqCst) <= 3);
 }
 
-/// The beginning of an answer is not kept until the rest has come.
+/// The beginning of an answer is not kept until the rest has come. Of a head alone that is true after a moment.
 #[test]
 fn half_an_answer_is_passed_on() {
-    let (go, gone) = signal();
-    let backend = Backend::new(move |_, stream| {
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\nfirst").unwrap();
-        wait(&gone);
-        stream.write_all(b"second").is_ok()
+    for cut in [0, 5] {
+        let (go, gone) = signal();
+        let backend = Backend::new(move |_, stream| {
+            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n";
+            let (first, second) = b"firstsecond".split_at(cut);
+            stream.write_all(&[head, first].concat()).unwrap();
+            wait(&gone);
+            stream.write_all(second).is_ok()
+        });
+        let gateway = Gateway::before(&backend, "");
+        let mut client = gateway.client();
+        client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+        read_head(&mut client.0).unwrap();
+        let mut body = [0; 11];
+        client.0.read_exact(&mut body[..cut]).unwrap();
+        go.send(()).unwrap();
+        client.0.read_exact(&mut body[cut..]).unwrap();
+        assert_eq!(&body, b"firstsecond");
+    }
+}
+
+/// Servers that write twice are answered for by one way or the other.
+#[test]
+fn a_head_and_a_body_that_come_apart_are_one_answer() {
+    let backend = Backend::new(move |seen, stream| {
+        stream.set_nodelay(true).unwrap();
+        let body = seen.line().to_owned();
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all(head.as_bytes()).unwrap();
+        std::thread::yield_now();
+        stream.write_all(body.as_bytes()).is_ok()
     });
     let gateway = Gateway::before(&backend, "");
     let mut client = gateway.client();
-    client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
-    read_head(&mut client.0).unwrap();
-    let mut body = [0; 11];
-    client.0.read_exact(&mut body[..5]).unwrap();
-    go.send(()).unwrap();
-    client.0.read_exact(&mut body[5..]).unwrap();
-    assert_eq!(&body, b"firstsecond");
+    for n in 0..200 {
+        client.send(format!("GET /{n} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes());
+        assert_eq!(client.answer().body, format!("GET /{n} HTTP/1.1"));
+    }
 }

@@ -15,6 +15,8 @@ const FIELDS_MAX: usize = 48;
 pub(super) enum Came {
     /// All of one that is plain, and nothing else: it has been written.
     Whole,
+    /// The head of one whose body has a length, and nothing else.
+    Head,
     /// Perhaps the beginning of one.
     Part,
     /// Something else.
@@ -49,28 +51,28 @@ pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Ve
     let (Some(1), Some(status)) = (head.version, usual(head.code, head.reason)) else {
         return Came::Unusual;
     };
-    let has_body = !manner.is_head && !is_bodiless(status);
+    let mut framing = Framing::new(!manner.is_head && !is_bodiless(status));
     out.clear();
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(status.as_str().as_bytes());
     out.push(b' ');
     out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\r\n");
-    let (mut length, mut is_chunked, mut is_dated) = (None, false, false);
+    let mut is_dated = false;
     for httparse::Header { name, value } in head.headers.iter() {
         match meaning(name, value) {
             Meaning::Length(said) => {
-                if length.replace(said).is_some() {
+                if framing.length.replace(said).is_some() {
                     return Came::Unusual;
                 }
-                // Of what has no body, only the answer to `HEAD` says how long it would be.
-                if !has_body && !manner.is_head {
+                // Of what has no body, only the answer to `HEAD` says how long it would be, where it would have one.
+                if !framing.has_body && (!manner.is_head || status == StatusCode::NO_CONTENT) {
                     continue;
                 }
             }
-            Meaning::Chunked if is_chunked => return Came::Unusual,
+            Meaning::Chunked if framing.is_chunked => return Came::Unusual,
             Meaning::Chunked => {
-                is_chunked = true;
+                framing.is_chunked = true;
                 continue;
             }
             Meaning::Ours => continue,
@@ -81,23 +83,12 @@ pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Ve
         line(name, value, out);
     }
     let body = &bytes[size..];
-    let came = match (length, is_chunked) {
-        (Some(_), true) => Came::Unusual,
-        _ if !has_body => sized(body.len(), 0),
-        (Some(length), false) => sized(body.len(), length),
-        (None, true) => {
-            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
-            chunks::came(body)
-        }
-        // It ends with its connection.
-        (None, false) => Came::Unusual,
-    };
-    match came {
+    match framing.came(body, room - size) {
         Came::Whole => {}
-        // It has an end, but not here.
-        Came::Part if bytes.len() >= room => return Came::Unusual,
-        Came::Part if length.is_some_and(|length| length > room - size) => return Came::Unusual,
         came => return came,
+    }
+    if framing.has_body && framing.is_chunked {
+        out.extend_from_slice(b"transfer-encoding: chunked\r\n");
     }
     manner.shown.write_lines(out);
     if !is_dated {
@@ -109,6 +100,33 @@ pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Ve
     out.extend_from_slice(b"\r\n");
     out.extend_from_slice(body);
     Came::Whole
+}
+
+/// What a head says about its body.
+struct Framing {
+    has_body: bool,
+    length: Option<usize>,
+    is_chunked: bool,
+}
+
+impl Framing {
+    fn new(has_body: bool) -> Self {
+        Self { has_body, length: None, is_chunked: false }
+    }
+
+    /// How much of the body has come, where no more than `room` bytes can.
+    fn came(&self, body: &[u8], room: usize) -> Came {
+        let came = match (self.has_body, self.length, self.is_chunked) {
+            // It has two ends, or ends with its connection.
+            (_, Some(_), true) | (true, None, false) => Came::Unusual,
+            (false, ..) => sized(body.len(), 0),
+            (true, Some(length), false) if length > room => Came::Unusual,
+            (true, Some(1..), false) if body.is_empty() => Came::Head,
+            (true, Some(length), false) => sized(body.len(), length),
+            (true, None, true) => chunks::came(body),
+        };
+        if came == Came::Part && body.len() >= room { Came::Unusual } else { came }
+    }
 }
 
 /// How much of a body of this length has come.

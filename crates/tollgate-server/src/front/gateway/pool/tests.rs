@@ -17,11 +17,13 @@ fn upstreams(listener: &TcpListener) -> Upstreams {
     Upstreams::new(&compiled.settings, Path::new("."), 1).unwrap()
 }
 
+type Case = (&'static str, fn(TcpStream));
+
 /// What the server does to an idle stream, and whether a request that may not be sent twice is given that stream afterwards. Nothing is awaited in
 /// between, so that the runtime has heard of nothing.
 #[test]
 fn the_system_is_asked_about_a_stream_for_requests_that_are_sent_once() {
-    let what: [(&str, fn(TcpStream)); 3] = [
+    let what: [Case; 3] = [
         ("it ends", drop),
         ("it answers nobody", |mut stream| {
             stream.write_all(b"HTTP/1.1 408 Request Timeout\r\n\r\n").unwrap();

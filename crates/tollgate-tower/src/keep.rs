@@ -1,0 +1,49 @@
+//! Keeps the slots of requests that take longer than a slot lasts.
+
+use crate::Engine;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
+
+/// Whether somebody sees to it. One does for all requests, for as long as any of them holds a slot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keeper(Arc<AtomicBool>);
+
+impl Keeper {
+    /// A request holds a slot from now on.
+    pub(crate) fn keep<E: Engine>(&self, engine: &Arc<E>) {
+        if let Some(duty) = self.take() {
+            engine.later(Box::pin(keep(engine.clone(), duty)));
+        }
+    }
+
+    fn take(&self) -> Option<Duty> {
+        (!self.0.swap(true, AcqRel)).then(|| Duty(self.clone()))
+    }
+}
+
+/// Seeing to it. A task that is dropped, since its runtime ends, leaves it to the next request.
+struct Duty(Keeper);
+
+impl Drop for Duty {
+    fn drop(&mut self) {
+        self.0.0.store(false, Release);
+    }
+}
+
+async fn keep<E: Engine>(engine: Arc<E>, mut duty: Duty) {
+    loop {
+        while let Some(wait) = engine.gate().renew_slots(engine.now_us()).await {
+            engine.sleep(wait).await;
+        }
+        let keeper = duty.0.clone();
+        drop(duty);
+        // Whoever came before it was dropped has been told that somebody sees to it.
+        if engine.gate().renew_slots(engine.now_us()).await.is_none() {
+            return;
+        }
+        match keeper.take() {
+            Some(taken) => duty = taken,
+            None => return,
+        }
+    }
+}

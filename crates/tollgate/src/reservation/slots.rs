@@ -1,0 +1,181 @@
+//! Slots of requests that take longer than a slot lasts.
+//!
+//! A slot is free after its `ttl`, so that one whose process died is not lost for ever. As long as its request is alive it is renewed: another one is
+//! taken, whether or not there is room, and then the one before is given back. In that order, so that a request holds one at every instant.
+
+use crate::Gate;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tollgate_core::{Numbers, Penalty, Receipt};
+use tollgate_store::{Adjustment, Answers, Change, Charge, Mode, Store, Ticket};
+
+/// A slot is renewed after this part of its time, so that a store may be away for a while.
+const PART: u64 = 3;
+
+/// The slots that requests under way hold.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    last: u64,
+    slots: BTreeMap<u64, Slot>,
+}
+
+/// One of them, with all that a store has to know about it.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) state: u64,
+    pub(super) key: Box<[u8]>,
+    pub(super) numbers: Numbers,
+    pub(super) mode: Mode,
+    pub(super) penalty: Option<Penalty>,
+    pub(super) receipt: Receipt,
+    /// How long it lasts, and from when on it is to be renewed.
+    pub(super) ttl_us: u64,
+    pub(super) due_us: u64,
+    /// Whether a store is being asked for another one, and whether the request ended meanwhile.
+    pub(super) is_away: bool,
+    pub(super) is_over: bool,
+}
+
+/// A request's hold on a slot. When it is dropped the slot is no longer renewed.
+#[derive(Debug)]
+pub(super) struct Hold {
+    slots: Arc<Slots>,
+    id: u64,
+}
+
+impl Slots {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn keep(self: &Arc<Self>, slot: Slot) -> Hold {
+        let mut table = self.lock();
+        table.last += 1;
+        let id = table.last;
+        table.slots.insert(id, slot);
+        Hold { slots: self.clone(), id }
+    }
+
+    /// Those that are due, which are away from now on.
+    fn take_due(&self, now_us: u64) -> Vec<(u64, Slot)> {
+        let mut due = Vec::new();
+        for (id, slot) in &mut self.lock().slots {
+            if slot.due_us <= now_us && !slot.is_away {
+                slot.is_away = true;
+                due.push((*id, slot.clone()));
+            }
+        }
+        due
+    }
+
+    /// One is back, renewed unless the store could not be told. What is to be given back: the one before, or the new one where nobody needs it any more.
+    fn put_back(&self, id: u64, now_us: u64, renewed: Option<Receipt>) -> Option<Receipt> {
+        let mut table = self.lock();
+        let Some(slot) = table.slots.get_mut(&id) else {
+            // Whoever held it let it expire.
+            return None;
+        };
+        let is_over = slot.is_over;
+        let before = renewed.map(|renewed| {
+            slot.due_us = now_us.saturating_add(slot.ttl_us / PART);
+            std::mem::replace(&mut slot.receipt, renewed)
+        });
+        slot.is_away = false;
+        if !is_over {
+            return before;
+        }
+        // The one before has been given back by whoever ended the request.
+        table.slots.remove(&id);
+        renewed
+    }
+
+    /// How long until one is due, or until one could be that comes now and lasts no longer than those that are there; `None` without any.
+    fn next_us(&self, now_us: u64) -> Option<u64> {
+        let table = self.lock();
+        let next_us = |slot: &Slot| slot.due_us.saturating_sub(now_us).min(slot.ttl_us / PART);
+        table.slots.values().map(next_us).min()
+    }
+}
+
+impl Slot {
+    pub(super) fn due_us(now_us: u64, ttl_us: u64) -> u64 {
+        now_us.saturating_add(ttl_us / PART)
+    }
+
+    fn adjustment(&self, change: Change) -> Adjustment<'_> {
+        let charge = Charge {
+            limit: self.state,
+            key: &self.key,
+            numbers: &self.numbers,
+            ticket: Ticket::default(),
+            cost: self.receipt.cost,
+            mode: self.mode,
+            penalty: self.penalty.as_ref(),
+        };
+        Adjustment { charge, change }
+    }
+}
+
+impl Hold {
+    /// What the request has to give back at its end. One that is being renewed is given back once more by whoever does that.
+    pub(super) fn end(&self) -> Option<Receipt> {
+        let mut table = self.slots.lock();
+        let slot = table.slots.get_mut(&self.id)?;
+        slot.is_over = true;
+        let receipt = slot.receipt;
+        if !slot.is_away {
+            table.slots.remove(&self.id);
+        }
+        Some(receipt)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut table = self.slots.lock();
+        if table.slots.get(&self.id).is_some_and(|slot| !slot.is_over) {
+            table.slots.remove(&self.id);
+        }
+    }
+}
+
+impl<S: Store> Gate<S> {
+    /// Renews the slots of [`Held`](crate::Held) that have had a third of their time, and says how long to wait before it is to be asked again; `None`
+    /// when no request holds any. Nothing else keeps the slot of a request that takes longer than its `ttl`.
+    ///
+    /// A slot that the store cannot be told of is tried again a little later.
+    pub async fn renew_slots(&self, now_us: u64) -> Option<Duration> {
+        let mut answers = Answers::default();
+        for (id, slot) in self.slots.take_due(now_us) {
+            let owe = [slot.adjustment(Change::Owe { units: slot.receipt.cost })];
+            let renewed = match self.store.adjust(now_us, &owe, &mut answers).await {
+                Ok(()) => answers.get(0).and_then(|(_, rows)| rows.first()?.receipt),
+                Err(error) => {
+                    self.errors.count(&error);
+                    None
+                }
+            };
+            answers.clear();
+            let Some(receipt) = self.slots.put_back(id, now_us, renewed) else { continue };
+            let change = Change::GiveBack { units: receipt.cost, receipt, under: slot.numbers };
+            if let Err(error) =
+                self.store.adjust(now_us, &[slot.adjustment(change)], &mut answers).await
+            {
+                self.errors.count(&error);
+            }
+            answers.clear();
+        }
+        self.slots.next_us(now_us).map(|us| Duration::from_micros(us).clamp(WAIT_MIN, WAIT_MAX))
+    }
+}
+
+/// The least wait, also where a store could not be told.
+const WAIT_MIN: Duration = Duration::from_millis(1);
+/// The longest, since a slot that comes meanwhile may last less than the others.
+const WAIT_MAX: Duration = Duration::from_millis(250);

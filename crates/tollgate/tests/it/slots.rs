@@ -1,0 +1,107 @@
+//! Slots of requests that take longer than a slot lasts.
+
+use crate::desk::{NOW_US, setup};
+use crate::faulty::Faulty;
+use crate::now;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use tollgate::{Gate, Held, Passage, Work};
+
+const SECOND_US: u64 = 1_000_000;
+
+fn gate() -> Gate<Faulty> {
+    let limits = "  - {name: slots, key: [user], algorithm: concurrency, rate: 2, ttl: 30s}\n";
+    Gate::new(setup(limits), Faulty::default()).unwrap()
+}
+
+fn pass(gate: &Gate<Faulty>, now_us: u64) -> Option<Held> {
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", "a").unwrap();
+    now(gate.pass(&rules, now_us, &facts, &Passage::default(), &mut Work::default())).1
+}
+
+fn left(gate: &Gate<Faulty>, now_us: u64) -> u64 {
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", "a").unwrap();
+    let verdict = now(gate.peek(&rules, now_us, &facts, 1, &mut Work::default()));
+    verdict.rows[0].outcome.remaining
+}
+
+#[test]
+fn a_slot_is_kept_for_as_long_as_its_request_lasts_and_free_at_its_end() {
+    let gate = gate();
+    let held = pass(&gate, NOW_US).unwrap();
+    assert!(held.has_slots());
+    let mut now_us = NOW_US;
+    for _ in 0..1_000 {
+        let wait = now(gate.renew_slots(now_us)).expect("a request is under way");
+        now_us += wait.as_micros() as u64;
+        assert_eq!(left(&gate, now_us), 1);
+    }
+    assert!(now_us > NOW_US + 100 * SECOND_US, "it outlived its slot several times");
+    now(gate.finish(now_us, held));
+    assert_eq!(left(&gate, now_us), 2);
+    assert_eq!(now(gate.renew_slots(now_us)), None);
+}
+
+#[test]
+fn nobody_renews_what_was_let_go() {
+    let gate = gate();
+    drop(pass(&gate, NOW_US).unwrap());
+    assert_eq!(now(gate.renew_slots(NOW_US + 20 * SECOND_US)), None);
+    assert_eq!(left(&gate, NOW_US + 29 * SECOND_US), 1, "as after a crash");
+    assert_eq!(left(&gate, NOW_US + 30 * SECOND_US), 2);
+}
+
+#[test]
+fn a_store_that_is_away_for_a_while_costs_nobody_their_slot() {
+    let gate = gate();
+    let held = pass(&gate, NOW_US).unwrap();
+    gate.store().set_down(true);
+    for second in 10..25 {
+        assert!(now(gate.renew_slots(NOW_US + second * SECOND_US)).is_some());
+    }
+    gate.store().set_down(false);
+    now(gate.renew_slots(NOW_US + 25 * SECOND_US));
+    assert_eq!(left(&gate, NOW_US + 31 * SECOND_US), 1);
+    now(gate.finish(NOW_US + 31 * SECOND_US, held));
+    assert_eq!(left(&gate, NOW_US + 31 * SECOND_US), 2);
+}
+
+/// A request that comes into a full limit is refused whatever happens to slots meanwhile.
+#[test]
+fn a_limit_that_is_full_stays_full() {
+    let gate = gate();
+    let held = [pass(&gate, NOW_US).unwrap(), pass(&gate, NOW_US).unwrap()];
+    for second in 1..200 {
+        let now_us = NOW_US + second * SECOND_US;
+        now(gate.renew_slots(now_us));
+        assert!(pass(&gate, now_us).is_none());
+    }
+    for held in held {
+        now(gate.finish(NOW_US + 200 * SECOND_US, held));
+    }
+    assert_eq!(left(&gate, NOW_US + 200 * SECOND_US), 2);
+}
+
+/// The store takes its time with a renewal, and the request ends before it has answered.
+#[test]
+fn an_end_during_a_renewal_frees_the_slot() {
+    let gate = gate();
+    let held = pass(&gate, NOW_US).unwrap();
+    let now_us = NOW_US + 15 * SECOND_US;
+    gate.store().set_slow(true);
+    {
+        let mut renewing = pin!(gate.renew_slots(now_us));
+        let context = &mut Context::from_waker(Waker::noop());
+        assert!(renewing.as_mut().poll(context).is_pending());
+        gate.store().set_slow(false);
+        now(gate.finish(now_us, held));
+        while renewing.as_mut().poll(context).is_pending() {}
+    }
+    assert_eq!(left(&gate, now_us), 2);
+    assert_eq!(now(gate.renew_slots(now_us)), None);
+}
