@@ -59,7 +59,7 @@ pub use inherited::{InheritError, Inherited};
 pub use limits::Limits;
 pub use listener::{BindError, Listener};
 pub use plain::{Plain, PlainAnswer};
-pub(crate) use relay::is_host;
+pub(crate) use relay::{is_host, is_plain_field, is_plain_target};
 pub use relay::{Bare, BoxError, Caller, Intake, Relay, Upload};
 pub use server::{Builder, Drain, Server};
 pub use stats::Stats;

@@ -41,7 +41,7 @@ use tollgate_policy::address::unmap;
 
 pub use body::Upload;
 pub use plain::Bare;
-pub(crate) use plain::is_host;
+pub(crate) use plain::{is_host, is_plain_field, is_plain_target};
 
 /// Whatever ends a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -41,7 +41,7 @@ use hyper::{
     header::{ACCEPT_ENCODING, HeaderValue},
     http::request::Parts,
 };
-use plain::{Begun, Stage};
+use plain::{Begun, Mapped, Stage};
 use pool::Pool;
 use std::{
     path::{Path, PathBuf},
@@ -209,14 +209,24 @@ impl Gateway {
         mut head: Parts,
         upload: Upload,
         caller: &Rc<Caller>,
-        stage: Stage,
+        mut stage: Stage,
     ) -> Result<(Response<Answer>, Option<Tunnel>), Unpassed> {
         let upstreams = self.shared.upstreams.load_full();
+        if matches!(stage, Stage::Start)
+            && upload.is_end_stream()
+            && upstreams.are_plain()
+            && let Some(mut errand) = Mapped::new(self, caller, &head)
+        {
+            match self.exchange(caller, &upstreams, &mut errand).await {
+                Ok(()) => return Ok((errand.into_answer().ok_or(Fault::Protocol)?, None)),
+                Err(further) => stage = further,
+            }
+        }
         let is_second = matches!(stage, Stage::Again);
         let (first, resumed) = match stage {
             Stage::Failed(fault) => return Err(fault.into()),
             Stage::Answer(resumed, flight) => (Some(flight), Some(resumed)),
-            Stage::Start | Stage::Again => (upstreams.pick(&[], ProcessClock.now_us()), None),
+            Stage::Start | Stage::Unreached | Stage::Again => (upstreams.pick(&[], ProcessClock.now_us()), None),
         };
         let first = first.ok_or(Fault::Connect)?;
         let own_host = upstreams.settings.own_host.then(|| &first.server().authority);

@@ -3,6 +3,7 @@
 //! It is for requests that [`net`](crate::net) finds plain, to servers that speak HTTP/1.1 without TLS, where nothing is held until the answer has been given; and for answers that come whole at once. A request that turns out to be otherwise
 //! goes the long way with what has been done about it: [`Begun`] says how far it came.
 
+mod mapped;
 mod request;
 mod response;
 
@@ -25,6 +26,7 @@ use hyper::{
     HeaderMap, Response,
     header::{HeaderName, HeaderValue},
 };
+pub(super) use mapped::Mapped;
 use request::Read;
 use response::{Came, Manner};
 use std::{
@@ -72,6 +74,8 @@ pub(super) enum Stage {
     /// Nothing has been sent.
     #[default]
     Start,
+    /// Nothing has been sent, since one of several servers could not be reached.
+    Unreached,
     /// It has been sent, by a connection that had ended before.
     Again,
     /// It has been sent in vain.
@@ -110,29 +114,30 @@ impl Gateway {
         };
         let stage = match pass.is_free() {
             false => Stage::Start,
-            true => match self.exchange(request, caller, &upstreams, &pass, out).await {
-                None => {
-                    metrics.requests(Front::Gateway, Outcome::Admitted);
-                    return true;
+            true => {
+                let mut errand = Written { gateway: self, request, caller, pass: &pass, out };
+                match self.exchange(caller, &upstreams, &mut errand).await {
+                    Ok(()) => {
+                        metrics.requests(Front::Gateway, Outcome::Admitted);
+                        return true;
+                    }
+                    Err(stage) => stage,
                 }
-                Some(stage) => stage,
-            },
+            }
         };
         caller.keep(Box::new(Begun { pass, stage }));
         false
     }
 
-    /// Sends the request to a server and writes its answer. `None` when that is done, or else how far it came.
-    async fn exchange(
+    /// Sends a request to a server and has its answer read; or says how far it came.
+    pub(super) async fn exchange(
         &self,
-        request: Bare<'_>,
-        caller: &Rc<Caller>,
+        caller: &Caller,
         upstreams: &Arc<Upstreams>,
-        pass: &Pass<Node>,
-        out: &mut Vec<u8>,
-    ) -> Option<Stage> {
+        errand: &mut impl Errand,
+    ) -> Result<(), Stage> {
         let Some(flight) = upstreams.pick(&[], ProcessClock.now_us()) else {
-            return Some(Stage::Start);
+            return Err(Stage::Unreached);
         };
         let (server, settings) = (flight.server(), &upstreams.settings);
         let (mut stream, is_used) = match self.pool.take_bare(upstreams.generation, server) {
@@ -142,55 +147,87 @@ impl Gateway {
                 let connecting = Box::pin(plainly(server));
                 match before(caller.alarm(), settings.connect, connecting, || true).await {
                     Some(Ok(stream)) => (stream, false),
-                    _ => return Some(unreached(upstreams, server)),
+                    _ => return Err(unreached(upstreams, server)),
                 }
             }
         };
-        request::write(&request, &self.from(&request, caller, settings.own_host, server), out);
-        let asking = ask(&mut stream, out);
+        let asking = ask(&mut stream, errand.request(server, settings.own_host));
         let (scratch, len) = match before(caller.alarm(), settings.response, asking, || true).await
         {
             Some(Ok((scratch, len))) if len > 0 => (scratch, len),
             // It had been idle, and ended before a byte of an answer came.
-            Some(_) if is_used => return Some(Stage::Again),
-            Some(_) => return Some(Stage::Failed(Fault::Protocol)),
-            None => return Some(Stage::Failed(Fault::Timeout)),
+            Some(_) if is_used => return Err(Stage::Again),
+            Some(_) => return Err(Stage::Failed(Fault::Protocol)),
+            None => return Err(Stage::Failed(Fault::Timeout)),
         };
         let mut scratch = scratch;
-        let (came, len) = read(&mut stream, &mut scratch.0, len, pass, caller, out);
+        let (came, len) = read(&mut stream, &mut scratch.0, len, errand);
         let stage = match came {
             Came::Whole => {
                 let now_us = ProcessClock.now_us();
                 let until_us = now_us.saturating_add(server.idle_us);
                 self.pool.put_bare(upstreams.generation, server, Idle { stream, until_us });
-                None
+                Ok(())
             }
             Came::Part | Came::Unusual => {
-                Some(Stage::Answer(Resumed { stream, came: scratch.0[..len].into() }, flight))
+                Err(Stage::Answer(Resumed { stream, came: scratch.0[..len].into() }, flight))
             }
         };
         SCRATCH.with(|spares| spares.put(scratch));
         stage
     }
-}
 
-impl Gateway {
-    fn from<'a>(
+    /// Where a request came from, for a server that is asked by the host's name or by its own.
+    pub(super) fn from<'a>(
         &self,
-        request: &Bare<'_>,
+        head: &(impl toll::Head + Sync),
         caller: &'a Caller,
-        own_host: bool,
-        server: &'a Server,
+        own_host: Option<&'a HeaderValue>,
     ) -> From<'a> {
         let (rules, peer) = (self.shared.node.gate.rules(), unmap(caller.peer.ip()));
         let is_trusted = rules.web().client.is_trusted(peer);
         let client = match is_trusted {
-            true => self.toll.reader().client(&rules, &Read(*request), peer),
+            true => self.toll.reader().client(&rules, head, peer),
             false => peer,
         };
-        let own_host = own_host.then_some(&server.authority);
         let (address, is_tls, may_upgrade) = (&caller.address, caller.is_tls, false);
         From { peer, address, is_trusted, client, is_tls, may_upgrade, own_host }
+    }
+}
+
+/// A request without a body, in whatever form it is kept, and what becomes of its answer.
+pub(super) trait Errand {
+    /// The bytes for a server, which is asked by its own name or by that which the request has.
+    fn request(&mut self, server: &Server, own_host: bool) -> &[u8];
+
+    /// Takes the answer, where these bytes are all of one that is plain. `room`: how many bytes an answer can have here.
+    fn answer(&mut self, bytes: &[u8], room: usize) -> Came;
+}
+
+/// From bytes to bytes.
+struct Written<'a> {
+    gateway: &'a Gateway,
+    request: Bare<'a>,
+    caller: &'a Caller,
+    pass: &'a Pass<Node>,
+    out: &'a mut Vec<u8>,
+}
+
+impl Errand for Written<'_> {
+    fn request(&mut self, server: &Server, own_host: bool) -> &[u8] {
+        let own_host = own_host.then_some(&server.authority);
+        let from = self.gateway.from(&Read(self.request), self.caller, own_host);
+        request::write(&self.request, &from, self.out);
+        self.out
+    }
+
+    fn answer(&mut self, bytes: &[u8], room: usize) -> Came {
+        DATE.with_borrow_mut(|date| {
+            let date = date.at(ProcessClock.now_us());
+            let manner =
+                Manner { shown: self.pass.shown(), date, is_last: self.caller.is_ending() };
+            response::write(bytes, room, &manner, self.out)
+        })
     }
 }
 
@@ -199,7 +236,7 @@ fn unreached(upstreams: &Upstreams, server: &Server) -> Stage {
     server.rest(ProcessClock.now_us());
     match upstreams.servers.len() {
         1 => Stage::Failed(Fault::Connect),
-        _ => Stage::Start,
+        _ => Stage::Unreached,
     }
 }
 
@@ -240,26 +277,20 @@ fn read(
     stream: &mut TcpStream,
     input: &mut [u8],
     mut len: usize,
-    pass: &Pass<Node>,
-    caller: &Caller,
-    out: &mut Vec<u8>,
+    errand: &mut impl Errand,
 ) -> (Came, usize) {
-    DATE.with_borrow_mut(|date| {
-        let date = date.at(ProcessClock.now_us());
-        let manner = Manner { shown: pass.shown(), date, is_last: caller.is_ending() };
-        loop {
-            let came = response::write(&input[..len], input.len(), &manner, out);
-            if came != Came::Part {
-                return (came, len);
-            }
-            let mut context = Context::from_waker(std::task::Waker::noop());
-            match poll_read(stream, &mut context, &mut input[len..]) {
-                Poll::Ready(Ok(more @ 1..)) => len += more,
-                // An end, or an error, comes again for whoever reads next.
-                _ => return (came, len),
-            }
+    loop {
+        let came = errand.answer(&input[..len], input.len());
+        if came != Came::Part {
+            return (came, len);
         }
-    })
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        match poll_read(stream, &mut context, &mut input[len..]) {
+            Poll::Ready(Ok(more @ 1..)) => len += more,
+            // An end, or an error, comes again for whoever reads next.
+            _ => return (came, len),
+        }
+    }
 }
 
 /// The fields of a request as a map, for what looks at more than a few of them.

@@ -27,9 +27,60 @@ pub(super) struct Manner<'a> {
     pub(super) is_last: bool,
 }
 
-/// Writes a server's answer with our fields in it, where the bytes are all of one with a length, whose connection goes on, and that says nothing our
-/// fields would have to be merged with. `room`: how many bytes an answer can have here.
+/// What an answer is turned into, part by part.
+pub(super) trait Form {
+    /// The beginning of one whose head is these bytes. What follows may still show that it is not plain.
+    fn begin(&mut self, status: StatusCode, head: &[u8]);
+
+    /// A field for the client, which is part of the head; `None` where there cannot be such a one.
+    fn field(&mut self, name: &str, value: &[u8]) -> Option<()>;
+
+    /// The end.
+    fn end(&mut self, is_dated: bool, body: &[u8]);
+}
+
+/// Writes a server's answer with our fields in it, where it is plain. `room`: how many bytes an answer can have here.
 pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Vec<u8>) -> Came {
+    read(bytes, room, &mut Lines { manner, out })
+}
+
+struct Lines<'a> {
+    manner: &'a Manner<'a>,
+    out: &'a mut Vec<u8>,
+}
+
+impl Form for Lines<'_> {
+    fn begin(&mut self, status: StatusCode, _: &[u8]) {
+        self.out.clear();
+        self.out.extend_from_slice(b"HTTP/1.1 ");
+        self.out.extend_from_slice(status.as_str().as_bytes());
+        self.out.push(b' ');
+        self.out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    fn field(&mut self, name: &str, value: &[u8]) -> Option<()> {
+        line(name, value, self.out);
+        Some(())
+    }
+
+    fn end(&mut self, is_dated: bool, body: &[u8]) {
+        let Self { manner, out } = self;
+        manner.shown.write_lines(out);
+        if !is_dated {
+            out.extend_from_slice(manner.date);
+        }
+        if manner.is_last {
+            out.extend_from_slice(b"connection: close\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(body);
+    }
+}
+
+/// Reads a server's answer, where the bytes are all of one with a length, whose connection goes on, and that says nothing our
+/// fields would have to be merged with. `room`: how many bytes an answer can have here.
+pub(super) fn read(bytes: &[u8], room: usize, form: &mut impl Form) -> Came {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     let mut head = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
@@ -42,15 +93,10 @@ pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Ve
         Ok(httparse::Status::Partial) if bytes.len() < room => return Came::Part,
         _ => return Came::Unusual,
     };
-    let (Some(1), Some(reason)) = (head.version, status(head.code, head.reason)) else {
+    let (Some(1), Some(status)) = (head.version, status(head.code, head.reason)) else {
         return Came::Unusual;
     };
-    out.clear();
-    out.extend_from_slice(b"HTTP/1.1 ");
-    out.extend_from_slice(reason.as_str().as_bytes());
-    out.push(b' ');
-    out.extend_from_slice(reason.canonical_reason().unwrap_or_default().as_bytes());
-    out.extend_from_slice(b"\r\n");
+    form.begin(status, &bytes[..size]);
     let (mut length, mut is_dated) = (None, false);
     for httparse::Header { name, value } in head.headers.iter() {
         match meaning(name, value) {
@@ -60,7 +106,9 @@ pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Ve
             Meaning::Date => is_dated = true,
             Meaning::Length(_) | Meaning::Theirs => {}
         }
-        line(name, value, out);
+        if form.field(name, value).is_none() {
+            return Came::Unusual;
+        }
     }
     let Some(whole) = length.and_then(|length| size.checked_add(length)) else {
         return Came::Unusual;
@@ -70,15 +118,7 @@ pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Ve
         len if len < whole && whole <= room => return Came::Part,
         _ => return Came::Unusual,
     }
-    manner.shown.write_lines(out);
-    if !is_dated {
-        out.extend_from_slice(manner.date);
-    }
-    if manner.is_last {
-        out.extend_from_slice(b"connection: close\r\n");
-    }
-    out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(&bytes[size..]);
+    form.end(is_dated, &bytes[size..]);
     Came::Whole
 }
 
