@@ -1,7 +1,7 @@
 //! Bodies of refusals: RFC 9457 problem details with the draft's three types.
 
-use super::write;
 use alloc::string::String;
+use core::fmt::Write as _;
 
 /// The draft's problem types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +57,8 @@ impl Problem {
         out.push_str(",\"title\":");
         json_string(out, self.title());
         out.push_str(",\"status\":");
-        write::uint(out, self.status().into());
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{}", self.status());
         let mut any = false;
         for name in violated {
             out.push_str(if any { "," } else { ",\"violated-policies\":[" });

@@ -85,19 +85,41 @@ impl Profile {
 
 /// The spelling of every field; names compare without case on the wire.
 pub(super) mod name {
-    pub(crate) const POLICY: &str = "RateLimit-Policy";
-    pub(crate) const RATELIMIT: &str = "RateLimit";
-    pub(crate) const LIMIT: &str = "RateLimit-Limit";
-    pub(crate) const REMAINING: &str = "RateLimit-Remaining";
-    pub(crate) const RESET: &str = "RateLimit-Reset";
-    pub(crate) const X_LIMIT: &str = "X-RateLimit-Limit";
-    pub(crate) const X_REMAINING: &str = "X-RateLimit-Remaining";
-    pub(crate) const X_USED: &str = "X-RateLimit-Used";
-    pub(crate) const X_RESET: &str = "X-RateLimit-Reset";
-    pub(crate) const X_RESET_AFTER: &str = "X-RateLimit-Reset-After";
-    pub(crate) const X_POLICY: &str = "X-RateLimit-Policy";
-    pub(crate) const X_RESOURCE: &str = "X-RateLimit-Resource";
-    pub(crate) const X_BUCKET: &str = "X-RateLimit-Bucket";
-    pub(crate) const X_SCOPE: &str = "X-RateLimit-Scope";
-    pub(crate) const RETRY_AFTER: &str = "Retry-After";
+    /// How a field is called, and how its line begins in HTTP/1.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Name {
+        pub(crate) text: &'static str,
+        pub(crate) opening: &'static str,
+    }
+
+    macro_rules! names {
+        ($($constant:ident $text:literal $opening:literal;)*) => {
+            $(pub(crate) const $constant: &str = $text;)*
+            /// The same, for those who write lines.
+            pub(crate) mod line {
+                use super::Name;
+                $(pub(crate) const $constant: Name = Name { text: $text, opening: $opening };)*
+                #[cfg(test)]
+                pub(crate) const ALL: &[Name] = &[$($constant),*];
+            }
+        };
+    }
+
+    names! {
+        POLICY "RateLimit-Policy" "ratelimit-policy: ";
+        RATELIMIT "RateLimit" "ratelimit: ";
+        LIMIT "RateLimit-Limit" "ratelimit-limit: ";
+        REMAINING "RateLimit-Remaining" "ratelimit-remaining: ";
+        RESET "RateLimit-Reset" "ratelimit-reset: ";
+        X_LIMIT "X-RateLimit-Limit" "x-ratelimit-limit: ";
+        X_REMAINING "X-RateLimit-Remaining" "x-ratelimit-remaining: ";
+        X_USED "X-RateLimit-Used" "x-ratelimit-used: ";
+        X_RESET "X-RateLimit-Reset" "x-ratelimit-reset: ";
+        X_RESET_AFTER "X-RateLimit-Reset-After" "x-ratelimit-reset-after: ";
+        X_POLICY "X-RateLimit-Policy" "x-ratelimit-policy: ";
+        X_RESOURCE "X-RateLimit-Resource" "x-ratelimit-resource: ";
+        X_BUCKET "X-RateLimit-Bucket" "x-ratelimit-bucket: ";
+        X_SCOPE "X-RateLimit-Scope" "x-ratelimit-scope: ";
+        RETRY_AFTER "Retry-After" "retry-after: ";
+    }
 }

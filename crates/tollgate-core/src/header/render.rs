@@ -1,8 +1,8 @@
 //! Rows to fields, one function per generation.
 
-use super::profile::name;
+use super::profile::name::line;
 use super::{Fields, Profile, Row, US_PER_S, Unit, tightest, write};
-use alloc::string::String;
+use alloc::vec::Vec;
 
 /// Appends the fields of `profile` for `rows` in their order. `draft-11` lists every row; the others have room
 /// for the [`tightest`] only. Without rows there is nothing to say and nothing is written.
@@ -21,29 +21,26 @@ pub fn render(profile: Profile, rows: &[Row<'_>], now_us: u64, fields: &mut Fiel
 }
 
 fn draft_11(rows: &[Row<'_>], fields: &mut Fields) {
-    fields.push_policies(rows, |out| {
-        list(out, rows, |out, row| {
-            parameter(out, ";q=", row.limit);
-            if row.unit != Unit::Requests {
-                out.push_str(";qu=");
-                write::string(out, row.unit.name());
-            }
-            window(out, row);
-        });
-    });
-    fields.push(name::RATELIMIT, |out| {
-        list(out, rows, |out, row| {
-            parameter(out, ";r=", row.remaining);
-            if let Some(more_after_us) = row.more_after_us {
-                parameter(out, ";t=", more_after_us.div_ceil(US_PER_S));
-            }
-        });
-    });
+    let policy = |out: &mut Vec<u8>, row: &Row<'_>| {
+        parameter(out, ";q=", row.limit);
+        if row.unit != Unit::Requests {
+            out.extend_from_slice(b";qu=");
+            write::string(out, row.unit.name());
+        }
+        window(out, row);
+    };
+    let rest = |out: &mut Vec<u8>, row: &Row<'_>| {
+        parameter(out, ";r=", row.remaining);
+        if let Some(more_after_us) = row.more_after_us {
+            parameter(out, ";t=", more_after_us.div_ceil(US_PER_S));
+        }
+    };
+    fields.push_lists(rows, policy, rest);
 }
 
 fn draft_7(row: &Row<'_>, fields: &mut Fields) {
-    fields.push(name::POLICY, |out| unnamed_policy(out, row));
-    fields.push(name::RATELIMIT, |out| {
+    fields.push(line::POLICY, |out| unnamed_policy(out, row));
+    fields.push(line::RATELIMIT, |out| {
         parameter(out, "limit=", row.limit);
         parameter(out, ", remaining=", row.remaining);
         parameter(out, ", reset=", reset_after_s(row));
@@ -51,69 +48,54 @@ fn draft_7(row: &Row<'_>, fields: &mut Fields) {
 }
 
 fn draft_6(row: &Row<'_>, fields: &mut Fields) {
-    fields.push(name::POLICY, |out| unnamed_policy(out, row));
-    fields.push(name::LIMIT, |out| write::uint(out, row.limit));
-    fields.push(name::REMAINING, |out| write::uint(out, row.remaining));
-    fields.push(name::RESET, |out| write::uint(out, reset_after_s(row)));
+    fields.push(line::POLICY, |out| unnamed_policy(out, row));
+    fields.push(line::LIMIT, |out| write::uint(out, row.limit));
+    fields.push(line::REMAINING, |out| write::uint(out, row.remaining));
+    fields.push(line::RESET, |out| write::uint(out, reset_after_s(row)));
 }
 
 fn x_ratelimit(row: &Row<'_>, reset_s: u64, fields: &mut Fields) {
-    fields.push(name::X_LIMIT, |out| write::uint(out, row.limit));
-    fields.push(name::X_REMAINING, |out| write::uint(out, row.remaining));
-    fields.push(name::X_RESET, |out| write::uint(out, reset_s));
-    fields.push(name::X_POLICY, |out| unnamed_policy(out, row));
+    fields.push(line::X_LIMIT, |out| write::uint(out, row.limit));
+    fields.push(line::X_REMAINING, |out| write::uint(out, row.remaining));
+    fields.push(line::X_RESET, |out| write::uint(out, reset_s));
+    fields.push(line::X_POLICY, |out| unnamed_policy(out, row));
 }
 
 fn github(row: &Row<'_>, now_us: u64, fields: &mut Fields) {
-    fields.push(name::X_LIMIT, |out| write::uint(out, row.limit));
-    fields.push(name::X_REMAINING, |out| write::uint(out, row.remaining));
-    fields.push(name::X_USED, |out| write::uint(out, row.limit.saturating_sub(row.remaining)));
-    fields.push(name::X_RESET, |out| write::uint(out, reset_at_s(row, now_us)));
-    fields.push(name::X_RESOURCE, |out| write::text(out, row.name));
+    fields.push(line::X_LIMIT, |out| write::uint(out, row.limit));
+    fields.push(line::X_REMAINING, |out| write::uint(out, row.remaining));
+    fields.push(line::X_USED, |out| write::uint(out, row.limit.saturating_sub(row.remaining)));
+    fields.push(line::X_RESET, |out| write::uint(out, reset_at_s(row, now_us)));
+    fields.push(line::X_RESOURCE, |out| write::text(out, row.name));
 }
 
 fn discord(row: &Row<'_>, now_us: u64, fields: &mut Fields) {
     let reset_at_us = now_us.saturating_add(row.reset_after_us);
-    fields.push(name::X_LIMIT, |out| write::uint(out, row.limit));
-    fields.push(name::X_REMAINING, |out| write::uint(out, row.remaining));
-    fields.push(name::X_RESET, |out| write::decimal_seconds(out, reset_at_us));
-    fields.push(name::X_RESET_AFTER, |out| write::decimal_seconds(out, row.reset_after_us));
-    fields.push(name::X_BUCKET, |out| write::hex(out, row.bucket));
+    fields.push(line::X_LIMIT, |out| write::uint(out, row.limit));
+    fields.push(line::X_REMAINING, |out| write::uint(out, row.remaining));
+    fields.push(line::X_RESET, |out| write::decimal_seconds(out, reset_at_us));
+    fields.push(line::X_RESET_AFTER, |out| write::decimal_seconds(out, row.reset_after_us));
+    fields.push(line::X_BUCKET, |out| write::hex(out, row.bucket));
     if row.refused {
-        fields.push(name::X_SCOPE, |out| out.push_str(row.scope.name()));
-    }
-}
-
-/// The rows as list members: the name, what `parameters` writes, and the partition.
-fn list(out: &mut String, rows: &[Row<'_>], parameters: impl Fn(&mut String, &Row<'_>)) {
-    for (i, row) in rows.iter().enumerate() {
-        if i > 0 {
-            out.push_str(", ");
-        }
-        write::string(out, row.name);
-        parameters(out, row);
-        if let Some(partition) = row.partition {
-            out.push_str(";pk=");
-            write::binary(out, partition);
-        }
+        fields.push(line::X_SCOPE, |out| out.extend_from_slice(row.scope.name().as_bytes()));
     }
 }
 
 /// `100;w=60`: how a policy looked before policies had names.
-fn unnamed_policy(out: &mut String, row: &Row<'_>) {
+fn unnamed_policy(out: &mut Vec<u8>, row: &Row<'_>) {
     write::uint(out, row.limit);
     window(out, row);
 }
 
-fn window(out: &mut String, row: &Row<'_>) {
+fn window(out: &mut Vec<u8>, row: &Row<'_>) {
     if let Some(window_us) = row.window_us {
         // A window of zero seconds is malformed, so one shorter than a second counts as a second.
         parameter(out, ";w=", window_us.div_ceil(US_PER_S).max(1));
     }
 }
 
-fn parameter(out: &mut String, key: &str, value: u64) {
-    out.push_str(key);
+fn parameter(out: &mut Vec<u8>, key: &str, value: u64) {
+    out.extend_from_slice(key.as_bytes());
     write::uint(out, value);
 }
 

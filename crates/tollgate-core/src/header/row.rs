@@ -106,6 +106,9 @@ impl<'a> Row<'a> {
 /// The row that fields with room for only one limit show: of those that refuse the one with the longest
 /// wait, no wait being the longest; else the one with the least remaining. The first of equals.
 pub fn tightest<'r, 'a>(rows: &'r [Row<'a>]) -> Option<&'r Row<'a>> {
+    if rows.iter().all(|row| !row.refused) {
+        return rows.iter().min_by_key(|row| row.remaining);
+    }
     rows.iter().min_by_key(|row| {
         if row.refused {
             let wait = (row.retry_after_us.is_none(), row.retry_after_us);

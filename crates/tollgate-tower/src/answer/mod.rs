@@ -61,20 +61,11 @@ impl Shown {
     /// Those of an answer given at `now_us`.
     pub fn new(verdict: &Verdict<'_>, profiles: &[Profile], now_us: u64) -> Self {
         let mut fields = FIELDS.with(Spares::take);
-        let rows: SmallVec<[header::Row<'_>; 4]> =
-            verdict.rows.iter().filter(|row| is_shown(row)).map(shown).collect();
-        for &profile in profiles {
-            header::render(profile, &rows, now_us, &mut fields);
-        }
-        if !verdict.allowed
-            && let Some(retry_after_us) = verdict.retry_after_us
-        {
-            fields.push_retry_after(retry_after_us);
-        }
+        let remaining = render_fields(verdict, profiles, now_us, &mut fields);
         Self {
             fields: Kept(Some(fields)),
-            profiles: profiles.into(),
-            remaining: header::tightest(&rows).map(|row| row.remaining),
+            profiles: SmallVec::from_slice(profiles),
+            remaining,
             source: (!verdict.source.is_usual()).then_some(verdict.source),
         }
     }
@@ -89,14 +80,11 @@ impl Shown {
 
     /// Writes them all as lines of HTTP/1, names in lower case: `ratelimit: "a";r=1\r\n`.
     pub fn write_lines(&self, out: &mut Vec<u8>) {
-        let source = self.source.map(|source| ("x-tollgate-source", source.as_str()));
-        for (name, value) in self.fields.iter().chain(source) {
-            let start = out.len();
-            out.extend_from_slice(name.as_bytes());
-            out[start..].make_ascii_lowercase();
-            out.extend_from_slice(b": ");
-            out.extend_from_slice(value.as_bytes());
-            out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(self.fields.lines());
+        if let Some(source) = self.source {
+            for part in ["x-tollgate-source: ", source.as_str(), "\r\n"] {
+                out.extend_from_slice(part.as_bytes());
+            }
         }
     }
 
@@ -109,14 +97,34 @@ impl Shown {
     /// Names and values, the latter in one allocation.
     fn values(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let fields = &*self.fields;
-        let text = Bytes::copy_from_slice(fields.text().as_bytes());
-        let mut start = 0;
-        fields.iter().filter_map(move |(name, value)| {
-            let value = text.slice(start..start + value.len());
-            start += value.len();
-            Some((field_name(name)?, HeaderValue::from_maybe_shared(value).ok()?))
+        let lines = Bytes::copy_from_slice(fields.lines());
+        fields.places().filter_map(move |(name, place)| {
+            Some((field_name(name)?, HeaderValue::from_maybe_shared(lines.slice(place)).ok()?))
         })
     }
+}
+
+/// Appends the fields of an answer given at `now_us`: those of the profiles, and `Retry-After` on a refusal that a wait can help. What is left of the
+/// tightest limit; `None` where none is shown.
+pub fn render_fields(
+    verdict: &Verdict<'_>,
+    profiles: &[Profile],
+    now_us: u64,
+    fields: &mut Fields,
+) -> Option<u64> {
+    let mut rows: SmallVec<[header::Row<'_>; 4]> = SmallVec::new();
+    for row in verdict.rows.iter().filter(|row| is_shown(row)) {
+        rows.push(shown(row));
+    }
+    for &profile in profiles {
+        header::render(profile, &rows, now_us, fields);
+    }
+    if !verdict.allowed
+        && let Some(retry_after_us) = verdict.retry_after_us
+    {
+        fields.push_retry_after(retry_after_us);
+    }
+    header::tightest(&rows).map(|row| row.remaining)
 }
 
 const SOURCE: HeaderName = HeaderName::from_static("x-tollgate-source");

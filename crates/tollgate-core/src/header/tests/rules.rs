@@ -6,6 +6,7 @@ use crate::header::{
 };
 use std::string::String;
 use std::vec::Vec;
+use std::{format, vec};
 
 fn refused(name: &str, retry_after_us: Option<u64>) -> Row<'_> {
     Row { refused: true, retry_after_us, remaining: 0, ..row(name) }
@@ -194,5 +195,50 @@ fn a_buffer_that_was_used_writes_what_a_new_one_does() {
         let mut new = Fields::new();
         render(Profile::Draft11, rows, NOON_18_US, &mut new);
         assert_eq!(used, new, "{rows:?}");
+    }
+}
+
+#[test]
+fn lines_begin_with_the_name_in_lower_case() {
+    for name in crate::header::profile::name::line::ALL {
+        assert_eq!(name.opening, format!("{}: ", name.text.to_ascii_lowercase()));
+    }
+}
+
+/// A buffer that is used again must not say of one answer what was true of the one before, whatever it remembers.
+#[test]
+fn what_a_buffer_remembers_shows_in_no_answer() {
+    let answers = [
+        vec![row("a")],
+        vec![row("a").partition(b"key")],
+        vec![row("a")],
+        vec![row("a"), row("b")],
+        vec![row("b"), row("a")],
+        vec![row("b").unit(Unit::ContentBytes), row("a")],
+        vec![row("a\"")],
+        vec![row("a").partition(b"key"), row("b")],
+        vec![row("a").partition(b"other"), row("b")],
+    ];
+    let mut kept = Fields::new();
+    for rows in &answers {
+        let mut fresh = Fields::new();
+        render(Profile::Draft11, rows, 0, &mut fresh);
+        kept.clear();
+        render(Profile::Draft11, rows, 0, &mut kept);
+        assert_eq!(kept, fresh);
+    }
+}
+
+#[test]
+fn lines_are_the_fields() {
+    let rows = [row("a")];
+    for profile in Profile::ALL {
+        let mut fields = Fields::new();
+        render(profile, &rows, 1_794_744_018_000_000, &mut fields);
+        let lines: String = fields
+            .iter()
+            .map(|(name, value)| format!("{}: {value}\r\n", name.to_ascii_lowercase()))
+            .collect();
+        assert_eq!(str::from_utf8(fields.lines()).unwrap(), lines);
     }
 }

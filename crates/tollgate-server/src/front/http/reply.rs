@@ -72,15 +72,8 @@ impl Writer {
         answer.status = fields::status(verdict);
         let lines = &mut answer.fields;
         lines.extend_from_slice(b"content-type: application/json\r\ncache-control: no-store\r\n");
-        fields::each(verdict, profiles, now_us, &mut self.fields, |name, value| {
-            // In lower case, as the other way has them.
-            let start = lines.len();
-            lines.extend_from_slice(name.as_bytes());
-            lines[start..].make_ascii_lowercase();
-            lines.extend_from_slice(b": ");
-            lines.extend_from_slice(value.as_bytes());
-            lines.extend_from_slice(b"\r\n");
-        });
+        // In lower case, as the other way has them.
+        fields::lines(verdict, profiles, now_us, &mut self.fields, lines);
         lines.extend_from_slice(self.date.at(now_us));
         encode::verdict(&mut answer.body, verdict);
         answer.body.push(b'}');

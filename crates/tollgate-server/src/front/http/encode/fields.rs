@@ -1,9 +1,8 @@
 //! A verdict's status and header fields.
 
-use smallvec::SmallVec;
 use tollgate::{Row, Source, Verdict};
-use tollgate_core::Numbers;
-use tollgate_core::header::{self, Fields, Profile, Scope, Unit};
+use tollgate_core::header::{Fields, Profile};
+use tollgate_tower::render_fields;
 
 /// 200 when admitted, 503 when a limit that cannot be decided refuses, 429 otherwise.
 pub fn status(verdict: &Verdict<'_>) -> u16 {
@@ -12,6 +11,24 @@ pub fn status(verdict: &Verdict<'_>) -> u16 {
         true => 200,
         false if verdict.rows.iter().any(failed) => 503,
         false => 429,
+    }
+}
+
+/// Appends the fields of [`each`] as lines of HTTP/1, names in lower case.
+pub fn lines(
+    verdict: &Verdict<'_>,
+    profiles: &[Profile],
+    now_us: u64,
+    fields: &mut Fields,
+    out: &mut Vec<u8>,
+) {
+    fields.clear();
+    render_fields(verdict, profiles, now_us, fields);
+    out.extend_from_slice(fields.lines());
+    if !verdict.source.is_usual() {
+        for part in ["x-tollgate-source: ", verdict.source.as_str(), "\r\n"] {
+            out.extend_from_slice(part.as_bytes());
+        }
     }
 }
 
@@ -26,37 +43,11 @@ pub fn each(
     mut write: impl FnMut(&'static str, &str),
 ) {
     fields.clear();
-    let rows: SmallVec<[header::Row<'_>; 4]> =
-        verdict.rows.iter().filter(|row| is_shown(row)).map(shown).collect();
-    for &profile in profiles {
-        header::render(profile, &rows, now_us, fields);
-    }
-    if !verdict.allowed
-        && let Some(retry_after_us) = verdict.retry_after_us
-    {
-        fields.push_retry_after(retry_after_us);
-    }
+    render_fields(verdict, profiles, now_us, fields);
     for (name, value) in fields.iter() {
         write(name, value);
     }
     if !verdict.source.is_usual() {
         write("X-Tollgate-Source", verdict.source.as_str());
     }
-}
-
-/// A shadow limit decides nothing, and one that is not disclosed keeps its figures to itself.
-fn is_shown(row: &Row<'_>) -> bool {
-    row.enforced() && row.limit.disclose
-}
-
-fn shown<'a>(row: &Row<'a>) -> header::Row<'a> {
-    let unit = match row.limit.numbers {
-        Some(Numbers::Concurrency(_)) => Unit::ConcurrentRequests,
-        _ => Unit::Requests,
-    };
-    let scope = if row.limit.key.is_empty() { Scope::Shared } else { Scope::User };
-    header::Row::new(&row.limit.name, row.window_us, &row.outcome)
-        .unit(unit)
-        .scope(scope)
-        .bucket(row.bucket)
 }
