@@ -58,7 +58,7 @@ pub trait Relay: 'static {
         caller: &Rc<Caller>,
     ) -> impl Future<Output = hyper::Response<Self::Body>>;
 
-    /// Answers a request without a body in fewer steps, by the bytes of the whole answer in `out`; or answers `false`, and then the request comes
+    /// Answers a request that has come whole in fewer steps, by the bytes of the whole answer in `out`; or answers `false`, and then the request comes
     /// to [`relay`](Self::relay), which may find what has been done about it in [`Caller::kept`]. Dropped when the client leaves.
     fn plain(
         &self,
@@ -330,3 +330,6 @@ impl Drop for Settled<'_> {
         self.wire.settle(self.upgraded.get());
     }
 }
+
+#[cfg(test)]
+mod tests;

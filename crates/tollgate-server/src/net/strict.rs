@@ -106,22 +106,26 @@ struct Vetting {
 #[derive(Debug, PartialEq, Eq)]
 struct Broken;
 
-/// Whether some bytes begin with a head that neither a body follows nor perhaps another protocol.
+/// Whether some bytes begin with the head of a request whose end it tells, and that perhaps another protocol does not follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bodiless {
-    /// One of this length, with which no rule is broken.
-    Whole(usize),
-    /// So far, but it has no end yet.
+pub(super) enum Begins {
+    /// A head of this length, with which no rule is broken, and a body of that.
+    Sized { head: usize, body: u64 },
+    /// So far, but the head has no end yet.
     Part,
     /// No.
     Other,
 }
 
-pub(super) fn bodiless(bytes: &[u8]) -> Bodiless {
+pub(super) fn begins(bytes: &[u8]) -> Begins {
     match Head::default().read(bytes) {
-        Ok(Some((len, Next { body: head::Body::None, upgrade: false }))) => Bodiless::Whole(len),
-        Ok(None) => Bodiless::Part,
-        Ok(Some(_)) | Err(Broken) => Bodiless::Other,
+        Ok(Some((head, Next { body, upgrade: false }))) => match body {
+            head::Body::None => Begins::Sized { head, body: 0 },
+            head::Body::Length(body) => Begins::Sized { head, body },
+            head::Body::Chunked => Begins::Other,
+        },
+        Ok(None) => Begins::Part,
+        Ok(Some(_)) | Err(Broken) => Begins::Other,
     }
 }
 

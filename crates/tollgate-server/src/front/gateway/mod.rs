@@ -143,55 +143,63 @@ impl Gateway {
         Self { toll: shared.toll.clone(), shared, pool: Rc::default() }
     }
 
-    /// Decides, waits where a limit shapes, and passes the request on.
-    async fn serve(
-        &self,
-        mut head: Parts,
-        upload: Upload,
-        caller: &Rc<Caller>,
-        begun: Option<Begun>,
-    ) -> (Response<Body>, Outcome) {
-        let (answer, stage) = match begun {
+    /// Decides, waits where a limit shapes, and passes the request on. What is seldom needed is in boxes: the future of an answer is moved
+    /// more than once before it is polled, and all of its size with it.
+    async fn serve(&self, request: Request<Upload>, caller: &Rc<Caller>) -> Response<Body> {
+        let metrics = &self.shared.node.metrics;
+        let (mut head, upload) = request.into_parts();
+        let begun = caller.kept().map(|begun: Box<Begun>| *begun);
+        if let Err(invalid) = forward::settle(&mut head) {
+            metrics.requests(Front::Gateway, Outcome::Invalid);
+            return problem::invalid(invalid).map(Body::Free);
+        }
+        let (answer, mut stage) = match begun {
             Some(Begun { pass, stage }) => (toll::Answer::Admitted(pass), stage),
             None => (self.ask(&mut head, caller).await, Stage::Start),
         };
         let pass = match answer {
             toll::Answer::Admitted(pass) => pass,
             toll::Answer::Refused(refusal) => {
-                let outcome = refused(&refusal);
+                metrics.requests(Front::Gateway, refused(&refusal));
                 let response = refusal.into_response(&head.headers);
-                return (response.map(|bytes| Body::Free(Answer::own(bytes))), outcome);
+                return response.map(|bytes| Body::Free(Answer::own(bytes)));
             }
         };
         if !pass.delay().is_zero() {
-            tokio::time::sleep(pass.delay()).await;
+            Box::pin(tokio::time::sleep(pass.delay())).await;
         }
         if pass.reads_body() {
             // What is compressed cannot be read in passing.
             head.headers.remove(ACCEPT_ENCODING);
         }
-        let (response, outcome, tunnel) = match self.pass_on(head, upload, caller, stage).await {
+        let upstreams = self.shared.upstreams.load_full();
+        let mut passed = None;
+        if matches!(stage, Stage::Start)
+            && upload.is_end_stream()
+            && upstreams.are_plain()
+            && let Some(mut errand) = Mapped::new(self, caller, &head)
+        {
+            match self.exchange(caller, &upstreams, &mut errand).await {
+                Ok(()) => passed = errand.into_answer(),
+                Err(further) => stage = further,
+            }
+        }
+        let passed = match passed {
+            Some(response) => Ok((response, None)),
+            None => Box::pin(self.pass_on(head, upload, caller, &upstreams, stage)).await,
+        };
+        let (response, outcome, tunnel) = match passed {
             Ok((response, tunnel)) => (response, Outcome::Admitted, tunnel),
             Err(Unpassed::Invalid(invalid)) => (problem::invalid(invalid), Outcome::Invalid, None),
             Err(Unpassed::Fault(fault)) => {
                 if let Some(why) = fault.of_server() {
-                    self.shared.node.metrics.unanswered(why);
+                    metrics.unanswered(why);
                 }
                 (problem::fault(fault), Outcome::Error, None)
             }
         };
-        let (mut head, body) = response.into_parts();
-        let holding = pass.answer_head(&mut head);
-        let body = match tunnel {
-            None => Body::Held(holding.body(body)),
-            Some(mut tunnel) => {
-                // What is held is held until both have hung up.
-                tunnel.keep = Some(Box::new(holding));
-                caller.join(tunnel);
-                Body::Free(Answer::Own(None))
-            }
-        };
-        (Response::from_parts(head, body), outcome)
+        metrics.requests(Front::Gateway, outcome);
+        answered(response, pass, tunnel, caller)
     }
 
     async fn ask(&self, head: &mut Parts, caller: &Caller) -> toll::Answer<Node> {
@@ -209,19 +217,9 @@ impl Gateway {
         mut head: Parts,
         upload: Upload,
         caller: &Rc<Caller>,
-        mut stage: Stage,
+        upstreams: &Arc<Upstreams>,
+        stage: Stage,
     ) -> Result<(Response<Answer>, Option<Tunnel>), Unpassed> {
-        let upstreams = self.shared.upstreams.load_full();
-        if matches!(stage, Stage::Start)
-            && upload.is_end_stream()
-            && upstreams.are_plain()
-            && let Some(mut errand) = Mapped::new(self, caller, &head)
-        {
-            match self.exchange(caller, &upstreams, &mut errand).await {
-                Ok(()) => return Ok((errand.into_answer().ok_or(Fault::Protocol)?, None)),
-                Err(further) => stage = further,
-            }
-        }
         let is_second = matches!(stage, Stage::Again);
         let (first, resumed) = match stage {
             Stage::Failed(fault) => return Err(fault.into()),
@@ -234,22 +232,27 @@ impl Gateway {
         let may_upgrade = upstreams.settings.protocol != UpstreamProtocol::Http2;
         let upgrade = self.make_ready(&mut head, caller, own_host, may_upgrade)?;
         let mut sent = None;
-        let body = match upload.is_end_stream() {
-            true => Outgoing::Empty,
-            false => {
+        let body = match resumed {
+            _ if upload.is_end_stream() => Outgoing::Empty,
+            // The server has it already; what it was is still to be read here, so that the next request follows.
+            Some(_) => {
+                upload.skip().await;
+                Outgoing::Empty
+            }
+            None => {
                 let progress: Rc<Sent> = Rc::default();
                 sent = Some(progress.clone());
                 Outgoing::Upload(Box::new(upload), progress, self.shared.clone())
             }
         };
         let pool = &self.pool;
-        let errand = Errand { upstreams: &upstreams, pool, caller, sent, upgrade, is_second };
+        let errand = Errand { upstreams, pool, caller, sent, upgrade, is_second };
         let request = exchange::request(head, body);
         let got = match resumed {
             None => errand.run(request, first).await?,
             Some(resumed) => errand.go_on(request, resumed, first).await?,
         };
-        Ok(answer(got, caller, &upstreams).await.ok_or(Fault::Protocol)?)
+        Ok(answer(got, caller, upstreams).await.ok_or(Fault::Protocol)?)
     }
 
     /// Makes a head ready for a server; whether it asks to speak something else.
@@ -296,6 +299,27 @@ fn observe<'a>(
             trace::decision(&decided, verdict);
         }
     }
+}
+
+/// An answer with what its request holds until all of it has been sent.
+fn answered(
+    response: Response<Answer>,
+    pass: toll::Pass<Node>,
+    tunnel: Option<Tunnel>,
+    caller: &Caller,
+) -> Response<Body> {
+    let (mut head, body) = response.into_parts();
+    let holding = pass.answer_head(&mut head);
+    let body = match tunnel {
+        None => Body::Held(holding.body(body)),
+        Some(mut tunnel) => {
+            // What is held is held until both have hung up.
+            tunnel.keep = Some(Box::new(holding));
+            caller.join(tunnel);
+            Body::Free(Answer::Own(None))
+        }
+    };
+    Response::from_parts(head, body)
 }
 
 /// What the metrics call a refusal.
@@ -352,18 +376,12 @@ async fn answer(
 impl Relay for Gateway {
     type Body = Body;
 
-    async fn relay(&self, request: Request<Upload>, caller: &Rc<Caller>) -> Response<Body> {
-        let (mut head, upload) = request.into_parts();
-        let begun = caller.kept().map(|begun| *begun);
-        let (response, outcome) = match forward::settle_host(&mut head) {
-            Ok(()) => {
-                forward::remove_aliases(&mut head.headers);
-                self.serve(head, upload, caller, begun).await
-            }
-            Err(invalid) => (problem::invalid(invalid).map(Body::Free), Outcome::Invalid),
-        };
-        self.shared.node.metrics.requests(Front::Gateway, outcome);
-        response
+    fn relay(
+        &self,
+        request: Request<Upload>,
+        caller: &Rc<Caller>,
+    ) -> impl Future<Output = Response<Body>> {
+        self.serve(request, caller)
     }
 
     fn plain(

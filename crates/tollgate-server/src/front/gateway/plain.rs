@@ -28,7 +28,8 @@ use hyper::{
 };
 pub(super) use mapped::Mapped;
 use request::Read;
-use response::{Came, Manner};
+pub(super) use response::Came;
+use response::Manner;
 use std::{
     cell::RefCell,
     future::poll_fn,
@@ -151,12 +152,15 @@ impl Gateway {
                 }
             }
         };
-        let asking = ask(&mut stream, errand.request(server, settings.own_host));
+        let mut sent = 0;
+        let request = errand.request(server, settings.own_host);
+        let asking = ask(&mut stream, request, &mut sent);
         let (scratch, len) = match before(caller.alarm(), settings.response, asking, || true).await
         {
             Some(Ok((scratch, len))) if len > 0 => (scratch, len),
+            Some(_) if is_used && sent == 0 => return Err(Stage::Start),
             // It had been idle, and ended before a byte of an answer came.
-            Some(_) if is_used => return Err(Stage::Again),
+            Some(_) if is_used && errand.may_repeat() => return Err(Stage::Again),
             Some(_) => return Err(Stage::Failed(Fault::Protocol)),
             None => return Err(Stage::Failed(Fault::Timeout)),
         };
@@ -195,8 +199,11 @@ impl Gateway {
     }
 }
 
-/// A request without a body, in whatever form it is kept, and what becomes of its answer.
+/// A request that has come whole, in whatever form it is kept, and what becomes of its answer.
 pub(super) trait Errand {
+    /// Whether it can be sent twice and mean the same.
+    fn may_repeat(&self) -> bool;
+
     /// The bytes for a server, which is asked by its own name or by that which the request has.
     fn request(&mut self, server: &Server, own_host: bool) -> &[u8];
 
@@ -214,6 +221,10 @@ struct Written<'a> {
 }
 
 impl Errand for Written<'_> {
+    fn may_repeat(&self) -> bool {
+        self.request.may_repeat()
+    }
+
     fn request(&mut self, server: &Server, own_host: bool) -> &[u8] {
         let own_host = own_host.then_some(&server.authority);
         let from = self.gateway.from(&Read(self.request), self.caller, own_host);
@@ -241,13 +252,16 @@ fn unreached(upstreams: &Upstreams, server: &Server) -> Stage {
 }
 
 /// Sends a request, and waits for the first bytes of an answer.
-async fn ask(stream: &mut TcpStream, request: &[u8]) -> io::Result<(Box<Scratch>, usize)> {
-    let mut sent = 0;
+async fn ask(
+    stream: &mut TcpStream,
+    request: &[u8],
+    sent: &mut usize,
+) -> io::Result<(Box<Scratch>, usize)> {
     poll_fn(|context| {
-        while sent < request.len() {
-            match ready!(Pin::new(&mut *stream).poll_write(context, &request[sent..]))? {
+        while *sent < request.len() {
+            match ready!(Pin::new(&mut *stream).poll_write(context, &request[*sent..]))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                len => sent += len,
+                len => *sent += len,
             }
         }
         let mut scratch = SCRATCH.with(Spares::take);

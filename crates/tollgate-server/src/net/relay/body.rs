@@ -9,6 +9,7 @@ use crate::net::{
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::{
+    future::poll_fn,
     pin::Pin,
     rc::Rc,
     task::{Context, Poll, ready},
@@ -27,6 +28,11 @@ impl Upload {
     pub(super) fn new(incoming: Incoming, life: Rc<Life>) -> Self {
         let alarm = Alarm::new(life.alarms.clone());
         Self { incoming, life, alarm, waiting: false }
+    }
+
+    /// Reads it to its end, for nobody.
+    pub async fn skip(mut self) {
+        while let Some(Ok(_)) = poll_fn(|context| Pin::new(&mut self).poll_frame(context)).await {}
     }
 
     fn wait(&mut self, waiting: bool) {

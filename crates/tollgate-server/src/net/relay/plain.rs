@@ -1,5 +1,5 @@
-//! The short way through the gateway, for requests as most clients send most of them: HTTP/1.1 without a body, come whole, with nothing in the head
-//! that concerns the connection.
+//! The short way through the gateway, for requests as most clients send most of them: HTTP/1.1, come whole, with a small body or none, and nothing
+//! in the head that concerns the connection.
 //!
 //! As in [`net::plain`](super::super::plain), nothing is refused here and no error is put into words: whatever is not plain in every respect goes to
 //! the full protocol with all of its bytes, and the connection stays there. What says where a request ends is judged by the same reader
@@ -10,7 +10,7 @@ use crate::net::{
     life::{Life, Order},
     plain::{End, finish, more, poll_next, send},
     stream::Stream,
-    strict::{Bodiless, bodiless},
+    strict::{Begins, begins},
 };
 use std::{
     mem::MaybeUninit,
@@ -22,28 +22,38 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tollgate::Spares;
 
-/// What is read at once. A head that is larger is not plain.
+/// What is read at once. A request that is larger is not plain.
 const INPUT_BYTES: usize = 8 * 1024;
 /// More fields than a plain head has.
 const FIELDS_MAX: usize = 48;
 /// What is read of further requests while one is under way.
 const EARLY_BYTES: usize = 512;
 
-/// A request of HTTP/1.1 without a body.
+/// A request of HTTP/1.1 that has come whole.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Bare<'a> {
-    /// `GET`, `DELETE` or `OPTIONS`.
+    /// `GET`, `POST`, `PUT`, `PATCH`, `DELETE` or `OPTIONS`.
     pub method: &'a str,
     /// A path that begins with a slash, and perhaps a query.
     pub target: &'a str,
     /// Which host is meant, by the only field that says so.
     pub host: &'a [u8],
+    /// The body, as long as `Content-Length` says. Nothing, without one.
+    pub body: &'a [u8],
     bytes: &'a [u8],
     lines: &'a [Line],
 }
 
+/// What a plain request may ask for. None of them makes the connection anything else.
+const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
 impl<'a> Bare<'a> {
+    /// Whether it can be sent twice and mean the same: it has no body, and its method says so.
+    pub fn may_repeat(&self) -> bool {
+        self.body.is_empty() && !matches!(self.method, "POST" | "PATCH")
+    }
+
     /// Names, in any case, and values. None has `_` or `.` in its name, and none concerns the connection but `Connection: keep-alive`.
     pub fn fields(&self) -> impl DoubleEndedIterator<Item = (&'a str, &'a [u8])> + use<'a> {
         let bytes = self.bytes;
@@ -98,7 +108,7 @@ where
         let mut at = 0;
         while at < len {
             let plain = loop {
-                match find_plain(&input[at..len], lines, life) {
+                match find_plain(&input[at..len], input.len() - at, lines, life) {
                     Some(plain) => break plain,
                     None => match more(stream, &mut input[len..]).await {
                         0 => break None,
@@ -168,26 +178,34 @@ fn poll_unless_left<T: AsyncRead + Unpin, O>(
 }
 
 /// The plain request that some bytes begin with, and its length; nothing in it where they begin with something else. `None`: more of them are needed to say.
+/// `room`: how many of them there can be.
 fn find_plain<'a>(
     bytes: &'a [u8],
+    room: usize,
     lines: &'a mut Vec<Line>,
     life: &Life,
 ) -> Option<Option<(Bare<'a>, usize)>> {
     let limits = &life.front.limits;
-    let vetted = match bodiless(bytes) {
-        Bodiless::Whole(size) => size,
-        Bodiless::Part => return None,
-        Bodiless::Other => return Some(None),
+    let (head, body) = match begins(bytes) {
+        Begins::Sized { head, body } => (head, usize::try_from(body).unwrap_or(usize::MAX)),
+        Begins::Part => return None,
+        Begins::Other => return Some(None),
     };
+    let whole = head.saturating_add(body);
+    if whole > room || head > limits.head_bytes_max {
+        return Some(None);
+    }
+    let body = bytes.get(head..whole)?;
     let found = find(bytes, lines)
-        .filter(|(_, size)| *size == vetted && vetted <= limits.head_bytes_max)
+        .filter(|(_, size)| *size == head)
         .filter(|(bare, _)| bare.lines.len() <= limits.fields_max)
         // A connection that is to end soon says so in its answers, which is the full protocol's way to end it.
-        .filter(|_| life.order() == Order::Serve);
+        .filter(|_| life.order() == Order::Serve)
+        .map(|(bare, _)| (Bare { body, ..bare }, whole));
     Some(found)
 }
 
-/// The plain request that some bytes begin with, and its length, as the parser sees it.
+/// The plain request whose head some bytes begin with, and that head's length, as the parser sees it.
 fn find<'a>(bytes: &'a [u8], lines: &'a mut Vec<Line>) -> Option<(Bare<'a>, usize)> {
     let mut room = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     let mut head = httparse::Request::new(&mut []);
@@ -195,12 +213,10 @@ fn find<'a>(bytes: &'a [u8], lines: &'a mut Vec<Line>) -> Option<(Bare<'a>, usiz
     else {
         return None;
     };
-    let (Some(method @ ("GET" | "DELETE" | "OPTIONS")), Some(target), Some(1)) =
-        (head.method, head.path, head.version)
-    else {
+    let (Some(method), Some(target), Some(1)) = (head.method, head.path, head.version) else {
         return None;
     };
-    if !is_plain_target(target) {
+    if !METHODS.contains(&method) || !is_plain_target(target) {
         return None;
     }
     lines.clear();
@@ -221,7 +237,7 @@ fn find<'a>(bytes: &'a [u8], lines: &'a mut Vec<Line>) -> Option<(Bare<'a>, usiz
         lines.push(Line { name: range(name.as_bytes())?, value });
     }
     let host = host.filter(|host| is_host(host))?;
-    Some((Bare { method, target, host, bytes, lines }, size))
+    Some((Bare { method, target, host, body: &[], bytes, lines }, size))
 }
 
 /// Whether a target is a path that every reader takes for the same, with nothing in it that one of them would leave out or write in another way.
@@ -249,7 +265,8 @@ pub(crate) fn is_plain_field(name: &str, value: &[u8]) -> bool {
         7 => !is("upgrade") && !is("trailer"),
         10 if is("connection") => value.eq_ignore_ascii_case(b"keep-alive"),
         10 => !is("keep-alive"),
-        14 => !is("content-length") && !is("http2-settings"),
+        // A length says only what the reader before this one has said already.
+        14 => !is("http2-settings"),
         16 => !is("proxy-connection"),
         17 => !is("transfer-encoding"),
         18 => !is("proxy-authenticate"),

@@ -14,6 +14,7 @@ mod smuggling;
 mod table;
 mod tls;
 mod upgrade;
+mod whole;
 
 use crate::http::{Answer, Client};
 use std::{
@@ -235,6 +236,16 @@ fn connect(address: SocketAddr) -> Client {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     Client(stream)
+}
+
+/// A field that is not passed on, and that only the full protocol takes.
+const LONG: &str = "keep-alive: 5\r\n";
+
+/// A head's first line, and the others in order of names.
+fn sorted(head: &str) -> Vec<String> {
+    let mut lines: Vec<String> = head.trim_end().split("\r\n").map(str::to_owned).collect();
+    lines[1..].sort();
+    lines
 }
 
 /// All that comes until the other side ends.

@@ -1,6 +1,6 @@
 //! Plain requests take a shorter way; nobody can tell but by the time it takes.
 
-use super::{Backend, Gateway, PATIENCE, ok, read_chunked, read_head, signal, wait};
+use super::{Backend, Gateway, LONG, PATIENCE, ok, read_chunked, read_head, signal, sorted, wait};
 use crate::http::Client;
 use std::{
     collections::BTreeSet,
@@ -11,9 +11,6 @@ use std::{
     },
 };
 use tollgate_faults::clock::until;
-
-/// A field that is not passed on, and that only the full protocol takes.
-const LONG: &str = "keep-alive: 5\r\n";
 
 /// Heads of requests, without their last line.
 const HEADS: [&str; 9] = [
@@ -48,13 +45,6 @@ fn servers_see_the_same() {
             assert_eq!(short, long, "{head}");
         }
     }
-}
-
-/// The first line, and the others in order of names.
-fn sorted(head: &str) -> Vec<String> {
-    let mut lines: Vec<String> = head.trim_end().split("\r\n").map(str::to_owned).collect();
-    lines[1..].sort();
-    lines
 }
 
 /// A field that is removed leaves its place to the last one where fields are in a map; by the short way they are in the order in which they came. So a server can tell

@@ -60,12 +60,29 @@ const CORPUS: &[Case] = &[
     ("pipelined, second bad", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /2 HTTP/1.1\nHost: a\n\n", &[200, 400], ONE),
     ("after chunks", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n", &[200, 200], &["POST / HTTP/1.1", "GET /2 HTTP/1.1"]),
     ("GET with body", b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 28\r\n\r\nGET /x HTTP/1.1\r\nHost: b\r\n\r\n", &[200], &["GET / HTTP/1.1"]),
+    ("length too short", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nabcdef\r\n\r\n", &[200, 400], ONE),
+    ("body like a request", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 28\r\n\r\nGET /x HTTP/1.1\r\nHost: b\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n", &[200, 200], &["POST / HTTP/1.1", "GET /2 HTTP/1.1"]),
+    ("body like the end of chunks", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n0\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n", &[200, 200], &["POST / HTTP/1.1", "GET /2 HTTP/1.1"]),
+    ("two bodies, then CL.TE", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\naPUT /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nbPOST /3 HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", &[200, 200, 400], &["POST / HTTP/1.1", "PUT /2 HTTP/1.1"]),
+    ("no body, then one", b"DELETE / HTTP/1.1\r\nHost: a\r\n\r\nPATCH /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nbGET /3 HTTP/1.1\r\nHost: a\r\nContent-Length: 00\r\n\r\n", &[200, 200, 200], &["DELETE / HTTP/1.1", "PATCH /2 HTTP/1.1", "GET /3 HTTP/1.1"]),
     ("early upgrade", b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n", &[200, 200], &["GET / HTTP/1.1", "GET /2 HTTP/1.1"]),
     ("early upgrade, then nonsense", b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x05\nhello\r\n\r\n", &[200, 400], &["GET / HTTP/1.1"]),
     ("upgrade to h2c", b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade, http2-settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n", &[200], &["GET / HTTP/1.1"]),
     ("PROXY header where none is", b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x01\x02\x03\x04\x01\x02\x03\x04\0\x50\0\x50GET / HTTP/1.1\r\nHost: a\r\n\r\n", &[400], NONE),
     ("PROXY line where none is", b"PROXY TCP4 1.2.3.4 1.2.3.4 80 80\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", &[400], NONE),
 ];
+
+/// What has not come whole is no request, and what follows it is not a part of it.
+#[test]
+fn a_length_that_is_too_long_is_no_request() {
+    let backend = Backend::usual();
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.0.shutdown(Shutdown::Write).unwrap();
+    assert!(!statuses(&rest(&mut client)).contains(&200));
+    assert!(backend.seen().is_empty());
+}
 
 /// The statuses in a stream of answers, each of which has a length.
 fn statuses(mut text: &str) -> Vec<u16> {

@@ -12,7 +12,7 @@ use crate::net::{Caller, is_plain_field, is_plain_target};
 use bytes::Bytes;
 use hyper::{
     HeaderMap, Method, Response, StatusCode,
-    header::{HOST, HeaderName, HeaderValue},
+    header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue},
     http::request::Parts,
 };
 use tollgate::Spares;
@@ -47,6 +47,8 @@ impl<'a> Mapped<'a> {
         let mut fields = head.headers.iter();
         let is_plain = matches!(head.method, Method::GET | Method::DELETE | Method::OPTIONS)
             && is_plain_target(target)
+            // There is no body that it could be about.
+            && !head.headers.contains_key(CONTENT_LENGTH)
             && fields.all(|(name, value)| is_plain_field(name.as_str(), value.as_bytes()));
         is_plain.then(|| {
             let request = REQUEST.with(Spares::take);
@@ -82,12 +84,20 @@ impl Plain for Mapped<'_> {
         self.host.as_bytes()
     }
 
+    fn body(&self) -> &[u8] {
+        &[]
+    }
+
     fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
     }
 }
 
 impl Errand for Mapped<'_> {
+    fn may_repeat(&self) -> bool {
+        self.head.method.is_idempotent()
+    }
+
     fn request(&mut self, server: &Server, own_host: bool) -> &[u8] {
         let own_host = own_host.then_some(&server.authority);
         let from = self.gateway.from(self.head, self.caller, own_host);

@@ -16,6 +16,9 @@ pub(super) trait Plain {
     /// Which host is meant, by the only field that says so.
     fn host(&self) -> &[u8];
 
+    /// The body; nothing, without one.
+    fn body(&self) -> &[u8];
+
     /// Names, in any case, and values.
     fn fields(&self) -> impl Iterator<Item = (&str, &[u8])>;
 }
@@ -31,6 +34,10 @@ impl Plain for Bare<'_> {
 
     fn host(&self) -> &[u8] {
         self.host
+    }
+
+    fn body(&self) -> &[u8] {
+        self.body
     }
 
     fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
@@ -106,6 +113,7 @@ pub(super) fn write(request: &impl Plain, from: &From<'_>, out: &mut Vec<u8>) {
         line("host", host.as_bytes(), out);
     }
     out.extend_from_slice(b"via: 1.1 tollgate\r\n\r\n");
+    out.extend_from_slice(request.body());
 }
 
 /// What a field of a request is about, as far as it matters on its way.

@@ -10,7 +10,7 @@ const FIELDS_MAX: usize = 48;
 
 /// What has come of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
+pub(in super::super) enum Came {
     /// All of one that is plain, and nothing else: it has been written.
     Whole,
     /// Perhaps the beginning of one.

@@ -1,14 +1,14 @@
 //! Which requests are plain.
 
-use super::{Bare, Bodiless, bodiless, find};
+use super::{Bare, Begins, begins, find};
 
 fn head(more: &str) -> String {
     format!("GET / HTTP/1.1\r\nhost: x\r\n{more}\r\n")
 }
 
 fn is_plain(text: &str) -> bool {
-    let found = find(text.as_bytes(), &mut Vec::new()).map(|(_, size)| Bodiless::Whole(size));
-    found == Some(bodiless(text.as_bytes()))
+    let found = find(text.as_bytes(), &mut Vec::new()).map(|(_, head)| head);
+    matches!(begins(text.as_bytes()), Begins::Sized { head, .. } if found == Some(head))
 }
 
 #[test]
@@ -26,15 +26,28 @@ fn a_plain_request_is_found_with_all_it_has() {
 #[test]
 fn whatever_concerns_more_than_the_request_is_not_plain() {
     assert!(is_plain(&head("")));
-    for more in ["connection: keep-alive\r\n", "Connection: Keep-Alive\r\n", "x: y\r\nx: z\r\n"] {
+    for more in [
+        "connection: keep-alive\r\n",
+        "Connection: Keep-Alive\r\n",
+        "x: y\r\nx: z\r\n",
+        "content-length: 0\r\n",
+        "Content-Length: 5\r\n",
+    ] {
         assert!(is_plain(&head(more)), "{more}");
+    }
+    for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+        let text = format!("{method} / HTTP/1.1\r\nhost: x\r\n\r\n");
+        assert!(is_plain(&text), "{text}");
     }
     let unusual = [
         "connection: close\r\n",
         "connection: keep-alive, x\r\n",
         "connection: x\r\n",
-        "content-length: 0\r\n",
-        "Content-Length: 5\r\n",
+        "content-length: 1\r\ncontent-length: 1\r\n",
+        "content-length: 1, 1\r\n",
+        "content-length: +1\r\n",
+        "content-length:\r\n",
+        "content-length: 1\r\ntransfer-encoding: chunked\r\n",
         "transfer-encoding: chunked\r\n",
         "transfer-encoding: identity\r\n",
         "te: trailers\r\n",
@@ -60,7 +73,7 @@ fn whatever_concerns_more_than_the_request_is_not_plain() {
     }
     let lines = [
         "HEAD / HTTP/1.1\r\nhost: x\r\n\r\n",
-        "POST / HTTP/1.1\r\nhost: x\r\n\r\n",
+        "PROPFIND / HTTP/1.1\r\nhost: x\r\n\r\n",
         "get / HTTP/1.1\r\nhost: x\r\n\r\n",
         "CONNECT x HTTP/1.1\r\nhost: x\r\n\r\n",
         "GET / HTTP/1.0\r\nhost: x\r\n\r\n",

@@ -1,0 +1,109 @@
+//! Requests with bodies that have come whole are passed on by the short way as by the long one.
+
+use super::{Backend, Gateway, LONG, ok, sorted};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Requests, without what makes them take the long way before their empty line.
+const REQUESTS: [(&str, &str); 9] = [
+    (
+        "POST /a HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\ncontent-type: application/json\r\n",
+        "{\"a\": 1}\n",
+    ),
+    ("POST /a HTTP/1.1\r\nhost: x\r\nContent-Length: 0\r\n", ""),
+    ("POST /a HTTP/1.1\r\nhost: x\r\n", ""),
+    ("PUT /a HTTP/1.1\r\nhost: x\r\ncontent-length: 05\r\n", "hello"),
+    ("PATCH /a?b HTTP/1.1\r\ncontent-length: 2\r\nhost: x\r\ncontent-encoding: gzip\r\n", "\0\n"),
+    ("DELETE /a HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n", "\r\n\r\n"),
+    ("GET /a HTTP/1.1\r\nhost: x\r\ncontent-length: 28\r\n", "GET /x HTTP/1.1\r\nHost: b\r\n\r\n"),
+    ("OPTIONS /a HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\nx-forwarded-for: 1.2.3.4\r\n", "x"),
+    ("POST /a HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\nX_Real_IP: 1.2.3.4\r\n", "x"),
+];
+
+#[test]
+fn servers_see_the_same() {
+    for host in ["preserve", "upstream"] {
+        let backend = Backend::usual();
+        let upstream = format!("{{servers: {}, host: {host}}}", backend.url());
+        let gateway =
+            Gateway::new(&format!("listen: {{gateway: '127.0.0.1:0'}}\nupstream: {upstream}\n"));
+        for (head, body) in REQUESTS {
+            for more in ["", LONG] {
+                let mut client = gateway.client();
+                client.send(format!("{head}{more}\r\n{body}").as_bytes());
+                assert_eq!(client.answer().status, 200, "{head}");
+            }
+            let seen = backend.seen();
+            let [short, long] = [2, 1].map(|back| &seen[seen.len() - back]);
+            assert_eq!(sorted(&short.head), sorted(&long.head), "{head}");
+            assert_eq!([&short.body, &long.body], [body.as_bytes(); 2], "{head}");
+        }
+    }
+}
+
+/// A server can tell the ways apart by the order of fields.
+#[test]
+fn the_short_way_is_taken() {
+    let backend = Backend::usual();
+    let gateway = Gateway::before(&backend, "limits: [{name: a, rate: 5/h}]");
+    let mut client = gateway.client();
+    for more in ["", LONG] {
+        let head =
+            format!("POST / HTTP/1.1\r\nconnection: keep-alive\r\nhost: x\r\na: b\r\n{more}");
+        client.send(format!("{head}content-length: 2\r\n\r\nab").as_bytes());
+        assert_eq!(client.answer().status, 200);
+    }
+    let are_short =
+        backend.seen().into_iter().map(|seen| seen.head.contains("HTTP/1.1\r\nhost: x"));
+    assert_eq!(are_short.collect::<Vec<_>>(), [true, false]);
+}
+
+/// An answer that takes the long way is that of the request that was sent, whose body is not sent again.
+#[test]
+fn a_body_is_sent_once_though_its_answer_goes_the_long_way() {
+    let backend = Backend::new(|seen, stream| {
+        let unusual = "HTTP/1.1 200 Fine\r\ncontent-length: 2\r\n\r\nok";
+        match seen.line().contains("/unusual") {
+            true => std::io::Write::write_all(stream, unusual.as_bytes()).is_ok(),
+            false => ok(stream, seen.line()),
+        }
+    });
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    let post = |path: &str, body: &str| {
+        let length = body.len();
+        format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n{body}")
+    };
+    // The next request comes along, and by the same connection to the server where that is kept.
+    client.send([post("/unusual", "abc"), post("/next", "def")].concat().as_bytes());
+    assert_eq!(client.answer().body, "ok");
+    assert_eq!(client.answer().body, "POST /next HTTP/1.1");
+    let bodies: Vec<_> = backend.seen().into_iter().map(|seen| seen.body).collect();
+    assert_eq!(bodies, [b"abc", b"def"]);
+}
+
+/// What a server may have got is not sent again, unless it has no body and its method says that twice is once.
+#[test]
+fn what_an_idle_connection_swallows_is_not_sent_again() {
+    for (request, times) in [
+        ("POST / HTTP/1.1\r\nhost: x\r\n\r\n", 1),
+        ("PATCH / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n", 1),
+        ("PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\na", 1),
+        ("DELETE / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\na", 1),
+        ("PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n", 2),
+    ] {
+        let asked = AtomicUsize::new(0);
+        // The second request by the first connection is taken and not answered.
+        let backend = Backend::new(move |seen, stream| {
+            let is_first = asked.fetch_add(1, Ordering::SeqCst) == 0;
+            (is_first || seen.connection > 0) && ok(stream, "hello")
+        });
+        let gateway = Gateway::before(&backend, "");
+        let mut client = gateway.client();
+        client.send(b"GET /first HTTP/1.1\r\nhost: x\r\n\r\n");
+        assert_eq!(client.answer().status, 200);
+        client.send(request.as_bytes());
+        let expected = if times == 1 { 502 } else { 200 };
+        assert_eq!(client.answer().status, expected, "{request}");
+        assert_eq!(backend.seen().len(), 1 + times, "{request}");
+    }
+}
