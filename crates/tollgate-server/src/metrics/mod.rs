@@ -50,6 +50,8 @@ pub enum Outcome {
     Invalid,
     /// Not decided: something went wrong here.
     Error,
+    /// Not answered, decided or not: whoever asked has gone.
+    Abandoned,
 }
 
 /// What became of a reload.
@@ -256,8 +258,15 @@ fn index(front: Front) -> Option<usize> {
 
 impl Outcome {
     /// Every outcome, in the order in which they are declared.
-    pub const ALL: [Self; 6] =
-        [Self::Admitted, Self::Refused, Self::FailClosed, Self::Ok, Self::Invalid, Self::Error];
+    pub const ALL: [Self; 7] = [
+        Self::Admitted,
+        Self::Refused,
+        Self::FailClosed,
+        Self::Ok,
+        Self::Invalid,
+        Self::Error,
+        Self::Abandoned,
+    ];
 
     /// The word of the label.
     pub const fn as_str(self) -> &'static str {
@@ -268,6 +277,7 @@ impl Outcome {
             Self::Ok => "ok",
             Self::Invalid => "invalid",
             Self::Error => "error",
+            Self::Abandoned => "abandoned",
         }
     }
 }

@@ -215,6 +215,8 @@ pub enum BodyError {
     TooSlow,
     /// The peer broke off, or broke the protocol.
     Broken,
+    /// The peer has gone, where that can be told from the former.
+    Left,
 }
 
 impl fmt::Display for BodyError {
@@ -222,7 +224,7 @@ impl fmt::Display for BodyError {
         f.write_str(match self {
             Self::TooLarge => "the body is too large",
             Self::TooSlow => "the body took too long",
-            Self::Broken => "the body broke off",
+            Self::Broken | Self::Left => "the body broke off",
         })
     }
 }

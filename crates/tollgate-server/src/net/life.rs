@@ -61,6 +61,8 @@ pub(super) struct Life {
     bodies: Cell<u32>,
     /// Whether part of an answer found no room, so that something is still to be written.
     stuck: Cell<bool>,
+    /// Whether part of another head has come, perhaps while a request is under way.
+    early: Cell<bool>,
     order: Cell<Order>,
     waker: RefCell<Option<Waker>>,
     /// Whether requests share the connection, so that bytes say nothing about the stage.
@@ -89,6 +91,7 @@ impl Life {
             in_flight: Cell::new(0),
             bodies: Cell::new(0),
             stuck: Cell::new(false),
+            early: Cell::new(false),
             order: Cell::new(Order::Serve),
             waker: RefCell::new(None),
             shared: Cell::new(false),
@@ -129,12 +132,20 @@ impl Life {
         self.enter(Stage::Busy);
     }
 
-    /// A request has its answer.
+    /// A request has its answer. Whoever has begun to ask again is not idle.
     pub(super) fn finish(&self) {
         let left = self.in_flight.get().saturating_sub(1);
         self.in_flight.set(left);
         if left == 0 {
-            self.enter(Stage::Idle);
+            self.enter(if self.early.get() { Stage::Head } else { Stage::Idle });
+        }
+    }
+
+    /// Says whether part of a head has come that waits for its end.
+    pub(super) fn set_early(&self, early: bool) {
+        self.early.set(early);
+        if early {
+            self.received();
         }
     }
 

@@ -49,7 +49,7 @@ mod wire;
 mod worker;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use alarm::Alarm;
 pub use body::{Body, BodyError, Unread, collect};
@@ -59,8 +59,8 @@ pub use inherited::{InheritError, Inherited};
 pub use limits::Limits;
 pub use listener::{BindError, Listener};
 pub use plain::{Plain, PlainAnswer};
-pub(crate) use relay::{is_host, is_plain_field, is_plain_target};
 pub use relay::{Bare, BoxError, Caller, Intake, Relay, Upload};
+pub(crate) use relay::{is_host, is_plain_field, is_plain_target};
 pub use server::{Builder, Drain, Server};
 pub use stats::Stats;
 pub use tunnel::Tunnel;

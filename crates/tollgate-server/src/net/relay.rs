@@ -110,8 +110,8 @@ impl Caller {
             address: HeaderValue::try_from(address).unwrap_or(HeaderValue::from_static("unknown")),
             is_tls,
             may_upgrade: version == Version::Http1,
+            wire: Rc::new(Wire::new(life.clone())),
             life,
-            wire: Rc::default(),
             tunnel: RefCell::default(),
             kept: RefCell::default(),
         }
@@ -217,7 +217,7 @@ async fn encrypted<R: Relay>(
     http(stream, version, peer, true, relay, life).await;
 }
 
-async fn http<T, R>(
+pub(super) async fn http<T, R>(
     mut stream: Stream<T>,
     version: Version,
     peer: SocketAddr,

@@ -11,6 +11,7 @@ mod head;
 #[cfg(test)]
 mod tests;
 
+use super::life::Life;
 use chunks::Chunks;
 use head::{Head, Next};
 use std::{
@@ -43,6 +44,8 @@ pub(super) struct Strict<T> {
 pub(super) struct Wire {
     turn: Cell<Turn>,
     waker: RefCell<Option<Waker>>,
+    /// Is told whether part of a head is kept back here, where nobody else sees it.
+    life: Option<Rc<Life>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +59,16 @@ enum Turn {
 }
 
 impl Wire {
+    pub(super) fn new(life: Rc<Life>) -> Self {
+        Self { life: Some(life), ..Self::default() }
+    }
+
+    fn set_early(&self, early: bool) {
+        if let Some(life) = &self.life {
+            life.set_early(early);
+        }
+    }
+
     /// Says how the connection goes on after a request that might have upgraded it.
     pub(super) fn settle(&self, upgraded: bool) {
         self.turn.set(if upgraded { Turn::Other } else { Turn::Http });
@@ -139,10 +152,15 @@ impl Vetting {
                 State::Head(head) => match head.read(rest) {
                     Ok(Some((len, next))) => {
                         at += len;
+                        self.wire.set_early(false);
                         self.state = self.after_head(next);
                     }
                     Ok(None) if rest.len() > self.head_bytes_max => self.state = State::Open,
-                    Ok(None) => return Ok(at),
+                    Ok(None) => {
+                        // Lines that are empty may belong to what came before.
+                        self.wire.set_early(rest.iter().any(|byte| !b"\r\n".contains(byte)));
+                        return Ok(at);
+                    }
                     Err(broken) => return Err((at, broken)),
                 },
                 State::Body { left, upgrade } => {

@@ -1,11 +1,11 @@
 //! An answer that already tells clients about a quota: of the service behind, whose word is not to be lost.
 //!
 //! Lists get our members after its own. Where there is room for one limit only, the tighter set stands, whole: half of one and
-//! half of the other would describe neither.
+//! half of the other would describe neither. The policies of the older drafts are a list beside such a set, and get ours too.
 
 use super::{SOURCE, Shown, field_name};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use tollgate_core::header::{Profile, parse};
+use tollgate_core::header::{Parsed, Profile, parse};
 
 impl Shown {
     /// Adds the fields to an answer that may have some of its own.
@@ -15,19 +15,9 @@ impl Shown {
             return self.write(headers);
         }
         for &profile in &self.profiles {
-            let theirs = |field: &&'static str| {
-                field_name(field).is_some_and(|name| headers.contains_key(name))
-            };
-            if !profile.fields().iter().any(theirs) {
-                self.of(profile).for_each(|(name, value)| {
-                    headers.insert(name, value);
-                });
-                continue;
-            }
-            match Theirs::read(profile, headers) {
-                Theirs::List => self.append(profile, headers),
-                Theirs::One(remaining) if self.remaining.is_none_or(|ours| remaining <= ours) => {}
-                Theirs::One(_) | Theirs::Senseless => self.replace(profile, headers),
+            // Without any of ours theirs stay.
+            if self.of(profile).next().is_some() {
+                self.merge_with(profile, headers);
             }
         }
         self.write_source(headers);
@@ -41,6 +31,20 @@ impl Shown {
         begins("ratelimit") || begins("x-ratelimit") || begins(SOURCE.as_str())
     }
 
+    fn merge_with(&self, profile: Profile, headers: &mut HeaderMap) {
+        let stand = self.stand(profile, headers);
+        for name in profile.fields().iter().filter_map(|field| field_name(field)) {
+            let is_policy = name == POLICY || name == X_POLICY;
+            let ours = self.of(profile).find(|(own, _)| *own == name).map(|(_, value)| value);
+            match (if is_policy { stand.policies } else { stand.numbers }, ours) {
+                (Whose::Theirs, _) | (Whose::Both, None) => {}
+                (Whose::Ours, None) => drop(headers.remove(name)),
+                (Whose::Ours, Some(ours)) => drop(headers.insert(name, ours)),
+                (Whose::Both, Some(ours)) => append(name, &ours, headers),
+            }
+        }
+    }
+
     fn of(&self, profile: Profile) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let names = profile.fields();
         self.values().filter(move |(name, _)| {
@@ -48,58 +52,92 @@ impl Shown {
         })
     }
 
-    fn append(&self, profile: Profile, headers: &mut HeaderMap) {
-        for (name, ours) in self.of(profile) {
-            // In one line, since not every client looks for a second.
-            let mut all = Vec::new();
-            for line in headers.get_all(&name) {
-                all.extend_from_slice(line.as_bytes());
-                all.extend_from_slice(b", ");
-            }
-            all.extend_from_slice(ours.as_bytes());
-            if let Ok(value) = HeaderValue::from_maybe_shared(bytes::Bytes::from(all)) {
-                headers.insert(name, value);
-            }
-        }
-    }
-
-    /// Ours in place of theirs; without any of ours theirs stay.
-    fn replace(&self, profile: Profile, headers: &mut HeaderMap) {
-        if self.of(profile).next().is_none() {
-            return;
-        }
-        for name in profile.fields().iter().filter_map(|field| field_name(field)) {
-            headers.remove(name);
-        }
-        for (name, value) in self.of(profile) {
-            headers.insert(name, value);
-        }
-    }
-}
-
-/// What the service behind says in the fields of a profile.
-enum Theirs {
-    /// Named members, to which more can be added.
-    List,
-    /// One limit with so much left.
-    One(u64),
-    /// Nothing that a client could use either.
-    Senseless,
-}
-
-impl Theirs {
-    fn read(profile: Profile, headers: &HeaderMap) -> Self {
+    /// What of both is shown in the fields of a profile.
+    fn stand(&self, profile: Profile, headers: &HeaderMap) -> Stand {
+        const OURS: Stand = Stand { numbers: Whose::Ours, policies: Whose::Ours };
         let lines =
             headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        let Ok(parsed) = parse(profile, lines) else { return Self::Senseless };
-        let named = parsed.limits.iter().all(|item| item.name.is_some())
-            && parsed.policies.iter().all(|item| item.name.is_some());
-        if profile == Profile::Draft11 && named {
-            return Self::List;
+        // What nobody can read is worth nothing, to a client neither.
+        let Ok(theirs) = parse(profile, lines) else { return OURS };
+        let list = policy_field(profile);
+        let joins = list.as_ref().is_some_and(|list| joins(profile, headers, list));
+        if profile == Profile::Draft11 && joins && is_named(&theirs) {
+            return Stand { numbers: Whose::Both, policies: Whose::Both };
         }
-        match parsed.limits.iter().map(|item| item.remaining).min() {
-            Some(remaining) => Self::One(remaining),
-            None => Self::Senseless,
-        }
+        let left = theirs.limits.iter().map(|item| item.remaining).min();
+        let numbers = match (left, self.remaining) {
+            (Some(theirs), Some(ours)) if theirs <= ours => Whose::Theirs,
+            (Some(_), None) => Whose::Theirs,
+            _ => Whose::Ours,
+        };
+        let has_policies =
+            !theirs.policies.is_empty() && list.is_some_and(|list| headers.contains_key(list));
+        let policies = match left {
+            // Policies that one limit's numbers come with are a list in the drafts only.
+            Some(_) if has_policies && joins && is_draft(profile) => Whose::Both,
+            Some(_) => numbers,
+            None if has_policies && joins => Whose::Both,
+            // Of another generation: members of both in one list nobody could read.
+            None if has_policies => Whose::Theirs,
+            None => Whose::Ours,
+        };
+        Stand { numbers, policies }
     }
 }
+
+const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const X_POLICY: HeaderName = HeaderName::from_static("x-ratelimit-policy");
+
+/// Who is heard in the fields of a profile.
+struct Stand {
+    numbers: Whose,
+    /// In the field that lists policies.
+    policies: Whose,
+}
+
+#[derive(Clone, Copy)]
+enum Whose {
+    Theirs,
+    Ours,
+    /// Ours after theirs.
+    Both,
+}
+
+fn is_named(theirs: &Parsed) -> bool {
+    theirs.limits.iter().all(|item| item.name.is_some())
+        && theirs.policies.iter().all(|item| item.name.is_some())
+}
+
+fn is_draft(profile: Profile) -> bool {
+    matches!(profile, Profile::Draft11 | Profile::Draft7 | Profile::Draft6)
+}
+
+/// Where a profile lists policies.
+fn policy_field(profile: Profile) -> Option<HeaderName> {
+    [POLICY, X_POLICY]
+        .into_iter()
+        .find(|list| profile.fields().iter().any(|field| list.as_str().eq_ignore_ascii_case(field)))
+}
+
+/// Whether members of ours fit behind theirs: before draft-08 they are numbers, since then they have names in front.
+fn joins(profile: Profile, headers: &HeaderMap, list: &HeaderName) -> bool {
+    let is_number = |line: &HeaderValue| line.as_bytes().first().is_some_and(u8::is_ascii_digit);
+    let is_named = profile == Profile::Draft11;
+    headers.get_all(list).iter().all(|line| is_number(line) != is_named)
+}
+
+/// In one line, since not every client looks for a second.
+fn append(name: HeaderName, ours: &HeaderValue, headers: &mut HeaderMap) {
+    let mut all = Vec::new();
+    for line in headers.get_all(&name) {
+        all.extend_from_slice(line.as_bytes());
+        all.extend_from_slice(b", ");
+    }
+    all.extend_from_slice(ours.as_bytes());
+    if let Ok(value) = HeaderValue::from_maybe_shared(bytes::Bytes::from(all)) {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -12,13 +12,13 @@ use tollgate_core::header::Profile;
 /// Eighteen seconds into a minute.
 const NOW_US: u64 = 1_794_744_018_000_000;
 
-fn toll(policy: &str) -> Toll<Standalone> {
+pub(super) fn toll(policy: &str) -> Toll<Standalone> {
     let compiled = policy::compile(policy.as_bytes()).expect("a good policy");
     let gate = Gate::new(Setup::of(&compiled), MemoryStore::default()).expect("a policy");
     Toll::new(Arc::new(Standalone::new(gate).with_clock(ManualClock::new(NOW_US))))
 }
 
-fn ask(toll: &Toll<Standalone>, fields: &[(&str, &str)]) -> Answer<Standalone> {
+pub(super) fn ask(toll: &Toll<Standalone>, fields: &[(&str, &str)]) -> Answer<Standalone> {
     let mut request = Request::get("/");
     for (name, value) in fields {
         request = request.header(*name, *value);
@@ -31,7 +31,7 @@ fn ask(toll: &Toll<Standalone>, fields: &[(&str, &str)]) -> Answer<Standalone> {
     }
 }
 
-fn map(fields: &[(&str, &str)]) -> HeaderMap {
+pub(super) fn map(fields: &[(&str, &str)]) -> HeaderMap {
     let parse = |(name, value): &(&str, &str)| {
         let name: HeaderName = name.parse().expect("a name");
         (name, HeaderValue::from_str(value).expect("a value"))
@@ -39,7 +39,7 @@ fn map(fields: &[(&str, &str)]) -> HeaderMap {
     fields.iter().map(parse).collect()
 }
 
-fn shown(headers: &HeaderMap) -> Vec<(&str, &str)> {
+pub(super) fn shown(headers: &HeaderMap) -> Vec<(&str, &str)> {
     let mut all: Vec<_> = headers
         .iter()
         .map(|(name, value)| (name.as_str(), value.to_str().expect("printable")))
@@ -48,99 +48,7 @@ fn shown(headers: &HeaderMap) -> Vec<(&str, &str)> {
     all
 }
 
-type Fields = &'static [(&'static str, &'static str)];
-
-/// Profiles, what the service behind says, what the client gets. One limit of 100 a minute, at its first request.
-const MERGES: &[(&str, Fields, Fields)] = &[
-    (
-        "draft-11",
-        &[],
-        &[("ratelimit", r#""api";r=99;t=42"#), ("ratelimit-policy", r#""api";q=100;w=60"#)],
-    ),
-    (
-        "draft-11",
-        &[("ratelimit", r#""theirs";r=5"#), ("ratelimit-policy", r#""theirs";q=10"#)],
-        &[
-            ("ratelimit", r#""theirs";r=5, "api";r=99;t=42"#),
-            ("ratelimit-policy", r#""theirs";q=10, "api";q=100;w=60"#),
-        ],
-    ),
-    // A list that is split over lines stays in order.
-    (
-        "draft-11",
-        &[("ratelimit", r#""a";r=5"#), ("ratelimit", r#""b";r=6"#)],
-        &[
-            ("ratelimit", r#""a";r=5, "b";r=6, "api";r=99;t=42"#),
-            ("ratelimit-policy", r#""api";q=100;w=60"#),
-        ],
-    ),
-    // Another generation under the same names is no list: the tighter of the two stands.
-    (
-        "draft-11",
-        &[("ratelimit", "limit=10, remaining=5, reset=9")],
-        &[("ratelimit", "limit=10, remaining=5, reset=9")],
-    ),
-    (
-        "draft-11",
-        &[("ratelimit", "limit=1000, remaining=500, reset=9")],
-        &[("ratelimit", r#""api";r=99;t=42"#), ("ratelimit-policy", r#""api";q=100;w=60"#)],
-    ),
-    // One limit only: theirs is tighter, and stays whole.
-    (
-        "x-ratelimit-delta",
-        &[("x-ratelimit-limit", "10"), ("x-ratelimit-remaining", "5"), ("x-ratelimit-reset", "9")],
-        &[("x-ratelimit-limit", "10"), ("x-ratelimit-remaining", "5"), ("x-ratelimit-reset", "9")],
-    ),
-    // Ours is tighter, and nothing of theirs is left.
-    (
-        "github",
-        &[
-            ("x-ratelimit-limit", "1000"),
-            ("x-ratelimit-remaining", "500"),
-            ("x-ratelimit-reset", "9"),
-            ("x-ratelimit-resource", "core"),
-        ],
-        &[
-            ("x-ratelimit-limit", "100"),
-            ("x-ratelimit-remaining", "99"),
-            ("x-ratelimit-reset", "1794744060"),
-            ("x-ratelimit-resource", "api"),
-            ("x-ratelimit-used", "1"),
-        ],
-    ),
-    // As much left is no reason to lose theirs.
-    (
-        "draft-6",
-        &[("ratelimit-limit", "100"), ("ratelimit-remaining", "99"), ("ratelimit-reset", "7")],
-        &[("ratelimit-limit", "100"), ("ratelimit-remaining", "99"), ("ratelimit-reset", "7")],
-    ),
-    // What nobody can read is worth nothing.
-    (
-        "draft-6",
-        &[("ratelimit-remaining", "lots")],
-        &[
-            ("ratelimit-limit", "100"),
-            ("ratelimit-policy", "100;w=60"),
-            ("ratelimit-remaining", "99"),
-            ("ratelimit-reset", "42"),
-        ],
-    ),
-    ("none", &[("ratelimit", r#""theirs";r=5"#)], &[("ratelimit", r#""theirs";r=5"#)]),
-];
-
-#[test]
-fn fields_are_merged_with_those_of_the_service_behind() {
-    for (profiles, theirs, expected) in MERGES {
-        let file = format!(
-            "headers: [{profiles}]\nlimits: [{{name: api, rate: 100/min, algorithm: fixed-window}}]"
-        );
-        let Answer::Admitted(pass) = ask(&toll(&file), &[]) else { panic!("{profiles}: refused") };
-        let mut response = Response::new(String::new());
-        *response.headers_mut() = map(theirs);
-        let response = pass.answer(response);
-        assert_eq!(shown(response.headers()), *expected, "{profiles} over {theirs:?}");
-    }
-}
+pub(super) type Fields = &'static [(&'static str, &'static str)];
 
 const NOTHING: &str = "headers: [draft-11]\nlimits: [{name: api, rate: 0/min}]";
 const ONE: &str =

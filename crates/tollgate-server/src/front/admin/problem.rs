@@ -142,7 +142,7 @@ impl From<BodyError> for Problem {
             BodyError::TooSlow => {
                 Self::new(StatusCode::REQUEST_TIMEOUT, error.to_string()).at("body")
             }
-            BodyError::Broken => Self::bad("body", error.to_string()),
+            BodyError::Broken | BodyError::Left => Self::bad("body", error.to_string()),
         }
     }
 }

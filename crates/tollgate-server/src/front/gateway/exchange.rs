@@ -11,7 +11,7 @@ use super::{
     pool::{Connection, Estate, Pool, Return, Sender},
     upstream::{Flight, Upstreams},
 };
-use crate::metrics::Unanswered;
+use crate::metrics::{Outcome, Unanswered};
 use crate::net::{Alarm, BodyError, Caller};
 use hyper::{Request, Response, body::Incoming, client::conn::TrySendError, http::request::Parts};
 use smallvec::SmallVec;
@@ -48,6 +48,15 @@ impl Fault {
             Self::Protocol => Some(Unanswered::Protocol),
             Self::Timeout => Some(Unanswered::Timeout),
             Self::Client(_) => None,
+        }
+    }
+
+    /// What the metrics call its request.
+    pub(super) fn outcome(self) -> Outcome {
+        match self {
+            Self::Connect | Self::Protocol | Self::Timeout => Outcome::Error,
+            Self::Client(BodyError::Left) => Outcome::Abandoned,
+            Self::Client(_) => Outcome::Invalid,
         }
     }
 }
@@ -92,7 +101,7 @@ impl Errand<'_> {
             let pooled = if anew { None } else { self.pool.take(generation, server, self.upgrade) };
             let connection = match pooled {
                 Some(connection) => connection,
-                None => match self.connect(&flight, anew).await {
+                None => match self.connect(&flight, anew, again).await {
                     Ok(connection) => connection,
                     Err(fault) => {
                         let now_us = ProcessClock.now_us();
@@ -109,7 +118,7 @@ impl Errand<'_> {
             let is_last = if is_two { tries >= TRIES_MAX } else { !connection.is_used };
             let is_empty = matches!(request.body(), Outgoing::Empty);
             let spare = (!is_last && is_empty && (again || is_two)).then(|| clone_head(&request));
-            match self.send(connection, request, flight).await {
+            match self.send(connection, request, flight, self.caller.alarm()).await {
                 Ok(got) => return Ok(got),
                 Err((Unsent(unsent), back, _)) if !is_last => (request, flight) = (*unsent, back),
                 Err((Unseen, back, _)) if spare.is_some() => {
@@ -124,21 +133,23 @@ impl Errand<'_> {
         }
     }
 
-    /// Reads on where somebody else has sent the request and read the beginning of the answer.
+    /// Reads on where somebody else has sent the request and read the beginning of the answer. The alarm is theirs too: an answer in two pieces
+    /// has no more time than one in one.
     pub(super) async fn go_on(
         &self,
         request: Request<Outgoing>,
         resumed: Resumed,
         flight: Flight,
+        alarm: Alarm,
     ) -> Result<Got, Fault> {
         let connection = resume(resumed).await.map_err(|_| Fault::Protocol)?;
-        self.send(connection, request, flight).await.map_err(|(_, _, fault)| fault)
+        self.send(connection, request, flight, alarm).await.map_err(|(_, _, fault)| fault)
     }
 
-    async fn connect(&self, flight: &Flight, anew: bool) -> Result<Connection, Fault> {
+    async fn connect(&self, flight: &Flight, anew: bool, again: bool) -> Result<Connection, Fault> {
         let within = self.upstreams.settings.connect;
-        let connecting = self.connect_or_share(flight, anew);
-        match before(self.caller.alarm(), within, connecting, || true).await {
+        let connecting = self.connect_or_share(flight, anew, again);
+        match before(&mut self.caller.alarm(), within, connecting, || true).await {
             Some(Ok(connection)) => Ok(connection),
             Some(Err(error)) => {
                 let server = flight.server().authority.to_str().unwrap_or_default();
@@ -150,9 +161,14 @@ impl Errand<'_> {
     }
 
     /// Connects, or waits for somebody else's connection where that will do for both, unless it has to be a new one.
-    async fn connect_or_share(&self, flight: &Flight, anew: bool) -> io::Result<Connection> {
+    async fn connect_or_share(
+        &self,
+        flight: &Flight,
+        anew: bool,
+        again: bool,
+    ) -> io::Result<Connection> {
         let (server, generation) = (flight.server(), self.upstreams.generation);
-        if !anew && let Some(stream) = self.pool.take_bare(generation, server) {
+        if !anew && let Some(stream) = self.pool.take_bare(generation, server, !again) {
             return wrap(stream).await;
         }
         if anew || self.upgrade || !server.speaks_two.load(Relaxed) {
@@ -175,6 +191,7 @@ impl Errand<'_> {
         mut connection: Connection,
         mut request: Request<Outgoing>,
         flight: Flight,
+        mut alarm: Alarm,
     ) -> Result<Got, (Sending, Flight, Fault)> {
         let line = connection.shared.clone();
         match &connection.sender {
@@ -196,7 +213,7 @@ impl Errand<'_> {
         let has_all = || self.sent.as_ref().is_none_or(|sent| sent.all.get());
         let within = self.upstreams.settings.response;
         let sending = connection.sender.send(request);
-        match before(self.caller.alarm(), within, sending, has_all).await {
+        match before(&mut alarm, within, sending, has_all).await {
             None => Err((Lost { silent: false }, flight, Fault::Timeout)),
             Some(Ok(response)) => {
                 let connection = Return { pool: self.pool.clone(), connection, flight };
@@ -257,9 +274,10 @@ enum Sending {
 }
 use Sending::{Lost, Unseen, Unsent};
 
-/// What a future has to say within its time; `None` when that has passed. While `counts` says no, time does not count.
+/// What a future has to say within its time, which begins where the alarm has not been set before; `None` when that has passed. While `counts` says no,
+/// time does not count.
 pub(super) async fn before<T>(
-    mut alarm: Alarm,
+    alarm: &mut Alarm,
     within: Duration,
     future: impl Future<Output = T>,
     counts: impl Fn() -> bool,

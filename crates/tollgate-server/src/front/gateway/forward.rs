@@ -4,7 +4,11 @@
 //! can therefore neither have our fields removed by naming them in `Connection` nor get others through under a name that
 //! the server takes for ours.
 
-use super::{two, upstream::Server};
+use super::{
+    length::{self, Unclear},
+    two,
+    upstream::Server,
+};
 use crate::net::is_host;
 use bytes::Bytes;
 use hyper::{
@@ -160,6 +164,7 @@ pub(super) fn request(
 ) -> Result<Option<HeaderValue>, Invalid> {
     head.uri = target(&head.uri)?;
     let headers = &mut head.headers;
+    length::settle(headers).map_err(|Unclear| Invalid::Length)?;
     let wants = from.may_upgrade && head.version == Version::HTTP_11 && lists(headers, "upgrade");
     let upgrade = headers.get(header::UPGRADE).filter(|_| wants).cloned();
     let trailers = headers.get_all(header::TE).iter().any(|value| has_token(value, "trailers"));
@@ -262,13 +267,14 @@ pub(super) fn is_plain(head: &response::Parts) -> bool {
     codings.iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
 }
 
-/// Turns a server's answer into the one for the client.
-pub(super) fn response(head: &mut response::Parts) {
+/// Turns a server's answer into the one for the client, where it has one length at most.
+pub(super) fn response(head: &mut response::Parts) -> Result<(), Unclear> {
     let headers = &mut head.headers;
     // One length only: that of the coding.
     if headers.contains_key(header::TRANSFER_ENCODING) {
         headers.remove(header::CONTENT_LENGTH);
     }
+    length::settle(headers)?;
     let upgrade = match head.status {
         StatusCode::SWITCHING_PROTOCOLS => headers.get(header::UPGRADE).cloned(),
         _ => None,
@@ -279,6 +285,7 @@ pub(super) fn response(head: &mut response::Parts) {
         headers.insert(header::UPGRADE, upgrade);
     }
     head.version = Version::HTTP_11;
+    Ok(())
 }
 
 type Names = SmallVec<[HeaderName; 8]>;

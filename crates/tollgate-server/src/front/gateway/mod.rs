@@ -10,14 +10,19 @@
 //! plain             all of it at once, for requests and answers that are nothing out of the ordinary
 //! ```
 
+mod answer;
 mod body;
 mod connect;
+mod count;
 mod exchange;
 mod forward;
 mod health;
+mod length;
 mod plain;
 mod pool;
 mod problem;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod two;
 mod upstream;
@@ -30,9 +35,11 @@ use crate::{
     net::{Bare, Caller, Relay, Tunnel, Upload},
     trace,
 };
+use answer::{answer, answered};
 use arc_swap::ArcSwap;
-use body::{Answer, Body, Download, Outgoing, Sent};
-use exchange::{Errand, Fault, Got};
+use body::{Answer, Body, Outgoing, Sent};
+use count::Count;
+use exchange::{Errand, Fault};
 use forward::Invalid;
 use health::Watch;
 use hyper::{
@@ -149,8 +156,9 @@ impl Gateway {
         let metrics = &self.shared.node.metrics;
         let (mut head, upload) = request.into_parts();
         let begun = caller.kept().map(|begun: Box<Begun>| *begun);
+        let count = Count::new(metrics);
         if let Err(invalid) = forward::settle(&mut head) {
-            metrics.requests(Front::Gateway, Outcome::Invalid);
+            count.end(Outcome::Invalid);
             return problem::invalid(invalid).map(Body::Free);
         }
         let (answer, mut stage) = match begun {
@@ -160,7 +168,7 @@ impl Gateway {
         let pass = match answer {
             toll::Answer::Admitted(pass) => pass,
             toll::Answer::Refused(refusal) => {
-                metrics.requests(Front::Gateway, refused(&refusal));
+                count.end(refused(&refusal));
                 let response = refusal.into_response(&head.headers);
                 return response.map(|bytes| Body::Free(Answer::own(bytes)));
             }
@@ -195,10 +203,10 @@ impl Gateway {
                 if let Some(why) = fault.of_server() {
                     metrics.unanswered(why);
                 }
-                (problem::fault(fault), Outcome::Error, None)
+                (problem::fault(fault), fault.outcome(), None)
             }
         };
-        metrics.requests(Front::Gateway, outcome);
+        count.end(outcome);
         answered(response, pass, tunnel, caller)
     }
 
@@ -223,8 +231,10 @@ impl Gateway {
         let is_second = matches!(stage, Stage::Again);
         let (first, resumed) = match stage {
             Stage::Failed(fault) => return Err(fault.into()),
-            Stage::Answer(resumed, flight) => (Some(flight), Some(resumed)),
-            Stage::Start | Stage::Unreached | Stage::Again => (upstreams.pick(&[], ProcessClock.now_us()), None),
+            Stage::Answer(resumed, flight, alarm) => (Some(flight), Some((resumed, alarm))),
+            Stage::Start | Stage::Unreached | Stage::Again => {
+                (upstreams.pick(&[], ProcessClock.now_us()), None)
+            }
         };
         let first = first.ok_or(Fault::Connect)?;
         let own_host = upstreams.settings.own_host.then(|| &first.server().authority);
@@ -250,7 +260,7 @@ impl Gateway {
         let request = exchange::request(head, body);
         let got = match resumed {
             None => errand.run(request, first).await?,
-            Some(resumed) => errand.go_on(request, resumed, first).await?,
+            Some((resumed, alarm)) => errand.go_on(request, resumed, first, alarm).await?,
         };
         Ok(answer(got, caller, upstreams).await.ok_or(Fault::Protocol)?)
     }
@@ -301,27 +311,6 @@ fn observe<'a>(
     }
 }
 
-/// An answer with what its request holds until all of it has been sent.
-fn answered(
-    response: Response<Answer>,
-    pass: toll::Pass<Node>,
-    tunnel: Option<Tunnel>,
-    caller: &Caller,
-) -> Response<Body> {
-    let (mut head, body) = response.into_parts();
-    let holding = pass.answer_head(&mut head);
-    let body = match tunnel {
-        None => Body::Held(holding.body(body)),
-        Some(mut tunnel) => {
-            // What is held is held until both have hung up.
-            tunnel.keep = Some(Box::new(holding));
-            caller.join(tunnel);
-            Body::Free(Answer::Own(None))
-        }
-    };
-    Response::from_parts(head, body)
-}
-
 /// What the metrics call a refusal.
 fn refused(refusal: &toll::Refusal) -> Outcome {
     match refusal.status {
@@ -346,31 +335,6 @@ impl From<Fault> for Unpassed {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
-}
-
-/// Turns a server's answer into the client's.
-async fn answer(
-    got: Got,
-    caller: &Rc<Caller>,
-    upstreams: &Upstreams,
-) -> Option<(Response<Answer>, Option<Tunnel>)> {
-    let Got { response, connection, estate } = got;
-    let (mut head, incoming) = response.into_parts();
-    if !forward::is_plain(&head) {
-        return None;
-    }
-    forward::response(&mut head);
-    let idle = upstreams.settings.idle;
-    if head.status == StatusCode::SWITCHING_PROTOCOLS {
-        // Nobody gets another protocol who has not asked for it.
-        let estate = estate?.await.ok()?;
-        let tunnel =
-            Tunnel { stream: Box::new(estate.stream), left: estate.left, idle, keep: None };
-        return Some((Response::from_parts(head, Answer::Own(None)), Some(tunnel)));
-    }
-    connection.connection.shared.heir.take();
-    let download = Download { incoming, alarm: caller.alarm(), idle, connection: Some(connection) };
-    Some((Response::from_parts(head, Answer::Theirs(Box::new(download))), None))
 }
 
 impl Relay for Gateway {

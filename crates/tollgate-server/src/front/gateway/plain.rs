@@ -10,6 +10,7 @@ mod response;
 use super::{
     Gateway,
     connect::{Resumed, plainly},
+    count::Count,
     exchange::{Fault, before},
     forward::From,
     pool::Bare as Idle,
@@ -18,8 +19,8 @@ use super::{
 use crate::{
     Node,
     front::date::DateLine,
-    metrics::{Front, Outcome},
-    net::{Bare, Caller},
+    metrics::Outcome,
+    net::{Alarm, Bare, Caller},
     trace,
 };
 use hyper::{
@@ -81,8 +82,8 @@ pub(super) enum Stage {
     Again,
     /// It has been sent in vain.
     Failed(Fault),
-    /// It has been sent, and the answer has begun.
-    Answer(Resumed, Flight),
+    /// It has been sent, and the answer has begun; its time runs since then.
+    Answer(Resumed, Flight, Alarm),
 }
 
 impl Gateway {
@@ -99,7 +100,7 @@ impl Gateway {
             return false;
         }
         let node = &self.shared.node;
-        let metrics = &node.metrics;
+        let count = Count::new(&node.metrics);
         let observe = super::observe(node, None);
         let mut question = toll::Question::default();
         question.observe = Some(&observe);
@@ -109,7 +110,7 @@ impl Gateway {
             toll::Answer::Refused(refusal) => {
                 let outcome = super::refused(&refusal);
                 write_own(refusal.into_response(&map(&request)), caller.is_ending(), out);
-                metrics.requests(Front::Gateway, outcome);
+                count.end(outcome);
                 return true;
             }
         };
@@ -119,13 +120,14 @@ impl Gateway {
                 let mut errand = Written { gateway: self, request, caller, pass: &pass, out };
                 match self.exchange(caller, &upstreams, &mut errand).await {
                     Ok(()) => {
-                        metrics.requests(Front::Gateway, Outcome::Admitted);
+                        count.end(Outcome::Admitted);
                         return true;
                     }
                     Err(stage) => stage,
                 }
             }
         };
+        count.leave();
         caller.keep(Box::new(Begun { pass, stage }));
         false
     }
@@ -141,22 +143,21 @@ impl Gateway {
             return Err(Stage::Unreached);
         };
         let (server, settings) = (flight.server(), &upstreams.settings);
-        let (mut stream, is_used) = match self.pool.take_bare(upstreams.generation, server) {
+        let (mut stream, is_used) = match self.pool.take_bare(upstreams.generation, server, false) {
             Some(stream) => (stream, true),
             None => {
                 // In a box, as it is seldom needed.
                 let connecting = Box::pin(plainly(server));
-                match before(caller.alarm(), settings.connect, connecting, || true).await {
+                match before(&mut caller.alarm(), settings.connect, connecting, || true).await {
                     Some(Ok(stream)) => (stream, false),
                     _ => return Err(unreached(upstreams, server)),
                 }
             }
         };
-        let mut sent = 0;
+        let (mut sent, mut alarm) = (0, caller.alarm());
         let request = errand.request(server, settings.own_host);
         let asking = ask(&mut stream, request, &mut sent);
-        let (scratch, len) = match before(caller.alarm(), settings.response, asking, || true).await
-        {
+        let (scratch, len) = match before(&mut alarm, settings.response, asking, || true).await {
             Some(Ok((scratch, len))) if len > 0 => (scratch, len),
             Some(_) if is_used && sent == 0 => return Err(Stage::Start),
             // It had been idle, and ended before a byte of an answer came.
@@ -174,7 +175,8 @@ impl Gateway {
                 Ok(())
             }
             Came::Part | Came::Unusual => {
-                Err(Stage::Answer(Resumed { stream, came: scratch.0[..len].into() }, flight))
+                let resumed = Resumed { stream, came: scratch.0[..len].into() };
+                Err(Stage::Answer(resumed, flight, alarm))
             }
         };
         SCRATCH.with(|spares| spares.put(scratch));

@@ -11,10 +11,13 @@ use hyper::{
     body::Incoming,
     client::conn::{TrySendError, http1, http2},
 };
+use socket2::SockRef;
 use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
     future::poll_fn,
+    io,
+    mem::MaybeUninit,
     pin::Pin,
     rc::{Rc, Weak},
     task::{Context, Waker},
@@ -67,7 +70,13 @@ pub(super) struct Bare {
 }
 
 impl Bare {
-    /// An idle server says nothing; an end, or an answer to no question, is there to be read.
+    /// Whether something is there to be read that the runtime may not have heard of yet. It costs a call of the system's, and is worth it where the request would be lost.
+    fn has_ended(&self) -> bool {
+        let peeked = SockRef::from(&self.stream).peek(&mut [MaybeUninit::uninit()]);
+        !matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// An idle server says nothing; an end, or an answer to no question, is there to be read. As far as the runtime has heard: it costs nothing.
     fn is_over(&mut self, now_us: u64) -> bool {
         let mut byte = [0];
         let mut context = Context::from_waker(Waker::noop());
@@ -209,14 +218,20 @@ impl Pool {
         None
     }
 
-    /// A stream to a server by which HTTP/1.1 has been spoken, and that has not been seen to close.
-    pub(super) fn take_bare(&self, generation: u64, server: &Server) -> Option<TcpStream> {
+    /// A stream to a server by which HTTP/1.1 has been spoken, and that has not been seen to close. Where the request `is_only_once`, because it may not be sent again, a stream
+    /// is looked at twice.
+    pub(super) fn take_bare(
+        &self,
+        generation: u64,
+        server: &Server,
+        is_only_once: bool,
+    ) -> Option<TcpStream> {
         self.renew(generation);
         let mut of = self.of.borrow_mut();
         let bare = &mut of.get_mut(server.index)?.bare;
         let now_us = ProcessClock.now_us();
         while let Some(mut one) = bare.pop_back() {
-            if !one.is_over(now_us) {
+            if !(one.is_over(now_us) || is_only_once && one.has_ended()) {
                 return Some(one.stream);
             }
         }
@@ -340,3 +355,6 @@ impl Return {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,9 +51,9 @@ impl Problem {
             Self::Body(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Body(BodyError::TooSlow) => StatusCode::REQUEST_TIMEOUT,
             Self::Bad(BadRequest { fault: Fault::TooLarge, .. }) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Body(BodyError::Broken) | Self::Bad(_) | Self::Attribute { .. } => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::Body(BodyError::Broken | BodyError::Left)
+            | Self::Bad(_)
+            | Self::Attribute { .. } => StatusCode::BAD_REQUEST,
             Self::Reservation(error) => match error {
                 ReservationError::Unknown => StatusCode::NOT_FOUND,
                 ReservationError::Ended | ReservationError::Taken => StatusCode::CONFLICT,

@@ -10,6 +10,10 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::{
     future::poll_fn,
+    io::{
+        self,
+        ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof},
+    },
     pin::Pin,
     rc::Rc,
     task::{Context, Poll, ready},
@@ -65,7 +69,7 @@ impl Body for Upload {
         match Pin::new(&mut self.incoming).poll_frame(context) {
             Poll::Ready(frame) => {
                 self.wait(false);
-                Poll::Ready(frame.map(|frame| frame.map_err(|_| BodyError::Broken.into())))
+                Poll::Ready(frame.map(|frame| frame.map_err(|error| why(&error).into())))
             }
             Poll::Pending => {
                 self.wait(true);
@@ -83,6 +87,24 @@ impl Body for Upload {
     fn size_hint(&self) -> SizeHint {
         self.incoming.size_hint()
     }
+}
+
+/// Whether a peer broke off or has gone.
+fn why(error: &hyper::Error) -> BodyError {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = cause {
+        let is_over = error.downcast_ref::<io::Error>().is_some_and(|error| {
+            matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
+        });
+        let is_reset = error
+            .downcast_ref::<h2::Error>()
+            .is_some_and(|error| error.is_remote() || error.is_io());
+        if is_over || is_reset {
+            return BodyError::Left;
+        }
+        cause = error.source();
+    }
+    BodyError::Broken
 }
 
 /// An answer's body: its connection is busy until it ends, and closed when the peer does not take it.

@@ -40,7 +40,10 @@ impl Head {
                 // Empty lines before a request are left by clients that end a body with one.
                 (true, false) => {}
                 (true, true) => return self.end().map(|next| Some((self.lines, next))),
-                (false, false) => self.begun = true,
+                (false, false) => {
+                    self.begun = true;
+                    has_no_fragment(line)?;
+                }
                 (false, true) => self.field(line)?,
             }
         }
@@ -83,6 +86,16 @@ impl Head {
             0 | 1 => Ok(Next { body, upgrade: self.upgrade }),
             _ => Err(Broken),
         }
+    }
+}
+
+/// A fragment is its client's own affair and no part of a target: whoever ignores it and whoever does not see two paths.
+fn has_no_fragment(line: &[u8]) -> Result<(), Broken> {
+    // A method may have the sign in it.
+    let target = memchr(b' ', line).map_or(&line[..0], |space| &line[space..]);
+    match memchr(b'#', target) {
+        None => Ok(()),
+        Some(_) => Err(Broken),
     }
 }
 

@@ -39,12 +39,14 @@ impl tokio::io::AsyncRead for Pieces<'_, '_> {
 const GOOD: &[&[u8]] = &[
     b"GET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n",
     b"\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n",
+    b"G#T / HTTP/1.1\r\nhost: a\r\nx: #\r\n\r\n",
     b"POST / HTTP/1.1\r\ncontent-length: 4\r\n\r\n\n\n\n\nGET / HTTP/1.1\r\n\r\n",
     b"POST / HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\nA;x=\"y\"\r\n0123456789\r\n00\r\nx: y\r\n\r\nGET / HTTP/1.1\r\n\r\n",
 ];
 
 const BAD: &[&[u8]] = &[
     b"GET / HTTP/1.1\nhost: a\r\n\r\n",
+    b"GET /a#b HTTP/1.1\r\nhost: a\r\n\r\n",
     b"POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 1\r\n\r\na",
     b"POST / HTTP/1.1\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
     b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n\r\n\r\n",

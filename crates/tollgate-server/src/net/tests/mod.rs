@@ -5,15 +5,28 @@ mod deadlines;
 mod drain;
 mod http2;
 mod plain;
+mod relay;
 mod room;
 mod supervised;
 mod together;
 
 use super::{
-    Body, Handler, Limits, Plain, PlainAnswer, Request, Response, Stats, collect,
-    connection::serve, life::Terms, registry::Registry, worker::look_after,
+    Body, Handler, Limits, Plain, PlainAnswer, Relay, Request, Response, Stats, collect,
+    connection::serve,
+    life::Terms,
+    registry::{Place, Registry},
+    relay::http,
+    sniff::Version,
+    stream::Stream,
+    worker::look_after,
 };
-use std::{cell::Cell, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    cell::Cell,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
     sync::Notify,
@@ -21,10 +34,11 @@ use tokio::{
     time::Instant,
 };
 
+const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 1);
 /// Late by two ticks at most.
 const LATE: Duration = Duration::from_millis(500);
 
-fn seconds(seconds: u64) -> Duration {
+pub(crate) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
@@ -75,7 +89,7 @@ impl Handler for Desk {
 }
 
 /// A worker without sockets.
-struct Rig {
+pub(crate) struct Rig {
     registry: Rc<Registry>,
     terms: Rc<Terms>,
     desk: Rc<Desk>,
@@ -83,7 +97,7 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         let registry = Rc::new(Registry::new(limits.tick));
         let looked_after = registry.clone();
         tokio::task::spawn_local(async move { look_after(&looked_after).await });
@@ -96,11 +110,26 @@ impl Rig {
     }
 
     fn connect_with(&self, room: usize) -> DuplexStream {
-        let (near, far) = tokio::io::duplex(room);
-        let peer = SocketAddr::from(([192, 0, 2, 1], 1));
-        let place = self.registry.enter(&self.terms);
-        tokio::task::spawn_local(serve(far, peer, self.desk.clone(), place));
+        let (near, far, place) = self.place(room);
+        tokio::task::spawn_local(serve(far, PEER, self.desk.clone(), place));
         near
+    }
+
+    /// To a relay, by HTTP/1.
+    pub(crate) fn connect_to(&self, relay: &Rc<impl Relay>) -> DuplexStream {
+        let (near, far, place) = self.place(64 * 1024);
+        let relay = relay.clone();
+        tokio::task::spawn_local(async move {
+            let life = place.life.clone();
+            let far = Stream::new(far, life.clone());
+            http(far, Version::Http1, PEER, false, relay, life).await;
+        });
+        near
+    }
+
+    fn place(&self, room: usize) -> (DuplexStream, DuplexStream, Place) {
+        let (near, far) = tokio::io::duplex(room);
+        (near, far, self.registry.enter(&self.terms))
     }
 
     fn stats(&self) -> &Stats {
@@ -109,7 +138,7 @@ impl Rig {
 
     /// Fails unless this much time has passed since the start, and no more than a deadline may be late.
     #[track_caller]
-    fn passed(&self, expected: Duration) {
+    pub(crate) fn passed(&self, expected: Duration) {
         let passed = now() - self.start;
         assert!(passed >= expected, "early: {passed:?}");
         assert!(passed <= expected + LATE, "late: {passed:?}");
@@ -120,7 +149,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-fn run(test: impl Future<Output = ()>) {
+pub(crate) fn run(test: impl Future<Output = ()>) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     LocalSet::new().block_on(&runtime.unwrap(), test);
@@ -131,7 +160,7 @@ fn get(path: &str) -> Vec<u8> {
 }
 
 /// Reads one answer with a length: its head, in lower case, and its body.
-async fn answer(stream: &mut DuplexStream) -> (String, String) {
+pub(crate) async fn answer(stream: &mut DuplexStream) -> (String, String) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.unwrap());

@@ -1,13 +1,16 @@
 //! Peers that take back what they asked for, over HTTP/2.
 
-use super::{Backend, Gateway, connect};
+use super::{Backend, Gateway, PATIENCE, connect};
 use std::io::Read;
+use tollgate_faults::clock::until;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// `GET / http x`, by HPACK's static table.
-const HEAD: &[u8] = b"\x82\x86\x84\x41\x01x";
+pub(super) const HEAD: &[u8] = b"\x82\x86\x84\x41\x01x";
+/// The same with `POST`.
+pub(super) const POST: &[u8] = b"\x83\x86\x84\x41\x01x";
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
@@ -30,6 +33,20 @@ fn requests_that_are_taken_back_are_charged() {
     }
     let left: u64 = gateway.get("/", "").field("ratelimit-remaining").unwrap().parse().unwrap();
     assert!((1_000_000 - 11..1_000_000).contains(&left), "{left}");
+}
+
+/// HTTP/2 leaves out a fragment before anybody sees it: whatever counts requests for a path and whoever answers them see the same.
+#[test]
+fn a_fragment_is_part_of_no_path() {
+    let backend = Backend::usual();
+    let file = "limits: [{name: a, match: {path: /a}, rate: 1/h}]";
+    let gateway = Gateway::before(&backend, file);
+    let mut client = connect(gateway.address());
+    client.send(PREFACE);
+    client.send(&frame(1, 5, 1, b"\x82\x86\x04\x04/a#b\x41\x01x"));
+    assert!(until(PATIENCE, || backend.seen().len() == 1));
+    assert_eq!(backend.seen()[0].line(), "GET /a HTTP/1.1");
+    assert_eq!(gateway.get("/a", "").status, 429);
 }
 
 /// Reads frames until the answer to this ping.

@@ -132,6 +132,43 @@ fn answers_keep_what_is_theirs() {
     assert_eq!(answer.fields.iter().filter(|field| field.0 == "set-cookie").count(), 2);
 }
 
+/// Whoever reads the answer next finds one length, in the usual form.
+#[test]
+fn lengths_are_said_once() {
+    let cases: [(&str, Option<&str>); 6] = [
+        ("content-length: 2\r\n", Some("2")),
+        ("content-length: 002\r\n", Some("2")),
+        ("content-length: 2, 2\r\n", Some("2")),
+        ("content-length: 2\r\ncontent-length: 02\r\n", Some("2")),
+        ("content-length: 2, 3\r\n", None),
+        ("content-length: 2\r\ncontent-length: 3\r\n", None),
+    ];
+    for (lines, expected) in cases {
+        let backend = Backend::new(move |seen, stream| {
+            let body = if seen.line().starts_with("HEAD") { "" } else { "ok" };
+            stream.write_all(format!("HTTP/1.1 200 OK\r\n{lines}\r\n{body}").as_bytes()).is_ok()
+        });
+        let gateway = Gateway::before(&backend, "");
+        for method in ["GET", "HEAD"] {
+            let mut client = gateway.client();
+            client.send(format!("{method} / HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes());
+            let head = client.head();
+            let said = head.fields.iter().filter(|field| field.0 == "content-length");
+            let said: Vec<&str> = said.map(|field| &*field.1).collect();
+            match expected {
+                Some(length) => assert_eq!((head.status, said), (200, vec![length]), "{lines:?}"),
+                None => assert_eq!(head.status, 502, "{method} {lines:?}"),
+            }
+        }
+    }
+    let backend = Backend::usual();
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 003\r\n\r\nabc");
+    assert_eq!(client.answer().status, 200);
+    assert_eq!(backend.seen()[0].all("content-length"), ["3"]);
+}
+
 /// Requests of one client, and of the next, go by one connection.
 #[test]
 fn connections_are_used_again() {

@@ -6,6 +6,7 @@ mod bodies;
 mod faults;
 mod forwarding;
 mod http2;
+mod leaving;
 mod limits;
 mod lives;
 mod plain;

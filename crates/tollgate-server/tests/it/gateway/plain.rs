@@ -65,7 +65,7 @@ fn the_short_way_is_taken() {
 }
 
 /// What a server answers, and whether it keeps the connection.
-const ANSWERS: [(&str, bool); 19] = [
+const ANSWERS: [(&str, bool); 21] = [
     ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", true),
     (
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nServer: X\r\nset-cookie: a=b\r\nSet-Cookie: c\r\n\r\nhello",
@@ -93,6 +93,8 @@ const ANSWERS: [(&str, bool); 19] = [
         true,
     ),
     ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok", true),
+    ("HTTP/1.1 200 OK\r\ncontent-length: 2, 2\r\n\r\nok", true),
+    ("HTTP/1.1 200 OK\r\ncontent-length: 002\r\n\r\nok", true),
     (
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nratelimit: \"b\";r=1\r\nRateLimit-Policy: \"b\";q=1\r\n\r\nok",
         true,

@@ -1,7 +1,11 @@
 //! Connections that leave HTTP.
 
-use super::{Backend, Gateway};
-use std::io::{Read, Write};
+use super::{Backend, Gateway, ok};
+use crate::http::Client;
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
 
 const UPGRADE: &[u8] =
     b"GET /ws HTTP/1.1\r\nhost: x\r\nconnection: keep-alive, Upgrade\r\nupgrade: websocket\r\n\r\n";
@@ -71,4 +75,83 @@ fn an_upgrade_that_nobody_asked_for_is_no_answer() {
     let backend = echo();
     let gateway = Gateway::before(&backend, "");
     assert_eq!(gateway.get("/", "").status, 502);
+}
+
+/// Agrees to an upgrade of `/ws`, after which it says everything back; answers anything else with the line it was asked by.
+fn either() -> Backend {
+    let echo = |stream: &mut TcpStream| {
+        let text = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+        stream.write_all(text).unwrap();
+        let mut buffer = [0; 64];
+        while let Ok(len @ 1..) = stream.read(&mut buffer) {
+            stream.write_all(&buffer[..len]).unwrap();
+        }
+        false
+    };
+    Backend::new(move |seen, stream| match seen.line().contains("/ws") {
+        true => echo(stream),
+        false => ok(stream, seen.line()),
+    })
+}
+
+fn is_echoed(client: &mut Client, bytes: &[u8]) {
+    let mut got = vec![0; bytes.len()];
+    client.0.read_exact(&mut got).unwrap();
+    assert_eq!(got, bytes);
+}
+
+/// The short way, the long one, an upgrade that is refused, and one that is not: all by one connection.
+#[test]
+fn plain_requests_come_before_an_upgrade() {
+    let backend = either();
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    let refused = "connection: upgrade\r\nupgrade: websocket\r\n";
+    for fields in ["", "", "keep-alive: 5\r\n", "", refused, ""] {
+        client.send(format!("GET /plain HTTP/1.1\r\nhost: x\r\n{fields}\r\n").as_bytes());
+        assert_eq!(client.answer().body, "GET /plain HTTP/1.1", "{fields}");
+    }
+    client.send(UPGRADE);
+    assert_eq!(client.head().status, 101);
+    client.send(b"\0\n\xff");
+    is_echoed(&mut client, b"\0\n\xff");
+    assert_eq!(backend.seen().len(), 7);
+}
+
+/// Whatever comes together with requests is theirs, in order, until the upgrade, and then the other protocol's: also where it looks like a request.
+#[test]
+fn what_follows_an_upgrade_is_no_request() {
+    const GET: &[u8] = b"GET /plain HTTP/1.1\r\nhost: x\r\n\r\n";
+    for size in [1000, 40, 1] {
+        let backend = either();
+        let gateway = Gateway::before(&backend, "");
+        let mut client = gateway.client();
+        client.0.set_nodelay(true).unwrap();
+        for piece in [GET, GET, UPGRADE, GET, b"\0\n"].concat().chunks(size) {
+            client.send(piece);
+        }
+        for _ in 0..2 {
+            assert_eq!(client.answer().body, "GET /plain HTTP/1.1");
+        }
+        assert_eq!(client.head().status, 101);
+        is_echoed(&mut client, &[GET, b"\0\n"].concat());
+        assert_eq!(backend.seen().len(), 3, "by {size}");
+    }
+}
+
+/// An upgrade that a limit, or the server, does not grant leaves what follows what it was.
+#[test]
+fn what_follows_a_refused_upgrade_is_a_request() {
+    let (limit, agreed) = ("limits: [{name: a, match: {path: /ws}, rate: 0/s}]", "GET /ws");
+    for (more, path, status) in [(limit, agreed, 429), ("", "GET /no", 200)] {
+        let backend = either();
+        let gateway = Gateway::before(&backend, more);
+        let mut client = gateway.client();
+        let upgrade = String::from_utf8(UPGRADE.to_vec()).unwrap().replace(agreed, path);
+        client.send(format!("{upgrade}GET /2 HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes());
+        assert_eq!(client.answer().status, status);
+        assert_eq!(client.answer().body, "GET /2 HTTP/1.1");
+        client.send(b"\0\n\r\n\r\n");
+        assert_eq!(client.answer().status, 400, "it is HTTP still");
+    }
 }

@@ -172,9 +172,11 @@ fn meaning(name: &str, value: &[u8]) -> Meaning {
     }
 }
 
-/// A length of a few digits; a longer body is not plain.
+/// A length of a few digits, as everybody writes it; a longer body is not plain.
 fn decimal(digits: &[u8]) -> Option<usize> {
-    let plain = (1..=5).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    let plain = (1..=5).contains(&digits.len())
+        && digits.iter().all(u8::is_ascii_digit)
+        && (digits[0] != b'0' || digits.len() == 1);
     plain.then(|| digits.iter().fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0')))
 }
 

@@ -55,6 +55,7 @@ fn parts_are_told_from_what_is_something_else() {
         "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-length: +0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 00\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-length: 0, 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-length: 0\r\ncontent-length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-length: 0\r\ntransfer-encoding: chunked\r\n\r\n",

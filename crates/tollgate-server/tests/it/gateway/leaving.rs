@@ -1,0 +1,100 @@
+//! Clients that go before they have their answer: each request is counted all the same, once.
+
+use super::{Backend, Gateway, PATIENCE, abuse, get};
+use std::{io::Read, sync::atomic::Ordering::SeqCst};
+use tollgate_faults::clock::until;
+use tollgate_server::metrics::Front;
+
+/// A server that answers nobody.
+fn silent() -> Backend {
+    Backend::new(|_, stream| {
+        // Until the gateway hangs up.
+        stream.read(&mut [0]).is_err()
+    })
+}
+
+fn gateway(backend: &Backend) -> Gateway {
+    let url = backend.url();
+    Gateway::new(&format!(
+        "listen: {{gateway: '127.0.0.1:0', admin: '127.0.0.1:0'}}\nupstream: {url}\n\
+         limits: [{{name: a, rate: 1000/h}}]\n"
+    ))
+}
+
+/// What became of the gateway's requests, where that has happened to any.
+fn outcomes(gateway: &Gateway) -> Vec<(String, u64)> {
+    let page = get(gateway.running().address(Front::Admin).unwrap(), "/metrics", "").body;
+    let lines = page.lines().filter_map(|line| {
+        let rest = line.strip_prefix("tollgate_requests_total{front=\"gateway\",outcome=\"")?;
+        let (outcome, count) = rest.split_once("\"} ")?;
+        Some((outcome.to_owned(), count.parse().ok()?))
+    });
+    lines.filter(|(_, count)| *count > 0).collect()
+}
+
+#[track_caller]
+fn is_counted_once(gateway: &Gateway, outcome: &str, what: &str) {
+    assert!(until(PATIENCE, || !outcomes(gateway).is_empty()), "{what}");
+    assert_eq!(outcomes(gateway), [(outcome.to_owned(), 1)], "{what}");
+}
+
+#[test]
+fn whoever_leaves_before_the_answer_is_counted() {
+    for request in [
+        "GET / HTTP/1.1\r\nhost: x\r\n\r\n",
+        "GET / HTTP/1.1\r\nhost: x\r\nkeep-alive: 5\r\n\r\n",
+        "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\nabc",
+        "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    ] {
+        let backend = silent();
+        let gateway = gateway(&backend);
+        let mut client = gateway.client();
+        client.send(request.as_bytes());
+        assert!(until(PATIENCE, || backend.seen().len() == 1), "{request}");
+        assert_eq!(outcomes(&gateway), []);
+        drop(client);
+        is_counted_once(&gateway, "abandoned", request);
+    }
+}
+
+#[test]
+fn whoever_leaves_in_the_middle_of_a_body_is_counted() {
+    for (rest, outcome) in [
+        ("content-length: 30\r\n\r\nabc", "abandoned"),
+        ("transfer-encoding: chunked\r\n\r\n5\r\nabc", "abandoned"),
+        ("transfer-encoding: chunked\r\n\r\n5\r\n", "abandoned"),
+        // That one is still there, and is told.
+        ("transfer-encoding: chunked\r\n\r\nnonsense\r\n", "invalid"),
+    ] {
+        let backend = silent();
+        let gateway = gateway(&backend);
+        let mut client = gateway.client();
+        client.send(format!("POST / HTTP/1.1\r\nhost: x\r\n{rest}").as_bytes());
+        assert!(until(PATIENCE, || backend.connections.load(SeqCst) == 1), "{rest}");
+        if outcome == "abandoned" {
+            drop(client);
+        }
+        is_counted_once(&gateway, outcome, rest);
+    }
+}
+
+/// By HTTP/2, a stream alone or with its connection.
+#[test]
+fn streams_that_are_taken_back_are_counted() {
+    let whole: &[&[u8]] = &[&abuse::frame(1, 5, 1, abuse::HEAD)];
+    let part: &[&[u8]] = &[&abuse::frame(1, 4, 1, abuse::POST), &abuse::frame(0, 0, 1, b"abc")];
+    for (sent, takes_back) in [(whole, true), (whole, false), (part, true), (part, false)] {
+        let backend = silent();
+        let gateway = gateway(&backend);
+        let mut client = gateway.client();
+        client.send(abuse::PREFACE);
+        client.send(&sent.concat());
+        assert!(until(PATIENCE, || backend.connections.load(SeqCst) == 1));
+        if takes_back {
+            client.send(&abuse::frame(3, 0, 1, &8_u32.to_be_bytes()));
+        } else {
+            drop(client);
+        }
+        is_counted_once(&gateway, "abandoned", &format!("{sent:?} {takes_back}"));
+    }
+}

@@ -1,0 +1,206 @@
+//! Our fields beside those of the service behind.
+
+use super::super::tests::{Fields, ask, map, shown, toll};
+use crate::Answer;
+use http::Response;
+
+/// Profiles, what the service behind says, what the client gets. One limit of 100 a minute, at its first request.
+const MERGES: &[(&str, Fields, Fields)] = &[
+    (
+        "draft-11",
+        &[],
+        &[("ratelimit", r#""api";r=99;t=42"#), ("ratelimit-policy", r#""api";q=100;w=60"#)],
+    ),
+    (
+        "draft-11",
+        &[("ratelimit", r#""theirs";r=5"#), ("ratelimit-policy", r#""theirs";q=10"#)],
+        &[
+            ("ratelimit", r#""theirs";r=5, "api";r=99;t=42"#),
+            ("ratelimit-policy", r#""theirs";q=10, "api";q=100;w=60"#),
+        ],
+    ),
+    // A list that is split over lines stays in order.
+    (
+        "draft-11",
+        &[("ratelimit", r#""a";r=5"#), ("ratelimit", r#""b";r=6"#)],
+        &[
+            ("ratelimit", r#""a";r=5, "b";r=6, "api";r=99;t=42"#),
+            ("ratelimit-policy", r#""api";q=100;w=60"#),
+        ],
+    ),
+    // Another generation under the same names is no list: the tighter of the two stands.
+    (
+        "draft-11",
+        &[("ratelimit", "limit=10, remaining=5, reset=9")],
+        &[("ratelimit", "limit=10, remaining=5, reset=9")],
+    ),
+    (
+        "draft-11",
+        &[("ratelimit", "limit=1000, remaining=500, reset=9")],
+        &[("ratelimit", r#""api";r=99;t=42"#), ("ratelimit-policy", r#""api";q=100;w=60"#)],
+    ),
+    // One limit only: theirs is tighter, and stays whole.
+    (
+        "x-ratelimit-delta",
+        &[("x-ratelimit-limit", "10"), ("x-ratelimit-remaining", "5"), ("x-ratelimit-reset", "9")],
+        &[("x-ratelimit-limit", "10"), ("x-ratelimit-remaining", "5"), ("x-ratelimit-reset", "9")],
+    ),
+    // Ours is tighter, and nothing of theirs is left.
+    (
+        "github",
+        &[
+            ("x-ratelimit-limit", "1000"),
+            ("x-ratelimit-remaining", "500"),
+            ("x-ratelimit-reset", "9"),
+            ("x-ratelimit-resource", "core"),
+        ],
+        &[
+            ("x-ratelimit-limit", "100"),
+            ("x-ratelimit-remaining", "99"),
+            ("x-ratelimit-reset", "1794744060"),
+            ("x-ratelimit-resource", "api"),
+            ("x-ratelimit-used", "1"),
+        ],
+    ),
+    // As much left is no reason to lose theirs.
+    (
+        "draft-6",
+        &[("ratelimit-limit", "100"), ("ratelimit-remaining", "99"), ("ratelimit-reset", "7")],
+        &[("ratelimit-limit", "100"), ("ratelimit-remaining", "99"), ("ratelimit-reset", "7")],
+    ),
+    // What nobody can read is worth nothing.
+    (
+        "draft-6",
+        &[("ratelimit-remaining", "lots")],
+        &[
+            ("ratelimit-limit", "100"),
+            ("ratelimit-policy", "100;w=60"),
+            ("ratelimit-remaining", "99"),
+            ("ratelimit-reset", "42"),
+        ],
+    ),
+    // Policies of the older drafts are a list, whichever numbers stand beside them.
+    (
+        "draft-6",
+        &[
+            ("ratelimit-policy", "1000;w=60, 9000;w=3600"),
+            ("ratelimit-limit", "1000"),
+            ("ratelimit-remaining", "500"),
+            ("ratelimit-reset", "9"),
+        ],
+        &[
+            ("ratelimit-limit", "100"),
+            ("ratelimit-policy", "1000;w=60, 9000;w=3600, 100;w=60"),
+            ("ratelimit-remaining", "99"),
+            ("ratelimit-reset", "42"),
+        ],
+    ),
+    (
+        "draft-6",
+        &[
+            ("ratelimit-policy", "10;w=60"),
+            ("ratelimit-limit", "10"),
+            ("ratelimit-remaining", "5"),
+            ("ratelimit-reset", "9"),
+        ],
+        &[
+            ("ratelimit-limit", "10"),
+            ("ratelimit-policy", "10;w=60, 100;w=60"),
+            ("ratelimit-remaining", "5"),
+            ("ratelimit-reset", "9"),
+        ],
+    ),
+    (
+        "draft-6",
+        &[("ratelimit-policy", "10;w=60"), ("ratelimit-policy", "20;w=90;name=\"x\"")],
+        &[
+            ("ratelimit-limit", "100"),
+            ("ratelimit-policy", "10;w=60, 20;w=90;name=\"x\", 100;w=60"),
+            ("ratelimit-remaining", "99"),
+            ("ratelimit-reset", "42"),
+        ],
+    ),
+    (
+        "draft-7",
+        &[("ratelimit-policy", "10;w=60"), ("ratelimit", "limit=10, remaining=5, reset=9")],
+        &[
+            ("ratelimit", "limit=10, remaining=5, reset=9"),
+            ("ratelimit-policy", "10;w=60, 100;w=60"),
+        ],
+    ),
+    (
+        "draft-7",
+        &[("ratelimit-policy", "1000;w=60"), ("ratelimit", "limit=1000, remaining=500, reset=9")],
+        &[
+            ("ratelimit", "limit=100, remaining=99, reset=42"),
+            ("ratelimit-policy", "1000;w=60, 100;w=60"),
+        ],
+    ),
+    // In the others a policy belongs to the one limit that is shown, unless it comes alone.
+    (
+        "x-ratelimit-delta",
+        &[("x-ratelimit-remaining", "500"), ("x-ratelimit-policy", "1000;w=60")],
+        &[
+            ("x-ratelimit-limit", "100"),
+            ("x-ratelimit-policy", "100;w=60"),
+            ("x-ratelimit-remaining", "99"),
+            ("x-ratelimit-reset", "42"),
+        ],
+    ),
+    (
+        "x-ratelimit-epoch",
+        &[("x-ratelimit-policy", "1000;w=60")],
+        &[
+            ("x-ratelimit-limit", "100"),
+            ("x-ratelimit-policy", "1000;w=60, 100;w=60"),
+            ("x-ratelimit-remaining", "99"),
+            ("x-ratelimit-reset", "1794744060"),
+        ],
+    ),
+    // Policies of another generation stay alone: a list of both could be read by nobody.
+    (
+        "draft-11",
+        &[("ratelimit-policy", "10;w=60"), ("ratelimit-remaining", "5")],
+        &[
+            ("ratelimit", r#""api";r=99;t=42"#),
+            ("ratelimit-policy", "10;w=60"),
+            ("ratelimit-remaining", "5"),
+        ],
+    ),
+    (
+        "draft-11",
+        &[("ratelimit-policy", "10;w=60;name=\"x\"")],
+        &[("ratelimit", r#""api";r=99;t=42"#), ("ratelimit-policy", "10;w=60;name=\"x\"")],
+    ),
+    (
+        "draft-6",
+        &[("ratelimit-policy", r#""theirs";q=10"#), ("ratelimit", r#""theirs";r=5"#)],
+        &[
+            ("ratelimit", r#""theirs";r=5"#),
+            ("ratelimit-limit", "100"),
+            ("ratelimit-policy", r#""theirs";q=10"#),
+            ("ratelimit-remaining", "99"),
+            ("ratelimit-reset", "42"),
+        ],
+    ),
+    (
+        "discord",
+        &[("x-ratelimit-limit", "10"), ("x-ratelimit-remaining", "5"), ("x-ratelimit-scope", "a")],
+        &[("x-ratelimit-limit", "10"), ("x-ratelimit-remaining", "5"), ("x-ratelimit-scope", "a")],
+    ),
+    ("none", &[("ratelimit", r#""theirs";r=5"#)], &[("ratelimit", r#""theirs";r=5"#)]),
+];
+
+#[test]
+fn fields_are_merged_with_those_of_the_service_behind() {
+    for (profiles, theirs, expected) in MERGES {
+        let file = format!(
+            "headers: [{profiles}]\nlimits: [{{name: api, rate: 100/min, algorithm: fixed-window}}]"
+        );
+        let Answer::Admitted(pass) = ask(&toll(&file), &[]) else { panic!("{profiles}: refused") };
+        let mut response = Response::new(String::new());
+        *response.headers_mut() = map(theirs);
+        let response = pass.answer(response);
+        assert_eq!(shown(response.headers()), *expected, "{profiles} over {theirs:?}");
+    }
+}
