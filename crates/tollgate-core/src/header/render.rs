@@ -7,16 +7,18 @@ use alloc::vec::Vec;
 /// Appends the fields of `profile` for `rows` in their order. `draft-11` lists every row; the others have room
 /// for the [`tightest`] only. Without rows there is nothing to say and nothing is written.
 pub fn render(profile: Profile, rows: &[Row<'_>], now_us: u64, fields: &mut Fields) {
+    if profile == Profile::Draft11 && !rows.is_empty() {
+        return draft_11(rows, fields);
+    }
     let Some(row) = tightest(rows) else { return };
     match profile {
-        Profile::Draft11 => draft_11(rows, fields),
         Profile::Draft7 => draft_7(row, fields),
         Profile::Draft6 => draft_6(row, fields),
         Profile::XRateLimitEpoch => x_ratelimit(row, reset_at_s(row, now_us), fields),
         Profile::XRateLimitDelta => x_ratelimit(row, reset_after_s(row), fields),
         Profile::GitHub => github(row, now_us, fields),
         Profile::Discord => discord(row, now_us, fields),
-        Profile::None => {}
+        Profile::Draft11 | Profile::None => {}
     }
 }
 

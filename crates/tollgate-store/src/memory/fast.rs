@@ -1,20 +1,21 @@
-//! The usual case, in one go: a known key whose cell is in words, written under the same numbers.
+//! The usual case, in one go: a known key whose cell is in words, written under the same numbers. Of several limits some may have theirs in the slab.
 //!
 //! It does what [`find_dated`](Shard::find_dated), [`decide`](Shard::decide) and [`charge`](Shard::charge) do one after the other,
 //! without asking three times where the cell is and which algorithm it is of. Whatever is unusual is left to them.
 
+use super::Shared;
 use super::pack::{Inline, SPILLED, by_algorithm};
-use super::shard::{Shard, Tables, is_wide};
+use super::shard::{Found, Shard, Tables, is_wide};
 use super::views::Guess;
 use crate::{Answer, Answers, Charge, Origin};
-use tollgate_core::{Intent, Numbers};
+use tollgate_core::{Algorithm, Intent, Numbers};
 
 /// What a request with several charges will write once all of its limits have spoken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     /// The slot, as long as no cell is added or taken away.
     at: usize,
-    /// Its words afterwards; those that the cell does not have are zero.
+    /// Its words afterwards; those that the cell does not have are zero. Or the word of a spilled cell, which is charged then.
     words: [u64; 2],
 }
 
@@ -46,8 +47,9 @@ impl Shard {
     where
         Self: Tables<W>,
     {
+        let at = self.table().find_by(guess, tag)?;
         let Asked { at, words, admitted } =
-            self.ask(algorithm, (tag, guess), charge, now_us, intent, answers)?;
+            self.ask(algorithm, at, charge, now_us, intent, answers)?;
         self.parts().0.slot_mut(at).words = words;
         answers.finish(admitted || !charge.mode.is_enforced());
         Some(())
@@ -56,7 +58,7 @@ impl Shard {
     /// Adds the row of one charge among several, notes what an admission of all would write, and says whether the limit alone admits.
     #[inline(always)]
     pub(super) fn consider_usual(
-        &self,
+        &mut self,
         (tag, guess): (u64, Guess),
         charge: &Charge<'_>,
         now_us: u64,
@@ -66,15 +68,32 @@ impl Shard {
         by_algorithm!(
             charge.numbers,
             algorithm => self.consider(algorithm, (tag, guess), charge, now_us, answers, pending),
-            else None
+            else match self.find(charge.numbers, tag) {
+                Found::Spilled(at) => self.consider_spilled(at, charge, now_us, answers, pending),
+                _ => None,
+            }
         )
     }
 
-    /// Writes what was pending.
+    /// Does what was pending. What a cell in the slab gave for it is in its row only then.
     #[inline]
-    pub(super) fn write_usual(&mut self, numbers: &Numbers, pending: Pending) {
+    pub(super) fn write_usual(
+        &mut self,
+        shared: &Shared,
+        charge: &Charge<'_>,
+        now_us: u64,
+        pending: Pending,
+        row: &mut Answer,
+    ) {
         let Pending { at, words: [first, second] } = pending;
-        match is_wide(numbers) {
+        if first & SPILLED != 0 {
+            if charge.cost > 0 {
+                let cost = charge.cost;
+                row.receipt = Some(self.charge_spilled(shared, first as u32, charge, now_us, cost));
+            }
+            return;
+        }
+        match is_wide(charge.numbers) {
             true => self.two.slot_mut(at).words = [first, second],
             false => self.one.slot_mut(at).words = [first],
         }
@@ -82,7 +101,7 @@ impl Shard {
 
     #[inline(never)]
     fn consider<A: Inline<W>, const W: usize>(
-        &self,
+        &mut self,
         algorithm: &A,
         (tag, guess): (u64, Guess),
         charge: &Charge<'_>,
@@ -93,10 +112,37 @@ impl Shard {
     where
         Self: Tables<W>,
     {
-        let asked = self.ask(algorithm, (tag, guess), charge, now_us, Intent::Take, answers)?;
+        let at = self.table().find_by(guess, tag)?;
+        let first = self.table().slot(at).words[0];
+        if first & SPILLED != 0 {
+            return self.consider_spilled(first as u32, charge, now_us, answers, pending);
+        }
+        let asked = self.ask(algorithm, at, charge, now_us, Intent::Take, answers)?;
         pending.at = asked.at;
         pending.words.iter_mut().zip(asked.words).for_each(|(word, after)| *word = after);
         Some(asked.admitted)
+    }
+
+    /// The same for a cell in the slab, where the limit admits.
+    fn consider_spilled(
+        &mut self,
+        at: u32,
+        charge: &Charge<'_>,
+        now_us: u64,
+        answers: &mut Answers,
+        pending: &mut Pending,
+    ) -> Option<bool> {
+        if charge.mode.owed().is_some() {
+            return None;
+        }
+        charge.numbers.redate(&mut self.slab.get_mut(at)?.state, now_us);
+        let answer = self.decide_spilled(at, charge, now_us, Intent::Take);
+        if !answer.outcome.admitted {
+            return None;
+        }
+        answers.push(answer);
+        pending.words[0] = SPILLED | u64::from(at);
+        Some(true)
     }
 
     /// Adds the row, and says what it would write. Changes nothing else.
@@ -104,7 +150,7 @@ impl Shard {
     fn ask<A: Inline<W>, const W: usize>(
         &self,
         algorithm: &A,
-        (tag, guess): (u64, Guess),
+        at: usize,
         charge: &Charge<'_>,
         now_us: u64,
         intent: Intent,
@@ -117,7 +163,6 @@ impl Shard {
             return None;
         }
         let table = self.table();
-        let at = table.find_by(guess, tag)?;
         let words = table.slot(at).words;
         if words[0] & SPILLED != 0 || table.slot(at).ticket() != charge.ticket {
             return None;

@@ -47,8 +47,9 @@ impl MemoryStore {
                 return None;
             }
         }
-        for (charge, &pending) in charges.iter().zip(&pending) {
-            shard.write_usual(charge.numbers, pending);
+        let rows = answers.open_rows();
+        for ((charge, &pending), row) in charges.iter().zip(&pending).zip(rows) {
+            shard.write_usual(&self.shared, charge, now_us, pending, row);
         }
         answers.finish(true);
         Some(())
