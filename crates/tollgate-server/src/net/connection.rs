@@ -1,7 +1,7 @@
 //! One connection, from its first byte to its last.
 
 use super::{
-    Handler, Limits, Response, Stats, Unread,
+    Handler, Limits, Response, Stats, Unread, figures,
     life::{Life, Order, Stage},
     plain,
     registry::Place,
@@ -76,6 +76,7 @@ async fn answer<H: Handler>(
     }
     let request = request.map(|incoming| Unread { incoming, life: life.clone() });
     let mut response = handler.handle(request, peer).await;
+    figures::keep_out(response.headers_mut(), &life);
     if under_way.0.order() != Order::Serve {
         // HTTP/2 says so in another way, and drops the field.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -29,6 +29,7 @@ mod accept;
 mod alarm;
 mod body;
 mod connection;
+mod figures;
 mod handler;
 mod inherited;
 mod life;

@@ -5,6 +5,7 @@ mod plain;
 
 use super::{
     connection::{HTTP1_FIELDS, serve_http2, too_slow},
+    figures,
     life::{Life, Order},
     plain::End,
     proxy_header,
@@ -309,6 +310,7 @@ async fn answer<R: Relay>(
         .then(|| Settled { wire: &caller.wire, upgraded: Cell::new(false) });
     let request = request.map(|incoming| Upload::new(incoming, life.clone()));
     let mut response = relay.relay(request, &caller).await;
+    figures::keep_out(response.headers_mut(), life);
     let upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if let Some(settled) = settled {
         settled.upgraded.set(upgraded);

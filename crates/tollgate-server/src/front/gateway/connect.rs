@@ -62,7 +62,8 @@ pub(super) async fn connect(server: &Server, upgrade: bool) -> io::Result<Connec
             two_of(stream, shared.clone()).await
         }
     };
-    Ok(Connection { sender: sender.map_err(io::Error::other)?, shared, is_used: false })
+    let sender = sender.map_err(io::Error::other)?;
+    Ok(Connection { sender, shared, is_used: false, is_lent: false })
 }
 
 /// A stream to a server, with nothing spoken by it yet.
@@ -92,10 +93,10 @@ pub(super) async fn resume(Resumed { stream, came }: Resumed) -> io::Result<Conn
 }
 
 async fn over(stream: TcpStream, again: Option<Again>) -> io::Result<Connection> {
-    let shared: Rc<Line> = Rc::default();
+    let (shared, is_lent): (Rc<Line>, _) = (Rc::default(), again.is_some());
     let stream = Wired { inner: Transport::Plain(stream), line: shared.clone(), again };
     let sender = one(stream, shared.clone()).await.map_err(io::Error::other)?;
-    Ok(Connection { sender, shared, is_used: true })
+    Ok(Connection { sender, shared, is_used: true, is_lent })
 }
 
 async fn one(stream: Wired, line: Rc<Line>) -> hyper::Result<Sender> {
@@ -181,6 +182,14 @@ macro_rules! whichever {
 }
 
 impl Wired {
+    /// The stream alone, where it is not encrypted and all that came before has been read.
+    pub(super) fn into_plain(self) -> Option<TcpStream> {
+        match (self.inner, self.again) {
+            (Transport::Plain(stream), None) => Some(stream),
+            _ => None,
+        }
+    }
+
     /// Whether what is written now has been sent before.
     fn is_unsent(&mut self) -> bool {
         match &mut self.again {

@@ -92,6 +92,8 @@ pub(super) struct Connection {
     pub(super) shared: Rc<Line>,
     /// Whether it has been used before, so that the server may have closed it in the meantime.
     pub(super) is_used: bool,
+    /// Whether its stream is one of the short way's, to which it goes back.
+    pub(super) is_lent: bool,
 }
 
 /// What sends requests.
@@ -207,7 +209,7 @@ impl Pool {
             lines.many.retain(|many| !many.is_over(server, now_us));
             if let Some(many) = lines.many.iter().find(|many| many.has_room()) {
                 let (sender, shared) = (Sender::Two(many.stream()), many.line.clone());
-                return Some(Connection { sender, shared, is_used: true });
+                return Some(Connection { sender, shared, is_used: true, is_lent: false });
             }
         }
         while let Some(Idle { connection, .. }) = lines.idle.pop_back() {
@@ -335,14 +337,27 @@ impl Return {
     /// The answer has ended: the connection can be used again as soon as it knows that too. One that is shared has been used
     /// by others all the time.
     pub(super) fn give_back(self) {
-        let Self { pool, connection: Connection { sender, shared, .. }, flight } = self;
+        let Self { pool, connection: Connection { sender, shared, is_lent, .. }, flight } = self;
         let Sender::One(mut sender) = sender else { return };
         let now_us = || ProcessClock.now_us();
         let (generation, server) = (flight.upstreams.generation, flight.server);
         let upstreams = flight.upstreams.clone();
         drop(flight);
-        let again = |sender| Connection { sender: Sender::One(sender), shared, is_used: true };
-        if sender.is_ready() {
+        let again = |sender| {
+            let sender = Sender::One(sender);
+            Connection { sender, shared, is_used: true, is_lent: false }
+        };
+        if is_lent {
+            let pool = Rc::downgrade(&pool);
+            tokio::task::spawn_local(async move {
+                poll_fn(|context| sender.poll_ready(context)).await.ok()?;
+                let stream = take_back(again(sender)).await?;
+                let (server, pool) = (&upstreams.servers[server], pool.upgrade()?);
+                let until_us = now_us().saturating_add(server.idle_us);
+                pool.put_bare(generation, server, Bare { stream, until_us });
+                Some(())
+            });
+        } else if sender.is_ready() {
             pool.put(generation, &upstreams.servers[server], again(sender), now_us());
         } else if !sender.is_closed() {
             let pool: Weak<Pool> = Rc::downgrade(&pool);
@@ -358,3 +373,12 @@ impl Return {
 
 #[cfg(test)]
 mod tests;
+
+/// The stream of a connection that waits for a request. Without anybody who could send one it ends, and leaves its stream as it is.
+async fn take_back(Connection { sender, shared, .. }: Connection) -> Option<TcpStream> {
+    let (heir, estate) = oneshot::channel();
+    shared.heir.replace(Some(heir));
+    drop(sender);
+    let Estate { stream, left } = estate.await.ok()?;
+    stream.into_plain().filter(|_| left.is_empty())
+}

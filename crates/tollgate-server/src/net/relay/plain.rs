@@ -265,7 +265,8 @@ pub(crate) fn is_plain_field(name: &str, value: &[u8]) -> bool {
         7 => !is("upgrade") && !is("trailer"),
         10 if is("connection") => value.eq_ignore_ascii_case(b"keep-alive"),
         10 => !is("keep-alive"),
-        // A length says only what the reader before this one has said already.
+        // A length says only what the reader before this one has said already; in other than the usual form it is put right on the long way.
+        14 if is("content-length") => value == b"0" || !value.starts_with(b"0"),
         14 => !is("http2-settings"),
         16 => !is("proxy-connection"),
         17 => !is("transfer-encoding"),
