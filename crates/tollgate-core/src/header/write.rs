@@ -4,32 +4,36 @@ use super::{SF_INTEGER_MAX, US_PER_S};
 use alloc::vec::Vec;
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// Every pair of digits, since two cost as much as one.
-const PAIRS: &[u8; 200] =
-    b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
-    5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// As many digits as the largest Structured Field integer has, and one that makes it pairs.
-const DIGITS_MAX: usize = 16;
+/// A number of eight digits has this many values.
+const EIGHT_DIGITS: u64 = 100_000_000;
 
 /// Digits, at most the largest Structured Field integer.
 pub(super) fn uint(out: &mut Vec<u8>, value: u64) {
-    let mut value = value.min(SF_INTEGER_MAX);
-    let mut digits = [0; DIGITS_MAX];
-    let mut start = DIGITS_MAX;
-    while value >= 10 {
-        start -= 2;
-        let pair = (value % 100) as usize * 2;
-        digits[start..start + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-        value /= 100;
+    let value = value.min(SF_INTEGER_MAX);
+    let (first, rest) = (value / EIGHT_DIGITS, value % EIGHT_DIGITS);
+    let (digits, zeros) = if first > 0 { eight(first) } else { eight(rest) };
+    let end = out.len() + 8 - zeros;
+    // All eight bytes at once, since a copy of a length that is not known costs more than the number itself.
+    out.extend_from_slice(&(digits >> (8 * zeros)).to_le_bytes());
+    out.truncate(end);
+    if first > 0 {
+        out.extend_from_slice(&eight(rest).0.to_le_bytes());
     }
-    // What is left is the first digit, or nothing but the number zero.
-    if value > 0 || start == DIGITS_MAX {
-        start -= 1;
-        digits[start] = b'0' + value as u8;
-    }
-    out.extend_from_slice(&digits[start..]);
+}
+
+/// The eight digits of a number, its first in the lowest byte, and how many of them are zeros before it; the last digit is none of these.
+///
+/// All are computed side by side: the number is cut in halves, these in halves and these again, each part in its own bits of one word.
+fn eight(number: u64) -> (u64, usize) {
+    let fours = number / 10_000 | (number % 10_000) << 32;
+    let high = (fours * 10_486 >> 20) & 0x7f_0000_007f;
+    let twos = high | (fours - 100 * high) << 16;
+    let high = (twos * 103 >> 10) & 0x000f_000f_000f_000f;
+    let ones = high | (twos - 10 * high) << 8;
+    let zeros = ones.trailing_zeros() as usize / 8;
+    (ones | 0x3030_3030_3030_3030, zeros.min(7))
 }
 
 /// Seconds with as many of six decimals as it takes to be exact.

@@ -1,6 +1,7 @@
 //! The fields against STANDARDS: worked answers, choices, readings, round trips and hostile input.
 
 mod dates;
+mod digits;
 mod hostile;
 mod reading;
 mod round_trip;

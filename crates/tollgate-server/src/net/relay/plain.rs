@@ -64,6 +64,21 @@ impl<'a> Bare<'a> {
     }
 }
 
+impl<'a> Bare<'a> {
+    /// The values of all fields of this name, in any case.
+    pub fn named<'n>(
+        &self,
+        name: &'n str,
+    ) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a, 'n> {
+        let bytes = self.bytes;
+        let at = move |range: &Range<u16>| &bytes[range.start.into()..range.end.into()];
+        let is_named = move |line: &&Line| {
+            line.name.len() == name.len() && at(&line.name).eq_ignore_ascii_case(name.as_bytes())
+        };
+        self.lines.iter().filter(is_named).map(move |line| at(&line.value))
+    }
+}
+
 /// Where a field lies among the bytes of its head.
 #[derive(Clone, Debug)]
 struct Line {

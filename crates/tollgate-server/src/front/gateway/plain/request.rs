@@ -66,10 +66,7 @@ impl Head for Read<'_> {
     }
 
     fn lines<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
-        self.0
-            .fields()
-            .filter(move |(known, _)| known.eq_ignore_ascii_case(name.as_str()))
-            .map(|(_, value)| value)
+        self.0.named(name.as_str())
     }
 }
 
