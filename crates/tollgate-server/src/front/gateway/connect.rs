@@ -63,7 +63,8 @@ pub(super) async fn connect(server: &Server, upgrade: bool) -> io::Result<Connec
         }
     };
     let sender = sender.map_err(io::Error::other)?;
-    Ok(Connection { sender, shared, is_used: false, is_lent: false })
+    let is_lent = server.tls.is_none() && matches!(sender, Sender::One(_));
+    Ok(Connection { sender, shared, is_used: false, is_lent })
 }
 
 /// A stream to a server, with nothing spoken by it yet.
@@ -93,10 +94,10 @@ pub(super) async fn resume(Resumed { stream, came }: Resumed) -> io::Result<Conn
 }
 
 async fn over(stream: TcpStream, again: Option<Again>) -> io::Result<Connection> {
-    let (shared, is_lent): (Rc<Line>, _) = (Rc::default(), again.is_some());
+    let shared: Rc<Line> = Rc::default();
     let stream = Wired { inner: Transport::Plain(stream), line: shared.clone(), again };
     let sender = one(stream, shared.clone()).await.map_err(io::Error::other)?;
-    Ok(Connection { sender, shared, is_used: true, is_lent })
+    Ok(Connection { sender, shared, is_used: true, is_lent: true })
 }
 
 async fn one(stream: Wired, line: Rc<Line>) -> hyper::Result<Sender> {

@@ -92,7 +92,7 @@ pub(super) struct Connection {
     pub(super) shared: Rc<Line>,
     /// Whether it has been used before, so that the server may have closed it in the meantime.
     pub(super) is_used: bool,
-    /// Whether its stream is one of the short way's, to which it goes back.
+    /// Whether its stream is one that the short way can use, and goes back there: otherwise none would be left where both ways are taken.
     pub(super) is_lent: bool,
 }
 
