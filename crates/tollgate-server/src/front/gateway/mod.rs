@@ -6,6 +6,7 @@
 //! toll              may it pass? (tollgate-tower)
 //! upstream, pool    which server, by which connection
 //! exchange          the answer's head, or why there is none
+//! answer            the client's answer, with what its request holds
 //! body              both bodies, piece by piece
 //! plain             all of it at once, for requests and answers that are nothing out of the ordinary
 //! ```
