@@ -59,6 +59,8 @@ pub(super) struct Life {
     in_flight: Cell<u32>,
     /// How many of them wait for the rest of their body.
     bodies: Cell<u32>,
+    /// How many requests have had their answers.
+    answered: Cell<u32>,
     /// Whether part of an answer found no room, so that something is still to be written.
     stuck: Cell<bool>,
     /// Whether part of another head has come, perhaps while a request is under way.
@@ -91,6 +93,7 @@ impl Life {
             now,
             alarms,
             in_flight: Cell::new(0),
+            answered: Cell::new(0),
             bodies: Cell::new(0),
             stuck: Cell::new(false),
             early: Cell::new(false),
@@ -144,6 +147,7 @@ impl Life {
     pub(super) fn finish(&self) {
         let left = self.in_flight.get().saturating_sub(1);
         self.in_flight.set(left);
+        self.answered.set(self.answered.get().wrapping_add(1));
         if left == 0 {
             self.enter(if self.early.get() { Stage::Head } else { Stage::Idle });
         }
@@ -155,6 +159,11 @@ impl Life {
         if early {
             self.received();
         }
+    }
+
+    /// How many requests have had their answers, as far as that can be counted.
+    pub(super) fn answered(&self) -> u32 {
+        self.answered.get()
     }
 
     /// A request waits for more of its body.

@@ -12,7 +12,7 @@ use super::{
     registry::Place,
     sniff::{Version, sniff},
     stream::Stream,
-    strict::{Strict, Wire},
+    strict::{Back, Strict, Wire},
     tunnel::{self, Tunnel},
 };
 use body::Alive;
@@ -100,6 +100,8 @@ pub struct Caller {
     wire: Rc<Wire>,
     tunnel: RefCell<Option<Tunnel>>,
     kept: RefCell<Option<Box<dyn Any>>>,
+    /// How many plain requests in a row went the long way all the same.
+    declined: Cell<u32>,
 }
 
 impl Caller {
@@ -115,6 +117,7 @@ impl Caller {
             life,
             tunnel: RefCell::default(),
             kept: RefCell::default(),
+            declined: Cell::default(),
         }
     }
 
@@ -230,19 +233,31 @@ pub(super) async fn http<T, R>(
     R: Relay,
 {
     let caller = Rc::new(Caller::new(peer, is_tls, version, life.clone()));
-    if version == Version::Http1 {
+    // The full protocol is in a box, since most connections never need it and would carry it all the same.
+    if version == Version::Http2 {
+        let service =
+            service_fn(move |request| Box::pin(answer(relay.clone(), caller.clone(), request)));
+        return Box::pin(serve_http2(stream, service, &life)).await;
+    }
+    loop {
         match plain::serve(&mut stream, &*relay, &caller).await {
             End::Unusual => {}
             End::Closed => return too_slow(stream, &life).await,
             End::Done => return,
         }
+        match Box::pin(http1_in_full(stream, relay.clone(), caller.clone())).await {
+            Some(back) => stream = back,
+            None => return,
+        }
     }
-    // In a box, since most connections never need it and would carry it all the same.
-    Box::pin(http_in_full(stream, version, relay, caller)).await;
 }
 
-/// The full protocol.
-async fn http_in_full<T, R>(stream: Stream<T>, version: Version, relay: Rc<R>, caller: Rc<Caller>)
+/// The full protocol of HTTP/1. The stream where it goes on, with a request that is not for the full protocol.
+async fn http1_in_full<T, R>(
+    stream: Stream<T>,
+    relay: Rc<R>,
+    caller: Rc<Caller>,
+) -> Option<Stream<T>>
 where
     T: AsyncRead + AsyncWrite + Unpin + 'static,
     R: Relay,
@@ -252,43 +267,44 @@ where
         let caller = caller.clone();
         service_fn(move |request| Box::pin(answer(relay.clone(), caller.clone(), request)))
     };
-    match version {
-        Version::Http2 => serve_http2(stream, service, &life).await,
-        Version::Http1 => {
-            let limits = &life.front.limits;
-            let mut builder = http1::Builder::new();
-            builder
-                .header_read_timeout(None)
-                .max_buf_size(limits.head_bytes_max.max(8192))
-                .max_header_size(limits.head_bytes_max);
-            if limits.fields_max != HTTP1_FIELDS {
-                builder.max_headers(limits.fields_max);
-            }
-            let strict = Strict::new(stream, caller.wire.clone(), limits.head_bytes_max);
-            let mut connection = builder.serve_connection(TokioIo::new(strict), service);
-            let ended = life
-                .until_closed(|context| connection.poll_without_shutdown(context))
-                .await
-                .is_some();
-            let parts = connection.into_parts();
-            let strict = parts.io.into_inner();
-            let tunnel = caller.tunnel.take();
-            let mut left = parts.read_buf.to_vec();
-            left.extend_from_slice(strict.left());
-            let mut stream = strict.into_inner();
-            match tunnel {
-                _ if !ended => too_slow(stream, &life).await,
-                Some(tunnel) => {
-                    let _busy = Busy::new(&life);
-                    tunnel::run(stream, left, tunnel, caller.alarm(), &life).await;
-                }
-                None => {
-                    let mut ending = std::pin::pin!(stream.shutdown());
-                    life.until_closed(|context| ending.as_mut().poll(context)).await;
-                }
-            }
+    let limits = &life.front.limits;
+    let mut builder = http1::Builder::new();
+    builder
+        .header_read_timeout(None)
+        .max_buf_size(limits.head_bytes_max.max(8192))
+        .max_header_size(limits.head_bytes_max);
+    if limits.fields_max != HTTP1_FIELDS {
+        builder.max_headers(limits.fields_max);
+    }
+    let back = Back::new(life.clone(), plain::patience(&caller), plain::is_plain);
+    let strict = Strict::new(stream, caller.wire.clone(), limits.head_bytes_max).until(back);
+    let mut connection = builder.serve_connection(TokioIo::new(strict), service);
+    let ended = life.until_closed(|context| connection.poll_without_shutdown(context)).await;
+    let parts = connection.into_parts();
+    let strict = parts.io.into_inner();
+    let is_over = strict.is_over();
+    let tunnel = caller.tunnel.take();
+    let mut left = parts.read_buf.to_vec();
+    left.extend_from_slice(strict.left());
+    let mut stream = strict.into_inner();
+    match (ended, tunnel) {
+        (None, _) => too_slow(stream, &life).await,
+        (Some(_), Some(tunnel)) => {
+            let _busy = Busy::new(&life);
+            tunnel::run(stream, left, tunnel, caller.alarm(), &life).await;
+        }
+        (Some(Ok(())), None) if is_over => {
+            // What was kept was about a request that is over.
+            caller.kept.take();
+            stream.unread(&left);
+            return Some(stream);
+        }
+        (Some(_), None) => {
+            let mut ending = std::pin::pin!(stream.shutdown());
+            life.until_closed(|context| ending.as_mut().poll(context)).await;
         }
     }
+    None
 }
 
 /// Answers one request.

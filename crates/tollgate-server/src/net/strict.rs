@@ -6,12 +6,14 @@
 //! upgrade its connection is not read at all until that is settled. Where a rule is broken, the protocol gets a byte that
 //! no request can contain: it answers 400 after all earlier answers, and closes.
 
+mod back;
 mod chunks;
 mod head;
 #[cfg(test)]
 mod tests;
 
 use super::life::Life;
+pub(super) use back::Back;
 use chunks::Chunks;
 use head::{Head, Next};
 use std::{
@@ -37,6 +39,9 @@ pub(super) struct Strict<T> {
     held: Vec<u8>,
     vetted: usize,
     given: usize,
+    back: Option<Back>,
+    /// Whether the protocol has been told that it ends here.
+    is_over: bool,
 }
 
 /// Whether the connection changed its protocol: told by whoever answers, heeded by the stream.
@@ -113,6 +118,8 @@ struct Vetting {
     state: State,
     wire: Rc<Wire>,
     head_bytes_max: usize,
+    /// How many heads have been read.
+    heads: u32,
 }
 
 /// A rule has been broken.
@@ -153,6 +160,7 @@ impl Vetting {
                     Ok(Some((len, next))) => {
                         at += len;
                         self.wire.set_early(false);
+                        self.heads = self.heads.wrapping_add(1);
                         self.state = self.after_head(next);
                     }
                     Ok(None) if rest.len() > self.head_bytes_max => self.state = State::Open,
@@ -204,8 +212,20 @@ fn after_body(upgrade: bool) -> State {
 
 impl<T> Strict<T> {
     pub(super) fn new(inner: T, wire: Rc<Wire>, head_bytes_max: usize) -> Self {
-        let vetting = Vetting { state: State::Head(Head::default()), wire, head_bytes_max };
-        Self { inner, vetting, held: Vec::new(), vetted: 0, given: 0 }
+        let state = State::Head(Head::default());
+        let vetting = Vetting { state, wire, head_bytes_max, heads: 0 };
+        let (back, is_over) = (None, false);
+        Self { inner, vetting, held: Vec::new(), vetted: 0, given: 0, back, is_over }
+    }
+
+    /// Has the protocol end where [`Back`] says.
+    pub(super) fn until(self, back: Back) -> Self {
+        Self { back: Some(back), ..self }
+    }
+
+    /// Whether the protocol has been told to end before its client did. What is [left](Self::left) are requests.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
     }
 
     pub(super) fn into_inner(self) -> T {
@@ -240,6 +260,7 @@ impl<T> Strict<T> {
         let ready = &self.held[self.given..self.vetted];
         let taken = ready.len().min(buffer.remaining());
         buffer.put_slice(&ready[..taken]);
+        self.back.iter_mut().for_each(Back::given);
         self.given += taken;
         if self.given == self.held.len() {
             self.held = Vec::new();
@@ -256,6 +277,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Strict<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
+            if self.is_over {
+                return Poll::Ready(Ok(()));
+            }
             if self.given < self.vetted && self.give(buffer) {
                 return Poll::Ready(Ok(()));
             }
@@ -278,6 +302,16 @@ impl<T: AsyncRead + Unpin> AsyncRead for Strict<T> {
                 if new.is_empty() {
                     return Poll::Ready(Ok(()));
                 }
+                // With nothing kept back, a head begins with these bytes.
+                if matches!(self.vetting.state, State::Head(_))
+                    && self.back.as_ref().is_some_and(|back| back.is_before(new))
+                {
+                    self.held = new.to_vec();
+                    self.is_over = true;
+                    buffer.set_filled(before);
+                    return Poll::Ready(Ok(()));
+                }
+                self.back.iter_mut().for_each(Back::given);
                 let (len, broken) = match self.vetting.vet(new) {
                     Ok(len) => (len, false),
                     Err((len, Broken)) => (len, true),
@@ -330,7 +364,10 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Strict<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
+        ready!(Pin::new(&mut self.inner).poll_flush(context))?;
+        let heads = self.vetting.heads;
+        self.back.iter_mut().for_each(|back| back.flushed(heads));
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

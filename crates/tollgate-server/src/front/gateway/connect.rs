@@ -62,9 +62,7 @@ pub(super) async fn connect(server: &Server, upgrade: bool) -> io::Result<Connec
             two_of(stream, shared.clone()).await
         }
     };
-    let sender = sender.map_err(io::Error::other)?;
-    let is_lent = server.tls.is_none() && matches!(sender, Sender::One(_));
-    Ok(Connection { sender, shared, is_used: false, is_lent })
+    Ok(Connection { sender: sender.map_err(io::Error::other)?, shared, is_used: false })
 }
 
 /// A stream to a server, with nothing spoken by it yet.
@@ -89,15 +87,17 @@ pub(super) struct Resumed {
 /// A connection that goes on where somebody else has left off: what it sends first is what has been sent, and goes nowhere, and then it reads what
 /// came, and goes on.
 pub(super) async fn resume(Resumed { stream, came }: Resumed) -> io::Result<Connection> {
-    over(stream, Some(Again { came, given: 0, is_begun: false, is_sent: false, reader: None }))
-        .await
+    let again = Again { came, given: 0, is_begun: false, is_sent: false, reader: None };
+    let connection = over(stream, Some(again)).await?;
+    connection.shared.is_lent.set(true);
+    Ok(connection)
 }
 
 async fn over(stream: TcpStream, again: Option<Again>) -> io::Result<Connection> {
     let shared: Rc<Line> = Rc::default();
     let stream = Wired { inner: Transport::Plain(stream), line: shared.clone(), again };
     let sender = one(stream, shared.clone()).await.map_err(io::Error::other)?;
-    Ok(Connection { sender, shared, is_used: true, is_lent: true })
+    Ok(Connection { sender, shared, is_used: true })
 }
 
 async fn one(stream: Wired, line: Rc<Line>) -> hyper::Result<Sender> {
@@ -183,8 +183,8 @@ macro_rules! whichever {
 }
 
 impl Wired {
-    /// The stream alone, where it is not encrypted and all that came before has been read.
-    pub(super) fn into_plain(self) -> Option<TcpStream> {
+    /// The stream alone, unless it is encrypted or something that came by it has not been read.
+    pub(super) fn bare(self) -> Option<TcpStream> {
         match (self.inner, self.again) {
             (Transport::Plain(stream), None) => Some(stream),
             _ => None,

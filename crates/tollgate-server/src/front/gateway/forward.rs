@@ -6,7 +6,7 @@
 
 use super::{
     length::{self, Unclear},
-    two,
+    two, upgrade,
     upstream::Server,
 };
 use crate::net::is_host;
@@ -166,7 +166,7 @@ pub(super) fn request(
     let headers = &mut head.headers;
     length::settle(headers).map_err(|Unclear| Invalid::Length)?;
     let wants = from.may_upgrade && head.version == Version::HTTP_11 && lists(headers, "upgrade");
-    let upgrade = headers.get(header::UPGRADE).filter(|_| wants).cloned();
+    let upgrade = if wants { upgrade::wanted(headers) } else { None };
     let trailers = headers.get_all(header::TE).iter().any(|value| has_token(value, "trailers"));
     head.version = Version::HTTP_11;
     remove_hop_by_hop(headers, &reads);
@@ -267,7 +267,7 @@ pub(super) fn is_plain(head: &response::Parts) -> bool {
     codings.iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
 }
 
-/// Turns a server's answer into the one for the client, where it has one length at most.
+/// Turns a server's answer into the one for the client, where it has one length at most and speaks nothing that it was not asked for.
 pub(super) fn response(head: &mut response::Parts) -> Result<(), Unclear> {
     let headers = &mut head.headers;
     // One length only: that of the coding.
@@ -276,6 +276,7 @@ pub(super) fn response(head: &mut response::Parts) -> Result<(), Unclear> {
     }
     length::settle(headers)?;
     let upgrade = match head.status {
+        StatusCode::SWITCHING_PROTOCOLS if upgrade::is_foul(headers) => return Err(Unclear),
         StatusCode::SWITCHING_PROTOCOLS => headers.get(header::UPGRADE).cloned(),
         _ => None,
     };

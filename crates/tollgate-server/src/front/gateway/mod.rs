@@ -26,6 +26,7 @@ mod problem;
 mod tests;
 mod tls;
 mod two;
+mod upgrade;
 mod upstream;
 
 pub use tls::TlsError;

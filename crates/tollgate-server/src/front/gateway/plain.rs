@@ -109,7 +109,8 @@ impl Gateway {
             toll::Answer::Admitted(pass) => pass,
             toll::Answer::Refused(refusal) => {
                 let outcome = super::refused(&refusal);
-                write_own(refusal.into_response(&map(&request)), caller.is_ending(), out);
+                let is_head = request.method == "HEAD";
+                write_own(refusal.into_response(&map(&request)), is_head, caller.is_ending(), out);
                 count.end(outcome);
                 return true;
             }
@@ -237,8 +238,9 @@ impl Errand for Written<'_> {
     fn answer(&mut self, bytes: &[u8], room: usize) -> Came {
         DATE.with_borrow_mut(|date| {
             let date = date.at(ProcessClock.now_us());
-            let manner =
-                Manner { shown: self.pass.shown(), date, is_last: self.caller.is_ending() };
+            let (shown, is_last) = (self.pass.shown(), self.caller.is_ending());
+            let is_head = self.request.method == "HEAD";
+            let manner = Manner { shown, date, is_head, is_last };
             response::write(bytes, room, &manner, self.out)
         })
     }
@@ -322,8 +324,8 @@ fn map(request: &Bare<'_>) -> HeaderMap {
 }
 
 /// Writes an answer of our own.
-fn write_own(response: Response<bytes::Bytes>, is_last: bool, out: &mut Vec<u8>) {
-    let (head, body) = response.into_parts();
+fn write_own(response: Response<bytes::Bytes>, is_head: bool, is_last: bool, out: &mut Vec<u8>) {
+    let (head, mut body) = response.into_parts();
     out.clear();
     for part in [
         "HTTP/1.1 ",
@@ -337,7 +339,13 @@ fn write_own(response: Response<bytes::Bytes>, is_last: bool, out: &mut Vec<u8>)
     for (name, value) in &head.headers {
         request::line(name.as_str(), value.as_bytes(), out);
     }
-    request::line("content-length", body.len().to_string().as_bytes(), out);
+    // What has no body says so, unless it would not have one anyway.
+    if !(is_head && body.is_empty()) {
+        request::line("content-length", body.len().to_string().as_bytes(), out);
+    }
+    if is_head {
+        body.clear();
+    }
     DATE.with_borrow_mut(|date| out.extend_from_slice(date.at(ProcessClock.now_us())));
     if is_last {
         out.extend_from_slice(b"connection: close\r\n");

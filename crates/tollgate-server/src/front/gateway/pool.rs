@@ -92,8 +92,6 @@ pub(super) struct Connection {
     pub(super) shared: Rc<Line>,
     /// Whether it has been used before, so that the server may have closed it in the meantime.
     pub(super) is_used: bool,
-    /// Whether its stream is one that the short way can use, and goes back there: otherwise none would be left where both ways are taken.
-    pub(super) is_lent: bool,
 }
 
 /// What sends requests.
@@ -182,6 +180,8 @@ pub(super) struct Line {
     pub(super) heard: Cell<bool>,
     /// Whether anything has come at all.
     pub(super) greeted: Cell<bool>,
+    /// Whether its stream was one with nothing around it, and is to be that again.
+    pub(super) is_lent: Cell<bool>,
     /// Who gets the stream once it speaks something else.
     pub(super) heir: RefCell<Option<oneshot::Sender<Estate>>>,
 }
@@ -209,7 +209,7 @@ impl Pool {
             lines.many.retain(|many| !many.is_over(server, now_us));
             if let Some(many) = lines.many.iter().find(|many| many.has_room()) {
                 let (sender, shared) = (Sender::Two(many.stream()), many.line.clone());
-                return Some(Connection { sender, shared, is_used: true, is_lent: false });
+                return Some(Connection { sender, shared, is_used: true });
             }
         }
         while let Some(Idle { connection, .. }) = lines.idle.pop_back() {
@@ -337,48 +337,47 @@ impl Return {
     /// The answer has ended: the connection can be used again as soon as it knows that too. One that is shared has been used
     /// by others all the time.
     pub(super) fn give_back(self) {
-        let Self { pool, connection: Connection { sender, shared, is_lent, .. }, flight } = self;
+        let Self { pool, connection: Connection { sender, shared, .. }, flight } = self;
         let Sender::One(mut sender) = sender else { return };
-        let now_us = || ProcessClock.now_us();
-        let (generation, server) = (flight.upstreams.generation, flight.server);
-        let upstreams = flight.upstreams.clone();
+        let (upstreams, server) = (flight.upstreams.clone(), flight.server);
         drop(flight);
-        let again = |sender| {
-            let sender = Sender::One(sender);
-            Connection { sender, shared, is_used: true, is_lent: false }
+        let generation = upstreams.generation;
+        let put = move |pool: &Pool, server: &Server, sender, shared| {
+            let connection = Connection { sender: Sender::One(sender), shared, is_used: true };
+            pool.put(generation, server, connection, ProcessClock.now_us());
         };
-        if is_lent {
-            let pool = Rc::downgrade(&pool);
-            tokio::task::spawn_local(async move {
-                poll_fn(|context| sender.poll_ready(context)).await.ok()?;
-                let stream = take_back(again(sender)).await?;
-                let (server, pool) = (&upstreams.servers[server], pool.upgrade()?);
-                let until_us = now_us().saturating_add(server.idle_us);
-                pool.put_bare(generation, server, Bare { stream, until_us });
-                Some(())
-            });
-        } else if sender.is_ready() {
-            pool.put(generation, &upstreams.servers[server], again(sender), now_us());
-        } else if !sender.is_closed() {
-            let pool: Weak<Pool> = Rc::downgrade(&pool);
-            tokio::task::spawn_local(async move {
-                let ready = poll_fn(|context| sender.poll_ready(context)).await;
-                if let (Ok(()), Some(pool)) = (ready, pool.upgrade()) {
-                    pool.put(generation, &upstreams.servers[server], again(sender), now_us());
-                }
-            });
+        let is_lent = shared.is_lent.get();
+        if sender.is_ready() && !is_lent {
+            return put(&pool, &upstreams.servers[server], sender, shared);
         }
+        if sender.is_closed() {
+            return;
+        }
+        let pool: Weak<Pool> = Rc::downgrade(&pool);
+        tokio::task::spawn_local(async move {
+            let ready = poll_fn(|context| sender.poll_ready(context)).await;
+            let (Ok(()), Some(pool)) = (ready, pool.upgrade()) else { return };
+            let server = &upstreams.servers[server];
+            if !is_lent {
+                return put(&pool, server, sender, shared);
+            }
+            if let Some(stream) = undress(sender, &shared).await {
+                let until_us = ProcessClock.now_us().saturating_add(server.idle_us);
+                pool.put_bare(generation, server, Bare { stream, until_us });
+            }
+        });
     }
+}
+
+/// The stream of an idle connection, with nothing around it.
+async fn undress(sender: http1::SendRequest<Outgoing>, line: &Line) -> Option<TcpStream> {
+    let (heir, estate) = oneshot::channel();
+    line.heir.replace(Some(heir));
+    // Nobody can ask any more by it, so it ends, and its stream does not.
+    drop(sender);
+    let Estate { stream, left } = estate.await.ok()?;
+    stream.bare().filter(|_| left.is_empty())
 }
 
 #[cfg(test)]
 mod tests;
-
-/// The stream of a connection that waits for a request. Without anybody who could send one it ends, and leaves its stream as it is.
-async fn take_back(Connection { sender, shared, .. }: Connection) -> Option<TcpStream> {
-    let (heir, estate) = oneshot::channel();
-    shared.heir.replace(Some(heir));
-    drop(sender);
-    let Estate { stream, left } = estate.await.ok()?;
-    stream.into_plain().filter(|_| left.is_empty())
-}

@@ -2,7 +2,7 @@
 //! in the head that concerns the connection.
 //!
 //! As in [`net::plain`](super::super::plain), nothing is refused here and no error is put into words: whatever is not plain in every respect goes to
-//! the full protocol with all of its bytes, and the connection stays there. What says where a request ends is judged by the same reader
+//! the full protocol with all of its bytes, and the connection comes back when that has answered and the next request is plain. What says where a request ends is judged by the same reader
 //! that stands before the full protocol, so both see the same requests.
 
 use super::{Busy, Caller, Relay};
@@ -26,6 +26,8 @@ use tollgate::Spares;
 const INPUT_BYTES: usize = 8 * 1024;
 /// More fields than a plain head has.
 const FIELDS_MAX: usize = 48;
+/// One of so many requests, as a power of two, tries the short way where all of them have been declined.
+const TRY_EVERY_LOG2: u32 = 6;
 /// What is read of further requests while one is under way.
 const EARLY_BYTES: usize = 512;
 
@@ -33,7 +35,7 @@ const EARLY_BYTES: usize = 512;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Bare<'a> {
-    /// `GET`, `POST`, `PUT`, `PATCH`, `DELETE` or `OPTIONS`.
+    /// `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` or `OPTIONS`.
     pub method: &'a str,
     /// A path that begins with a slash, and perhaps a query.
     pub target: &'a str,
@@ -46,7 +48,7 @@ pub struct Bare<'a> {
 }
 
 /// What a plain request may ask for. None of them makes the connection anything else.
-const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 impl<'a> Bare<'a> {
     /// Whether it can be sent twice and mean the same: it has no body, and its method says so.
@@ -141,7 +143,11 @@ where
                     poll_unless_left(stream, &mut early, answering.as_mut(), context)
                 });
                 match answered.await {
-                    Some(Some(is_answered)) => size = if is_answered { whole } else { 0 },
+                    Some(Some(true)) => {
+                        size = whole;
+                        caller.declined.set(0);
+                    }
+                    Some(Some(false)) => caller.declined.set(caller.declined.get() + 1),
                     Some(None) => return finish(stream, life).await,
                     None => return End::Closed,
                 }
@@ -153,6 +159,7 @@ where
                 stream.unread(&input[at..len]);
                 // What is left is part of a request, so the connection is not idle.
                 life.received();
+                SCRATCH.with(|spares| spares.put(scratch));
                 return End::Unusual;
             }
             at += size;
@@ -166,6 +173,21 @@ where
         }
         SCRATCH.with(|spares| spares.put(scratch));
     }
+}
+
+/// How many requests a connection has answered in full before it comes back. One, as a rule; more and more where plain requests are declined again and again,
+/// so that trying costs ever less.
+pub(super) fn patience(caller: &Caller) -> u32 {
+    1 << caller.declined.get().saturating_sub(1).min(TRY_EVERY_LOG2)
+}
+
+/// Whether a whole plain request is the first of some bytes.
+pub(super) fn is_plain(bytes: &[u8], life: &Life) -> bool {
+    let mut scratch = SCRATCH.with(Spares::take);
+    let is_plain =
+        matches!(find_plain(bytes, INPUT_BYTES, &mut scratch.lines, life), Some(Some(_)));
+    SCRATCH.with(|spares| spares.put(scratch));
+    is_plain
 }
 
 /// What an answer comes to, unless the client ends its side before that. What else comes is `early`, and is read after it.
@@ -280,8 +302,8 @@ pub(crate) fn is_plain_field(name: &str, value: &[u8]) -> bool {
         7 => !is("upgrade") && !is("trailer"),
         10 if is("connection") => value.eq_ignore_ascii_case(b"keep-alive"),
         10 => !is("keep-alive"),
-        // A length says only what the reader before this one has said already; in other than the usual form it is put right on the long way.
-        14 if is("content-length") => value == b"0" || !value.starts_with(b"0"),
+        // What it says the reader before this one has said already; how it says it goes on to the server.
+        14 if is("content-length") => value.len() == 1 || !value.starts_with(b"0"),
         14 => !is("http2-settings"),
         16 => !is("proxy-connection"),
         17 => !is("transfer-encoding"),

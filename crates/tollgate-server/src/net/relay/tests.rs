@@ -1,27 +1,34 @@
 //! Connections over pipes: which way each request takes, and that it is the same request by either.
 
+mod back;
 mod pieces;
 
 use super::{BoxError, Caller, Relay, Upload, http};
 use crate::net::{
     Limits, Stats,
-    life::Terms,
+    life::{Life, Terms},
     registry::Registry,
     relay::{Bare, Version},
     worker::look_after,
 };
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Collected, Full};
 use std::{cell::RefCell, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
+    sync::Notify,
     task::LocalSet,
 };
+
+/// More than a pipe takes at once, ten thousand times.
+const LARGE: &str = "0123456789";
 
 /// Answers with the request's line and body, and notes by which way it came.
 #[derive(Default)]
 struct Desk {
     came: RefCell<Vec<(Way, String)>>,
+    /// Lets `/wait` answer.
+    go: Notify,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +49,21 @@ impl Relay for Desk {
         request: hyper::Request<Upload>,
         caller: &Rc<Caller>,
     ) -> hyper::Response<Reply> {
-        let line = format!("{} {}", request.method(), request.uri());
-        let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes);
-        let text = format!("{line} {}", String::from_utf8_lossy(&body.unwrap_or_default()));
         let way = caller.kept::<Way>().map_or(Way::Long, |way| *way);
+        let path = request.uri().path().to_owned();
+        let line = format!("{} {}", request.method(), request.uri());
+        // What comes of the body is not waited for by everybody.
+        let body = match &*path {
+            "/early" => Bytes::new(),
+            _ => request.into_body().collect().await.map_or(Bytes::new(), Collected::to_bytes),
+        };
+        let mut text = format!("{line} {}", String::from_utf8_lossy(&body));
         self.came.borrow_mut().push((way, text.clone()));
+        match &*path {
+            "/wait" => self.go.notified().await,
+            "/large" => text = LARGE.repeat(10_000),
+            _ => {}
+        }
         hyper::Response::new(Full::from(text).map_err(|never| match never {}).boxed_unsync())
     }
 
@@ -83,15 +100,24 @@ impl Rig {
     }
 
     fn connect(&self) -> DuplexStream {
-        let (near, far) = tokio::io::duplex(64 * 1024);
+        self.connect_with(64 * 1024)
+    }
+
+    fn connect_with(&self, room: usize) -> DuplexStream {
+        self.connect_and_see(room).0
+    }
+
+    fn connect_and_see(&self, room: usize) -> (DuplexStream, Rc<Life>) {
+        let (near, far) = tokio::io::duplex(room);
         let peer = SocketAddr::from(([192, 0, 2, 1], 1));
         let (place, desk) = (self.registry.enter(&self.terms), self.desk.clone());
+        let life = place.life.clone();
         tokio::task::spawn_local(async move {
             let life = place.life.clone();
             let stream = super::Stream::new(far, life.clone());
             http(stream, Version::Http1, peer, false, desk, life).await;
         });
-        near
+        (near, life)
     }
 
     /// What has come since the last time, and how.

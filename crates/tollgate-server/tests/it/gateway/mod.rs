@@ -1,6 +1,7 @@
 //! The gateway between raw sockets: a recorder behind it that shows what a server sees, byte for byte.
 
 mod abuse;
+mod answers;
 mod balance;
 mod bodies;
 mod faults;

@@ -69,6 +69,33 @@ fn early_bytes_wait_for_the_upgrade() {
     assert_eq!(&got, b"hi\x00early\n");
 }
 
+/// By HTTP in another version, or inside TLS, requests would come that nobody has decided.
+#[test]
+fn no_upgrade_leads_to_more_requests() {
+    let backend = Backend::new(|seen, stream| match seen.all("upgrade").is_empty() {
+        true => ok(stream, "plain"),
+        false => {
+            let head =
+                "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n";
+            stream.write_all(head.as_bytes()).unwrap();
+            false
+        }
+    });
+    let gateway = Gateway::before(&backend, "");
+    for asked in ["h2c", "H2C", "HTTP/2.0", "TLS/1.0, HTTP/1.1", "h2"] {
+        let fields = format!(
+            "connection: upgrade, http2-settings\r\nupgrade: {asked}\r\nhttp2-settings: AAMAAABk\r\n"
+        );
+        let answer = gateway.get("/", &fields);
+        assert_eq!((answer.status, answer.body.as_str()), (200, "plain"), "{asked}");
+    }
+    let fields = "connection: upgrade\r\nupgrade: h2c, websocket\r\n";
+    assert_eq!(gateway.get("/", fields).status, 502);
+    let seen = backend.seen();
+    assert_eq!(seen.last().unwrap().all("upgrade"), ["websocket"]);
+    assert!(seen.iter().all(|seen| seen.all("http2-settings").is_empty()));
+}
+
 /// Nobody gets another protocol who did not ask for one.
 #[test]
 fn an_upgrade_that_nobody_asked_for_is_no_answer() {

@@ -109,7 +109,7 @@ impl Errand for Mapped<'_> {
 
     fn answer(&mut self, bytes: &[u8], room: usize) -> Came {
         let mut map = Map::default();
-        let came = response::read(bytes, room, &mut map);
+        let came = response::read(bytes, room, false, &mut map);
         if came == Came::Whole {
             let mut answer = Response::new(Answer::own(map.body));
             *answer.status_mut() = map.status;
@@ -152,6 +152,16 @@ impl Form for Map {
         };
         self.headers.append(name, value);
         Some(())
+    }
+
+    /// HTTP/2 says it all the same.
+    fn unsized_body(&mut self) -> Option<()> {
+        None
+    }
+
+    /// HTTP/2 has no chunks.
+    fn chunked(&mut self) -> Option<()> {
+        None
     }
 
     fn end(&mut self, _: bool, body: &[u8]) {

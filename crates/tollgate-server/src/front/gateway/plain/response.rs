@@ -1,8 +1,10 @@
 //! A plain answer on its way to a client.
 
+mod chunks;
+
 use super::request::line;
 use hyper::StatusCode;
-use std::mem::MaybeUninit;
+use std::{cmp::Ordering, mem::MaybeUninit};
 use tollgate_tower::Shown;
 
 /// More fields than a plain answer has.
@@ -23,6 +25,8 @@ pub(in super::super) enum Came {
 pub(super) struct Manner<'a> {
     pub(super) shown: &'a Shown,
     pub(super) date: &'a [u8],
+    /// Whether only the head was asked for.
+    pub(super) is_head: bool,
     /// Whether the connection ends after it.
     pub(super) is_last: bool,
 }
@@ -35,13 +39,19 @@ pub(super) trait Form {
     /// A field for the client, which is part of the head; `None` where there cannot be such a one.
     fn field(&mut self, name: &str, value: &[u8]) -> Option<()>;
 
+    /// There is no body, and so its length is left out; `None` where it would not be.
+    fn unsized_body(&mut self) -> Option<()>;
+
+    /// The body is in chunks; `None` where that cannot be.
+    fn chunked(&mut self) -> Option<()>;
+
     /// The end.
     fn end(&mut self, is_dated: bool, body: &[u8]);
 }
 
 /// Writes a server's answer with our fields in it, where it is plain. `room`: how many bytes an answer can have here.
 pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Vec<u8>) -> Came {
-    read(bytes, room, &mut Lines { manner, out })
+    read(bytes, room, manner.is_head, &mut Lines { manner, out })
 }
 
 struct Lines<'a> {
@@ -64,6 +74,15 @@ impl Form for Lines<'_> {
         Some(())
     }
 
+    fn unsized_body(&mut self) -> Option<()> {
+        Some(())
+    }
+
+    fn chunked(&mut self) -> Option<()> {
+        self.out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+        Some(())
+    }
+
     fn end(&mut self, is_dated: bool, body: &[u8]) {
         let Self { manner, out } = self;
         manner.shown.write_lines(out);
@@ -78,9 +97,9 @@ impl Form for Lines<'_> {
     }
 }
 
-/// Reads a server's answer, where the bytes are all of one with a length, whose connection goes on, and that says nothing our
+/// Reads a server's answer, where the bytes are all of one that says where it ends, whose connection goes on, and that says nothing our
 /// fields would have to be merged with. `room`: how many bytes an answer can have here.
-pub(super) fn read(bytes: &[u8], room: usize, form: &mut impl Form) -> Came {
+pub(super) fn read(bytes: &[u8], room: usize, is_head: bool, form: &mut impl Form) -> Came {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     let mut head = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
@@ -93,49 +112,86 @@ pub(super) fn read(bytes: &[u8], room: usize, form: &mut impl Form) -> Came {
         Ok(httparse::Status::Partial) if bytes.len() < room => return Came::Part,
         _ => return Came::Unusual,
     };
-    let (Some(1), Some(status)) = (head.version, status(head.code, head.reason)) else {
+    let (Some(1), Some(status)) = (head.version, usual(head.code, head.reason)) else {
         return Came::Unusual;
     };
+    let has_body = !is_head && !is_bodiless(status);
     form.begin(status, &bytes[..size]);
-    let (mut length, mut is_dated) = (None, false);
+    let (mut length, mut is_chunked, mut is_dated) = (None, false, false);
     for httparse::Header { name, value } in head.headers.iter() {
         match meaning(name, value) {
-            Meaning::Length(said) if length.replace(said).is_some() => return Came::Unusual,
+            Meaning::Length(said) => {
+                if length.replace(said).is_some() {
+                    return Came::Unusual;
+                }
+                // Of what has no body, only the answer to `HEAD` says how long it would be.
+                if !has_body && !is_head {
+                    match form.unsized_body() {
+                        Some(()) => continue,
+                        None => return Came::Unusual,
+                    }
+                }
+            }
+            Meaning::Chunked if is_chunked => return Came::Unusual,
+            Meaning::Chunked => {
+                is_chunked = true;
+                continue;
+            }
             Meaning::Ours => continue,
             Meaning::Unusual => return Came::Unusual,
             Meaning::Date => is_dated = true,
-            Meaning::Length(_) | Meaning::Theirs => {}
+            Meaning::Theirs => {}
         }
         if form.field(name, value).is_none() {
             return Came::Unusual;
         }
     }
-    let Some(whole) = length.and_then(|length| size.checked_add(length)) else {
-        return Came::Unusual;
+    let body = &bytes[size..];
+    let came = match (length, is_chunked) {
+        (Some(_), true) => Came::Unusual,
+        _ if !has_body => sized(body.len(), 0),
+        (Some(length), false) => sized(body.len(), length),
+        (None, true) if form.chunked().is_some() => chunks::came(body),
+        // It ends with its connection, or cannot come in chunks.
+        (None, _) => Came::Unusual,
     };
-    match bytes.len() {
-        len if len == whole => {}
-        len if len < whole && whole <= room => return Came::Part,
-        _ => return Came::Unusual,
+    match came {
+        Came::Whole => {}
+        // It has an end, but not here.
+        Came::Part if bytes.len() >= room => return Came::Unusual,
+        Came::Part if length.is_some_and(|length| length > room - size) => return Came::Unusual,
+        came => return came,
     }
-    form.end(is_dated, &bytes[size..]);
+    form.end(is_dated, body);
     Came::Whole
 }
 
-/// A status that an answer with a body can have, with the words that belong to it.
-fn status(code: Option<u16>, reason: Option<&str>) -> Option<StatusCode> {
+/// How much of a body of this length has come.
+fn sized(len: usize, length: usize) -> Came {
+    match len.cmp(&length) {
+        Ordering::Less => Came::Part,
+        Ordering::Equal => Came::Whole,
+        Ordering::Greater => Came::Unusual,
+    }
+}
+
+/// The status of an answer that is the last to its request, where its words are those that belong to it. What follows 205 is not clear to everybody.
+fn usual(code: Option<u16>, reason: Option<&str>) -> Option<StatusCode> {
     let status = StatusCode::from_u16(code?).ok()?;
-    let has_body = !status.is_informational()
-        && !matches!(
-            status,
-            StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
-        );
-    (has_body && status.canonical_reason() == reason).then_some(status)
+    let is_plain = !status.is_informational() && status != StatusCode::RESET_CONTENT;
+    (is_plain && status.canonical_reason() == reason).then_some(status)
+}
+
+/// Whether answers of this status never have a body, whatever they say.
+fn is_bodiless(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 enum Meaning {
     /// The body's length.
     Length(usize),
+    /// The body comes in chunks, and in no other coding.
+    Chunked,
     /// It concerns our connection with the server, and goes no farther.
     Ours,
     Date,
@@ -156,6 +212,9 @@ fn meaning(name: &str, value: &[u8]) -> Meaning {
             return Meaning::Ours;
         }
         10 if is("keep-alive") => return Meaning::Ours,
+        17 if is("transfer-encoding") && value.eq_ignore_ascii_case(b"chunked") => {
+            return Meaning::Chunked;
+        }
         2 => is("te"),
         7 => is("upgrade") || is("trailer"),
         10 => is("connection"),
@@ -172,9 +231,9 @@ fn meaning(name: &str, value: &[u8]) -> Meaning {
     }
 }
 
-/// A length of a few digits, as everybody writes it; a longer body is not plain.
+/// A length of no more digits than any body has, as everybody writes it.
 fn decimal(digits: &[u8]) -> Option<usize> {
-    let plain = (1..=5).contains(&digits.len())
+    let plain = (1..=18).contains(&digits.len())
         && digits.iter().all(u8::is_ascii_digit)
         && (digits[0] != b'0' || digits.len() == 1);
     plain.then(|| digits.iter().fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0')))

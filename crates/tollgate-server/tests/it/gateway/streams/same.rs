@@ -1,6 +1,6 @@
 //! The short way to a server and the long one, compared.
 
-use super::super::{Backend, Gateway, plain::ANSWERS, sorted};
+use super::super::{Backend, Gateway, answers::ANSWERS, sorted};
 use super::{LONG, connect, get, request, run};
 use http_body_util::BodyExt;
 use std::io::Write;
