@@ -31,6 +31,7 @@ pub(in super::super) struct Mapped<'a> {
     head: &'a Parts,
     target: &'a str,
     host: &'a HeaderValue,
+    #[expect(clippy::box_collection, reason = "spares are kept in boxes")]
     request: Box<Vec<u8>>,
     answer: Option<Response<Answer>>,
 }
