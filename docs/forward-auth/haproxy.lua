@@ -28,6 +28,7 @@ core.register_action("tollgate", { "http-req" }, function(txn, url)
     for field, variable in pairs({
         ["x-tollgate-decision"] = "txn.tollgate", ["retry-after"] = "txn.tollgate_retry_after",
         ["ratelimit"] = "txn.tollgate_ratelimit", ["ratelimit-policy"] = "txn.tollgate_policy",
+        ["x-tollgate-reason"] = "txn.tollgate_reason",
     }) do
         local values = answer.headers[field]
         if values then txn:set_var(variable, values[0]) end

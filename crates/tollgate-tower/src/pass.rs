@@ -1,6 +1,6 @@
 //! An admitted request on its way, and its answer on the way back.
 
-use crate::usage::Usage;
+use crate::usage::{self, Usage};
 use crate::{Engine, Shown};
 use bytes::Bytes;
 use http::Response;
@@ -118,10 +118,8 @@ impl<E: Engine> Holding<E> {
             let Cost::Estimate { response, .. } = &limit.cost else { continue };
             match response {
                 ResponseCost::Header(name) => {
-                    let value = head.headers.get(&**name).and_then(|value| value.to_str().ok());
-                    said.extend(
-                        value.and_then(|value| value.parse().ok()).map(|cost| (place, cost)),
-                    );
+                    let cost = head.headers.get(&**name).and_then(usage::figure);
+                    said.extend(cost.map(|cost| (place, cost)));
                 }
                 ResponseCost::Json(path) => {
                     self.costs.extend(Usage::new(path, &head.headers).map(|usage| (place, usage)));

@@ -80,6 +80,15 @@ impl Alarm {
         }
     }
 
+    /// Begins anew at once, as if polled for the first time now.
+    pub fn postpone(&mut self, within: Duration) {
+        let at = self.alarms.after(within);
+        let mut set = self.alarms.set.borrow_mut();
+        if let Some((until, _)) = self.key.and_then(|key| set.get_mut(key)) {
+            *until = at;
+        }
+    }
+
     /// Begins anew.
     pub fn reset(&mut self) {
         if let Some(key) = self.key.take() {

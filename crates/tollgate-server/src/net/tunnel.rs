@@ -63,23 +63,26 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         if passing.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
-        while alarm.poll(context, tunnel.idle).is_ready() {
-            if passed.get() == seen {
-                return Poll::Ready(());
-            }
+        if passed.get() != seen {
             seen = passed.get();
-            alarm.reset();
+            alarm.postpone(tunnel.idle);
         }
-        Poll::Pending
+        alarm.poll(context, tunnel.idle)
     });
     let mut watched = pin!(watched);
     life.until_closed(|context| watched.as_mut().poll(context)).await;
 }
 
-/// A stream that counts what comes by it.
+/// A stream that counts what comes and goes by it.
 struct Noted<T> {
     inner: T,
     passed: Rc<Cell<u64>>,
+}
+
+impl<T> Noted<T> {
+    fn note(&self) {
+        self.passed.set(self.passed.get().wrapping_add(1));
+    }
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Noted<T> {
@@ -89,7 +92,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Noted<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
-        self.passed.set(self.passed.get().wrapping_add(1));
+        self.note();
         Poll::Ready(Ok(()))
     }
 }
@@ -100,7 +103,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Noted<T> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(context, bytes)
+        let written = ready!(Pin::new(&mut self.inner).poll_write(context, bytes))?;
+        self.note();
+        Poll::Ready(Ok(written))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

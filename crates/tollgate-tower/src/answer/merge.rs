@@ -1,7 +1,7 @@
 //! An answer that already tells clients about a quota: of the service behind, whose word is not to be lost.
 //!
 //! Lists get our members after its own. Where there is room for one limit only, the tighter set stands, whole: half of one and
-//! half of the other would describe neither. The policies of the older drafts are a list beside such a set, and get ours too.
+//! half of the other would describe neither. A set is all that begins as its fields do, known here or not. The policies of the older drafts are a list beside such a set, and get ours too.
 
 use super::{SOURCE, Shown, field_name};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -33,6 +33,9 @@ impl Shown {
 
     fn merge_with(&self, profile: Profile, headers: &mut HeaderMap) {
         let stand = self.stand(profile, headers);
+        if matches!(stand.numbers, Whose::Ours) {
+            remove_set(profile, stand.replaces, headers);
+        }
         for name in profile.fields().iter().filter_map(|field| field_name(field)) {
             let is_policy = name == POLICY || name == X_POLICY;
             let ours = self.of(profile).find(|(own, _)| *own == name).map(|(_, value)| value);
@@ -54,7 +57,7 @@ impl Shown {
 
     /// What of both is shown in the fields of a profile.
     fn stand(&self, profile: Profile, headers: &HeaderMap) -> Stand {
-        const OURS: Stand = Stand { numbers: Whose::Ours, policies: Whose::Ours };
+        const OURS: Stand = Stand { numbers: Whose::Ours, policies: Whose::Ours, replaces: true };
         let lines =
             headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         // What nobody can read is worth nothing, to a client neither.
@@ -62,7 +65,7 @@ impl Shown {
         let list = policy_field(profile);
         let joins = list.as_ref().is_some_and(|list| joins(profile, headers, list));
         if profile == Profile::Draft11 && joins && is_named(&theirs) {
-            return Stand { numbers: Whose::Both, policies: Whose::Both };
+            return Stand { numbers: Whose::Both, policies: Whose::Both, replaces: false };
         }
         let left = theirs.limits.iter().map(|item| item.remaining).min();
         let numbers = match (left, self.remaining) {
@@ -81,7 +84,7 @@ impl Shown {
             None if has_policies => Whose::Theirs,
             None => Whose::Ours,
         };
-        Stand { numbers, policies }
+        Stand { numbers, policies, replaces: left.is_some() }
     }
 }
 
@@ -93,6 +96,8 @@ struct Stand {
     numbers: Whose,
     /// In the field that lists policies.
     policies: Whose,
+    /// Whether there is a set of theirs, which ours would replace.
+    replaces: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -110,6 +115,37 @@ fn is_named(theirs: &Parsed) -> bool {
 
 fn is_draft(profile: Profile) -> bool {
     matches!(profile, Profile::Draft11 | Profile::Draft7 | Profile::Draft6)
+}
+
+/// Removes what belongs to a set of theirs, so that none of it stands beside ours. Where they name no quota that is left there is no set,
+/// only what would be taken for a part of ours: names of their own, such as `X-RateLimit-Remaining-Tokens`, then stay.
+fn remove_set(profile: Profile, replaces: bool, headers: &mut HeaderMap) {
+    const PARTS: [&str; 9] = [
+        "limit",
+        "remaining",
+        "reset",
+        "used",
+        "resource",
+        "reset-after",
+        "bucket",
+        "scope",
+        "global",
+    ];
+    let family = match profile {
+        Profile::Draft11 | Profile::Draft7 | Profile::None => return,
+        Profile::Draft6 => "ratelimit-",
+        _ => "x-ratelimit-",
+    };
+    // Whose policies are shown is another question, where the profile has any.
+    let list = policy_field(profile);
+    let goes = |name: &&HeaderName| {
+        let part = name.as_str().strip_prefix(family);
+        part.is_some_and(|part| replaces || PARTS.contains(&part)) && list.as_ref() != Some(name)
+    };
+    let theirs: Vec<HeaderName> = headers.keys().filter(goes).cloned().collect();
+    for name in theirs {
+        headers.remove(name);
+    }
 }
 
 /// Where a profile lists policies.

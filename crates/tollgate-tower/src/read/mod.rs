@@ -136,22 +136,24 @@ impl Reader {
 
     /// Removes the fields that a service behind could take for one that is read here, such as `X_User_Id` for `X-User-Id`.
     pub fn remove_aliases(&self, rules: &Rules, headers: &mut HeaderMap) {
-        let suspicious =
-            |name: &HeaderName| name.as_str().bytes().any(|b| matches!(b, b'_' | b'.'));
-        if !headers.keys().any(suspicious) {
+        if !headers.keys().any(names::is_suspicious) {
             return;
         }
         let plan = self.plan(rules);
-        let is_alias = |name: &HeaderName| {
-            suspicious(name)
-                && !plan.fields.contains(name)
-                && plan.fields.iter().any(|field| names::is_alias(field, name))
-        };
         let aliases: Vec<HeaderName> =
-            headers.keys().filter(|name| is_alias(name)).cloned().collect();
+            headers.keys().filter(|name| plan.is_alias(name)).cloned().collect();
         for name in aliases {
             headers.remove(name);
         }
+    }
+
+    /// The first such field, for whoever cannot remove it.
+    pub fn alias<'h>(&self, rules: &Rules, headers: &'h HeaderMap) -> Option<&'h HeaderName> {
+        if !headers.keys().any(names::is_suspicious) {
+            return None;
+        }
+        let plan = self.plan(rules);
+        headers.keys().find(|name| plan.is_alias(name))
     }
 
     /// The plan for these rules. Whoever meets new ones first makes it; that two do so at once does no harm.
@@ -197,6 +199,13 @@ impl Plan {
             fields: fields.into(),
             address,
         }
+    }
+
+    /// Whether some servers take this field for one that is read.
+    fn is_alias(&self, name: &HeaderName) -> bool {
+        names::is_suspicious(name)
+            && !self.fields.contains(name)
+            && self.fields.iter().any(|field| names::is_alias(field, name))
     }
 
     fn client(&self, rules: &Rules, head: &impl Head, peer: IpAddr) -> IpAddr {

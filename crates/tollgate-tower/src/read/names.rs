@@ -19,6 +19,11 @@ pub fn is_hop_by_hop(name: &HeaderName) -> bool {
     NAMES.contains(name) || matches!(name.as_str(), "keep-alive" | "proxy-connection")
 }
 
+/// Whether a name may be taken for another. Hardly any is, and then nothing has to be compared.
+pub(super) fn is_suspicious(name: &HeaderName) -> bool {
+    name.as_str().bytes().any(|byte| matches!(byte, b'_' | b'.'))
+}
+
 /// Whether some servers take `name` for `field`: they read `_` and `.` as `-`.
 pub(super) fn is_alias(field: &HeaderName, name: &HeaderName) -> bool {
     let folded = |byte: u8| if matches!(byte, b'_' | b'.') { b'-' } else { byte };

@@ -133,7 +133,10 @@ fn aliases_of_what_counts_are_removed() {
         ("x_other", b"5"),
     ];
     let mut headers = head("GET /", sent).headers;
+    let first = Reader::default().alias(&rules, &headers).map(|name| name.as_str().to_owned());
+    assert_eq!(first.as_deref(), Some("x_user_id"));
     Reader::default().remove_aliases(&rules, &mut headers);
+    assert_eq!(Reader::default().alias(&rules, &headers), None);
     let mut left: Vec<_> = headers.keys().map(|name| name.as_str()).collect();
     left.sort_unstable();
     assert_eq!(left, ["x-user-id", "x_other"]);

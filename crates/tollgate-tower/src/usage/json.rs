@@ -1,5 +1,9 @@
 //! One member of a JSON value, found byte by byte.
 
+mod name;
+
+use name::Name;
+
 /// Follows a path of names through objects. What is not on the path is skipped by counting brackets, so the depth of a value
 /// costs nothing. Values that follow each other, as in lines of JSON, are read one after the other.
 #[derive(Debug)]
@@ -10,7 +14,7 @@ pub(crate) struct Json {
     /// Objects and arrays entered in all.
     depth: u64,
     state: State,
-    name: Vec<u8>,
+    name: Name,
     number: Option<Number>,
     found: Option<u64>,
 }
@@ -19,8 +23,8 @@ pub(crate) struct Json {
 enum State {
     /// Between values, and between members of an object on the path.
     Between,
-    /// In the name of a member; after a backslash.
-    Name { escaped: bool },
+    /// In the name of a member.
+    Name,
     /// Behind a name, up to the value; whether the name is on the path.
     Value { wanted: bool },
     /// In a number at the end of the path.
@@ -37,9 +41,6 @@ struct Number {
     rounds_up: bool,
 }
 
-/// Longer names are not on any path worth writing.
-const NAME_BYTES_MAX: usize = 256;
-
 impl Json {
     pub(crate) fn new(path: &str) -> Self {
         Self {
@@ -47,7 +48,7 @@ impl Json {
             on_path: 0,
             depth: 0,
             state: State::Between,
-            name: Vec::new(),
+            name: Name::default(),
             number: None,
             found: None,
         }
@@ -66,7 +67,7 @@ impl Json {
     pub(crate) fn read(&mut self, byte: u8) {
         match self.state {
             State::Text { escaped } => self.text(byte, escaped, State::Between),
-            State::Name { escaped } => self.name(byte, escaped),
+            State::Name => self.name(byte),
             State::Value { wanted } => self.value(byte, wanted),
             State::Number => self.digit(byte),
             State::Between => self.between(byte),
@@ -82,7 +83,7 @@ impl Json {
         match byte {
             b'"' if self.is_on_path() => {
                 self.name.clear();
-                self.state = State::Name { escaped: false };
+                self.state = State::Name;
             }
             b'"' => self.state = State::Text { escaped: false },
             b'{' if self.depth == 0 => (self.depth, self.on_path) = (1, 1),
@@ -106,17 +107,11 @@ impl Json {
         };
     }
 
-    /// A name with escapes is kept with them, and is then not the one on the path.
-    fn name(&mut self, byte: u8, escaped: bool) {
-        if byte == b'"' && !escaped {
+    fn name(&mut self, byte: u8) {
+        if self.name.read(byte) {
             let wanted = self.path.get(self.on_path - 1);
-            let wanted = wanted.is_some_and(|wanted| wanted.as_bytes() == self.name);
+            let wanted = wanted.is_some_and(|wanted| self.name.is(wanted));
             self.state = State::Value { wanted };
-            return;
-        }
-        self.state = State::Name { escaped: byte == b'\\' && !escaped };
-        if self.name.len() <= NAME_BYTES_MAX {
-            self.name.push(byte);
         }
     }
 
@@ -178,6 +173,6 @@ impl Number {
 #[cfg(test)]
 impl Json {
     pub(super) fn room(&self) -> usize {
-        self.name.capacity()
+        self.name.room()
     }
 }

@@ -8,9 +8,17 @@ mod json;
 mod tests;
 
 use events::Events;
-use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
 use json::Json;
+
+/// The figure that a field is. As in a body, one too large to be counted is the largest there is.
+pub(crate) fn figure(value: &HeaderValue) -> Option<u64> {
+    let digits = value.as_bytes().trim_ascii();
+    let is_whole = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add((digit - b'0').into());
+    is_whole.then(|| digits.iter().fold(0, add))
+}
 
 /// Reads one figure out of a body.
 #[derive(Debug)]
@@ -24,8 +32,7 @@ pub(crate) enum Usage {
 impl Usage {
     /// For a body with these fields; `None` where its content cannot be read as it passes.
     pub(crate) fn new(path: &str, headers: &HeaderMap) -> Option<Self> {
-        let text =
-            |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         if text(CONTENT_ENCODING)
             .is_some_and(|coding| !coding.trim().eq_ignore_ascii_case("identity"))
         {

@@ -49,6 +49,12 @@ const TABLE: &[(&str, &str, &str, Option<u64>)] = &[
     ("cost", JSON, r#"{"cost":12.0}"#, Some(12)),
     ("cost", JSON, r#"{"cost":12.01}"#, Some(13)),
     ("cost", JSON, r#"{"cost":1e3}"#, None),
+    // Names are what they stand for.
+    ("usage.n", JSON, r#"{"us\u0061ge":{"\u006E":5}}"#, Some(5)),
+    ("a\u{e9}/\u{1f600}.n", JSON, r#"{"a\u00e9\/\ud83d\uDE00":{"n":6}}"#, Some(6)),
+    ("a\u{e9}.n", JSON, "{\"a\u{e9}\":{\"n\":6}}", Some(6)),
+    ("n", JSON, r#"{"\ud83dn":1,"n\ud83d":2,"\u00n":3,"n\u":4,"\\n":5,"\n":6,"\u":7}"#, None),
+    ("n", JSON, r#"{"\"":1,"n":2,"\\":3}"#, Some(2)),
     ("cost", JSON, r#"{"cost":99999999999999999999999}"#, Some(u64::MAX)),
     ("cost", JSON, r#"{"cost":7,"cost":8}"#, Some(8)),
     ("cost", JSON, r#"{"cost":7"#, Some(7)),
@@ -92,6 +98,23 @@ fn figures_are_found_however_the_body_is_cut() {
             let found = usage.and_then(|usage| usage.found());
             assert_eq!(found, *expected, "{path} in {body:?}, {size} at a time");
         }
+    }
+}
+
+#[test]
+fn figures_of_fields() {
+    for (value, expected) in [
+        ("0", Some(0)),
+        (" 17 ", Some(17)),
+        ("18446744073709551615", Some(u64::MAX)),
+        ("99999999999999999999", Some(u64::MAX)),
+        ("", None),
+        ("+5", None),
+        ("-5", None),
+        ("1.5", None),
+        ("many", None),
+    ] {
+        assert_eq!(super::figure(&HeaderValue::from_static(value)), expected, "{value:?}");
     }
 }
 

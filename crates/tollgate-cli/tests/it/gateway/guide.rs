@@ -141,6 +141,16 @@ fn files_are_served() {
         let block = whole(&blocks("yaml", heading)[0]);
         let folder = Folder::with("guide-files", &block);
         certificate(&folder.0);
+        // Clients come directly, or by the example's methods; nothing else is to be remarked on.
+        let check = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .args(["check", "tollgate.yaml"])
+            .current_dir(&folder.0)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(check.stdout).unwrap();
+        let remarks = said.lines().filter(|line| line.contains("warning[")).count();
+        let expected = ["[TG101]", "[TG114]"].map(|code| said.matches(code).count());
+        assert_eq!(remarks, expected.iter().sum::<usize>(), "{heading}: {said}");
         let mut process = Process::start(&folder.0, &["serve", "--config", "tollgate.yaml"], &[]);
         let address = process.address("gateway").replace("0.0.0.0", "127.0.0.1");
         if block.contains("tls:") {

@@ -1,7 +1,8 @@
 //! From a proxy's question to the request it asks about.
 
+use hyper::header::{self, HeaderName};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Method, Request, Uri, header};
+use hyper::{HeaderMap, Method, Request, Uri};
 use std::fmt;
 use tollgate_policy::policy::Policy;
 
@@ -14,6 +15,17 @@ pub(super) struct Asked {
     pub(super) only: Option<Vec<usize>>,
     pub(super) cost: u64,
     pub(super) deny_status: Option<u16>,
+    /// Whether the target has a fragment.
+    pub(super) has_fragment: bool,
+}
+
+/// Why a request is denied before any limit is asked: the service behind might read it as another than is counted here.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ambiguous {
+    /// Some servers cut a target at `#`, others take what follows for a part of the path.
+    Fragment,
+    /// A field that some servers take for one that counts here.
+    Alias(HeaderName),
 }
 
 /// Why there is no answer.
@@ -38,6 +50,7 @@ pub(super) fn asked(mut head: Parts, policy: &Policy) -> Result<Asked, Misconfig
     let method = Method::from_bytes(method).map_err(|_| METHOD)?;
     let names = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
     let target = first(headers, &names).ok_or(TARGET)?;
+    let has_fragment = target.contains(&b'#');
     let uri: Uri = escaped(target).parse().map_err(|_| TARGET)?;
     let host = headers.get("x-forwarded-host").cloned();
     // Some proxies put the client's own query behind the path that they ask. A client has no say in how it is decided.
@@ -52,7 +65,7 @@ pub(super) fn asked(mut head: Parts, policy: &Policy) -> Result<Asked, Misconfig
     }
     let (mut head, ()) = Request::new(()).into_parts();
     (head.method, head.uri, head.headers) = (method, uri, fields);
-    Ok(Asked { head, only, cost, deny_status })
+    Ok(Asked { head, only, cost, deny_status, has_fragment })
 }
 
 /// The value of the first of these fields that says anything.
@@ -141,6 +154,26 @@ fn decoded(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&out).into_owned()
+}
+
+impl Ambiguous {
+    /// One word for the proxy.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::Fragment => "fragment",
+            Self::Alias(_) => "alias",
+        }
+    }
+}
+
+impl fmt::Display for Ambiguous {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fragment => f.write_str("the target has a fragment"),
+            // A name has no character that JSON would need escaped.
+            Self::Alias(name) => write!(f, "the field {name} looks like one that counts"),
+        }
+    }
 }
 
 impl fmt::Display for Misconfigured {

@@ -1,6 +1,6 @@
 //! From a decision to what proxies understand.
 
-use super::decode::Misconfigured;
+use super::decode::{Ambiguous, Misconfigured};
 use crate::net::{Body, Response};
 use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -8,6 +8,7 @@ use tollgate_core::header::Problem;
 use tollgate_tower::Refusal;
 
 const DECISION: HeaderName = HeaderName::from_static("x-tollgate-decision");
+const REASON: HeaderName = HeaderName::from_static("x-tollgate-reason");
 
 /// The request may pass.
 pub(super) fn allow(headers: HeaderMap) -> Response {
@@ -29,6 +30,23 @@ pub(super) fn deny(refusal: &Refusal, deny_status: Option<u16>) -> Response {
         false => String::new(),
     };
     answer(status, "deny", headers, body)
+}
+
+/// It may not, whatever the limits say. The reason tells a proxy that can pass on few statuses that this is no lack of quota.
+pub(super) fn ambiguous(why: &Ambiguous, deny_status: Option<u16>) -> Response {
+    let status = deny_status.and_then(|status| StatusCode::from_u16(status).ok());
+    let mut headers = HeaderMap::new();
+    headers.insert(REASON, HeaderValue::from_static(why.reason()));
+    let body = match status {
+        Some(_) => String::new(),
+        None => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(Problem::MEDIA_TYPE));
+            format!(
+                "{{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"detail\":\"{why}\"}}"
+            )
+        }
+    };
+    answer(status.unwrap_or(StatusCode::BAD_REQUEST), "deny", headers, body)
 }
 
 /// Nobody knows, since the question makes no sense.

@@ -2,6 +2,7 @@
 //!
 //! What the proxy says about the request is believed only of a trusted one, since anybody else could say what they like. A question
 //! that cannot be answered is answered 403, so that a mistake in a proxy's configuration does not let everything pass, and is logged.
+//! A request that could be read in two ways is denied: it would be counted in one of them and served in the other.
 
 mod decode;
 mod encode;
@@ -11,7 +12,7 @@ mod tests;
 use crate::metrics::{Front, Outcome};
 use crate::net::Response;
 use crate::{Node, trace};
-use decode::{Asked, Misconfigured};
+use decode::{Ambiguous, Asked, Misconfigured};
 use hyper::HeaderMap;
 use hyper::http::request::Parts;
 use std::net::IpAddr;
@@ -51,7 +52,10 @@ impl ForwardAuth {
                 return (encode::misconfigured(&why), Outcome::Invalid);
             }
         };
-        let Asked { mut head, only, cost, deny_status } = asked;
+        if let Some(why) = self.ambiguous(&asked) {
+            return (encode::ambiguous(&why, asked.deny_status), Outcome::Invalid);
+        }
+        let Asked { mut head, only, cost, deny_status, .. } = asked;
         let parent = match trace::enabled() {
             true => head.headers.get("traceparent").cloned(),
             false => None,
@@ -88,6 +92,18 @@ impl ForwardAuth {
                 (encode::deny(&refusal, deny_status), outcome)
             }
         }
+    }
+}
+
+impl ForwardAuth {
+    /// Why the service could read the request in another way. It gets what the proxy has, and nothing can be removed from that here.
+    fn ambiguous(&self, asked: &Asked) -> Option<Ambiguous> {
+        if asked.has_fragment {
+            return Some(Ambiguous::Fragment);
+        }
+        let rules = self.toll.engine().gate.rules();
+        let alias = self.toll.reader().alias(&rules, &asked.head.headers)?;
+        Some(Ambiguous::Alias(alias.clone()))
     }
 }
 

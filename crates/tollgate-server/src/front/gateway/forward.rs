@@ -186,15 +186,14 @@ pub(super) fn request(
     let wants = from.may_upgrade && head.version == Version::HTTP_11 && lists(headers, "upgrade");
     let upgrade = if wants { upgrade::wanted(headers) } else { None };
     let trailers = headers.get_all(header::TE).iter().any(|value| has_token(value, "trailers"));
-    let via = if head.version < Version::HTTP_11 { "1.0 tollgate" } else { "1.1 tollgate" };
-    head.version = Version::HTTP_11;
+    let received = mem::replace(&mut head.version, Version::HTTP_11);
     remove_hop_by_hop(headers, &reads);
     headers.remove(header::EXPECT);
     if !from.is_trusted {
         remove_claims(headers);
     }
     add_own(headers, from);
-    headers.append(header::VIA, HeaderValue::from_static(via));
+    headers.append(header::VIA, via(received));
     if let Some(upgrade) = &upgrade {
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(header::UPGRADE, upgrade.clone());
@@ -246,6 +245,15 @@ fn add_own(headers: &mut HeaderMap, from: &From<'_>) {
     if let Some(own) = from.own_host {
         headers.insert(header::HOST, own.clone());
     }
+}
+
+/// Who passed the request on, and how it came to them.
+fn via(received: Version) -> HeaderValue {
+    HeaderValue::from_static(match received {
+        Version::HTTP_09 | Version::HTTP_10 => "1.0 tollgate",
+        Version::HTTP_11 => "1.1 tollgate",
+        _ => "2 tollgate",
+    })
 }
 
 /// Names the host where HTTP/2 does, and leaves out what it does not have.

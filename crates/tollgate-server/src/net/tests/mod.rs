@@ -9,6 +9,7 @@ mod relay;
 mod room;
 mod supervised;
 mod together;
+mod tunnel;
 
 use super::{
     Body, Handler, Limits, Plain, PlainAnswer, Relay, Request, Response, Stats, collect,

@@ -135,8 +135,89 @@ const ROWS: &[Row] = &[
         false,
     ),
     // What is no URI is escaped.
-    ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /a|b\"<>#{}\r\n", 200, "allow", false),
+    ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /a|b\"<>{}\r\n", 200, "allow", false),
     ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /\u{e9}\r\n", 200, "allow", false),
+    // One path in several spellings.
+    (
+        "GET",
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: //./x/../nothing?a\r\n",
+        429,
+        "deny",
+        false,
+    ),
+    ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /%6eothing\r\n", 429, "deny", false),
+    // These may be others, as the service sees fit.
+    ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /nothing/\r\n", 200, "allow", false),
+    ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /nothing;x\r\n", 200, "allow", false),
+    (
+        "GET",
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /x%2f..%2fnothing\r\n",
+        200,
+        "allow",
+        false,
+    ),
+    (
+        "GET",
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /nothing%23x\r\n",
+        200,
+        "allow",
+        false,
+    ),
+    // What some servers cut off and others do not is not let through.
+    ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /nothing#0\r\n", 400, "deny", false),
+    ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /?a#b\r\n", 400, "deny", false),
+    (
+        "GET",
+        "",
+        "x-original-method: GET\r\nx-original-url: http://h/x#/nothing\r\n",
+        400,
+        "deny",
+        false,
+    ),
+    (
+        "GET",
+        "?deny_status=403",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /#\r\n",
+        403,
+        "deny",
+        false,
+    ),
+    // Nor is a field that some servers take for one that counts.
+    (
+        "GET",
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\nx_user_id: 7\r\n",
+        400,
+        "deny",
+        false,
+    ),
+    (
+        "GET",
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\nx-user-id: 7\r\nx.user.id: 8\r\n",
+        400,
+        "deny",
+        false,
+    ),
+    (
+        "GET",
+        "?deny_status=403",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\nx-user_id: 7\r\n",
+        403,
+        "deny",
+        false,
+    ),
+    (
+        "GET",
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\nx_other: 7\r\n",
+        200,
+        "allow",
+        false,
+    ),
     // A client's own query, which Caddy puts there, decides nothing.
     (
         "GET",
@@ -185,7 +266,7 @@ fn questions_are_answered() {
             assert_eq!(answer.body, "", "{at}");
         }
         let is_problem = answer.field("content-type") == Some("application/problem+json");
-        assert_eq!(is_problem, *status == 429, "{at}: {answer:?}");
+        assert_eq!(is_problem, matches!(*status, 429 | 400), "{at}: {answer:?}");
     }
     let asked = ask(
         &served,
@@ -194,6 +275,24 @@ fn questions_are_answered() {
         "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\nx-user-id: 9\r\n",
     );
     assert_eq!(asked.field("ratelimit-policy"), Some("\"per-user\";q=2;w=31622400"));
+}
+
+#[test]
+fn what_could_be_read_in_two_ways_says_so() {
+    let served = serve(TRUSTING);
+    let fragment = "x-forwarded-method: GET\r\nx-forwarded-uri: /#x\r\n";
+    let alias = &format!("{GET}x_user_id: 7\r\n");
+    for (lines, reason, detail) in [
+        (fragment, "fragment", "the target has a fragment"),
+        (alias, "alias", "the field x_user_id looks like one that counts"),
+    ] {
+        let plain = ask(&served, "GET", "", lines);
+        assert_eq!((plain.status, plain.field("x-tollgate-reason")), (400, Some(reason)));
+        assert!(plain.body.contains(&format!("\"detail\":\"{detail}\"")), "{}", plain.body);
+        let other = ask(&served, "GET", "?deny_status=401", lines);
+        assert_eq!((other.status, other.field("x-tollgate-reason")), (401, Some(reason)));
+        assert_eq!(other.body, "");
+    }
 }
 
 #[test]

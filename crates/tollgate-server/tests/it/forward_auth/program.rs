@@ -83,7 +83,8 @@ impl Drop for Program {
     }
 }
 
-/// A service that says what it was asked: `METHOD TARGET BODY`; 403 at `/own`. It ends with the process.
+/// A service that says what it was asked: `METHOD TARGET BODY`, at `/fields` with the names of fields that speak of a user in place of the
+/// body; 403 at `/own`. It ends with the process.
 pub(super) fn app() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -99,10 +100,14 @@ fn answer(stream: TcpStream) -> Option<()> {
     let mut reader = BufReader::new(&stream);
     let mut first = String::new();
     reader.read_line(&mut first).ok()?;
-    let (mut length, mut line) = (0, String::from("x"));
+    let (mut length, mut line, mut names) = (0, String::from("x"), String::new());
     while !line.trim().is_empty() {
         line.clear();
         reader.read_line(&mut line).ok()?;
+        let name = line.split(':').next()?.to_ascii_lowercase();
+        if name.contains("user") && name != "user-agent" {
+            names.push_str(&name);
+        }
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();
         }
@@ -112,7 +117,8 @@ fn answer(stream: TcpStream) -> Option<()> {
     let mut words = first.split(' ');
     let (method, target) = (words.next()?, words.next()?);
     let status = if target == "/own" { "403 Forbidden" } else { "200 OK" };
-    let text = format!("{method} {target} {}", String::from_utf8_lossy(&body));
+    let body = if target == "/fields" { names.into() } else { String::from_utf8_lossy(&body) };
+    let text = format!("{method} {target} {body}");
     let length = text.len();
     let answer =
         format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{text}");

@@ -1,6 +1,10 @@
 //! What a server sees of a request, and a client of an answer.
 
 use super::{Backend, Gateway, ok};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::io::Write;
 
 /// What is sent, in whose file, and which values the server sees; `None` in place of a value that varies.
@@ -66,6 +70,28 @@ fn servers_see_what_we_vouch_for() {
         let seen = backend.seen();
         assert_eq!(seen[0].all(name), expected, "{more:?} {sent:?}: {}", seen[0].head);
     }
+}
+
+/// How the request came to us, whatever it goes on as.
+#[test]
+fn via_names_the_version_that_the_client_spoke() {
+    let backend = Backend::usual();
+    let gateway = Gateway::before(&backend, "");
+    let mut client = gateway.client();
+    client.send(b"GET / HTTP/1.0\r\nvia: 1.1 other\r\n\r\n");
+    assert_eq!(client.answer().status, 200);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(gateway.address()).await.unwrap();
+        let (mut sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let request = hyper::Request::get(format!("http://{}/", gateway.address()));
+        let request = request.header("via", "1.1 other").body(Full::new(Bytes::new())).unwrap();
+        assert_eq!(sender.send_request(request).await.unwrap().status(), 200);
+    });
+    let seen: Vec<_> = backend.seen().iter().map(|seen| seen.all("via").join(", ")).collect();
+    assert_eq!(seen, ["1.1 other, 1.0 tollgate", "1.1 other, 2 tollgate"]);
 }
 
 /// The bytes of the target, in every form that a client may write it.

@@ -62,6 +62,73 @@ const MERGES: &[(&str, Fields, Fields)] = &[
             ("x-ratelimit-used", "1"),
         ],
     ),
+    // Also what our profile has no name for.
+    (
+        "x-ratelimit-delta",
+        &[
+            ("x-ratelimit-limit", "1000"),
+            ("x-ratelimit-remaining", "500"),
+            ("x-ratelimit-reset", "9"),
+            ("x-ratelimit-used", "500"),
+            ("x-ratelimit-resource", "core"),
+            ("x-ratelimit-bucket", "b"),
+            ("x-ratelimit-reset-after", "2.5"),
+            ("x-ratelimit-scope", "user"),
+            ("x-ratelimit-anything", "else"),
+        ],
+        &[
+            ("x-ratelimit-limit", "100"),
+            ("x-ratelimit-policy", "100;w=60"),
+            ("x-ratelimit-remaining", "99"),
+            ("x-ratelimit-reset", "42"),
+        ],
+    ),
+    (
+        "github",
+        &[
+            ("x-ratelimit-remaining", "500"),
+            ("x-ratelimit-policy", "1000;w=60"),
+            ("x-ratelimit-scope", "user"),
+            ("ratelimit-remaining", "700"),
+        ],
+        &[
+            ("ratelimit-remaining", "700"),
+            ("x-ratelimit-limit", "100"),
+            ("x-ratelimit-remaining", "99"),
+            ("x-ratelimit-reset", "1794744060"),
+            ("x-ratelimit-resource", "api"),
+            ("x-ratelimit-used", "1"),
+        ],
+    ),
+    (
+        "draft-6",
+        &[
+            ("ratelimit-remaining", "500"),
+            ("ratelimit-used", "500"),
+            ("ratelimit", r#""theirs";r=5"#),
+            ("x-ratelimit-used", "500"),
+        ],
+        &[
+            ("ratelimit", r#""theirs";r=5"#),
+            ("ratelimit-limit", "100"),
+            ("ratelimit-policy", "100;w=60"),
+            ("ratelimit-remaining", "99"),
+            ("ratelimit-reset", "42"),
+            ("x-ratelimit-used", "500"),
+        ],
+    ),
+    // Quotas of another kind are no set that ours replaces, unlike a part that would be taken for one of ours.
+    (
+        "x-ratelimit-delta",
+        &[("x-ratelimit-remaining-tokens", "500"), ("x-ratelimit-used", "3")],
+        &[
+            ("x-ratelimit-limit", "100"),
+            ("x-ratelimit-policy", "100;w=60"),
+            ("x-ratelimit-remaining", "99"),
+            ("x-ratelimit-remaining-tokens", "500"),
+            ("x-ratelimit-reset", "42"),
+        ],
+    ),
     // As much left is no reason to lose theirs.
     (
         "draft-6",

@@ -71,6 +71,15 @@ pub(crate) const CASES: &[Case] = &[
         ..BASE
     },
     Case {
+        name: "a cost that is too large to be counted is no small one",
+        policy: "limits: [{name: a, rate: 100/366d, algorithm: gcra, cost: {estimate: 10, response: {header: x-cost}}}]",
+        steps: &[
+            Step { upstream: (200, &[("x-cost", "99999999999999999999")], "hello"), ..PASSED },
+            REFUSED,
+        ],
+        ..BASE
+    },
+    Case {
         name: "the answer's JSON says what it cost",
         policy: "headers: [x-ratelimit-delta]\nlimits: [{name: a, rate: 100/366d, algorithm: gcra, cost: {estimate: 10, response: {json: usage.total_tokens}}}, {name: b, rate: 1000/366d}]",
         steps: &[
