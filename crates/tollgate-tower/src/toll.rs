@@ -9,7 +9,7 @@ use std::mem;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::policy::{Facts, FactsBuffer};
-use tollgate::{Held, Passage, Rules, Spares, Verdict, Work};
+use tollgate::{Held, InForce, Passage, Spares, Verdict, Work};
 
 /// Decides requests over HTTP. Cheap to clone; all clones are one.
 pub struct Toll<E> {
@@ -80,43 +80,43 @@ impl<E: Engine> Toll<E> {
     }
 
     /// [`ask`](Self::ask) in another way than the usual.
-    pub async fn ask_with(
+    pub fn ask_with(
         &self,
         head: &mut Parts,
         peer: Option<IpAddr>,
         question: &Question<'_>,
-    ) -> Answer<E> {
+    ) -> impl Future<Output = Answer<E>> + Send {
         let rules = self.engine.gate().rules();
         self.reader.remove_aliases(&rules, &mut head.headers);
         let head = &*head;
-        let add = |facts: &mut Facts<'_>| {
+        let add = move |facts: &mut Facts<'_>| {
             if let Some(attributes) = question.attributes {
                 attributes(facts, head);
             }
         };
-        self.decide(&rules, head, peer, question, add).await
+        self.decide(rules, head, peer, question, add)
     }
 
     /// Decides a request whose head is kept in another way; [`Question::attributes`] are not asked. Fields that a service behind could
     /// take for one that counts are the caller's business.
-    pub async fn ask_as_it_is(
+    pub fn ask_as_it_is(
         &self,
         head: &(impl Head + Sync),
         peer: Option<IpAddr>,
         question: &Question<'_>,
-    ) -> Answer<E> {
-        let rules = self.engine.gate().rules();
-        self.decide(&rules, head, peer, question, |_| {}).await
+    ) -> impl Future<Output = Answer<E>> + Send {
+        self.decide(self.engine.gate().rules(), head, peer, question, |_| {})
     }
 
     async fn decide<H: Head + Sync>(
         &self,
-        rules: &Rules,
+        rules: InForce,
         head: &H,
         peer: Option<IpAddr>,
         question: &Question<'_>,
-        add: impl FnOnce(&mut Facts<'_>),
+        add: impl FnOnce(&mut Facts<'_>) + Send,
     ) -> Answer<E> {
+        let rules = &*rules;
         let gate = self.engine.gate();
         let mut kit = KIT.with(Spares::take);
         let now_us = self.engine.now_us();

@@ -116,6 +116,13 @@ impl Stall {
         let key = alarms.stalls.borrow_mut().insert((alarms.after(within), life.clone()));
         Self { alarms, key }
     }
+
+    /// Begins anew.
+    pub(super) fn again(&mut self, within: Duration) {
+        if let Some((at, _)) = self.alarms.stalls.borrow_mut().get_mut(self.key) {
+            *at = self.alarms.after(within);
+        }
+    }
 }
 
 impl Drop for Stall {

@@ -1,7 +1,7 @@
 //! One connection, from its first byte to its last.
 
 use super::{
-    Handler, Limits, Response, Stats, Unread,
+    Handler, Limits, Response, Stats, Unread, figures,
     headless::{tell_length, wants_head},
     life::{Life, Order, Stage},
     plain,
@@ -82,6 +82,7 @@ async fn answer<H: Handler>(
         tell_length(&mut response);
         *response.body_mut() = super::Body::default();
     }
+    figures::keep_out(response.headers_mut(), &life);
     if under_way.0.order() != Order::Serve {
         // HTTP/2 says so in another way, and drops the field.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -69,6 +69,8 @@ pub(super) struct Life {
     waker: RefCell<Option<Waker>>,
     /// Whether requests share the connection, so that bytes say nothing about the stage.
     shared: Cell<bool>,
+    /// Whether an answer on it has told figures.
+    pub(super) told: Cell<bool>,
     pub(super) front: Rc<Terms>,
     /// Which connection of its worker it is: the order of those that became idle in one tick.
     pub(super) serial: u64,
@@ -98,6 +100,7 @@ impl Life {
             order: Cell::new(Order::Serve),
             waker: RefCell::new(None),
             shared: Cell::new(false),
+            told: Cell::new(false),
             front,
             serial,
         }
@@ -127,6 +130,11 @@ impl Life {
     pub(super) fn share(&self) {
         self.shared.set(true);
         self.enter(Stage::Idle);
+    }
+
+    /// Whether several requests can be under way.
+    pub(super) fn is_shared(&self) -> bool {
+        self.shared.get()
     }
 
     /// A request's head is complete.

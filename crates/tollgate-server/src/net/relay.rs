@@ -5,6 +5,7 @@ mod plain;
 
 use super::{
     connection::{HTTP1_FIELDS, serve_http2, too_slow},
+    figures,
     headless::{tell_length, wants_head},
     life::{Life, Order},
     plain::End,
@@ -42,7 +43,7 @@ use tollgate_policy::address::unmap;
 
 pub use body::Upload;
 pub use plain::Bare;
-pub(crate) use plain::is_host;
+pub(crate) use plain::{is_host, is_plain_field, is_plain_target};
 
 /// Whatever ends a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -327,6 +328,7 @@ async fn answer<R: Relay>(
     let is_headless = wants_head(&request);
     let request = request.map(|incoming| Upload::new(incoming, life.clone()));
     let mut response = relay.relay(request, &caller).await;
+    figures::keep_out(response.headers_mut(), life);
     let upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if let Some(settled) = settled {
         settled.upgraded.set(upgraded);

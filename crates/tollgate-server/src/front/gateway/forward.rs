@@ -124,8 +124,15 @@ fn is_path(head: &request::Parts) -> bool {
     }
 }
 
-/// Makes `Host` say which host is meant, whatever the version, and refuses what could be read in two ways. To be done before anything looks at the request.
-pub(super) fn settle_host(head: &mut request::Parts) -> Result<(), Invalid> {
+/// Makes a head say one thing to everybody: which host is meant, and nothing under two names. To be done before anything looks at it.
+pub(super) fn settle(head: &mut request::Parts) -> Result<(), Invalid> {
+    settle_host(head)?;
+    remove_aliases(&mut head.headers);
+    Ok(())
+}
+
+/// Makes `Host` say which host is meant, whatever the version, and refuses what could be read in two ways.
+fn settle_host(head: &mut request::Parts) -> Result<(), Invalid> {
     if head.method == Method::CONNECT {
         return Err(Invalid::Connect);
     }
@@ -366,7 +373,7 @@ fn remove_claims(headers: &mut HeaderMap) {
 }
 
 /// Removes fields under names that some servers take for others: `X_Forwarded_For`, `Content.Length`.
-pub(super) fn remove_aliases(headers: &mut HeaderMap) {
+fn remove_aliases(headers: &mut HeaderMap) {
     let odd = |name: &&HeaderName| name.as_str().bytes().any(|byte| matches!(byte, b'_' | b'.'));
     if !headers.keys().any(|name| odd(&name)) {
         return;

@@ -6,10 +6,12 @@
 //! toll              may it pass? (tollgate-tower)
 //! upstream, pool    which server, by which connection
 //! exchange          the answer's head, or why there is none
+//! answer            the client's answer, with what its request holds
 //! body              both bodies, piece by piece
 //! plain             all of it at once, for requests and answers that are nothing out of the ordinary
 //! ```
 
+mod answer;
 mod body;
 mod connect;
 mod count;
@@ -36,10 +38,11 @@ use crate::{
     net::{Bare, Caller, Relay, Tunnel, Upload},
     trace,
 };
+use answer::{answer, answered};
 use arc_swap::ArcSwap;
-use body::{Answer, Body, Download, Outgoing, Sent};
+use body::{Answer, Body, Outgoing, Sent};
 use count::Count;
-use exchange::{Errand, Fault, Got};
+use exchange::{Errand, Fault};
 use forward::Invalid;
 use health::Watch;
 use hyper::{
@@ -48,7 +51,7 @@ use hyper::{
     header::{ACCEPT_ENCODING, HOST, HeaderValue},
     http::request::Parts,
 };
-use plain::{Begun, Stage};
+use plain::{Begun, Mapped, Stage};
 use pool::Pool;
 use std::{
     path::{Path, PathBuf},
@@ -150,55 +153,64 @@ impl Gateway {
         Self { toll: shared.toll.clone(), shared, pool: Rc::default() }
     }
 
-    /// Decides, waits where a limit shapes, and passes the request on.
-    async fn serve(
-        &self,
-        mut head: Parts,
-        upload: Upload,
-        caller: &Rc<Caller>,
-        begun: Option<Begun>,
-    ) -> (Response<Body>, Outcome) {
-        let (answer, stage) = match begun {
+    /// Decides, waits where a limit shapes, and passes the request on. What is seldom needed is in boxes: the future of an answer is moved
+    /// more than once before it is polled, and all of its size with it.
+    async fn serve(&self, request: Request<Upload>, caller: &Rc<Caller>) -> Response<Body> {
+        let metrics = &self.shared.node.metrics;
+        let (mut head, upload) = request.into_parts();
+        let begun = caller.kept().map(|begun: Box<Begun>| *begun);
+        let count = Count::new(metrics);
+        if let Err(invalid) = forward::settle(&mut head) {
+            count.end(Outcome::Invalid);
+            return problem::invalid(invalid).map(Body::Free);
+        }
+        let (answer, mut stage) = match begun {
             Some(Begun { pass, stage }) => (toll::Answer::Admitted(pass), stage),
             None => (self.ask(&mut head, caller).await, Stage::Start),
         };
         let pass = match answer {
             toll::Answer::Admitted(pass) => pass,
             toll::Answer::Refused(refusal) => {
-                let outcome = refused(&refusal);
+                count.end(refused(&refusal));
                 let response = refusal.into_response(&head.headers);
-                return (response.map(|bytes| Body::Free(Answer::own(bytes))), outcome);
+                return response.map(|bytes| Body::Free(Answer::own(bytes)));
             }
         };
         if !pass.delay().is_zero() {
-            tokio::time::sleep(pass.delay()).await;
+            Box::pin(tokio::time::sleep(pass.delay())).await;
         }
         if pass.reads_body() {
             // What is compressed cannot be read in passing.
             head.headers.remove(ACCEPT_ENCODING);
         }
-        let (response, outcome, tunnel) = match self.pass_on(head, upload, caller, stage).await {
+        let upstreams = self.shared.upstreams.load_full();
+        let mut passed = None;
+        if matches!(stage, Stage::Start)
+            && upload.is_end_stream()
+            && upstreams.are_plain()
+            && let Some(mut errand) = Mapped::new(self, caller, &head)
+        {
+            match self.exchange(caller, &upstreams, &mut errand).await {
+                Ok(()) => passed = errand.into_answer(),
+                Err(further) => stage = further,
+            }
+        }
+        let passed = match passed {
+            Some(response) => Ok((response, None)),
+            None => Box::pin(self.pass_on(head, upload, caller, &upstreams, stage)).await,
+        };
+        let (response, outcome, tunnel) = match passed {
             Ok((response, tunnel)) => (response, Outcome::Admitted, tunnel),
             Err(Unpassed::Invalid(invalid)) => (problem::invalid(invalid), Outcome::Invalid, None),
             Err(Unpassed::Fault(fault)) => {
                 if let Some(why) = fault.of_server() {
-                    self.shared.node.metrics.unanswered(why);
+                    metrics.unanswered(why);
                 }
                 (problem::fault(fault), fault.outcome(), None)
             }
         };
-        let (mut head, body) = response.into_parts();
-        let holding = pass.answer_head(&mut head);
-        let body = match tunnel {
-            None => Body::Held(holding.body(body)),
-            Some(mut tunnel) => {
-                // What is held is held until both have hung up.
-                tunnel.keep = Some(Box::new(holding));
-                caller.join(tunnel);
-                Body::Free(Answer::Own(None))
-            }
-        };
-        (Response::from_parts(head, body), outcome)
+        count.end(outcome);
+        answered(response, pass, tunnel, caller)
     }
 
     async fn ask(&self, head: &mut Parts, caller: &Caller) -> toll::Answer<Node> {
@@ -216,17 +228,19 @@ impl Gateway {
         mut head: Parts,
         upload: Upload,
         caller: &Rc<Caller>,
+        upstreams: &Arc<Upstreams>,
         stage: Stage,
     ) -> Result<(Response<Answer>, Option<Tunnel>), Unpassed> {
         if hops::settle(&mut head)? {
             return Ok((Response::new(Answer::Own(None)), None));
         }
-        let upstreams = self.shared.upstreams.load_full();
         let is_second = matches!(stage, Stage::Again);
         let (first, resumed) = match stage {
             Stage::Failed(fault) => return Err(fault.into()),
             Stage::Answer(resumed, flight, alarm) => (Some(flight), Some((resumed, alarm))),
-            Stage::Start | Stage::Again => (upstreams.pick(&[], ProcessClock.now_us()), None),
+            Stage::Start | Stage::Unreached | Stage::Again => {
+                (upstreams.pick(&[], ProcessClock.now_us()), None)
+            }
         };
         let first = first.ok_or(Fault::Connect)?;
         // A client of HTTP/1.0 may have none, and the server has to get one.
@@ -250,13 +264,13 @@ impl Gateway {
             }
         };
         let pool = &self.pool;
-        let errand = Errand { upstreams: &upstreams, pool, caller, sent, upgrade, is_second };
+        let errand = Errand { upstreams, pool, caller, sent, upgrade, is_second };
         let request = exchange::request(head, body);
         let got = match resumed {
             None => errand.run(request, first).await?,
             Some((resumed, alarm)) => errand.go_on(request, resumed, first, alarm).await?,
         };
-        Ok(answer(got, caller, &upstreams).await.ok_or(Fault::Protocol)?)
+        Ok(answer(got, caller, upstreams).await.ok_or(Fault::Protocol)?)
     }
 
     /// Makes a head ready for a server; whether it asks to speak something else.
@@ -331,47 +345,15 @@ impl From<Fault> for Unpassed {
     }
 }
 
-/// Turns a server's answer into the client's.
-async fn answer(
-    got: Got,
-    caller: &Rc<Caller>,
-    upstreams: &Upstreams,
-) -> Option<(Response<Answer>, Option<Tunnel>)> {
-    let Got { response, connection, estate } = got;
-    let (mut head, incoming) = response.into_parts();
-    if !forward::is_plain(&head) {
-        return None;
-    }
-    forward::response(&mut head).ok()?;
-    let idle = upstreams.settings.idle;
-    if head.status == StatusCode::SWITCHING_PROTOCOLS {
-        // Nobody gets another protocol who has not asked for it.
-        let estate = estate?.await.ok()?;
-        let tunnel =
-            Tunnel { stream: Box::new(estate.stream), left: estate.left, idle, keep: None };
-        return Some((Response::from_parts(head, Answer::Own(None)), Some(tunnel)));
-    }
-    connection.connection.shared.heir.take();
-    let download = Download { incoming, alarm: caller.alarm(), idle, connection: Some(connection) };
-    Some((Response::from_parts(head, Answer::Theirs(Box::new(download))), None))
-}
-
 impl Relay for Gateway {
     type Body = Body;
 
-    async fn relay(&self, request: Request<Upload>, caller: &Rc<Caller>) -> Response<Body> {
-        let (mut head, upload) = request.into_parts();
-        let begun = caller.kept().map(|begun| *begun);
-        let count = Count::new(&self.shared.node.metrics);
-        let (response, outcome) = match forward::settle_host(&mut head) {
-            Ok(()) => {
-                forward::remove_aliases(&mut head.headers);
-                self.serve(head, upload, caller, begun).await
-            }
-            Err(invalid) => (problem::invalid(invalid).map(Body::Free), Outcome::Invalid),
-        };
-        count.end(outcome);
-        response
+    fn relay(
+        &self,
+        request: Request<Upload>,
+        caller: &Rc<Caller>,
+    ) -> impl Future<Output = Response<Body>> {
+        self.serve(request, caller)
     }
 
     fn plain(

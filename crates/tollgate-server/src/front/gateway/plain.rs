@@ -3,6 +3,7 @@
 //! It is for requests that [`net`](crate::net) finds plain, to servers that speak HTTP/1.1 without TLS, where nothing is held until the answer has been given; and for answers that come whole at once. A request that turns out to be otherwise
 //! goes the long way with what has been done about it: [`Begun`] says how far it came.
 
+mod mapped;
 mod request;
 mod response;
 
@@ -26,8 +27,10 @@ use hyper::{
     HeaderMap, Response,
     header::{HeaderName, HeaderValue},
 };
+pub(super) use mapped::Mapped;
 use request::Read;
-use response::{Came, Manner};
+pub(super) use response::Came;
+use response::Manner;
 use std::{
     cell::RefCell,
     future::poll_fn,
@@ -78,6 +81,8 @@ pub(super) enum Stage {
     /// Nothing has been sent.
     #[default]
     Start,
+    /// Nothing has been sent, since one of several servers could not be reached.
+    Unreached,
     /// It has been sent, by a connection that had ended before.
     Again,
     /// It has been sent in vain.
@@ -117,33 +122,34 @@ impl Gateway {
         };
         let stage = match pass.is_free() {
             false => Stage::Start,
-            true => match self.exchange(request, caller, &upstreams, &pass, out).await {
-                None => {
-                    count.end(Outcome::Admitted);
-                    return true;
+            true => {
+                let mut errand = Written { gateway: self, request, caller, pass: &pass, out };
+                match self.exchange(caller, &upstreams, &mut errand).await {
+                    Ok(()) => {
+                        count.end(Outcome::Admitted);
+                        return true;
+                    }
+                    Err(stage) => stage,
                 }
-                Some(stage) => stage,
-            },
+            }
         };
         count.leave();
         caller.keep(Box::new(Begun { pass, stage }));
         false
     }
 
-    /// Sends the request to a server and writes its answer. `None` when that is done, or else how far it came.
-    async fn exchange(
+    /// Sends a request to a server and has its answer read; or says how far it came.
+    pub(super) async fn exchange(
         &self,
-        request: Bare<'_>,
-        caller: &Rc<Caller>,
+        caller: &Caller,
         upstreams: &Arc<Upstreams>,
-        pass: &Pass<Node>,
-        out: &mut Vec<u8>,
-    ) -> Option<Stage> {
+        errand: &mut impl Errand,
+    ) -> Result<(), Stage> {
         let Some(flight) = upstreams.pick(&[], ProcessClock.now_us()) else {
-            return Some(Stage::Start);
+            return Err(Stage::Unreached);
         };
         let (server, settings) = (flight.server(), &upstreams.settings);
-        let pooled = self.pool.take_bare(upstreams.generation, server, !request.may_repeat());
+        let pooled = self.pool.take_bare(upstreams.generation, server, !errand.may_repeat());
         let (mut stream, is_used) = match pooled {
             Some(stream) => (stream, true),
             None => {
@@ -151,30 +157,28 @@ impl Gateway {
                 let connecting = Box::pin(plainly(server));
                 match before(&mut caller.alarm(), settings.connect, connecting, || true).await {
                     Some(Ok(stream)) => (stream, false),
-                    _ => return Some(unreached(upstreams, server)),
+                    _ => return Err(unreached(upstreams, server)),
                 }
             }
         };
-        request::write(&request, &self.from(&request, caller, settings.own_host, server), out);
         let (mut sent, mut alarm) = (0, caller.alarm());
-        let asking = ask(&mut stream, out, &mut sent);
+        let request = errand.request(server, settings.own_host);
+        let asking = ask(&mut stream, request, &mut sent);
         let (scratch, len) = match before(&mut alarm, settings.response, asking, || true).await {
             Some(Ok((scratch, len))) if len > 0 => (scratch, len),
-            Some(_) if is_used && sent == 0 => return Some(Stage::Start),
+            Some(_) if is_used && sent == 0 => return Err(Stage::Start),
             // It had been idle, and ended before a byte of an answer came.
-            Some(_) if is_used && request.may_repeat() => return Some(Stage::Again),
-            Some(_) => return Some(Stage::Failed(Fault::Protocol)),
-            None => return Some(Stage::Failed(Fault::Timeout)),
+            Some(_) if is_used && errand.may_repeat() => return Err(Stage::Again),
+            Some(_) => return Err(Stage::Failed(Fault::Protocol)),
+            None => return Err(Stage::Failed(Fault::Timeout)),
         };
-        let (mut scratch, is_head) = (scratch, request.method == "HEAD");
-        let (mut came, mut len) =
-            read(&mut stream, &mut scratch.0, len, is_head, pass, caller, out);
+        let mut scratch = scratch;
+        let (mut came, mut len) = read(&mut stream, &mut scratch.0, len, errand);
         if came == Came::Head {
             let more = poll_fn(|context| poll_read(&mut stream, context, &mut scratch.0[len..]));
             let more = before(&mut caller.alarm(), HEAD_ALONE, more, || true).await;
             if let Some(Ok(more @ 1..)) = more {
-                (came, len) =
-                    read(&mut stream, &mut scratch.0, len + more, is_head, pass, caller, out);
+                (came, len) = read(&mut stream, &mut scratch.0, len + more, errand);
             }
         }
         let stage = match came {
@@ -182,35 +186,76 @@ impl Gateway {
                 let now_us = ProcessClock.now_us();
                 let until_us = now_us.saturating_add(server.idle_us);
                 self.pool.put_bare(upstreams.generation, server, Idle { stream, until_us });
-                None
+                Ok(())
             }
             Came::Head | Came::Part | Came::Unusual => {
                 let resumed = Resumed { stream, came: scratch.0[..len].into() };
-                Some(Stage::Answer(resumed, flight, alarm))
+                Err(Stage::Answer(resumed, flight, alarm))
             }
         };
         SCRATCH.with(|spares| spares.put(scratch));
         stage
     }
-}
 
-impl Gateway {
-    fn from<'a>(
+    /// Where a request came from, for a server that is asked by the host's name or by its own.
+    pub(super) fn from<'a>(
         &self,
-        request: &Bare<'_>,
+        head: &(impl toll::Head + Sync),
         caller: &'a Caller,
-        own_host: bool,
-        server: &'a Server,
+        own_host: Option<&'a HeaderValue>,
     ) -> From<'a> {
         let (rules, peer) = (self.shared.node.gate.rules(), unmap(caller.peer.ip()));
         let is_trusted = rules.web().client.is_trusted(peer);
         let client = match is_trusted {
-            true => self.toll.reader().client(&rules, &Read(*request), peer),
+            true => self.toll.reader().client(&rules, head, peer),
             false => peer,
         };
-        let own_host = own_host.then_some(&server.authority);
         let (address, is_tls, may_upgrade) = (&caller.address, caller.is_tls, false);
         From { peer, address, is_trusted, client, is_tls, may_upgrade, own_host }
+    }
+}
+
+/// A request that has come whole, in whatever form it is kept, and what becomes of its answer.
+pub(super) trait Errand {
+    /// Whether it can be sent twice and mean the same.
+    fn may_repeat(&self) -> bool;
+
+    /// The bytes for a server, which is asked by its own name or by that which the request has.
+    fn request(&mut self, server: &Server, own_host: bool) -> &[u8];
+
+    /// Takes the answer, where these bytes are all of one that is plain. `room`: how many bytes an answer can have here.
+    fn answer(&mut self, bytes: &[u8], room: usize) -> Came;
+}
+
+/// From bytes to bytes.
+struct Written<'a> {
+    gateway: &'a Gateway,
+    request: Bare<'a>,
+    caller: &'a Caller,
+    pass: &'a Pass<Node>,
+    out: &'a mut Vec<u8>,
+}
+
+impl Errand for Written<'_> {
+    fn may_repeat(&self) -> bool {
+        self.request.may_repeat()
+    }
+
+    fn request(&mut self, server: &Server, own_host: bool) -> &[u8] {
+        let own_host = own_host.then_some(&server.authority);
+        let from = self.gateway.from(&Read(self.request), self.caller, own_host);
+        request::write(&self.request, &from, self.out);
+        self.out
+    }
+
+    fn answer(&mut self, bytes: &[u8], room: usize) -> Came {
+        DATE.with_borrow_mut(|date| {
+            let date = date.at(ProcessClock.now_us());
+            let (shown, is_last) = (self.pass.shown(), self.caller.is_ending());
+            let is_head = self.request.method == "HEAD";
+            let manner = Manner { shown, date, is_head, is_last };
+            response::write(bytes, room, &manner, self.out)
+        })
     }
 }
 
@@ -219,7 +264,7 @@ fn unreached(upstreams: &Upstreams, server: &Server) -> Stage {
     server.rest(ProcessClock.now_us());
     match upstreams.servers.len() {
         1 => Stage::Failed(Fault::Connect),
-        _ => Stage::Start,
+        _ => Stage::Unreached,
     }
 }
 
@@ -263,28 +308,20 @@ fn read(
     stream: &mut TcpStream,
     input: &mut [u8],
     mut len: usize,
-    is_head: bool,
-    pass: &Pass<Node>,
-    caller: &Caller,
-    out: &mut Vec<u8>,
+    errand: &mut impl Errand,
 ) -> (Came, usize) {
-    DATE.with_borrow_mut(|date| {
-        let date = date.at(ProcessClock.now_us());
-        let (shown, is_last) = (pass.shown(), caller.is_ending());
-        let manner = Manner { shown, date, is_head, is_last };
-        loop {
-            let came = response::write(&input[..len], input.len(), &manner, out);
-            if came != Came::Part {
-                return (came, len);
-            }
-            let mut context = Context::from_waker(std::task::Waker::noop());
-            match poll_read(stream, &mut context, &mut input[len..]) {
-                Poll::Ready(Ok(more @ 1..)) => len += more,
-                // An end, or an error, comes again for whoever reads next.
-                _ => return (came, len),
-            }
+    loop {
+        let came = errand.answer(&input[..len], input.len());
+        if came != Came::Part {
+            return (came, len);
         }
-    })
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        match poll_read(stream, &mut context, &mut input[len..]) {
+            Poll::Ready(Ok(more @ 1..)) => len += more,
+            // An end, or an error, comes again for whoever reads next.
+            _ => return (came, len),
+        }
+    }
 }
 
 /// The fields of a request as a map, for what looks at more than a few of them.

@@ -107,13 +107,17 @@ fn why(error: &hyper::Error) -> BodyError {
     BodyError::Broken
 }
 
+/// The last piece of an answer by HTTP/2 that is said to be the last, at most.
+const LAST_BYTES: usize = 16 * 1024;
+
 /// An answer's body: its connection is busy until it ends, and closed when the peer does not take it.
 #[derive(Debug)]
 pub(super) struct Alive<B> {
     body: Option<B>,
     busy: Busy,
     stall: Option<Stall>,
-    /// Whether a piece of it is on its way, so that its end is not told before that has been taken.
+    /// Whether a piece of it is on its way, so that its end is not told before that has been taken. By HTTP/2 a small one needs no frame of its own for
+    /// the end: the piece waits here until the peer takes some of it, and has the time of an idle connection for the rest.
     begun: bool,
 }
 
@@ -139,13 +143,27 @@ impl<B: Body<Data = Bytes, Error = BoxError> + Unpin> Body for Alive<B> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let Self { body: inner, busy, stall, begun } = &mut *self;
-        *stall = None;
-        let Some(body) = inner else { return Poll::Ready(None) };
-        let frame = ready!(Pin::new(&mut *body).poll_frame(context));
-        *begun = matches!(frame, Some(Ok(_)));
-        match *begun {
-            true => *stall = Some(Stall::new(&busy.0, busy.0.front.limits.idle)),
-            false => *inner = None,
+        let Some(body) = inner else {
+            *stall = None;
+            return Poll::Ready(None);
+        };
+        let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) else {
+            // Nobody waits for the peer.
+            *stall = None;
+            return Poll::Pending;
+        };
+        let (life, within) = (&busy.0, busy.0.front.limits.idle);
+        let is_small = |frame: &Frame<Bytes>| {
+            life.is_shared() && frame.data_ref().is_some_and(|data| data.len() <= LAST_BYTES)
+        };
+        *begun = match &frame {
+            Some(Ok(frame)) => !is_small(frame) || !body.is_end_stream(),
+            _ => false,
+        };
+        match (&frame, &mut *stall) {
+            (Some(Ok(_)), Some(stall)) => stall.again(within),
+            (Some(Ok(_)), none) => *none = Some(Stall::new(life, within)),
+            _ => (*inner, *stall) = (None, None),
         }
         Poll::Ready(frame)
     }

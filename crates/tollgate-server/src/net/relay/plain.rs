@@ -286,7 +286,7 @@ fn find<'a>(bytes: &'a [u8], lines: &'a mut Vec<Line>) -> Option<(Bare<'a>, usiz
 }
 
 /// Whether a target is a path that every reader takes for the same, with nothing in it that one of them would leave out or write in another way.
-fn is_plain_target(target: &str) -> bool {
+pub(crate) fn is_plain_target(target: &str) -> bool {
     let is_plain =
         |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%?=&:@!$'()*+,;".contains(&byte);
     target.starts_with('/') && target.bytes().all(is_plain)
@@ -312,7 +312,7 @@ pub(crate) fn is_host(host: &[u8]) -> bool {
 }
 
 /// Whether a field leaves it to others how the connection goes on and what comes by it, and is none that a server could take for another one.
-fn is_plain_field(name: &str, value: &[u8]) -> bool {
+pub(crate) fn is_plain_field(name: &str, value: &[u8]) -> bool {
     let is = |known: &str| name.eq_ignore_ascii_case(known);
     if name.bytes().any(|byte| matches!(byte, b'_' | b'.')) {
         return false;

@@ -5,7 +5,7 @@ use crate::http::Client;
 use std::io::{Read, Write};
 
 /// What a server answers, and whether it keeps the connection.
-const ANSWERS: [(&str, bool); 27] = [
+pub(super) const ANSWERS: [(&str, bool); 27] = [
     ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", true),
     (
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nServer: X\r\nset-cookie: a=b\r\nSet-Cookie: c\r\n\r\nhello",

@@ -5,6 +5,46 @@ use crate::net::Bare;
 use hyper::header::HeaderName;
 use tollgate_tower::Head;
 
+/// A plain request, however it is kept.
+pub(super) trait Plain {
+    /// The method.
+    fn method(&self) -> &str;
+
+    /// A path that begins with a slash, and perhaps a query.
+    fn target(&self) -> &str;
+
+    /// Which host is meant, by the only field that says so.
+    fn host(&self) -> &[u8];
+
+    /// The body; nothing, without one.
+    fn body(&self) -> &[u8];
+
+    /// Names, in any case, and values.
+    fn fields(&self) -> impl Iterator<Item = (&str, &[u8])>;
+}
+
+impl Plain for Bare<'_> {
+    fn method(&self) -> &str {
+        self.method
+    }
+
+    fn target(&self) -> &str {
+        self.target
+    }
+
+    fn host(&self) -> &[u8] {
+        self.host
+    }
+
+    fn body(&self) -> &[u8] {
+        self.body
+    }
+
+    fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        Bare::fields(self)
+    }
+}
+
 /// Reads facts from a plain request, where it lies.
 pub(super) struct Read<'a>(pub(super) Bare<'a>);
 
@@ -31,8 +71,8 @@ impl Head for Read<'_> {
 }
 
 /// Writes the request that a server gets: what [`forward`](super::super::forward) makes of the same head.
-pub(super) fn write(request: &Bare<'_>, from: &From<'_>, out: &mut Vec<u8>) {
-    for part in [request.method, " ", request.target, " HTTP/1.1\r\n"] {
+pub(super) fn write(request: &impl Plain, from: &From<'_>, out: &mut Vec<u8>) {
+    for part in [request.method(), " ", request.target(), " HTTP/1.1\r\n"] {
         out.extend_from_slice(part.as_bytes());
     }
     let (mut has_proto, mut has_host) = (false, false);
@@ -64,13 +104,13 @@ pub(super) fn write(request: &Bare<'_>, from: &From<'_>, out: &mut Vec<u8>) {
         line("x-forwarded-proto", proto, out);
     }
     if !has_host {
-        line("x-forwarded-host", request.host, out);
+        line("x-forwarded-host", request.host(), out);
     }
     if let Some(host) = from.own_host {
         line("host", host.as_bytes(), out);
     }
     out.extend_from_slice(b"via: 1.1 tollgate\r\n\r\n");
-    out.extend_from_slice(request.body);
+    out.extend_from_slice(request.body());
 }
 
 /// What a field of a request is about, as far as it matters on its way.

@@ -12,7 +12,7 @@ const FIELDS_MAX: usize = 48;
 
 /// What has come of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
+pub(in super::super) enum Came {
     /// All of one that is plain, and nothing else: it has been written.
     Whole,
     /// The head of one whose body has a length, and nothing else.
@@ -33,9 +33,75 @@ pub(super) struct Manner<'a> {
     pub(super) is_last: bool,
 }
 
-/// Writes a server's answer with our fields in it, where the bytes are all of one that says where it ends, whose connection goes on, and that says nothing our
-/// fields would have to be merged with. `room`: how many bytes an answer can have here.
+/// What an answer is turned into, part by part.
+pub(super) trait Form {
+    /// The beginning of one whose head is these bytes. What follows may still show that it is not plain.
+    fn begin(&mut self, status: StatusCode, head: &[u8]);
+
+    /// A field for the client, which is part of the head; `None` where there cannot be such a one.
+    fn field(&mut self, name: &str, value: &[u8]) -> Option<()>;
+
+    /// There is no body, and so its length is left out; `None` where it would not be.
+    fn unsized_body(&mut self) -> Option<()>;
+
+    /// The body is in chunks; `None` where that cannot be.
+    fn chunked(&mut self) -> Option<()>;
+
+    /// The end.
+    fn end(&mut self, is_dated: bool, body: &[u8]);
+}
+
+/// Writes a server's answer with our fields in it, where it is plain. `room`: how many bytes an answer can have here.
 pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Vec<u8>) -> Came {
+    read(bytes, room, manner.is_head, &mut Lines { manner, out })
+}
+
+struct Lines<'a> {
+    manner: &'a Manner<'a>,
+    out: &'a mut Vec<u8>,
+}
+
+impl Form for Lines<'_> {
+    fn begin(&mut self, status: StatusCode, _: &[u8]) {
+        self.out.clear();
+        self.out.extend_from_slice(b"HTTP/1.1 ");
+        self.out.extend_from_slice(status.as_str().as_bytes());
+        self.out.push(b' ');
+        self.out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    fn field(&mut self, name: &str, value: &[u8]) -> Option<()> {
+        line(name, value, self.out);
+        Some(())
+    }
+
+    fn unsized_body(&mut self) -> Option<()> {
+        Some(())
+    }
+
+    fn chunked(&mut self) -> Option<()> {
+        self.out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+        Some(())
+    }
+
+    fn end(&mut self, is_dated: bool, body: &[u8]) {
+        let Self { manner, out } = self;
+        manner.shown.write_lines(out);
+        if !is_dated {
+            out.extend_from_slice(manner.date);
+        }
+        if manner.is_last {
+            out.extend_from_slice(b"connection: close\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(body);
+    }
+}
+
+/// Reads a server's answer, where the bytes are all of one that says where it ends, whose connection goes on, and that says nothing our
+/// fields would have to be merged with. `room`: how many bytes an answer can have here.
+pub(super) fn read(bytes: &[u8], room: usize, is_head: bool, form: &mut impl Form) -> Came {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     let mut head = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
@@ -51,13 +117,8 @@ pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Ve
     let (Some(1), Some(status)) = (head.version, usual(head.code, head.reason)) else {
         return Came::Unusual;
     };
-    let mut framing = Framing::new(!manner.is_head && !is_bodiless(status));
-    out.clear();
-    out.extend_from_slice(b"HTTP/1.1 ");
-    out.extend_from_slice(status.as_str().as_bytes());
-    out.push(b' ');
-    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
-    out.extend_from_slice(b"\r\n");
+    let mut framing = Framing::new(!is_head && !is_bodiless(status));
+    form.begin(status, &bytes[..size]);
     let mut is_dated = false;
     for httparse::Header { name, value } in head.headers.iter() {
         match meaning(name, value) {
@@ -66,8 +127,11 @@ pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Ve
                     return Came::Unusual;
                 }
                 // Of what has no body, only the answer to `HEAD` says how long it would be, where it would have one.
-                if !framing.has_body && (!manner.is_head || status == StatusCode::NO_CONTENT) {
-                    continue;
+                if !framing.has_body && (!is_head || status == StatusCode::NO_CONTENT) {
+                    match form.unsized_body() {
+                        Some(()) => continue,
+                        None => return Came::Unusual,
+                    }
                 }
             }
             Meaning::Chunked if framing.is_chunked => return Came::Unusual,
@@ -80,25 +144,19 @@ pub(super) fn write(bytes: &[u8], room: usize, manner: &Manner<'_>, out: &mut Ve
             Meaning::Date => is_dated = true,
             Meaning::Theirs => {}
         }
-        line(name, value, out);
+        if form.field(name, value).is_none() {
+            return Came::Unusual;
+        }
     }
     let body = &bytes[size..];
+    if framing.has_body && framing.is_chunked && form.chunked().is_none() {
+        return Came::Unusual;
+    }
     match framing.came(body, room - size) {
         Came::Whole => {}
         came => return came,
     }
-    if framing.has_body && framing.is_chunked {
-        out.extend_from_slice(b"transfer-encoding: chunked\r\n");
-    }
-    manner.shown.write_lines(out);
-    if !is_dated {
-        out.extend_from_slice(manner.date);
-    }
-    if manner.is_last {
-        out.extend_from_slice(b"connection: close\r\n");
-    }
-    out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(body);
+    form.end(is_dated, body);
     Came::Whole
 }
 
