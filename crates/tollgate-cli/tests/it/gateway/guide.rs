@@ -16,8 +16,8 @@ const PAGE: &str = include_str!("../../../../../docs/gateway.md");
 
 /// Ports of the page, each with one that is free.
 static PORTS: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
-    // Below those that the system picks for others.
-    let mut next = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
+    // Below those that the system picks for others, and away from those of tests that began at the same time.
+    let mut next = 20_000 + u16::try_from(std::process::id() % 1_250 * 8).unwrap();
     let mut free = || loop {
         next += 1;
         if TcpListener::bind(("127.0.0.1", next)).is_ok() {
