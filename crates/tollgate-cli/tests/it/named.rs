@@ -29,10 +29,13 @@ jwt: {keys: keys, algorithms: [HS256]}
 limits: [{name: a, rate: 5/min}]
 ";
 
+/// A name, a policy, the files beside it, where the mistake is and what it is.
+type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
+
 #[test]
 fn check_looks_at_the_files_that_serve_needs() {
     let [cert, key] = EXPIRED;
-    let cases: [(&str, &str, &[(&str, &str)], &str, &str); 10] = [
+    let cases: [Case<'_>; 10] = [
         ("no-cert", GATEWAY, &[], "5:17", "site.pem: No such file"),
         ("no-key", GATEWAY, &[("site.pem", cert)], "5:32", "site.key: No such file"),
         ("junk", GATEWAY, &[("site.pem", "x"), ("site.key", key)], "5:17", "no certificate"),

@@ -111,26 +111,23 @@ fn help(error: &TlsError) -> &'static str {
 
 /// Where the policy names the file; the servers for what is no file's.
 fn place(folder: &Path, file: &File, wanted: &Path) -> Position {
-    let mut names: Vec<&At<Text>> = Vec::new();
-    let mut add = |field| names.extend(Option::<&At<Text>>::from(field));
-    add(file.jwt.as_ref().and_then(|jwt| of(&jwt.keys)));
-    add(file.tiers.as_ref().and_then(|tiers| of(&tiers.file.as_ref()?.path)));
+    let mut names: Vec<&Field<Text>> = Vec::new();
+    names.extend(file.jwt.as_ref().map(|jwt| &jwt.keys));
+    let tiers = file.tiers.as_ref().and_then(|tiers| tiers.file.as_ref());
+    names.extend(tiers.map(|file| &file.path));
     let gateway = file.listen.as_ref().and_then(|listen| listen.gateway.as_ref());
     if let Some(At { value: GatewayListen::Form(form), .. }) = gateway
         && let Some(tls) = &form.tls
     {
-        [&tls.cert, &tls.key].into_iter().for_each(|field| add(of(field)));
+        names.extend([&tls.cert, &tls.key]);
     }
     if let Some(At { value: Upstreams::Form(form), .. }) = &file.upstream
         && let Some(tls) = &form.tls
     {
-        [&tls.ca, &tls.cert, &tls.key].into_iter().for_each(|field| add(of(field)));
+        names.extend([&tls.ca, &tls.cert, &tls.key]);
     }
-    let named = names.into_iter().find(|name| folder.join(&*name.value.0) == wanted);
+    let mut names = names.into_iter().flatten();
+    let named = names.find(|name| folder.join(&*name.value.0) == wanted);
     let servers = file.upstream.as_ref().map(|upstream| upstream.at);
     named.map(|name| name.at).or(servers).unwrap_or(Position::START)
-}
-
-fn of(field: &Field<Text>) -> Option<&At<Text>> {
-    field.as_ref()
 }

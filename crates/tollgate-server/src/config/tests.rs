@@ -62,7 +62,9 @@ fn a_listener_can_be_moved_and_added() {
 fn keys_are_read_with_the_file_that_names_them() {
     let missing = load("jwt: {keys: not-there.json}").unwrap_err();
     assert!(
-        matches!(&missing, ConfigError::Unreadable { file, .. } if file.ends_with("not-there.json")),
+        matches!(&missing, ConfigError::Named { file, .. } if file.ends_with("not-there.json")),
         "{missing}"
     );
+    let start = "tollgate.yaml:1:13: error[TG071]: cannot read not-there.json: ";
+    assert!(missing.to_string().starts_with(start), "{missing}");
 }

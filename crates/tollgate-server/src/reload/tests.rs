@@ -235,7 +235,7 @@ fn a_policy_whose_tier_file_is_bad_is_bad() {
     let mut world = World::new("both", &[("tollgate.yaml", &policy("2/h"))]);
     world.put("tollgate.yaml", TIERED);
     world.look();
-    assert!(world.detail().contains("policy: cannot read "), "{}", world.detail());
+    assert!(world.detail().contains("error[TG071]: cannot read "), "{}", world.detail());
     assert!(world.detail().contains("tiers.yaml"));
     assert_eq!(world.reloads(), (0, 1));
     world.look();

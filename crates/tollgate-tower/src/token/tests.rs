@@ -225,12 +225,14 @@ fn rsa_keys_are_looked_at_before_they_are_used() {
     assert!(public.contains("public key in DER"), "{public}");
 }
 
+type Parts<'a> = &'a [&'a [u8]];
+
 /// One rule: a line ending that ends a text is not of the secret, and of bytes that are no text all are.
 #[test]
 fn secrets_are_what_their_file_holds() {
     let binary: Vec<u8> = (0..48).map(|byte| byte * 5).collect();
     let text = b"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk";
-    let cases: &[(&[&[u8]], &[&[u8]])] = &[
+    let cases: &[(Parts<'_>, Parts<'_>)] = &[
         (&[text], &[text]),
         (&[text, b"\n"], &[text]),
         (&[text, b"\r\n"], &[text]),

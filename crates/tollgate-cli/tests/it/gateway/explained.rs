@@ -1,6 +1,6 @@
 //! Why a server is of no use, and what is wrong with a certificate, is in the log once; clients are told in general.
 
-use super::{Folder, Process, TcpListener, Write, get, read_head, thread};
+use super::{Folder, Process, TcpListener, TcpStream, Write, get, read_head, thread};
 use std::{fs, path::Path, process::Command};
 
 fn certificate(folder: &Path, name: &str, host: &str) {
@@ -86,6 +86,33 @@ fn a_head_that_is_too_large_is_called_that() {
     }
     let line = gateway.until(|line| line.contains("no answer of the server that could be used"));
     assert!(line.contains("the head of its answer is too large"), "{line}");
+}
+
+/// By the short way, which plain requests take, and by the long one.
+#[test]
+fn a_server_that_hangs_up_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let backend = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            if read_head(&mut stream).unwrap_or_default().starts_with("GET /junk") {
+                stream.write_all(b"\x15\x03\x01\x00\x02\x02\x46\r\n\r\n").ok();
+            }
+        }
+    });
+    let policy = format!(
+        "listen: {{gateway: '127.0.0.1:0'}}\nupstream: http://{backend}\nlimits: [{{name: all, rate: 4000000/day}}]\n"
+    );
+    let folder = Folder::with("explained-hangs-up", &policy);
+    let mut gateway = Process::start(&folder.0, &["serve"], &[]);
+    let address = gateway.address("gateway");
+    for (path, why) in [("/", "without an answer"), ("/junk", "invalid HTTP")] {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+        assert!(read_head(&mut stream).unwrap().starts_with("HTTP/1.1 502 "), "{path}");
+        let line = gateway.until(|line| line.contains("no answer of the server that could be"));
+        assert!(line.contains(why), "{path}: {line}");
+    }
 }
 
 #[test]

@@ -232,8 +232,8 @@ impl Errand<'_> {
                 Err(match unsent {
                     Some(unsent) => (Unsent(Box::new(unsent)), flight, Fault::Protocol),
                     None => {
-                        let fault = self.fault(&error, flight.server(), connection.is_used);
                         let silent = connection.is_used && !line.heard.get();
+                        let fault = self.fault(&error, flight.server(), silent);
                         (if unseen { Unseen } else { Lost { silent } }, flight, fault)
                     }
                 })
@@ -245,7 +245,7 @@ impl Errand<'_> {
         &self,
         error: &TrySendError<Request<Outgoing>>,
         server: &Server,
-        is_used: bool,
+        is_silent: bool,
     ) -> Fault {
         tracing::debug!(error = %error.error(), "no answer from the server");
         match self.sent.as_ref().and_then(|sent| sent.fault.get()) {
@@ -256,7 +256,7 @@ impl Errand<'_> {
             }
             None => {
                 // Idle connections come to an end, and nobody is to be told.
-                if !is_used {
+                if !is_silent {
                     server.complain(&reason(error.error()));
                 }
                 Fault::Protocol

@@ -169,7 +169,12 @@ impl Gateway {
             Some(_) if is_used && sent == 0 => return Err(Stage::Start),
             // It had been idle, and ended before a byte of an answer came.
             Some(_) if is_used && errand.may_repeat() => return Err(Stage::Again),
-            Some(_) => return Err(Stage::Failed(Fault::Protocol)),
+            Some(_) => {
+                if !is_used {
+                    server.complain("it ended the connection without an answer");
+                }
+                return Err(Stage::Failed(Fault::Protocol));
+            }
             None => return Err(Stage::Failed(Fault::Timeout)),
         };
         let mut scratch = scratch;
