@@ -1,6 +1,7 @@
 //! From a file to what a node runs on, and what to say when that does not work.
 
 mod load;
+mod named;
 mod ratelimit;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,10 @@ use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Front, Listener, Settings};
 use tollgate_tower::InvalidKeys;
 
+pub use named::check_named;
+
 pub(crate) use load::{KeyFile, Loaded, TierFile};
+pub(crate) use named::locate;
 pub(crate) use ratelimit::WatchedSet;
 
 /// The policy of a server that was given none, as a file.
@@ -99,6 +103,15 @@ pub enum ConfigError {
         /// Why.
         error: InvalidKeys,
     },
+    /// A file that the policy names cannot be used.
+    Named {
+        /// The policy.
+        policy: PathBuf,
+        /// The file that it names.
+        file: PathBuf,
+        /// Why, and where it is named.
+        diagnostic: Box<Diagnostic>,
+    },
 }
 
 /// The text is not `front=address`.
@@ -157,7 +170,8 @@ impl ConfigError {
             | Self::Password { file, .. }
             | Self::Storage { file, .. }
             | Self::Gateway { file, .. }
-            | Self::Keys { file, .. } => file,
+            | Self::Keys { file, .. }
+            | Self::Named { file, .. } => file,
             Self::Ratelimit { files } => files.first().map_or(Path::new(""), |(file, _)| file),
         }
     }
@@ -195,6 +209,10 @@ impl fmt::Display for ConfigError {
                     one.render(&file.display().to_string()).to_string()
                 };
                 f.write_str(each.map(shown).collect::<String>().trim_end())
+            }
+            Self::Named { policy, diagnostic, .. } => {
+                let policy = policy.display().to_string();
+                f.write_str(diagnostic.render(&policy).to_string().trim_end())
             }
             Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Password { file, error } => write!(f, "{}: {error}", file.display()),

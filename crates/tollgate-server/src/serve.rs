@@ -2,7 +2,7 @@
 
 mod descriptors;
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, locate};
 use crate::front::resp::{self, Resp};
 use crate::front::{admin::Admin, gateway, grpc::Rls, http::CheckApi};
 use crate::net::{self, BindError, InheritError, Inherited, Intake, Limits, Listener};
@@ -93,8 +93,11 @@ impl Server {
         let gateway = match has_gateway {
             true => {
                 let shared = gateway::Shared::new(node.clone(), config.folder());
-                let unusable = |error| ConfigError::Gateway { file: config.name(), error };
-                Some(Arc::new(shared.map_err(|error| StartError::Config(unusable(error)))?))
+                let unusable = |error| {
+                    let error = ConfigError::Gateway { file: config.name(), error };
+                    StartError::Config(locate(&config, &loaded.compiled, error))
+                };
+                Some(Arc::new(shared.map_err(unusable)?))
             }
             false => None,
         };

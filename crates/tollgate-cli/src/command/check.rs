@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tollgate_policy::{Diagnostic, Severity};
-use tollgate_server::config::check_ratelimit;
+use tollgate_server::config::{check_named, check_ratelimit};
 
 /// Look for mistakes in tollgate.yaml
 ///
@@ -66,6 +66,10 @@ impl Check {
                         probed.push(Probed::new(path, compiled));
                     }
                     if let Ok(compiled) = &compiled {
+                        let named = check_named(path, compiled).into_iter();
+                        let shown =
+                            |(file, found): (PathBuf, _)| (file.display().to_string(), found);
+                        findings.extend(named.map(shown));
                         match check_ratelimit(path, &compiled.settings) {
                             Ok(files) => findings.extend(files.into_iter().flat_map(by_file)),
                             Err(error) => {

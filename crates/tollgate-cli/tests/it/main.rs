@@ -5,6 +5,7 @@ mod check;
 mod faults;
 mod gateway;
 mod import;
+mod named;
 mod outage;
 mod probe;
 mod secrets;

@@ -15,7 +15,7 @@ pub(super) fn refusal(file: &File, report: &mut Report) -> Option<Template> {
     if let (Some(body), Some(written)) = (&body, &field.body) {
         for place in places(body).filter(|place| !PLACES.contains(place)) {
             let message = format!("nothing is known that could replace {}", quoted(place));
-            let help = "write {status}, {retry_after} or {limits}; braces around anything else stay as they are";
+            let help = "write {status}, {retry_after} or {limits}; with a space after the brace, as in `{ name }`, it stays as it is";
             report.error(codes::BAD_TEMPLATE, written.at, message, help);
         }
     }

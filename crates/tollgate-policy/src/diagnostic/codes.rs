@@ -135,6 +135,10 @@ codes! {
         "A refusal's body replaces {status}, {retry_after} and {limits}, and has a media type."
     RATELIMIT_FILE "TG070" "unusable ratelimit file"
         "A file of envoyproxy/ratelimit that `envoy.configs` names; the message is the one that the original gives."
+    NAMED_FILE "TG071" "unusable file"
+        "A file that the policy names does not hold what it should: keys of tokens, tiers, certificates, their keys. One that cannot be read is a warning for `check` and an error for `serve`."
+    OUT_OF_DATE "TG072" "certificate out of date"
+        "A warning: the gateway would start, and clients or servers would refuse its certificate."
     TOO_MANY_ERRORS "TG099" "too many errors"
         "After a hundred errors the rest are only counted."
 }

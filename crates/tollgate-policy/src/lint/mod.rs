@@ -13,11 +13,16 @@ mod figures;
 mod fixed_window;
 mod ip_key;
 mod login;
+mod long_queue;
+mod never_fits;
+mod plain_servers;
 mod shadowed;
 mod skipped;
 #[cfg(test)]
 mod tests;
+mod trusts_all;
 mod unknown_code;
+mod unsettled;
 mod unsupplied;
 mod view;
 
@@ -51,6 +56,11 @@ lints! {
     shadowed,
     cardinality,
     unknown_code,
+    never_fits,
+    trusts_all,
+    unsettled,
+    long_queue,
+    plain_servers,
 }
 
 /// The warnings that a file without errors deserves, in the order of the file, without those that its `lint.allow`

@@ -100,6 +100,43 @@ fn the_examples_of_the_page_are_as_it_says() {
     }
 }
 
+/// The examples of all other pages are what people copy: each whole file in them is valid, and no lint has anything against it but
+/// those that ask about what an example cannot know.
+#[test]
+fn the_examples_of_the_documentation_deserve_no_warning() {
+    const ACCEPTED: [&str; 6] = ["TG101", "TG102", "TG104", "TG105", "TG109", "TG114"];
+    let mut pages = vec![repository("README.md")];
+    let mut folders = vec![repository("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension().and_then(|name| name.to_str()) {
+                Some("md") if !path.ends_with("lints.md") => pages.push(path),
+                _ if path.is_dir() => folders.push(path),
+                _ => {}
+            }
+        }
+    }
+    let mut count = 0;
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for example in text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap())
+        {
+            if !example.lines().any(|line| line == "limits:") {
+                continue;
+            }
+            count += 1;
+            let at = page.display();
+            let compiled = compile(example.as_bytes());
+            let compiled = compiled.unwrap_or_else(|errors| panic!("{at}: {errors:#?}\n{example}"));
+            let mut findings = lint(&compiled);
+            findings.retain(|warning| !ACCEPTED.contains(&warning.code));
+            assert!(findings.is_empty(), "{at}: {findings:#?}\n{example}");
+        }
+    }
+    assert!(count > 5, "only {count} examples were found");
+}
+
 #[test]
 fn the_example_of_the_design_deserves_these() {
     let design = fixtures("good").into_iter().find(|path| path.ends_with("design.yaml")).unwrap();

@@ -1,7 +1,7 @@
 //! Reading what a [`Config`] names.
 
 use super::ratelimit::Ratelimit;
-use super::{Config, ConfigError, DEFAULT};
+use super::{Config, ConfigError, DEFAULT, locate};
 use crate::front::{admin::Access, resp::Password};
 use crate::watch::read_capped;
 use std::io;
@@ -81,20 +81,15 @@ impl Config {
                 None => listeners.push(listen.0),
             }
         }
+        let located = |error| locate(self, &compiled, error);
         let tiers = self.tier_path(&compiled.settings);
-        let tiers = tiers.map(|path| {
-            regular(&path)
-                .map_err(|error| ConfigError::Unreadable { file: path.clone(), error })?;
-            TierFile::new(&path, read(&path)?)
-        });
-        let tiers = tiers.transpose()?;
+        let tiers = tiers.map(|path| TierFile::new(&path, read_regular(&path)?));
+        let tiers = tiers.transpose().map_err(located)?;
         let keys = compiled.settings.jwt.as_ref().map(|jwt| {
             let path = self.beside(&jwt.keys);
-            regular(&path)
-                .map_err(|error| ConfigError::Unreadable { file: path.clone(), error })?;
-            KeyFile::new(&path, jwt, read(&path)?)
+            KeyFile::new(&path, jwt, read_regular(&path)?)
         });
-        let keys = keys.transpose()?;
+        let keys = keys.transpose().map_err(located)?;
         let ratelimit = Ratelimit::load(self.folder(), &compiled.settings)?;
         Ok(Loaded { bytes, compiled, tiers, keys, ratelimit })
     }
@@ -174,6 +169,12 @@ fn regular(path: &Path) -> io::Result<()> {
         true => Ok(()),
         false => Err(io::Error::other("it is not a regular file, and cannot be read again")),
     }
+}
+
+/// A file that the policy names.
+pub(super) fn read_regular(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    regular(path).map_err(|error| ConfigError::Unreadable { file: path.into(), error })?;
+    read(path)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {

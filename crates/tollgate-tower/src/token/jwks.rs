@@ -3,11 +3,12 @@
 use super::key::{self, Key};
 use super::{InvalidKeys, base64};
 use serde_json::Value;
+use tollgate_policy::settings::JwtAlgorithm;
 
 /// The keys of a set, or the one that the file is. Keys of kinds that are not used here are passed over, as RFC 7517 asks.
 pub(super) fn read(file: &[u8]) -> Result<Vec<Key>, InvalidKeys> {
-    let value: Value =
-        serde_json::from_slice(file).map_err(|error| InvalidKeys(format!("not JSON: {error}")))?;
+    let value: Value = serde_json::from_slice(file)
+        .map_err(|error| InvalidKeys(format!("not JSON, though it begins like it: {error}")))?;
     match value.get("keys") {
         None => one(&value).map(|key| key.into_iter().collect()),
         Some(Value::Array(keys)) => keys.iter().filter_map(|key| one(key).transpose()).collect(),
@@ -25,20 +26,28 @@ fn one(jwk: &Value) -> Result<Option<Key>, InvalidKeys> {
     if text("use").is_some_and(|purpose| purpose != "sig") {
         return Ok(None);
     }
-    let key = match (text("kty"), text("crv")) {
-        (Some("oct"), _) => Key::secret(&bytes("k")?, name)?,
-        (Some("RSA"), _) => Key::rsa_parts(bytes("n")?, bytes("e")?, name),
-        (Some("EC"), Some("P-256")) => {
+    let algorithm = match (text("kty"), text("crv")) {
+        (Some("oct"), _) => JwtAlgorithm::Hs256,
+        (Some("RSA"), _) => JwtAlgorithm::Rs256,
+        (Some("EC"), Some("P-256")) => JwtAlgorithm::Es256,
+        (Some("OKP"), Some("Ed25519")) => JwtAlgorithm::EdDsa,
+        (Some(_), _) => return Ok(None),
+        (None, _) => return Err(InvalidKeys("a JSON Web Key has no `kty`".into())),
+    };
+    // One that says it is for something else is for something else.
+    if text("alg").is_some_and(|alg| alg != key::name(algorithm)) {
+        return Ok(None);
+    }
+    let key = match algorithm {
+        JwtAlgorithm::Hs256 => Key::secret(&bytes("k")?, name),
+        JwtAlgorithm::Rs256 => Key::rsa(&bytes("n")?, &bytes("e")?, name),
+        JwtAlgorithm::Es256 => {
             let mut point = vec![4];
             point.extend(bytes("x")?);
             point.extend(bytes("y")?);
-            Key::p256(point, name)?
+            Key::p256(point, name)
         }
-        (Some("OKP"), Some("Ed25519")) => Key::ed25519(bytes("x")?, name)?,
-        (Some(_), _) => return Ok(None),
-        (None, _) => return Err(InvalidKeys("a key has no `kty`".into())),
+        JwtAlgorithm::EdDsa => Key::ed25519(bytes("x")?, name),
     };
-    // One that says it is for something else is for something else.
-    let agrees = text("alg").is_none_or(|alg| alg == key::name(key.algorithm()));
-    Ok(agrees.then_some(key))
+    key.map(Some)
 }

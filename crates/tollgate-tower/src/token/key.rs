@@ -12,16 +12,18 @@ pub(super) struct Key {
 
 enum Material {
     Secret(hmac::Key),
-    /// In the form of PKCS #1.
-    Rsa(Vec<u8>),
-    RsaParts(signature::RsaPublicKeyComponents<Vec<u8>>),
+    Rsa(signature::RsaPublicKeyComponents<Vec<u8>>),
     /// A point, not compressed.
     P256(Vec<u8>),
     Ed25519(Vec<u8>),
 }
 
 /// RFC 7518 3.2: a shorter secret is easier to guess than the signature.
-const SECRET_BYTES_MIN: usize = 32;
+pub(super) const SECRET_BYTES_MIN: usize = 32;
+/// RFC 7518 3.3 asks for 2048 bits; more than 8192 take too long. One that has a few bits less counts as rounded up.
+const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 2048 / 8..=8192 / 8;
+/// What is verified by at most: 33 bits, and no less than 3.
+const EXPONENT_MAX: u64 = (1 << 33) - 1;
 
 impl Key {
     pub(super) fn secret(bytes: &[u8], name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
@@ -33,13 +35,28 @@ impl Key {
         Ok(Self { name, material: Material::Secret(secret) })
     }
 
-    pub(super) fn rsa(der: &[u8]) -> Self {
-        Self { name: None, material: Material::Rsa(der.into()) }
-    }
-
-    pub(super) fn rsa_parts(n: Vec<u8>, e: Vec<u8>, name: Option<Box<str>>) -> Self {
-        let material = Material::RsaParts(signature::RsaPublicKeyComponents { n, e });
-        Self { name, material }
+    /// A key whose signatures could never count is refused here, where somebody sees it.
+    pub(super) fn rsa(n: &[u8], e: &[u8], name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
+        // Some write a zero first, which the format of numbers in certificates needs and ours does not take.
+        let (n, e) = (without_zeros(n), without_zeros(e));
+        let refuse = |why: String| {
+            let name = name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
+            Err(InvalidKeys(format!("the RSA key{name} {why}")))
+        };
+        if !MODULUS_BYTES.contains(&n.len()) {
+            let bits = n.first().map_or(0, |first| n.len() * 8 - first.leading_zeros() as usize);
+            return refuse(format!("has {bits} bits, and RS256 takes 2048 to 8192"));
+        }
+        let exponent = e.iter().try_fold(0_u64, |sum, byte| {
+            sum.checked_mul(256).map(|shifted| shifted | u64::from(*byte))
+        });
+        let is_odd = |bytes: &[u8]| bytes.last().is_some_and(|last| last % 2 == 1);
+        let is_exponent = exponent.is_some_and(|e| (3..=EXPONENT_MAX).contains(&e)) && is_odd(e);
+        if !is_exponent || !is_odd(n) {
+            return refuse("has a modulus or an exponent that no such key has".into());
+        }
+        let parts = signature::RsaPublicKeyComponents { n: n.to_vec(), e: e.to_vec() };
+        Ok(Self { name, material: Material::Rsa(parts) })
     }
 
     pub(super) fn p256(point: Vec<u8>, name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
@@ -60,7 +77,7 @@ impl Key {
     pub(super) fn algorithm(&self) -> JwtAlgorithm {
         match self.material {
             Material::Secret(_) => JwtAlgorithm::Hs256,
-            Material::Rsa(_) | Material::RsaParts(_) => JwtAlgorithm::Rs256,
+            Material::Rsa(_) => JwtAlgorithm::Rs256,
             Material::P256(_) => JwtAlgorithm::Es256,
             Material::Ed25519(_) => JwtAlgorithm::EdDsa,
         }
@@ -80,8 +97,7 @@ impl Key {
         };
         match &self.material {
             Material::Secret(secret) => hmac::verify(secret, message, signed).is_ok(),
-            Material::Rsa(key) => public(&signature::RSA_PKCS1_2048_8192_SHA256, key),
-            Material::RsaParts(parts) => {
+            Material::Rsa(parts) => {
                 let algorithm = &signature::RSA_PKCS1_2048_8192_SHA256;
                 parts.verify(algorithm, message, signed).is_ok()
             }
@@ -89,6 +105,11 @@ impl Key {
             Material::Ed25519(key) => public(&signature::ED25519, key),
         }
     }
+}
+
+fn without_zeros(number: &[u8]) -> &[u8] {
+    let zeros = number.iter().take_while(|byte| **byte == 0).count();
+    &number[zeros..]
 }
 
 /// As tokens and files spell it.

@@ -5,6 +5,7 @@
 //! brings along (`jwk`, `jku`, `x5c`) are not looked at.
 
 mod base64;
+mod form;
 mod jwks;
 mod key;
 mod pem;
@@ -42,17 +43,13 @@ const AHEAD_S: u64 = 5;
 
 impl Verifier {
     /// By these settings, with the content of the file that they name: a JSON Web Key Set, one JSON Web Key, a public key in
-    /// PEM, or the bytes of a shared secret for HS256.
+    /// PEM, or the bytes of a shared secret for HS256. One line ending after a secret that is text does not belong to it.
     ///
     /// # Errors
     ///
     /// When the file holds no key for any of the algorithms, or one that must not be used.
     pub fn new(jwt: &Jwt, file: &[u8]) -> Result<Self, InvalidKeys> {
-        let keys = match file.trim_ascii_start() {
-            [b'{', ..] => jwks::read(file)?,
-            text if text.starts_with(b"-----BEGIN") => vec![pem::read(text)?],
-            _ => vec![Key::secret(file.strip_suffix(b"\n").unwrap_or(file), None)?],
-        };
+        let keys = form::read(file, jwt.algorithms.contains(&JwtAlgorithm::Hs256))?;
         let keys: Vec<Key> =
             keys.into_iter().filter(|key| jwt.algorithms.contains(&key.algorithm())).collect();
         if keys.is_empty() {

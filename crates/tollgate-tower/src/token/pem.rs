@@ -12,11 +12,18 @@ const BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
 const END: &str = "-----END PUBLIC KEY-----";
 
 pub(super) fn read(file: &[u8]) -> Result<Key, InvalidKeys> {
-    let wrong = || InvalidKeys(format!("not a public key in PEM, which starts with {BEGIN}"));
-    let text = str::from_utf8(file).map_err(|_| wrong())?;
-    let body = text.strip_prefix(BEGIN).and_then(|rest| rest.split_once(END)).ok_or_else(wrong)?.0;
-    let der = decode(body).ok_or_else(wrong)?;
+    let wrong =
+        |what: &str| InvalidKeys(format!("{what} public key in PEM, from {BEGIN} to {END}"));
+    let text = str::from_utf8(file).map_err(|_| wrong("a broken"))?;
+    let rest = text.strip_prefix(BEGIN).ok_or_else(|| wrong("not a"))?;
+    let body = rest.split_once(END).ok_or_else(|| wrong("a broken"))?.0;
+    let der = decode(body).ok_or_else(|| wrong("a broken"))?;
     key(&der).unwrap_or_else(|| Err(InvalidKeys("not a key of RSA, P-256 or Ed25519".into())))
+}
+
+/// Whether it is what stands in PEM, without that.
+pub(super) fn is_der(file: &[u8]) -> bool {
+    key(file).is_some()
 }
 
 /// SubjectPublicKeyInfo: what kind of key, then its bits.
@@ -27,11 +34,19 @@ fn key(der: &[u8]) -> Option<Result<Key, InvalidKeys>> {
     let (0, bits) = bits.split_first()? else { return None };
     let (kind, parameters) = take(kind, 0x06)?;
     Some(match kind {
-        RSA => Ok(Key::rsa(bits)),
+        RSA => rsa(bits)?,
         EC if take(parameters, 0x06)?.0 == P256 => Key::p256(bits.into(), None),
         ED25519 => Key::ed25519(bits.into(), None),
         _ => return None,
     })
+}
+
+/// RSAPublicKey: the modulus and the exponent.
+fn rsa(bits: &[u8]) -> Option<Result<Key, InvalidKeys>> {
+    let (parts, []) = take(bits, 0x30)? else { return None };
+    let (n, rest) = take(parts, 0x02)?;
+    let (e, []) = take(rest, 0x02)? else { return None };
+    Some(Key::rsa(n, e, None))
 }
 
 /// The content of the element with this tag, and what follows it.

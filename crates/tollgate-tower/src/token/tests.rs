@@ -15,6 +15,9 @@ const SECRET: &[u8] = b"a secret of thirty-two bytes, ok";
 const RS256: &str = include_str!("tests/rs256.txt");
 const RSA_N: &str = include_str!("tests/rsa.n");
 const RSA_PEM: &str = include_str!("tests/rsa.pem");
+/// Too short to count.
+const RSA_1024: &str = include_str!("tests/rsa-1024.json");
+const RSA_1024_PEM: &str = include_str!("tests/rsa-1024.pem");
 
 /// What the settings of a file say; they can only be made by compiling one.
 fn jwt(fields: &str) -> Jwt {
@@ -164,7 +167,20 @@ fn bad_key_files_are_refused() {
             "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----",
             "RSA, P-256",
         ),
-        ("algorithms: [RS256]", "{", "not JSON"),
+        ("algorithms: [RS256]", "{\"keys\": [", "not JSON"),
+        ("algorithms: [RS256]", "{", "neither a public key in PEM nor a JSON Web Key"),
+        ("algorithms: [RS256]", "a secret for something else, or so", "jwt.algorithms"),
+        ("algorithms: [HS256]", "", "the file is empty"),
+        ("algorithms: [HS256]", "\r\n", "the file is empty"),
+        ("algorithms: [HS256]", "short\n", "neither a public key in PEM nor a JSON Web Key"),
+        ("algorithms: [HS256]", "short\n", "5 bytes"),
+        ("algorithms: [RS256]", RSA_1024_PEM, "the RSA key has 1024 bits"),
+        ("algorithms: [RS256]", RSA_1024, "the RSA key `old` has 1024 bits"),
+        ("algorithms: [RS256]", r#"{"kty":"RSA","n":"AAAA","e":"AQAB"}"#, "has 0 bits"),
+        ("algorithms: [RS256]", "-----BEGIN PUBLIC KEY-----\nAAAA\n", "a broken public key"),
+        // Half a file of keys, and a public key after a comment: everyone knows these "secrets".
+        ("algorithms: [HS256]", "{ \"keys\": [{\"kty\": \"RSA\", \"n\": \"AAAAAAA", "not JSON"),
+        ("algorithms: [HS256]", &format!("# our key\n{RSA_PEM}"), "no key for HS256"),
         ("algorithms: [RS256]", "{}", "no `kty`"),
         ("algorithms: [RS256]", r#"{"keys":{}}"#, "not a list"),
         (
@@ -187,6 +203,54 @@ fn bad_key_files_are_refused() {
     ] {
         let found = wrong(fields, file);
         assert!(found.contains(why), "{file}: {found}");
+    }
+}
+
+/// A key that one bit of its exponent makes useless is as silent as a short one.
+#[test]
+fn rsa_keys_are_looked_at_before_they_are_used() {
+    let rs256 = jwt("algorithms: [RS256]");
+    for (exponent, is_good) in [("AQAB", true), ("AAEAAQ", true), ("Aw", true), ("AQ", false)] {
+        let file = format!(r#"{{"kty":"RSA","n":"{RSA_N}","e":"{exponent}"}}"#);
+        assert_eq!(Verifier::new(&rs256, file.as_bytes()).is_ok(), is_good, "{exponent}");
+    }
+    let n = base64::decode(RSA_N).unwrap();
+    let file = format!(r#"{{"kty":"RSA","n":"{}","e":"AQAB"}}"#, encode(&[&[0], &n[..]].concat()));
+    let zero = Verifier::new(&rs256, file.as_bytes()).unwrap();
+    assert_eq!(claim(&zero, RS256, "sub").as_deref(), Some("42"), "a zero before the modulus");
+    let body: String = RSA_PEM.lines().filter(|line| !line.starts_with('-')).collect();
+    let der =
+        base64::decode(body.replace('+', "-").replace('/', "_").trim_end_matches('=')).unwrap();
+    let public = Verifier::new(&jwt("algorithms: [HS256]"), &der).unwrap_err().to_string();
+    assert!(public.contains("public key in DER"), "{public}");
+}
+
+/// One rule: a line ending that ends a text is not of the secret, and of bytes that are no text all are.
+#[test]
+fn secrets_are_what_their_file_holds() {
+    let binary: Vec<u8> = (0..48).map(|byte| byte * 5).collect();
+    let text = b"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk";
+    let cases: &[(&[&[u8]], &[&[u8]])] = &[
+        (&[text], &[text]),
+        (&[text, b"\n"], &[text]),
+        (&[text, b"\r\n"], &[text]),
+        (&[text, b"\n\n"], &[text, b"\n"]),
+        (&[text, b"\r"], &[text, b"\r"]),
+        (&[text, b" "], &[text, b" "]),
+        (&["é".as_bytes(), text, b"\n"], &["é".as_bytes(), text]),
+        (&[&binary, b"\n"], &[&binary, b"\n"]),
+        (&[&binary, b"\r\n"], &[&binary, b"\r\n"]),
+        (&[b"{", text], &[b"{", text]),
+        (&[b"{", &binary, b"\n"], &[b"{", &binary, b"\n"]),
+        (&[b"[", text], &[b"[", text]),
+    ];
+    for (file, secret) in cases {
+        let verifier = Verifier::new(&jwt("algorithms: [HS256]"), &file.concat()).unwrap();
+        let signed = format!("{}.{}", encode(br#"{"alg":"HS256"}"#), encode(br#"{"sub":"42"}"#));
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &secret.concat());
+        let token = format!("{signed}.{}", encode(hmac::sign(&key, signed.as_bytes()).as_ref()));
+        let found = claim(&verifier, &token, "sub");
+        assert_eq!(found.as_deref(), Some("42"), "{}", file.concat().escape_ascii());
     }
 }
 

@@ -1,6 +1,7 @@
 //! The gateway as a process of its own, between sockets that behave and sockets that do not.
 
 mod abuse;
+mod explained;
 mod floods;
 mod guide;
 mod handover;

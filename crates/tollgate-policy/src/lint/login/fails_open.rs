@@ -3,10 +3,11 @@
 //! Quiet when one limit that covers the path says `closed` or `local`. Fires for the memory store too: it does not fail,
 //! but the file may be used with Redis later, and nobody will look at this again.
 
-use super::targets;
+use super::{is_login_like, matched_paths, targets};
 use crate::diagnostic::Code;
 use crate::limit::OnStoreFailure;
-use crate::lint::{Findings, view::View};
+use crate::lint::Findings;
+use crate::lint::view::{Item, View};
 use crate::suggest::quoted;
 
 pub(in crate::lint) const CODE: &Code = &Code::new(
@@ -25,8 +26,20 @@ pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
         let path = quoted(target.path);
         let message =
             format!("every limit on {path} admits all attempts when the store cannot decide");
-        let entry = first.entry_name();
-        let help = format!("add `on_store_failure: closed` to {}, or `local`", quoted(entry));
+        let names_login = |item: &&&Item<'_>| {
+            matched_paths(&item.entry.value).any(|(path, _)| is_login_like(path))
+        };
+        // To close what counts other requests too would close the site, not the login.
+        let help = match target.guards.iter().find(names_login) {
+            Some(own) => {
+                let own = quoted(own.entry_name());
+                format!("add `on_store_failure: closed` to {own}, or `local`")
+            }
+            None => format!(
+                "give {path} a limit of its own with `on_store_failure: closed`, or add `on_store_failure: local` to {}",
+                quoted(first.entry_name())
+            ),
+        };
         findings.warn(target.at, message, help);
     }
 }

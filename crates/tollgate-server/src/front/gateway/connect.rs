@@ -39,7 +39,13 @@ const PING_WITHIN: Duration = Duration::from_secs(10);
 /// Connects to a server; by HTTP/1.1 where the request is one that wants to speak something else afterwards. Dropping the
 /// future gives up.
 pub(super) async fn connect(server: &Server, upgrade: bool) -> io::Result<Connection> {
-    let stream = plainly(server).await?;
+    let made = attempt(server, upgrade).await;
+    server.note(&made);
+    made
+}
+
+async fn attempt(server: &Server, upgrade: bool) -> io::Result<Connection> {
+    let stream = tcp(server).await?;
     let (stream, two) = match &server.tls {
         None => (Transport::Plain(stream), server.protocol == UpstreamProtocol::Http2),
         Some(tls) => {
@@ -67,6 +73,12 @@ pub(super) async fn connect(server: &Server, upgrade: bool) -> io::Result<Connec
 
 /// A stream to a server, with nothing spoken by it yet.
 pub(super) async fn plainly(server: &Server) -> io::Result<TcpStream> {
+    let made = tcp(server).await;
+    server.note(&made);
+    made
+}
+
+async fn tcp(server: &Server) -> io::Result<TcpStream> {
     let stream = TcpStream::connect((&*server.host, server.port)).await?;
     stream.set_nodelay(true)?;
     Ok(stream)

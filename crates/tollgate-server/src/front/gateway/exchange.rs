@@ -9,7 +9,7 @@ use super::{
     connect::{Resumed, connect, resume, wrap},
     forward,
     pool::{Connection, Estate, Pool, Return, Sender},
-    upstream::{Flight, Upstreams},
+    upstream::{Flight, Server, Upstreams},
 };
 use crate::metrics::{Outcome, Unanswered};
 use crate::net::{Alarm, BodyError, Caller};
@@ -34,6 +34,8 @@ pub(super) enum Fault {
     Connect,
     /// A server broke off, or does not speak HTTP.
     Protocol,
+    /// A server's answer has more in its head than is taken.
+    TooLarge,
     /// A server took too long to answer.
     Timeout,
     /// The client's body did not come.
@@ -45,7 +47,7 @@ impl Fault {
     pub(super) fn of_server(self) -> Option<Unanswered> {
         match self {
             Self::Connect => Some(Unanswered::Connect),
-            Self::Protocol => Some(Unanswered::Protocol),
+            Self::Protocol | Self::TooLarge => Some(Unanswered::Protocol),
             Self::Timeout => Some(Unanswered::Timeout),
             Self::Client(_) => None,
         }
@@ -54,7 +56,7 @@ impl Fault {
     /// What the metrics call its request.
     pub(super) fn outcome(self) -> Outcome {
         match self {
-            Self::Connect | Self::Protocol | Self::Timeout => Outcome::Error,
+            Self::Connect | Self::Protocol | Self::TooLarge | Self::Timeout => Outcome::Error,
             Self::Client(BodyError::Left) => Outcome::Abandoned,
             Self::Client(_) => Outcome::Invalid,
         }
@@ -230,7 +232,7 @@ impl Errand<'_> {
                 Err(match unsent {
                     Some(unsent) => (Unsent(Box::new(unsent)), flight, Fault::Protocol),
                     None => {
-                        let fault = self.fault(&error);
+                        let fault = self.fault(&error, flight.server(), connection.is_used);
                         let silent = connection.is_used && !line.heard.get();
                         (if unseen { Unseen } else { Lost { silent } }, flight, fault)
                     }
@@ -239,12 +241,44 @@ impl Errand<'_> {
         }
     }
 
-    fn fault(&self, error: &TrySendError<Request<Outgoing>>) -> Fault {
+    fn fault(
+        &self,
+        error: &TrySendError<Request<Outgoing>>,
+        server: &Server,
+        is_used: bool,
+    ) -> Fault {
         tracing::debug!(error = %error.error(), "no answer from the server");
         match self.sent.as_ref().and_then(|sent| sent.fault.get()) {
             Some(fault) => Fault::Client(fault),
-            None => Fault::Protocol,
+            None if is_too_large(error.error()) => {
+                server.complain(TOO_LARGE);
+                Fault::TooLarge
+            }
+            None => {
+                // Idle connections come to an end, and nobody is to be told.
+                if !is_used {
+                    server.complain(&reason(error.error()));
+                }
+                Fault::Protocol
+            }
         }
+    }
+}
+
+/// What the log says of such a head.
+pub(super) const TOO_LARGE: &str =
+    "the head of its answer is too large (more than 16 KiB, or 100 fields)";
+
+/// Whether a head had more in it than is taken.
+pub(super) fn is_too_large(error: &hyper::Error) -> bool {
+    error.is_parse_too_large()
+}
+
+/// What went wrong, down to its cause.
+fn reason(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
     }
 }
 

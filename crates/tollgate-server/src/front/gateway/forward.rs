@@ -193,7 +193,7 @@ pub(super) fn request(
         remove_claims(headers);
     }
     add_own(headers, from);
-    headers.append(header::VIA, via(received));
+    headers.append(header::VIA, HeaderValue::from_static(via(received)));
     if let Some(upgrade) = &upgrade {
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(header::UPGRADE, upgrade.clone());
@@ -248,12 +248,12 @@ fn add_own(headers: &mut HeaderMap, from: &From<'_>) {
 }
 
 /// Who passed the request on, and how it came to them.
-fn via(received: Version) -> HeaderValue {
-    HeaderValue::from_static(match received {
+pub(super) fn via(received: Version) -> &'static str {
+    match received {
         Version::HTTP_09 | Version::HTTP_10 => "1.0 tollgate",
         Version::HTTP_11 => "1.1 tollgate",
         _ => "2 tollgate",
-    })
+    }
 }
 
 /// Names the host where HTTP/2 does, and leaves out what it does not have.

@@ -1,7 +1,10 @@
 //! What looks after the gateway while requests pass: servers are asked how they are, certificates and settings that have
 //! changed are put in force. One worker of the process does it, whichever is first.
 
-use super::{Shared, body::Outgoing, connect::connect, forward, pool::Sender, upstream::Upstreams};
+use super::{
+    Shared, body::Outgoing, connect::connect, exchange, forward, pool::Sender, reach,
+    upstream::Upstreams,
+};
 use hyper::{Request, header::HOST};
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -68,8 +71,9 @@ async fn watch(upstreams: &Upstreams, server: usize, check: &HealthCheck) {
     let server = &upstreams.servers[server];
     let (mut good, mut bad) = (0, 0);
     loop {
-        let is_good = timeout(check.timeout, ask(server, &check.path)).await.unwrap_or(false);
-        (good, bad) = if is_good { (good + 1, 0) } else { (0, bad + 1) };
+        let found = timeout(check.timeout, ask(server, &check.path)).await;
+        let found = found.unwrap_or_else(|_| Err(format!("no answer within {:?}", check.timeout)));
+        (good, bad) = if found.is_ok() { (good + 1, 0) } else { (0, bad + 1) };
         let change = match (server.is_sick(), good, bad) {
             (true, good, _) if good >= check.healthy_after => Some(false),
             (false, _, bad) if bad >= check.unhealthy_after => Some(true),
@@ -78,28 +82,37 @@ async fn watch(upstreams: &Upstreams, server: usize, check: &HealthCheck) {
         if let Some(is_sick) = change
             && server.set_sick(is_sick)
         {
-            let server = server.authority.to_str().unwrap_or_default();
-            match is_sick {
-                true => {
-                    tracing::warn!(server, "the server fails its health check and gets no requests")
-                }
-                false => tracing::info!(server, "the server is healthy again"),
+            let server = server.name();
+            match found {
+                Err(reason) => tracing::warn!(
+                    server,
+                    reason,
+                    "the server fails its health check and gets no requests"
+                ),
+                Ok(()) => tracing::info!(server, "the server is healthy again"),
             }
         }
         sleep(check.interval).await;
     }
 }
 
-/// Whether a server answers a request for `path` with 200 to 399.
-async fn ask(server: &super::upstream::Server, path: &str) -> bool {
-    let Ok(mut connection) = connect(server, false).await else { return false };
+/// Asks a server for `path`; why it is not well, unless it answers with 200 to 399.
+async fn ask(server: &super::upstream::Server, path: &str) -> Result<(), String> {
+    let connected = connect(server, false).await;
+    let mut connection = connected.map_err(|error| reach::reason(&error))?;
     let request = Request::get(path).header(HOST, &server.authority).body(Outgoing::Empty);
-    let Ok(mut request) = request else { return false };
+    let mut request = request.map_err(|error| error.to_string())?;
     if let Sender::Two(_) = connection.sender {
         forward::for_two(&mut request, server);
     }
     match connection.sender.send(request).await {
-        Ok(response) => response.status().is_success() || response.status().is_redirection(),
-        Err(_) => false,
+        Ok(response) => match response.status() {
+            status if status.is_success() || status.is_redirection() => Ok(()),
+            status => Err(format!("it answers with {}", status.as_u16())),
+        },
+        Err(error) => Err(match exchange::is_too_large(error.error()) {
+            true => exchange::TOO_LARGE.into(),
+            false => format!("no answer: {}", error.error()),
+        }),
     }
 }

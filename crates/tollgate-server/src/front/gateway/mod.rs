@@ -23,14 +23,17 @@ mod length;
 mod plain;
 mod pool;
 mod problem;
+mod reach;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod two;
 mod upgrade;
 mod upstream;
+mod validity;
 
 pub use tls::TlsError;
+pub(crate) use tls::{Trouble, check};
 
 use crate::{
     Conduct, Node,
@@ -112,13 +115,7 @@ impl Shared {
     /// Puts in force what has changed.
     fn look(&self) {
         if let Some(certificate) = &self.certificate {
-            match certificate.renew() {
-                Ok(true) => tracing::info!("the gateway's certificate has been renewed"),
-                Ok(false) => {}
-                Err(error) => {
-                    tracing::warn!(%error, "the gateway's certificate stays as it was");
-                }
-            }
+            certificate.look(&self.node.health, ProcessClock.now_us());
         }
         let conduct = self.node.conduct();
         let upstreams = self.upstreams.load();

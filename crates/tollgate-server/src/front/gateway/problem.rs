@@ -13,6 +13,9 @@ pub(super) fn fault(fault: Fault) -> Response<Answer> {
     let (status, detail) = match fault {
         Fault::Connect => (StatusCode::BAD_GATEWAY, "no server can be reached"),
         Fault::Protocol => (StatusCode::BAD_GATEWAY, "the server broke off without an answer"),
+        Fault::TooLarge => {
+            (StatusCode::BAD_GATEWAY, "the head of the server's answer is too large")
+        }
         Fault::Timeout => (StatusCode::GATEWAY_TIMEOUT, "the server took too long to answer"),
         Fault::Client(BodyError::TooSlow) => {
             (StatusCode::REQUEST_TIMEOUT, "the request's body took too long")

@@ -1,6 +1,7 @@
 //! Certificates: the gateway's own, read again when their files change, and those it asks of servers.
 
-use crate::watch::read_capped;
+use super::{upstream::Upstreams, validity::Validity};
+use crate::{health::Health, watch::read_capped};
 use arc_swap::ArcSwap;
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
@@ -10,9 +11,15 @@ use rustls::{
 use std::{
     fmt, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
-use tollgate_policy::settings::{Tls, UpstreamProtocol};
+use tollgate_policy::settings::{Settings, Tls, UpstreamProtocol};
+
+/// Under this name `/readyz` tells what is wrong with the gateway's own.
+const CERTIFICATE: &str = "certificate";
 
 /// Why TLS cannot be spoken.
 #[derive(Debug)]
@@ -45,6 +52,49 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
+impl TlsError {
+    /// Which file is to be mended.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Unreadable(file, _) | Self::NotPem(file, _) | Self::Unusable(file, _) => {
+                Some(file)
+            }
+            Self::Name(_) => None,
+        }
+    }
+}
+
+/// What `tollgate check` has to say about the files of a gateway.
+pub(crate) enum Trouble {
+    /// It could not start.
+    Unusable(TlsError),
+    /// Nobody would accept what it shows. Which file, and what is to be said.
+    OutOfDate(PathBuf, String),
+}
+
+/// What is wrong with the files that a gateway needs by these settings.
+pub(crate) fn check(settings: &Settings, folder: &Path, now_us: u64) -> Vec<Trouble> {
+    let mut found = Vec::new();
+    let own = settings.gateway.tls.as_ref();
+    let made = own.map(|files| Certificate::new(files, folder)).transpose();
+    found.extend(made.err().map(Trouble::Unusable));
+    found.extend(Upstreams::new(settings, folder, 0).err().map(Trouble::Unusable));
+    let encrypts = settings.upstream.iter().any(|server| server.tls);
+    let shown = settings.gateway.upstream_tls.identity.as_ref().filter(|_| encrypts);
+    for (cert, _) in own.into_iter().chain(shown) {
+        let file = folder.join(&**cert);
+        let objection = read(&file).ok().and_then(|bytes| objection(&file, &bytes, now_us));
+        found.extend(objection.map(|text| Trouble::OutOfDate(file, text)));
+    }
+    found
+}
+
+/// What is wrong with the time of a certificate, which is the first in its file.
+fn objection(file: &Path, bytes: &[u8], now_us: u64) -> Option<String> {
+    let objection = validity(bytes)?.objection(now_us)?;
+    Some(format!("the certificate in {} {objection}", file.display()))
+}
+
 /// The gateway's certificate, as its files are now.
 #[derive(Debug)]
 pub(super) struct Certificate {
@@ -53,6 +103,9 @@ pub(super) struct Certificate {
     config: ArcSwap<ServerConfig>,
     /// What was read last, whether or not it could be used; nothing where that was not possible.
     read: Mutex<Option<(Vec<u8>, Vec<u8>)>>,
+    /// What is in use, as far as its time is concerned, and whether that has been objected to.
+    validity: ArcSwap<Option<Validity>>,
+    is_told: AtomicBool,
 }
 
 impl Certificate {
@@ -60,7 +113,38 @@ impl Certificate {
         let (cert, key) = (folder.join(&**cert), folder.join(&**key));
         let bytes = (read(&cert)?, read(&key)?);
         let config = server(&cert, &key, &bytes)?;
-        Ok(Self { cert, key, config: ArcSwap::from_pointee(config), read: Mutex::new(Some(bytes)) })
+        Ok(Self {
+            cert,
+            key,
+            config: ArcSwap::from_pointee(config),
+            validity: ArcSwap::from_pointee(validity(&bytes.0)),
+            read: Mutex::new(Some(bytes)),
+            is_told: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes up what has changed, and says what is wrong: in the log once, and for as long as it lasts in `/readyz`.
+    pub(super) fn look(&self, health: &Health, now_us: u64) {
+        match self.renew() {
+            Ok(true) => {
+                health.heal(CERTIFICATE);
+                self.is_told.store(false, Relaxed);
+                tracing::info!("the gateway's certificate has been renewed");
+            }
+            Ok(false) => {}
+            Err(error) => {
+                health.degrade(CERTIFICATE, error.to_string());
+                tracing::warn!(%error, "the gateway's certificate stays as it was");
+            }
+        }
+        let objection = self.validity.load().and_then(|validity| validity.objection(now_us));
+        if let Some(objection) = objection
+            && !self.is_told.swap(true, Relaxed)
+        {
+            let text = format!("the certificate in {} {objection}", self.cert.display());
+            tracing::warn!(file = %self.cert.display(), "the gateway's certificate {objection}");
+            health.degrade(CERTIFICATE, text);
+        }
     }
 
     pub(super) fn config(&self) -> Arc<ServerConfig> {
@@ -82,10 +166,17 @@ impl Certificate {
             return Ok(false);
         }
         let config = server(&self.cert, &self.key, &bytes);
+        let dates = validity(&bytes.0);
         *last = Some(bytes);
         self.config.store(Arc::new(config?));
+        self.validity.store(Arc::new(dates));
         Ok(true)
     }
+}
+
+/// Of the certificate, which is the first of its file.
+fn validity(bytes: &[u8]) -> Option<Validity> {
+    Validity::of(&CertificateDer::pem_slice_iter(bytes).next()?.ok()?)
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
@@ -149,9 +240,9 @@ pub(super) fn client(
         Some((cert, key)) => {
             let (cert, key) = (folder.join(&**cert), folder.join(&**key));
             let chain = certificates(&cert, &read(&cert)?)?;
-            builder
-                .with_client_auth_cert(chain, private_key(&key, &read(&key)?)?)
-                .map_err(unusable)?
+            let key = private_key(&key, &read(&key)?)?;
+            let unusable = |error| TlsError::Unusable(cert.clone(), error);
+            builder.with_client_auth_cert(chain, key).map_err(unusable)?
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

@@ -1,9 +1,13 @@
 //! The servers behind the gateway, and which of them gets a request.
 
-use super::tls::{self, TlsError};
+use super::{
+    reach::{self, Reach},
+    tls::{self, TlsError},
+};
 use hyper::header::HeaderValue;
 use rustls::{ClientConfig, pki_types::ServerName};
 use std::{
+    io,
     path::Path,
     sync::{
         Arc,
@@ -11,6 +15,7 @@ use std::{
     },
     time::Duration,
 };
+use tollgate::ProcessClock;
 use tollgate_policy::settings::{Gateway, Settings, Upstream, UpstreamProtocol};
 
 /// How long a server that could not be reached is left alone while there are others.
@@ -46,6 +51,9 @@ pub(super) struct Server {
     in_flight: AtomicUsize,
     is_sick: AtomicBool,
     rests_until_us: AtomicU64,
+    /// What the log has been told of connections to it, and of answers that cannot be used.
+    reach: Reach,
+    answers: Reach,
 }
 
 /// How to speak TLS to a server.
@@ -161,6 +169,8 @@ impl Server {
             in_flight: AtomicUsize::new(0),
             is_sick: AtomicBool::new(false),
             rests_until_us: AtomicU64::new(0),
+            reach: Reach::default(),
+            answers: Reach::default(),
         })
     }
 
@@ -170,7 +180,43 @@ impl Server {
 
     /// It could not be reached.
     pub(super) fn rest(&self, now_us: u64) {
+        if !self.reach.is_failing() {
+            self.unreached("it takes too long to connect");
+        }
         self.rests_until_us.store(now_us.saturating_add(REST_US), Relaxed);
+    }
+
+    /// Notes how an attempt to connect ended, and says so where that is news.
+    pub(super) fn note<T>(&self, made: &io::Result<T>) {
+        match made {
+            Ok(_) if self.reach.succeeded() => {
+                tracing::info!(server = self.name(), "the server can be reached again");
+            }
+            Ok(_) => {}
+            Err(error) => self.unreached(&reach::reason(error)),
+        }
+    }
+
+    fn unreached(&self, reason: &str) {
+        if self.reach.failed(reason, ProcessClock.now_us()) {
+            tracing::warn!(server = self.name(), reason, "the server cannot be reached");
+        }
+    }
+
+    /// Notes an answer that cannot be passed on.
+    pub(super) fn complain(&self, reason: &str) {
+        if self.answers.failed_again(reason, ProcessClock.now_us()) {
+            tracing::warn!(
+                server = self.name(),
+                reason,
+                "no answer of the server that could be used"
+            );
+        }
+    }
+
+    /// What the log calls it.
+    pub(super) fn name(&self) -> &str {
+        self.authority.to_str().unwrap_or_default()
     }
 
     /// What the health check found; whether that is news.

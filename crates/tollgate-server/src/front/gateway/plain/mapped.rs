@@ -86,6 +86,10 @@ impl Plain for Mapped<'_> {
         self.host.as_bytes()
     }
 
+    fn version(&self) -> Version {
+        self.head.version
+    }
+
     fn body(&self) -> &[u8] {
         &[]
     }

@@ -1,8 +1,8 @@
 //! A plain request on its way to a server.
 
-use super::super::forward::From;
+use super::super::forward::{From, via};
 use crate::net::Bare;
-use hyper::header::HeaderName;
+use hyper::{Version, header::HeaderName};
 use tollgate_tower::Head;
 
 /// A plain request, however it is kept.
@@ -15,6 +15,9 @@ pub(super) trait Plain {
 
     /// Which host is meant, by the only field that says so.
     fn host(&self) -> &[u8];
+
+    /// By which version it came.
+    fn version(&self) -> Version;
 
     /// The body; nothing, without one.
     fn body(&self) -> &[u8];
@@ -38,6 +41,10 @@ impl Plain for Bare<'_> {
 
     fn body(&self) -> &[u8] {
         self.body
+    }
+
+    fn version(&self) -> Version {
+        Version::HTTP_11
     }
 
     fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
@@ -109,7 +116,8 @@ pub(super) fn write(request: &impl Plain, from: &From<'_>, out: &mut Vec<u8>) {
     if let Some(host) = from.own_host {
         line("host", host.as_bytes(), out);
     }
-    out.extend_from_slice(b"via: 1.1 tollgate\r\n\r\n");
+    line("via", via(request.version()).as_bytes(), out);
+    out.extend_from_slice(b"\r\n");
     out.extend_from_slice(request.body());
 }
 

@@ -1,0 +1,90 @@
+//! Files that a policy names: `check` refuses what `serve` refuses, at the same place and in the same words.
+
+use super::run;
+use crate::serve::process::{Folder, Process};
+use std::fs;
+
+const EXPIRED: [&str; 2] =
+    [include_str!("gateway/expired.pem"), include_str!("gateway/expired.key")];
+
+const GATEWAY: &str = "
+listen:
+  gateway:
+    address: 127.0.0.1:0
+    tls: {cert: site.pem, key: site.key}
+upstream: http://127.0.0.1:1
+limits: [{name: a, rate: 5/min}]
+";
+const SERVERS: &str = "
+listen: {gateway: '127.0.0.1:0'}
+upstream:
+  servers: https://localhost:1
+  tls:
+    ca: ca.pem
+limits: [{name: a, rate: 5/min}]
+";
+const KEYS: &str = "
+listen: {http: '127.0.0.1:0'}
+jwt: {keys: keys, algorithms: [HS256]}
+limits: [{name: a, rate: 5/min}]
+";
+
+#[test]
+fn check_looks_at_the_files_that_serve_needs() {
+    let [cert, key] = EXPIRED;
+    let cases: [(&str, &str, &[(&str, &str)], &str, &str); 10] = [
+        ("no-cert", GATEWAY, &[], "5:17", "site.pem: No such file"),
+        ("no-key", GATEWAY, &[("site.pem", cert)], "5:32", "site.key: No such file"),
+        ("junk", GATEWAY, &[("site.pem", "x"), ("site.key", key)], "5:17", "no certificate"),
+        ("swapped", GATEWAY, &[("site.pem", cert), ("site.key", cert)], "5:32", "has no key"),
+        ("no-ca", SERVERS, &[], "6:9", "ca.pem: No such file"),
+        ("junk-ca", SERVERS, &[("ca.pem", key)], "6:9", "ca.pem has no certificate"),
+        ("no-keys", KEYS, &[], "3:13", "keys: No such file"),
+        ("empty", KEYS, &[("keys", "")], "3:13", "keys: the file is empty"),
+        ("short", KEYS, &[("keys", "abc\n")], "3:13", "it has 3 bytes"),
+        ("json", KEYS, &[("keys", "{\"keys\": [")], "3:13", "not JSON"),
+    ];
+    for (name, policy, files, place, why) in cases {
+        let folder = Folder::with(&format!("named-{name}"), policy);
+        files.iter().for_each(|(file, text)| fs::write(folder.0.join(file), text).unwrap());
+        let path = folder.0.join("tollgate.yaml");
+        let (status, out, err) = run(&["check", path.to_str().unwrap()], "");
+        // Secrets are often elsewhere while a policy is written.
+        let (severity, ends) = match why.contains("No such file") {
+            true => ("warning", 0),
+            false => ("error", 1),
+        };
+        let start = format!("{}:{place}: {severity}[TG071]: ", path.display());
+        let found = out.lines().find(|line| line.starts_with(&start)).unwrap_or_default();
+        assert!(status == ends && found.contains(why), "{name}: {status} {out}{err}");
+        assert!(out.contains("\nhelp: "), "{name}: {out}");
+        let mut process = Process::start(&folder.0, &["serve"], &[]);
+        assert_eq!(process.end().code(), Some(1), "{name}: {:#?}", process.lines);
+        let said = process.lines.iter().find(|line| line.contains("error[TG071]"));
+        let said = said.unwrap_or_else(|| panic!("{name}: {:#?}", process.lines));
+        assert!(said.contains(&format!("tollgate.yaml:{place}: ")), "{name}: {said}");
+        assert!(said.contains(why), "{name}: {said}");
+    }
+}
+
+#[test]
+fn a_certificate_that_is_out_of_date_is_a_warning() {
+    let folder = Folder::with("named-expired", GATEWAY);
+    for (name, text) in ["site.pem", "site.key"].into_iter().zip(EXPIRED) {
+        fs::write(folder.0.join(name), text).unwrap();
+    }
+    let path = folder.0.join("tollgate.yaml");
+    let (status, out, _) = run(&["check", path.to_str().unwrap()], "");
+    assert!(status == 0 && out.contains(":5:17: warning[TG072]: the certificate in "), "{out}");
+    assert!(out.contains("has expired"), "{out}");
+}
+
+/// What no front end uses is not looked at, and a file that is there is not complained about.
+#[test]
+fn files_that_are_as_they_should_be_are_not_mentioned() {
+    let folder = Folder::with("named-good", KEYS);
+    fs::write(folder.0.join("keys"), "k".repeat(32)).unwrap();
+    let path = folder.0.join("tollgate.yaml");
+    let (status, out, err) = run(&["check", path.to_str().unwrap()], "");
+    assert!(status == 0 && out.is_empty(), "{out}{err}");
+}

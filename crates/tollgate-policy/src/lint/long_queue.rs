@@ -1,0 +1,63 @@
+//! TG119: a queue in which nobody waits to the end.
+//!
+//! The last in a full queue waits for `queue` times the period divided by N. Behind a gateway that is too long when it is more than
+//! the gateway waits for an answer itself (`upstream.timeouts.response`), elsewhere when it is more than an hour. Quiet for `0/...`,
+//! for limits that are off, and for the tiers of a limit that is reported already.
+
+use super::figures::{AllFigures, Figures};
+use super::{Findings, view::View};
+use crate::diagnostic::Code;
+use crate::grammar;
+use crate::raw::Algorithm;
+use crate::settings::Front;
+use crate::suggest::quoted;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG119",
+    "queue longer than anyone waits",
+    "Clients give up before their turn, and their places are kept from others until it has come.",
+);
+
+const HOUR_US: u128 = 3_600_000_000;
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    let (patience_us, whose) = match view.listens(Front::Gateway) {
+        true => {
+            let response = view.compiled.settings.gateway.response;
+            (response.as_micros(), " (`upstream.timeouts.response`)")
+        }
+        false => (HOUR_US, ""),
+    };
+    for item in view.firsts().filter(|item| item.is_on()) {
+        let all = AllFigures::new(item);
+        if all.algorithm != Algorithm::LeakyBucket {
+            continue;
+        }
+        let base = [all.base.0].into_iter();
+        let mut figures = base.chain(all.tiers.iter().map(|(_, figures, _)| *figures));
+        let long = figures.find_map(|figures| match figures {
+            Figures::Per { count, period_us, queue, .. } if count > 0 => {
+                let wait_us = u128::from(queue) * u128::from(period_us) / u128::from(count);
+                let fits = patience_us * u128::from(count) / u128::from(period_us);
+                (wait_us > patience_us).then_some((wait_us, fits))
+            }
+            _ => None,
+        });
+        let Some((wait_us, fits)) = long else { continue };
+        let shown = |us: u128| grammar::shown(seconds(us));
+        let message = format!(
+            "the last in the queue of {} waits {}, longer than {}{whose}",
+            quoted(item.entry_name()),
+            shown(wait_us),
+            shown(patience_us)
+        );
+        let at = item.entry.queue.as_ref().map_or_else(|| item.at(), |queue| queue.at);
+        findings.warn(at, message, format!("lower the queue to {fits} or less, or raise the rate"));
+    }
+}
+
+/// As microseconds, but whole seconds of them where there are some, rounded up.
+fn seconds(us: u128) -> u64 {
+    let us = u64::try_from(us).unwrap_or(u64::MAX);
+    if us < 1_000_000 { us } else { us.div_ceil(1_000_000).saturating_mul(1_000_000) }
+}

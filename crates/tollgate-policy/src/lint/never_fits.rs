@@ -1,0 +1,59 @@
+//! TG116: a cost above what its limit can ever admit.
+//!
+//! Looks at fixed costs, at estimates, and at what a request costs that does not say. Quiet for `0/...` (which refuses
+//! everything and means to), for limits that are off, and for the tiers of a limit that is reported already.
+
+use super::figures::{AllFigures, Figures};
+use super::{Findings, view::View};
+use crate::diagnostic::{Code, Position};
+use crate::raw::{self, Algorithm};
+use crate::suggest::quoted;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG116",
+    "cost that never fits",
+    "A request that costs more than the limit holds is refused even when nobody else has sent one.",
+);
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    for item in view.firsts().filter(|item| item.is_on()) {
+        let Some((what, cost, at)) = item.entry.cost.as_ref().and_then(up_front) else { continue };
+        let all = AllFigures::new(item);
+        let base = [(None, all.base.0)].into_iter();
+        let tiers = all.tiers.iter().map(|(name, figures, _)| (Some(*name), *figures));
+        let holds = |figures| most(all.algorithm, figures).filter(|most| (1..cost).contains(most));
+        let small = base.chain(tiers).find_map(|(tier, figures)| Some((tier, holds(figures)?)));
+        let Some((tier, most)) = small else { continue };
+        let of = tier.map(|tier| format!(" for the tier {}", quoted(tier))).unwrap_or_default();
+        let message = format!(
+            "{what} of {cost} never fits in {}{of}, which holds {most}",
+            quoted(item.entry_name())
+        );
+        findings.warn(at, message, format!("lower it to {most} or less, or raise the limit"));
+    }
+}
+
+/// What a request costs before anything is known of its answer.
+fn up_front(cost: &raw::At<raw::Cost>) -> Option<(&'static str, u64, Position)> {
+    match &cost.value {
+        raw::Cost::Fixed(fixed) => Some(("the cost", *fixed, cost.at)),
+        raw::Cost::Form(form) => {
+            let of = |what, field: &raw::Field<u64>| {
+                field.as_ref().map(|field| (what, field.value, field.at))
+            };
+            of("the estimate", &form.estimate).or_else(|| of("the default", &form.default))
+        }
+    }
+}
+
+/// The most that one request can take.
+fn most(algorithm: Algorithm, figures: Figures) -> Option<u64> {
+    match (figures, algorithm) {
+        (Figures::Unlimited, _) => None,
+        (Figures::Slots { slots, .. }, _) => Some(slots),
+        (Figures::Per { count: 0, .. }, _) => None,
+        (Figures::Per { burst, .. }, Algorithm::TokenBucket | Algorithm::Gcra) => Some(burst),
+        (Figures::Per { burst, queue, .. }, Algorithm::LeakyBucket) => Some(burst + queue),
+        (Figures::Per { count, .. }, _) => Some(count),
+    }
+}

@@ -1,0 +1,27 @@
+//! TG120: settings of TLS for servers that are not spoken to by it.
+//!
+//! Quiet where one server is https://.
+
+use super::{Findings, view::View};
+use crate::diagnostic::Code;
+use crate::raw::Upstreams;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG120",
+    "TLS settings for plain servers",
+    "Requests go to the servers unencrypted, and nobody asks who they are.",
+);
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    let servers = &view.compiled.settings.upstream;
+    let Some(Upstreams::Form(form)) = view.compiled.file.upstream.as_ref().map(|at| &at.value)
+    else {
+        return;
+    };
+    if let Some(tls) = &form.tls
+        && !servers.iter().any(|server| server.tls)
+    {
+        let message = "`tls` is given, and all servers are http://";
+        findings.warn(tls.name_at, message, "write https:// in `servers`, or remove `tls`");
+    }
+}

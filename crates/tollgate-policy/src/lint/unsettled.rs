@@ -1,0 +1,36 @@
+//! TG118: a limit that waits for answers which nobody sees.
+//!
+//! Only the gateway, and the tower layer, see answers. Quiet without `listen`, as in a file for the layer, where a gateway
+//! listens, for limits that are off, and for costs while `http` listens: its callers can reserve and settle by themselves.
+
+use super::{Findings, view::View};
+use crate::diagnostic::Code;
+use crate::raw;
+use crate::settings::Front;
+use crate::suggest::quoted;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG118",
+    "answers that nobody sees",
+    "Without a gateway no answer passes through, so nothing is ever refunded, counted or settled from one.",
+);
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    if view.compiled.file.listen.is_none() || view.listens(Front::Gateway) {
+        return;
+    }
+    let help = "add `gateway` to `listen`, or use the tower layer in the service itself";
+    for item in view.firsts().filter(|item| item.is_on()) {
+        let name = quoted(item.entry_name());
+        if let Some(on_response) = &item.entry.on_response {
+            let message = format!("`on_response` of {name} needs answers, and no gateway listens");
+            findings.warn(on_response.name_at, message, help);
+        }
+        if let Some(raw::Cost::Form(form)) = item.entry.cost.as_ref().map(|cost| &cost.value)
+            && let Some(response) = form.response.as_ref().filter(|_| !view.listens(Front::Http))
+        {
+            let message = format!("the cost of {name} is in answers, and no gateway listens");
+            findings.warn(response.name_at, message, help);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Files that a policy names: where it names them, and what is wrong with them, said alike by `tollgate check` and `serve`.
+
+use super::load::{KeyFile, TierFile, read_regular};
+use super::{Config, ConfigError};
+use crate::front::gateway::{self, TlsError};
+use std::path::{Path, PathBuf};
+use tollgate::ProcessClock;
+use tollgate_policy::diagnostic::{Position, Severity, codes};
+use tollgate_policy::raw::{At, Field, File, GatewayListen, Text, Upstreams};
+use tollgate_policy::settings::{Front, TierSource};
+use tollgate_policy::{Compiled, Diagnostic};
+
+const BESIDE: &str = "`serve` needs it beside the policy: check the name, and who may read it";
+
+/// What is wrong with the files that the policy at `path` names, each finding with the file that it is about: keys of tokens, tiers, and
+/// what the gateway needs for TLS. All are looked at as [`serve`](crate::serve) would. One that cannot be read is a warning here and an error
+/// there: a policy is often checked where its secrets are not.
+pub fn check_named(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic)> {
+    let config = Config::file(path);
+    let (folder, settings) = (config.folder(), &compiled.settings);
+    let mut errors = Vec::new();
+    if let Some(jwt) = &settings.jwt {
+        let file = folder.join(&*jwt.keys);
+        let keys = read_regular(&file).and_then(|bytes| KeyFile::new(&file, jwt, bytes));
+        errors.extend(keys.err());
+    }
+    if let Some(TierSource::File { path }) = &settings.tiers.source {
+        let file = folder.join(&**path);
+        let tiers = read_regular(&file).and_then(|bytes| TierFile::new(&file, bytes));
+        errors.extend(tiers.err());
+    }
+    let mut found = Vec::new();
+    if settings.listeners.iter().any(|listener| listener.front == Front::Gateway) {
+        let now_us = ProcessClock.now_us();
+        for problem in gateway::check(settings, folder, now_us) {
+            match problem {
+                gateway::Trouble::Unusable(error) => {
+                    errors.push(ConfigError::Gateway { file: config.name(), error });
+                }
+                gateway::Trouble::OutOfDate(file, message) => {
+                    let at = place(folder, &compiled.file, &file);
+                    let help = "renew it; a running gateway takes it up by itself";
+                    let warning =
+                        Diagnostic::new(codes::OUT_OF_DATE, Severity::Warning, at, message, help);
+                    found.push((config.name(), warning));
+                }
+            }
+        }
+    }
+    for error in errors {
+        let is_absent = is_unreadable(&error);
+        match locate(&config, compiled, error) {
+            ConfigError::Named { policy, mut diagnostic, .. } => {
+                if is_absent {
+                    diagnostic.severity = Severity::Warning;
+                }
+                found.push((policy, *diagnostic));
+            }
+            ConfigError::Invalid { file, diagnostics } => {
+                found.extend(diagnostics.into_iter().map(|one| (file.clone(), one)));
+            }
+            _ => {}
+        }
+    }
+    found.sort_by_key(|(_, diagnostic)| diagnostic.position());
+    found
+}
+
+fn is_unreadable(error: &ConfigError) -> bool {
+    matches!(
+        error,
+        ConfigError::Unreadable { .. }
+            | ConfigError::Gateway { error: TlsError::Unreadable(..), .. }
+    )
+}
+
+/// The error with the place where the policy names the file that it is about.
+pub(crate) fn locate(config: &Config, compiled: &Compiled, error: ConfigError) -> ConfigError {
+    let (file, message, help) = match &error {
+        ConfigError::Unreadable { file, error } => {
+            let help = BESIDE;
+            (file.clone(), format!("cannot read {}: {error}", file.display()), help)
+        }
+        ConfigError::Keys { file, error } => {
+            let help = "write a JSON Web Key Set, a public key in PEM, or a secret of 32 bytes or more for HS256";
+            (file.clone(), format!("{}: {error}", file.display()), help)
+        }
+        ConfigError::Gateway { error, .. } => {
+            let file = error.file().map(Path::to_owned).unwrap_or_default();
+            (file, error.to_string(), help(error))
+        }
+        _ => return error,
+    };
+    let at = place(config.folder(), &compiled.file, &file);
+    let diagnostic = Diagnostic::new(codes::NAMED_FILE, Severity::Error, at, message, help);
+    ConfigError::Named { policy: config.name(), file, diagnostic: Box::new(diagnostic) }
+}
+
+fn help(error: &TlsError) -> &'static str {
+    match error {
+        TlsError::Unreadable(..) => BESIDE,
+        TlsError::NotPem(..) => {
+            "certificates begin with -----BEGIN CERTIFICATE-----, keys are in PKCS #8, PKCS #1 or SEC 1 and not encrypted"
+        }
+        TlsError::Unusable(..) => {
+            "the certificate comes first, those that vouch for it after it, and the key is its own"
+        }
+        TlsError::Name(..) => "name the server as its certificate does",
+    }
+}
+
+/// Where the policy names the file; the servers for what is no file's.
+fn place(folder: &Path, file: &File, wanted: &Path) -> Position {
+    let mut names: Vec<&At<Text>> = Vec::new();
+    let mut add = |field| names.extend(Option::<&At<Text>>::from(field));
+    add(file.jwt.as_ref().and_then(|jwt| of(&jwt.keys)));
+    add(file.tiers.as_ref().and_then(|tiers| of(&tiers.file.as_ref()?.path)));
+    let gateway = file.listen.as_ref().and_then(|listen| listen.gateway.as_ref());
+    if let Some(At { value: GatewayListen::Form(form), .. }) = gateway
+        && let Some(tls) = &form.tls
+    {
+        [&tls.cert, &tls.key].into_iter().for_each(|field| add(of(field)));
+    }
+    if let Some(At { value: Upstreams::Form(form), .. }) = &file.upstream
+        && let Some(tls) = &form.tls
+    {
+        [&tls.ca, &tls.cert, &tls.key].into_iter().for_each(|field| add(of(field)));
+    }
+    let named = names.into_iter().find(|name| folder.join(&*name.value.0) == wanted);
+    let servers = file.upstream.as_ref().map(|upstream| upstream.at);
+    named.map(|name| name.at).or(servers).unwrap_or(Position::START)
+}
+
+fn of(field: &Field<Text>) -> Option<&At<Text>> {
+    field.as_ref()
+}

@@ -1,0 +1,58 @@
+//! Which of the forms of keys a file has.
+//!
+//! What could be a public key is never taken for a secret: everyone who has the key could sign with it. So a file that holds a
+//! key in PEM or DER anywhere it could be, or begins as JSON does, is that or nothing.
+
+use super::key::{Key, SECRET_BYTES_MIN};
+use super::{InvalidKeys, jwks, pem};
+
+/// The keys of a file; as a secret it is only read where `takes_secrets`.
+pub(super) fn read(file: &[u8], takes_secrets: bool) -> Result<Vec<Key>, InvalidKeys> {
+    if file.trim_ascii().is_empty() {
+        return Err(InvalidKeys("the file is empty".into()));
+    }
+    if let Some(begin) = find(file, b"-----BEGIN") {
+        return Ok(vec![pem::read(&file[begin..])?]);
+    }
+    if is_json(file) {
+        return jwks::read(file);
+    }
+    if pem::is_der(file) {
+        let why = "a public key in DER; write it in PEM (openssl pkey -pubin -inform DER -pubout)";
+        return Err(InvalidKeys(why.into()));
+    }
+    let secret = without_line_ending(file);
+    let other = "neither a public key in PEM nor a JSON Web Key (Set)";
+    if !takes_secrets {
+        let why = format!("{other}, and secrets are for HS256, which jwt.algorithms does not name");
+        return Err(InvalidKeys(why));
+    }
+    if secret.len() < SECRET_BYTES_MIN {
+        return Err(InvalidKeys(format!(
+            "{other}, and as a secret for HS256 too short: it has {} bytes, and {SECRET_BYTES_MIN} bytes are the least",
+            secret.len()
+        )));
+    }
+    Ok(vec![Key::secret(secret, None)?])
+}
+
+/// Whether it is an object, or begins as only one does: half a file of keys is not a secret.
+fn is_json(file: &[u8]) -> bool {
+    let Some((b'{', rest)) = file.trim_ascii_start().split_first() else { return false };
+    matches!(rest.trim_ascii_start(), [b'"', ..])
+        || serde_json::from_slice::<serde_json::Value>(file).is_ok()
+}
+
+/// Editors and `openssl rand -base64` end a text with a line ending that nobody means; in bytes that are no text the last one
+/// is as random as the others.
+fn without_line_ending(file: &[u8]) -> &[u8] {
+    let Some(line) = file.strip_suffix(b"\n") else { return file };
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let is_text =
+        |text: &str| text.chars().all(|one| !one.is_control() || matches!(one, '\t' | '\r' | '\n'));
+    if str::from_utf8(line).is_ok_and(is_text) { line } else { file }
+}
+
+fn find(file: &[u8], wanted: &[u8]) -> Option<usize> {
+    file.windows(wanted.len()).position(|window| window == wanted)
+}
