@@ -265,6 +265,10 @@ impl<T> Strict<T> {
         if self.given == self.held.len() {
             self.held = Vec::new();
             (self.given, self.vetted) = (0, 0);
+        } else if self.given == self.vetted {
+            // Or else a client whose pieces always end within a head would have all of them kept.
+            self.held.drain(..self.given);
+            (self.given, self.vetted) = (0, 0);
         }
         taken > 0
     }

@@ -62,37 +62,13 @@ impl Slots {
         Hold { slots: self.clone(), id }
     }
 
-    /// Those that are due, which are away from now on.
-    fn take_due(&self, now_us: u64) -> Vec<(u64, Slot)> {
-        let mut due = Vec::new();
-        for (id, slot) in &mut self.lock().slots {
-            if slot.due_us <= now_us && !slot.is_away {
-                slot.is_away = true;
-                due.push((*id, slot.clone()));
-            }
-        }
-        due
-    }
-
-    /// One is back, renewed unless the store could not be told. What is to be given back: the one before, or the new one where nobody needs it any more.
-    fn put_back(&self, id: u64, now_us: u64, renewed: Option<Receipt>) -> Option<Receipt> {
+    /// One that is due, which is away from now on.
+    fn take_due(&self, now_us: u64) -> Option<(Away<'_>, Slot)> {
         let mut table = self.lock();
-        let Some(slot) = table.slots.get_mut(&id) else {
-            // Whoever held it let it expire.
-            return None;
-        };
-        let is_over = slot.is_over;
-        let before = renewed.map(|renewed| {
-            slot.due_us = now_us.saturating_add(slot.ttl_us / PART);
-            std::mem::replace(&mut slot.receipt, renewed)
-        });
-        slot.is_away = false;
-        if !is_over {
-            return before;
-        }
-        // The one before has been given back by whoever ended the request.
-        table.slots.remove(&id);
-        renewed
+        let mut all = table.slots.iter_mut();
+        let (id, slot) = all.find(|(_, slot)| slot.due_us <= now_us && !slot.is_away)?;
+        slot.is_away = true;
+        Some((Away { slots: self, id: *id }, slot.clone()))
     }
 
     /// How long until one is due, or until one could be that comes now and lasts no longer than those that are there; `None` without any.
@@ -100,6 +76,41 @@ impl Slots {
         let table = self.lock();
         let next_us = |slot: &Slot| slot.due_us.saturating_sub(now_us).min(slot.ttl_us / PART);
         table.slots.values().map(next_us).min()
+    }
+}
+
+/// A slot for which another one is being asked. Nobody may be left who waits for that; then it is as if it had not been asked for.
+struct Away<'a> {
+    slots: &'a Slots,
+    id: u64,
+}
+
+impl Away<'_> {
+    /// It is back, renewed unless the store could not be told. What is to be given back: the one before, or the new one where nobody needs it any more.
+    fn back(self, now_us: u64, renewed: Option<Receipt>) -> Option<Receipt> {
+        let mut table = self.slots.lock();
+        // None is there where whoever held it let it expire.
+        let slot = table.slots.get_mut(&self.id)?;
+        let Some(renewed) = renewed else {
+            // Not at once, since what nobody answered may have been done, and then each try takes one that nobody gives back.
+            slot.due_us = now_us.saturating_add(slot.ttl_us / PART / 2);
+            return None;
+        };
+        slot.due_us = Slot::due_us(now_us, slot.ttl_us);
+        let before = std::mem::replace(&mut slot.receipt, renewed);
+        // Of a request that has ended meanwhile, the one before has been given back.
+        Some(if slot.is_over { renewed } else { before })
+    }
+}
+
+impl Drop for Away<'_> {
+    fn drop(&mut self) {
+        let mut table = self.slots.lock();
+        let Some(slot) = table.slots.get_mut(&self.id) else { return };
+        slot.is_away = false;
+        if slot.is_over {
+            table.slots.remove(&self.id);
+        }
     }
 }
 
@@ -152,7 +163,7 @@ impl<S: Store> Gate<S> {
     /// A slot that the store cannot be told of is tried again a little later.
     pub async fn renew_slots(&self, now_us: u64) -> Option<Duration> {
         let mut answers = Answers::default();
-        for (id, slot) in self.slots.take_due(now_us) {
+        while let Some((away, slot)) = self.slots.take_due(now_us) {
             let owe = [slot.adjustment(Change::Owe { units: slot.receipt.cost })];
             let renewed = match self.store.adjust(now_us, &owe, &mut answers).await {
                 Ok(()) => answers.get(0).and_then(|(_, rows)| rows.first()?.receipt),
@@ -162,7 +173,7 @@ impl<S: Store> Gate<S> {
                 }
             };
             answers.clear();
-            let Some(receipt) = self.slots.put_back(id, now_us, renewed) else { continue };
+            let Some(receipt) = away.back(now_us, renewed) else { continue };
             let change = Change::GiveBack { units: receipt.cost, receipt, under: slot.numbers };
             if let Err(error) =
                 self.store.adjust(now_us, &[slot.adjustment(change)], &mut answers).await
@@ -178,4 +189,4 @@ impl<S: Store> Gate<S> {
 /// The least wait, also where a store could not be told.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 /// The longest, since a slot that comes meanwhile may last less than the others.
-const WAIT_MAX: Duration = Duration::from_millis(250);
+const WAIT_MAX: Duration = Duration::from_millis(50);

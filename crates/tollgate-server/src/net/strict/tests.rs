@@ -82,6 +82,34 @@ fn endless_heads_are_let_through_to_be_refused() {
     assert_eq!(read(&bytes, 100), bytes);
 }
 
+/// What has been read is not kept, though no piece ever ends with a request.
+#[test]
+fn what_was_given_is_gone() {
+    let request = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    let bytes = [b"GE", &request.repeat(1_000)[2..], b"GE"].concat();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let mut mock = &bytes[..];
+        let pieces = Pieces { rest: &mut mock, size: request.len() + 1 };
+        let mut strict = Strict::new(pieces, Rc::<Wire>::default(), 1000);
+        let mut buffer = [0; 256];
+        let mut all = 0;
+        loop {
+            let len = strict.read(&mut buffer).await.unwrap();
+            all += len;
+            assert!(
+                strict.held.len() <= 2 * request.len() + 2,
+                "{} after {all}",
+                strict.held.len()
+            );
+            if len == 0 {
+                break;
+            }
+        }
+        assert_eq!((all, strict.left()), (bytes.len() - 2, &b"GE"[..]));
+    });
+}
+
 /// Nothing after a request that may upgrade is read before that is settled.
 #[test]
 fn an_upgrade_holds_what_follows() {
