@@ -1,6 +1,6 @@
 //! How many servers a request may still pass.
 
-use super::forward::Invalid;
+use super::settle::Invalid;
 use hyper::{
     Method,
     header::{HeaderValue, MAX_FORWARDS},

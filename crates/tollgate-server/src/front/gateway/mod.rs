@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! net::relay        bytes, checked, → a request
-//! forward           its head, without what concerns the client's connection only
+//! settle            its head, read in one way or not at all
 //! toll              may it pass? (tollgate-tower)
+//! forward           the head for a server, without what concerns the client's connection only
 //! upstream, pool    which server, by which connection
 //! exchange          the answer's head, or why there is none
 //! answer            the client's answer, with what its request holds
@@ -24,6 +25,7 @@ mod plain;
 mod pool;
 mod problem;
 mod reach;
+mod settle;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -46,7 +48,6 @@ use arc_swap::ArcSwap;
 use body::{Answer, Body, Outgoing, Sent};
 use count::Count;
 use exchange::{Errand, Fault};
-use forward::Invalid;
 use health::Watch;
 use hyper::{
     HeaderMap, Request, Response, StatusCode,
@@ -56,6 +57,7 @@ use hyper::{
 };
 use plain::{Begun, Mapped, Stage};
 use pool::Pool;
+use settle::{Invalid, settle};
 use std::{
     path::{Path, PathBuf},
     rc::Rc,
@@ -157,7 +159,7 @@ impl Gateway {
         let (mut head, upload) = request.into_parts();
         let begun = caller.kept().map(|begun: Box<Begun>| *begun);
         let count = Count::new(metrics);
-        if let Err(invalid) = forward::settle(&mut head) {
+        if let Err(invalid) = settle(&mut head) {
             count.end(Outcome::Invalid);
             return problem::invalid(invalid).map(Body::Free);
         }

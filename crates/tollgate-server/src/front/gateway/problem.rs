@@ -1,6 +1,6 @@
 //! Answers of the gateway itself, after RFC 9457.
 
-use super::{body::Answer, exchange::Fault, forward::Invalid};
+use super::{body::Answer, exchange::Fault, settle::Invalid};
 use crate::net::BodyError;
 use hyper::{
     Response, StatusCode,

@@ -1,6 +1,6 @@
 //! What HTTP/2 says in several fields and HTTP/1 in one.
 
-use super::forward::Invalid;
+use super::settle::Invalid;
 use bytes::Bytes;
 use hyper::{
     HeaderMap,
