@@ -21,7 +21,7 @@ limits:
 ";
 
 /// Where one user makes all requests: the same, but higher.
-const HIGHER: [(&str, &str); 2] =
+pub(crate) const HIGHER: [(&str, &str); 2] =
     [("100000/min", "100000000/min"), ("10000/s, burst: 20000", "1000000/s, burst: 1000000")];
 
 /// Two more on the same key.
@@ -81,6 +81,8 @@ const RESP: &str = "listen: {resp: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n";
 #[derive(Clone, Debug)]
 pub(crate) struct Programs {
     pub(crate) ours: PathBuf,
+    /// An older build of ours, to measure beside it.
+    pub(crate) before: Option<PathBuf>,
     pub(crate) throttlecrab: PathBuf,
     /// The module, for a redis-server.
     pub(crate) redis_cell: PathBuf,

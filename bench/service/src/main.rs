@@ -1,5 +1,5 @@
 //! Measures the check API beside a floor and a peer, and the gateway beside others: `cargo run --profile product -p service -- [ROW ...] [--ours FILE]
-//! [--throttlecrab FILE] [--redis-cell FILE] [--envoy FILE] [--rounds N] [--requests N] [--seconds N]`.
+//! [--before FILE] [--throttlecrab FILE] [--redis-cell FILE] [--envoy FILE] [--rounds N] [--requests N] [--seconds N]`.
 //!
 //! Each server is a process of its own on the first core; the load is this process, on the second. Tables are printed as
 //! Markdown, ready for `docs/benchmarks.md`. A program that is not there is left out.
@@ -27,7 +27,7 @@ use contender::Programs;
 use std::error::Error;
 use std::process::ExitCode;
 
-const ROWS: [&str; 13] = [
+const ROWS: [&str; 16] = [
     "http",
     "http2",
     "grpc",
@@ -36,7 +36,10 @@ const ROWS: [&str; 13] = [
     "latency",
     "footprint",
     "gateway",
+    "gateway-latency",
+    "gateway-two",
     "abuse",
+    "limits",
     "script",
     "distributed",
     "leased",
@@ -56,6 +59,13 @@ struct Effort {
     schedule_seconds: f64,
 }
 
+impl Effort {
+    /// As many requests in more turns that are shorter: two that follow each other find the machine in the same mood.
+    const fn in_turns(self, times: usize) -> Self {
+        Self { rounds: self.rounds * times, requests: self.requests / times, ..self }
+    }
+}
+
 #[derive(Debug)]
 struct Options {
     rows: Vec<String>,
@@ -66,7 +76,7 @@ struct Options {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(options) = read(&arguments) else {
-        let options = "[--ours FILE] [--throttlecrab FILE] [--redis-cell FILE] [--envoy FILE] [--rounds N] [--requests N] [--seconds N]";
+        let options = "[--ours FILE] [--before FILE] [--throttlecrab FILE] [--redis-cell FILE] [--envoy FILE] [--rounds N] [--requests N] [--seconds N]";
         eprintln!("usage: service [ROW ...] {options}; rows: {}", ROWS.join(" "));
         return ExitCode::from(2);
     };
@@ -97,7 +107,10 @@ fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
             "latency" => latency::report(programs, *effort)?,
             "footprint" => footprint::report(programs)?,
             "gateway" => gateway::report(programs, *effort)?,
+            "gateway-latency" => gateway::report_latency(programs, *effort)?,
+            "gateway-two" => gateway::report_two(programs, *effort)?,
             "abuse" => gateway::report_abuse(programs, *effort)?,
+            "limits" => gateway::report_parts(programs, *effort)?,
             "script" => script::report(programs, *effort)?,
             "distributed" => distributed::report(programs, *effort)?,
             "leased" => distributed::leased::report(programs, *effort)?,
@@ -110,6 +123,7 @@ fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
 fn read(arguments: &[String]) -> Option<Options> {
     let mut programs = Programs {
         ours: "../target/release/tollgate".into(),
+        before: None,
         throttlecrab: "target/peers/bin/throttlecrab-server".into(),
         redis_cell: "target/peers/libredis_cell.so".into(),
         envoy: "envoy".into(),
@@ -120,6 +134,7 @@ fn read(arguments: &[String]) -> Option<Options> {
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--ours" => programs.ours = arguments.next()?.into(),
+            "--before" => programs.before = Some(arguments.next()?.into()),
             "--throttlecrab" => programs.throttlecrab = arguments.next()?.into(),
             "--redis-cell" => programs.redis_cell = arguments.next()?.into(),
             "--envoy" => programs.envoy = arguments.next()?.into(),

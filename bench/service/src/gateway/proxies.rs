@@ -1,7 +1,7 @@
 //! The gateways: ours with limits and without, a bare one made with hyper as the floor of such, and three that are in use everywhere, each with a limit for every user that
 //! none reaches.
 
-use crate::contender::{Contender, Programs, Wants, beside, folder, serve};
+use crate::contender::{Contender, HIGHER, Programs, Wants, beside, folder, serve};
 use crate::process::{Program, Ready};
 use std::error::Error;
 use std::fs;
@@ -25,10 +25,11 @@ pub(super) enum Spoken {
     Tls,
 }
 
-const LIMITS: &str = "identity: {user: header.x-user-id}
+/// Three limits of one user, which nobody reaches.
+pub(super) const LIMITS: &str = "identity: {user: header.x-user-id}
 limits:
-  - {name: per-user, key: [user], rate: 100000000/min}
-  - {name: spike, key: [user], algorithm: token-bucket, rate: 1000000/s, burst: 1000000}
+  - {name: per-user, key: [user], rate: 100000/min}
+  - {name: spike, key: [user], algorithm: token-bucket, rate: 10000/s, burst: 20000}
   - {name: daily, key: [user], algorithm: gcra, rate: 4000000000/day}
 ";
 
@@ -167,12 +168,24 @@ fn ours(
         Spoken::Tls => "{address: '127.0.0.1:0', tls: {cert: site.pem, key: site.key}}",
         _ => "'127.0.0.1:0'",
     };
-    let limits = if name == OURS { LIMITS } else { "" };
-    let file = format!(
-        "listen: {{gateway: {listen}, admin: '127.0.0.1:0'}}\nupstream: http://{upstream}\n{limits}"
-    );
+    // h2load has one user only.
+    let limits = match (name, spoken) {
+        (OURS, Spoken::One) => LIMITS.to_owned(),
+        (OURS, _) => {
+            HIGHER.iter().fold(LIMITS.to_owned(), |text, (from, to)| text.replace(from, to))
+        }
+        _ => String::new(),
+    };
+    let file = file(listen, upstream, &limits);
     let arguments = serve(&format!("ours-{}-{spoken:?}.yaml", name.len()), &file)?;
     made(name, programs.ours.to_string_lossy().into_owned(), arguments, Ready::Line)
+}
+
+/// What ours is told.
+pub(super) fn file(listen: &str, upstream: SocketAddr, limits: &str) -> String {
+    format!(
+        "listen: {{gateway: {listen}, admin: '127.0.0.1:0'}}\nupstream: http://{upstream}\n{limits}"
+    )
 }
 
 /// What a proxy made with hyper costs that does nothing but pass on.

@@ -1,7 +1,9 @@
 //! A buffer of rendered fields that is kept between answers.
 
-use super::{Row, Unit, profile::name::Name, profile::name::line, retry_after_seconds, write};
-use alloc::{string::String, vec::Vec};
+use super::known::{Known, Piece, partition};
+use super::profile::name::{Name, line};
+use super::{Row, US_PER_S, retry_after_seconds, write};
+use alloc::vec::Vec;
 use core::ops::Range;
 
 /// Rendered fields: one buffer for all lines and where each value lies in it, so one that is used again never allocates.
@@ -12,39 +14,10 @@ pub struct Fields {
     known: Known,
 }
 
-/// What the last rows had in common with the next ones, most often: all but what is left of each.
-#[derive(Clone, Debug, Default)]
-struct Known {
-    rows: Vec<KnownRow>,
-    policies: Vec<u8>,
-    /// Whether a row had a partition, which is a key's, and so seldom the next one's.
-    has_partition: bool,
-}
-
-#[derive(Clone, Debug)]
-struct KnownRow {
-    name: String,
-    limit: u64,
-    unit: Unit,
-    window_us: Option<u64>,
-    /// How the row's member of a list begins: its name in quotes, after a comma unless it is the first.
-    opening: Vec<u8>,
-}
-
-/// What is remembered makes no difference to what is rendered.
-impl PartialEq for Known {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Known {}
-
 impl Fields {
     /// An empty buffer, which allocates when first written to.
     pub const fn new() -> Self {
-        let known = Known { rows: Vec::new(), policies: Vec::new(), has_partition: false };
-        Self { lines: Vec::new(), places: Vec::new(), known }
+        Self { lines: Vec::new(), places: Vec::new(), known: Known::new() }
     }
 
     /// Forgets the fields and keeps the room they took.
@@ -84,27 +57,40 @@ impl Fields {
         self.push(line::RETRY_AFTER, |out| write::uint(out, retry_after_seconds(retry_after_us)));
     }
 
-    /// Adds both lists that have a member for each row: the policies, with what `policy` appends after a row's name, and what is left of each, with
-    /// what `rest` appends. The former are written only where they are not known.
-    pub(super) fn push_lists(
-        &mut self,
-        rows: &[Row<'_>],
-        policy: impl Fn(&mut Vec<u8>, &Row<'_>),
-        rest: impl Fn(&mut Vec<u8>, &Row<'_>),
-    ) {
-        if !self.known.are(rows) {
-            self.known.learn(rows, policy);
-        }
-        let known = core::mem::take(&mut self.known);
-        self.push(line::POLICY, |out| out.extend_from_slice(&known.policies));
-        self.push(line::RATELIMIT, |out| {
-            for (known, row) in known.rows.iter().zip(rows) {
-                out.extend_from_slice(&known.opening);
-                rest(out, row);
-                partition(out, row);
+    /// Has these rows known, of which the next fields are.
+    pub(super) fn know(&mut self, rows: &[Row<'_>]) {
+        self.known.see(rows);
+    }
+
+    /// Adds both lists that have a member for each of the [known](Self::know) rows: the policies, and what is left of each.
+    pub(super) fn push_lists(&mut self, rows: &[Row<'_>]) {
+        let Self { lines, places, known } = self;
+        put(lines, places, line::POLICY, &known.lists);
+        let start = lines.len();
+        for (known, row) in known.rows.iter().zip(rows) {
+            lines.extend_from_slice(&known.member);
+            write::uint(lines, row.remaining);
+            if let Some(more_after_us) = row.more_after_us {
+                write::parameter(lines, b";t=", more_after_us.div_ceil(US_PER_S));
             }
-        });
-        self.known = known;
+            partition(lines, row);
+        }
+        end(lines, places, line::RATELIMIT, start);
+    }
+
+    /// Adds a line each for limit, what remains and reset of the [known](Self::know) row at this place, and for its policy.
+    pub(super) fn push_numbers(&mut self, at: usize, remaining: u64, reset_s: u64) {
+        let Self { lines, places, known } = self;
+        let Some(known) = known.rows.get(at) else { return };
+        put(lines, places, line::X_LIMIT, &known.limit_line);
+        let start = lines.len();
+        write::uint(lines, remaining);
+        end(lines, places, line::X_REMAINING, start);
+        lines.extend_from_slice(line::X_RESET.opening.as_bytes());
+        let start = lines.len();
+        write::uint(lines, reset_s);
+        places.push((line::X_RESET.text, start..lines.len()));
+        put(lines, places, line::X_POLICY, &known.policy_line);
     }
 
     /// Adds a field whose value is what `write` appends.
@@ -112,51 +98,23 @@ impl Fields {
         self.lines.extend_from_slice(name.opening.as_bytes());
         let start = self.lines.len();
         write(&mut self.lines);
-        self.places.push((name.text, start..self.lines.len()));
-        self.lines.extend_from_slice(b"\r\n");
+        end(&mut self.lines, &mut self.places, name, start);
     }
 }
 
-impl Known {
-    fn are(&self, rows: &[Row<'_>]) -> bool {
-        let is_of = |(known, row): (&KnownRow, &Row<'_>)| {
-            known.limit == row.limit
-                && known.window_us == row.window_us
-                && known.unit == row.unit
-                && row.partition.is_none()
-                && known.name == row.name
-        };
-        let may_be = !self.has_partition && self.rows.len() == rows.len();
-        may_be && self.rows.iter().zip(rows).all(is_of)
-    }
+type Places = Vec<(&'static str, Range<usize>)>;
 
-    fn learn(&mut self, rows: &[Row<'_>], policy: impl Fn(&mut Vec<u8>, &Row<'_>)) {
-        self.policies.clear();
-        self.rows.clear();
-        self.has_partition = rows.iter().any(|row| row.partition.is_some());
-        for row in rows {
-            let mut opening = Vec::new();
-            if !self.rows.is_empty() {
-                opening.extend_from_slice(b", ");
-            }
-            write::string(&mut opening, row.name);
-            self.policies.extend_from_slice(&opening);
-            policy(&mut self.policies, row);
-            partition(&mut self.policies, row);
-            self.rows.push(KnownRow {
-                name: row.name.into(),
-                limit: row.limit,
-                unit: row.unit,
-                window_us: row.window_us,
-                opening,
-            });
-        }
-    }
+/// Appends what is known, the value of this field among it.
+#[inline]
+fn put(lines: &mut Vec<u8>, places: &mut Places, name: Name, piece: &Piece) {
+    let at = lines.len();
+    lines.extend_from_slice(&piece.bytes);
+    places.push((name.text, at + piece.value.start..at + piece.value.end));
 }
 
-fn partition(out: &mut Vec<u8>, row: &Row<'_>) {
-    if let Some(partition) = row.partition {
-        out.extend_from_slice(b";pk=");
-        write::binary(out, partition);
-    }
+/// Ends the line of this field, whose value began at `start`.
+#[inline]
+fn end(lines: &mut Vec<u8>, places: &mut Places, name: Name, start: usize) {
+    places.push((name.text, start..lines.len()));
+    lines.extend_from_slice(b"\r\n");
 }

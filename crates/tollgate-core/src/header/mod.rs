@@ -1,6 +1,6 @@
 //! The rate-limit response fields: written and read in one place, so server and client cannot differ.
 //!
-//! A [`Row`] is what one limit has to say; [`render`] writes the rows as the fields of a [`Profile`];
+//! A [`Row`] is what one limit has to say; [`render`] writes the rows as the fields of a [`Profile`], [`render_all`] of several;
 //! [`parse`] reads such fields back. [`retry_after_seconds`], [`parse_retry_after`] and [`Problem`] are what a
 //! refusal adds. The default profile implements draft-ietf-httpapi-ratelimit-headers-11, a draft and not yet
 //! a standard; the others are what clients in use today understand.
@@ -33,6 +33,7 @@
 
 mod fields;
 mod http_date;
+mod known;
 mod parse;
 mod problem;
 mod profile;
@@ -51,7 +52,7 @@ pub use parse::{
 };
 pub use problem::Problem;
 pub use profile::Profile;
-pub use render::render;
+pub use render::{render, render_all};
 pub use retry_after::{parse_retry_after, retry_after_seconds};
 pub use row::{Row, Scope, Unit, tightest, valid_name};
 

@@ -1,51 +1,58 @@
 //! Rows to fields, one function per generation.
 
+use super::known::unnamed_policy;
 use super::profile::name::line;
-use super::{Fields, Profile, Row, US_PER_S, Unit, tightest, write};
-use alloc::vec::Vec;
+use super::row::tightest_at;
+use super::{Fields, Profile, Row, US_PER_S, write};
 
 /// Appends the fields of `profile` for `rows` in their order. `draft-11` lists every row; the others have room
-/// for the [`tightest`] only. Without rows there is nothing to say and nothing is written.
+/// for the [`tightest`](super::tightest) only. Without rows there is nothing to say and nothing is written.
 pub fn render(profile: Profile, rows: &[Row<'_>], now_us: u64, fields: &mut Fields) {
-    if profile == Profile::Draft11 && !rows.is_empty() {
-        return draft_11(rows, fields);
-    }
-    let Some(row) = tightest(rows) else { return };
-    match profile {
-        Profile::Draft7 => draft_7(row, fields),
-        Profile::Draft6 => draft_6(row, fields),
-        Profile::XRateLimitEpoch => x_ratelimit(row, reset_at_s(row, now_us), fields),
-        Profile::XRateLimitDelta => x_ratelimit(row, reset_after_s(row), fields),
-        Profile::GitHub => github(row, now_us, fields),
-        Profile::Discord => discord(row, now_us, fields),
-        Profile::Draft11 | Profile::None => {}
-    }
+    render_all(&[profile], rows, now_us, fields);
 }
 
-fn draft_11(rows: &[Row<'_>], fields: &mut Fields) {
-    let policy = |out: &mut Vec<u8>, row: &Row<'_>| {
-        parameter(out, ";q=", row.limit);
-        if row.unit != Unit::Requests {
-            out.extend_from_slice(b";qu=");
-            write::string(out, row.unit.name());
+/// [`render`] for each of these profiles, one after the other. Answers with the [`tightest`](super::tightest) row.
+pub fn render_all<'r, 'a>(
+    profiles: &[Profile],
+    rows: &'r [Row<'a>],
+    now_us: u64,
+    fields: &mut Fields,
+) -> Option<&'r Row<'a>> {
+    let at = tightest_at(rows)?;
+    let row = rows.get(at)?;
+    if profiles.iter().any(is_known) {
+        fields.know(rows);
+    }
+    for profile in profiles {
+        match profile {
+            Profile::Draft11 => fields.push_lists(rows),
+            Profile::Draft7 => draft_7(row, fields),
+            Profile::Draft6 => draft_6(row, fields),
+            Profile::XRateLimitEpoch => {
+                fields.push_numbers(at, row.remaining, reset_at_s(row, now_us));
+            }
+            Profile::XRateLimitDelta => {
+                fields.push_numbers(at, row.remaining, reset_after_s(row));
+            }
+            Profile::GitHub => github(row, now_us, fields),
+            Profile::Discord => discord(row, now_us, fields),
+            Profile::None => {}
         }
-        window(out, row);
-    };
-    let rest = |out: &mut Vec<u8>, row: &Row<'_>| {
-        parameter(out, ";r=", row.remaining);
-        if let Some(more_after_us) = row.more_after_us {
-            parameter(out, ";t=", more_after_us.div_ceil(US_PER_S));
-        }
-    };
-    fields.push_lists(rows, policy, rest);
+    }
+    Some(row)
+}
+
+/// Whether a profile writes what is known of rows.
+fn is_known(profile: &Profile) -> bool {
+    matches!(profile, Profile::Draft11 | Profile::XRateLimitEpoch | Profile::XRateLimitDelta)
 }
 
 fn draft_7(row: &Row<'_>, fields: &mut Fields) {
     fields.push(line::POLICY, |out| unnamed_policy(out, row));
     fields.push(line::RATELIMIT, |out| {
-        parameter(out, "limit=", row.limit);
-        parameter(out, ", remaining=", row.remaining);
-        parameter(out, ", reset=", reset_after_s(row));
+        write::parameter(out, b"limit=", row.limit);
+        write::parameter(out, b", remaining=", row.remaining);
+        write::parameter(out, b", reset=", reset_after_s(row));
     });
 }
 
@@ -54,13 +61,6 @@ fn draft_6(row: &Row<'_>, fields: &mut Fields) {
     fields.push(line::LIMIT, |out| write::uint(out, row.limit));
     fields.push(line::REMAINING, |out| write::uint(out, row.remaining));
     fields.push(line::RESET, |out| write::uint(out, reset_after_s(row)));
-}
-
-fn x_ratelimit(row: &Row<'_>, reset_s: u64, fields: &mut Fields) {
-    fields.push(line::X_LIMIT, |out| write::uint(out, row.limit));
-    fields.push(line::X_REMAINING, |out| write::uint(out, row.remaining));
-    fields.push(line::X_RESET, |out| write::uint(out, reset_s));
-    fields.push(line::X_POLICY, |out| unnamed_policy(out, row));
 }
 
 fn github(row: &Row<'_>, now_us: u64, fields: &mut Fields) {
@@ -81,24 +81,6 @@ fn discord(row: &Row<'_>, now_us: u64, fields: &mut Fields) {
     if row.refused {
         fields.push(line::X_SCOPE, |out| out.extend_from_slice(row.scope.name().as_bytes()));
     }
-}
-
-/// `100;w=60`: how a policy looked before policies had names.
-fn unnamed_policy(out: &mut Vec<u8>, row: &Row<'_>) {
-    write::uint(out, row.limit);
-    window(out, row);
-}
-
-fn window(out: &mut Vec<u8>, row: &Row<'_>) {
-    if let Some(window_us) = row.window_us {
-        // A window of zero seconds is malformed, so one shorter than a second counts as a second.
-        parameter(out, ";w=", window_us.div_ceil(US_PER_S).max(1));
-    }
-}
-
-fn parameter(out: &mut Vec<u8>, key: &str, value: u64) {
-    out.extend_from_slice(key.as_bytes());
-    write::uint(out, value);
 }
 
 fn reset_after_s(row: &Row<'_>) -> u64 {

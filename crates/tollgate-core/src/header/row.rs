@@ -106,17 +106,24 @@ impl<'a> Row<'a> {
 /// The row that fields with room for only one limit show: of those that refuse the one with the longest
 /// wait, no wait being the longest; else the one with the least remaining. The first of equals.
 pub fn tightest<'r, 'a>(rows: &'r [Row<'a>]) -> Option<&'r Row<'a>> {
+    rows.get(tightest_at(rows)?)
+}
+
+/// Where the [`tightest`] is.
+pub(super) fn tightest_at(rows: &[Row<'_>]) -> Option<usize> {
+    let places = rows.iter().enumerate();
     if rows.iter().all(|row| !row.refused) {
-        return rows.iter().min_by_key(|row| row.remaining);
+        return Some(places.min_by_key(|(_, row)| row.remaining)?.0);
     }
-    rows.iter().min_by_key(|row| {
+    let tightest = places.min_by_key(|(_, row)| {
         if row.refused {
             let wait = (row.retry_after_us.is_none(), row.retry_after_us);
             (false, Reverse(wait), 0)
         } else {
             (true, Reverse((false, None)), row.remaining)
         }
-    })
+    });
+    Some(tightest?.0)
 }
 
 /// Whether a limit's name can stand in a field: not empty, and printable ASCII throughout.

@@ -10,17 +10,35 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 const EIGHT_DIGITS: u64 = 100_000_000;
 
 /// Digits, at most the largest Structured Field integer.
+#[inline]
 pub(super) fn uint(out: &mut Vec<u8>, value: u64) {
-    let value = value.min(SF_INTEGER_MAX);
-    let (first, rest) = (value / EIGHT_DIGITS, value % EIGHT_DIGITS);
-    let (digits, zeros) = if first > 0 { eight(first) } else { eight(rest) };
+    match value {
+        0..10 => out.push(b'0' + value as u8),
+        10..EIGHT_DIGITS => short(out, value),
+        _ => long(out, value.min(SF_INTEGER_MAX)),
+    }
+}
+
+/// Up to eight digits.
+fn short(out: &mut Vec<u8>, value: u64) {
+    let (digits, zeros) = eight(value);
     let end = out.len() + 8 - zeros;
     // All eight bytes at once, since a copy of a length that is not known costs more than the number itself.
     out.extend_from_slice(&(digits >> (8 * zeros)).to_le_bytes());
     out.truncate(end);
-    if first > 0 {
-        out.extend_from_slice(&eight(rest).0.to_le_bytes());
-    }
+}
+
+/// More than that.
+fn long(out: &mut Vec<u8>, value: u64) {
+    short(out, value / EIGHT_DIGITS);
+    out.extend_from_slice(&eight(value % EIGHT_DIGITS).0.to_le_bytes());
+}
+
+/// A number after what it is called.
+#[inline]
+pub(super) fn parameter<const N: usize>(out: &mut Vec<u8>, key: &[u8; N], value: u64) {
+    out.extend_from_slice(key);
+    uint(out, value);
 }
 
 /// The eight digits of a number, its first in the lowest byte, and how many of them are zeros before it; the last digit is none of these.

@@ -7,23 +7,28 @@ use super::shard::{Shard, Tables, is_wide};
 use super::slab::Slab;
 use super::table::Table;
 
+/// How long a cell has been idle before it is swept. Most clients that have asked ask again soon, and putting their cells back would cost more than keeping them.
+pub(crate) const SPARE_US: u64 = 10_000_000;
+
 impl Shard {
-    /// Forgets idle cells and returns memory that is no longer needed.
+    /// Forgets cells that have been idle for a while and returns memory that is no longer needed.
     pub(crate) fn sweep(&mut self, shared: &Shared, now_us: u64) {
-        self.sweep_table::<1>(shared, now_us);
-        self.sweep_table::<2>(shared, now_us);
+        let before_us = now_us.saturating_sub(SPARE_US);
+        self.sweep_table::<1>(shared, before_us);
+        self.sweep_table::<2>(shared, before_us);
         if self.slab.capacity() > 2 * self.slab.len() {
             self.compact_slab(shared);
         }
     }
 
-    fn sweep_table<const W: usize>(&mut self, shared: &Shared, now_us: u64)
+    /// Forgets what was idle at that instant.
+    fn sweep_table<const W: usize>(&mut self, shared: &Shared, idle_us: u64)
     where
         Self: Tables<W>,
     {
         let (table, slab) = self.parts();
         let chunks = table.chunks();
-        let idle = table.iter().filter(|slot| idle_at_us(shared, slab, slot) <= now_us).count();
+        let idle = table.iter().filter(|slot| idle_at_us(shared, slab, slot) <= idle_us).count();
         // As many chunks as leave a fifth of the room free, so that the next key does not grow the table again.
         let kept = table.len() - idle;
         let needed = (0..chunks).find(|&n| Table::<W>::capacity_of(n) * 4 / 5 >= kept);
@@ -31,7 +36,7 @@ impl Shard {
         if idle * 8 < table.len().max(1) && needed == chunks {
             return;
         }
-        let cells = self.drain_idle::<W>(shared, now_us);
+        let cells = self.drain_idle::<W>(shared, idle_us);
         self.refill::<W>(shared, cells, needed);
         shared.budget.give((chunks - needed) * Table::<W>::CHUNK_BYTES);
     }

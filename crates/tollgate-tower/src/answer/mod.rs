@@ -116,15 +116,13 @@ pub fn render_fields(
     for row in verdict.rows.iter().filter(|row| is_shown(row)) {
         rows.push(shown(row));
     }
-    for &profile in profiles {
-        header::render(profile, &rows, now_us, fields);
-    }
+    let remaining = header::render_all(profiles, &rows, now_us, fields).map(|row| row.remaining);
     if !verdict.allowed
         && let Some(retry_after_us) = verdict.retry_after_us
     {
         fields.push_retry_after(retry_after_us);
     }
-    header::tightest(&rows).map(|row| row.remaining)
+    remaining
 }
 
 const SOURCE: HeaderName = HeaderName::from_static("x-tollgate-source");

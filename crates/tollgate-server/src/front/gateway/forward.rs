@@ -20,7 +20,7 @@ use hyper::{
     },
 };
 use smallvec::SmallVec;
-use std::{mem, net::IpAddr};
+use std::{borrow::Cow, mem, net::IpAddr};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -61,11 +61,12 @@ pub(super) struct From<'a> {
 
 impl From<'_> {
     /// The client's address as text, which most often is there already.
-    pub(super) fn client_text(&self) -> HeaderValue {
-        match self.client == self.peer {
-            true => self.address.clone(),
-            false => HeaderValue::try_from(self.client.to_string()).unwrap_or(self.address.clone()),
+    pub(super) fn client_text(&self) -> Cow<'_, HeaderValue> {
+        if self.client == self.peer {
+            return Cow::Borrowed(self.address);
         }
+        let text = HeaderValue::try_from(self.client.to_string());
+        text.map_or(Cow::Borrowed(self.address), Cow::Owned)
     }
 }
 
@@ -127,7 +128,7 @@ fn add_own(headers: &mut HeaderMap, from: &From<'_>) {
         by = HeaderValue::from_maybe_shared(Bytes::from(all)).unwrap_or(by);
     }
     headers.insert(X_FORWARDED_FOR, by);
-    headers.insert(X_REAL_IP, from.client_text());
+    headers.insert(X_REAL_IP, from.client_text().into_owned());
     if !headers.contains_key(X_FORWARDED_PROTO) {
         let proto = if from.is_tls { "https" } else { "http" };
         headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(proto));

@@ -3,6 +3,7 @@
 //! It is for requests that [`net`](crate::net) finds plain, to servers that speak HTTP/1.1 without TLS, where nothing is held until the answer has been given; and for answers that come whole at once. A request that turns out to be otherwise
 //! goes the long way with what has been done about it: [`Begun`] says how far it came.
 
+mod line;
 mod mapped;
 mod request;
 mod response;
@@ -333,7 +334,7 @@ fn read(
 fn map(request: &Bare<'_>) -> HeaderMap {
     let mut map = HeaderMap::new();
     for (name, value) in request.fields() {
-        let name = HeaderName::from_bytes(name.as_bytes());
+        let name = HeaderName::from_bytes(name);
         if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
             map.append(name, value);
         }
@@ -355,11 +356,11 @@ fn write_own(response: Response<bytes::Bytes>, is_head: bool, is_last: bool, out
         out.extend_from_slice(part.as_bytes());
     }
     for (name, value) in &head.headers {
-        request::line(name.as_str(), value.as_bytes(), out);
+        line::line(name.as_ref(), value.as_bytes(), out);
     }
     // What has no body says so, unless it would not have one anyway.
     if !(is_head && body.is_empty()) {
-        request::line("content-length", body.len().to_string().as_bytes(), out);
+        line::known(b"content-length: ", body.len().to_string().as_bytes(), out);
     }
     if is_head {
         body.clear();

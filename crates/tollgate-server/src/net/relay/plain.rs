@@ -57,12 +57,10 @@ impl<'a> Bare<'a> {
     }
 
     /// Names, in any case, and values. None has `_` or `.` in its name, and none concerns the connection but `Connection: keep-alive`.
-    pub fn fields(&self) -> impl DoubleEndedIterator<Item = (&'a str, &'a [u8])> + use<'a> {
+    pub fn fields(&self) -> impl DoubleEndedIterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let bytes = self.bytes;
         let at = move |range: &Range<u16>| &bytes[range.start.into()..range.end.into()];
-        self.lines
-            .iter()
-            .map(move |line| (str::from_utf8(at(&line.name)).unwrap_or_default(), at(&line.value)))
+        self.lines.iter().map(move |line| (at(&line.name), at(&line.value)))
     }
 }
 

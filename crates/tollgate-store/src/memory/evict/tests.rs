@@ -180,6 +180,17 @@ fn sweeping_returns_memory() {
 }
 
 #[test]
+fn sweeping_leaves_what_may_be_asked_for_again_soon() {
+    let store = MemoryStore::new(Options::default().shards(4).max_bytes(64 << 20));
+    flood(&store, NOW_US, "client", 1_000, 1, &gcra());
+    // All are idle within a second or so, and spared for ten more.
+    store.sweep(NOW_US + 9 * SECOND_US, store.shard_count());
+    assert_eq!(stats(&store).keys, 1_000);
+    store.sweep(NOW_US + 12 * SECOND_US, store.shard_count());
+    assert_eq!(stats(&store).keys, 0);
+}
+
+#[test]
 fn growing_drops_idle_cells_instead() {
     let store = MemoryStore::new(Options::default().shards(1).max_bytes(64 << 20));
     for second in 0..200 {

@@ -94,8 +94,8 @@ impl Plain for Mapped<'_> {
         &[]
     }
 
-    fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
+    fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.head.headers.iter().map(|(name, value)| (name.as_ref(), value.as_bytes()))
     }
 }
 

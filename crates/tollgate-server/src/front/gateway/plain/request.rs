@@ -1,6 +1,9 @@
 //! A plain request on its way to a server.
 
-use super::super::forward::{From, via};
+use super::{
+    super::forward::{From, via},
+    line::{known, line},
+};
 use crate::net::Bare;
 use hyper::{Version, header::HeaderName};
 use tollgate_tower::Head;
@@ -23,7 +26,7 @@ pub(super) trait Plain {
     fn body(&self) -> &[u8];
 
     /// Names, in any case, and values.
-    fn fields(&self) -> impl Iterator<Item = (&str, &[u8])>;
+    fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])>;
 }
 
 impl Plain for Bare<'_> {
@@ -47,7 +50,7 @@ impl Plain for Bare<'_> {
         Version::HTTP_11
     }
 
-    fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
+    fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         Bare::fields(self)
     }
 }
@@ -105,18 +108,20 @@ pub(super) fn write(request: &impl Plain, from: &From<'_>, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(from.address.as_bytes());
     out.extend_from_slice(b"\r\n");
-    line("x-real-ip", from.client_text().as_bytes(), out);
+    known(b"x-real-ip: ", from.client_text().as_bytes(), out);
     if !has_proto {
-        let proto = if from.is_tls { b"https".as_slice() } else { b"http" };
-        line("x-forwarded-proto", proto, out);
+        out.extend_from_slice(match from.is_tls {
+            true => b"x-forwarded-proto: https\r\n".as_slice(),
+            false => b"x-forwarded-proto: http\r\n",
+        });
     }
     if !has_host {
-        line("x-forwarded-host", request.host(), out);
+        known(b"x-forwarded-host: ", request.host(), out);
     }
     if let Some(host) = from.own_host {
-        line("host", host.as_bytes(), out);
+        known(b"host: ", host.as_bytes(), out);
     }
-    line("via", via(request.version()).as_bytes(), out);
+    known(b"via: ", via(request.version()).as_bytes(), out);
     out.extend_from_slice(b"\r\n");
     out.extend_from_slice(request.body());
 }
@@ -137,31 +142,21 @@ enum Claim {
     Other,
 }
 
-fn claim(name: &str) -> Claim {
-    let is = |known: &str| name.eq_ignore_ascii_case(known);
+fn claim(name: &[u8]) -> Claim {
+    let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
     match name.len() {
-        4 if is("host") => Claim::Host,
-        9 if is("forwarded") => Claim::Other,
-        9 if is("x-real-ip") => Claim::Client,
-        10 if is("connection") => Claim::Connection,
-        12.. if name.as_bytes()[..12].eq_ignore_ascii_case(b"x-forwarded-") => {
-            match name[12..].to_ascii_lowercase().as_str() {
-                "for" => Claim::For,
-                "proto" => Claim::Proto,
-                "host" => Claim::ForHost,
+        4 if is(b"host") => Claim::Host,
+        9 if is(b"forwarded") => Claim::Other,
+        9 if is(b"x-real-ip") => Claim::Client,
+        10 if is(b"connection") => Claim::Connection,
+        12.. if name[..12].eq_ignore_ascii_case(b"x-forwarded-") => {
+            match name[12..].to_ascii_lowercase().as_slice() {
+                b"for" => Claim::For,
+                b"proto" => Claim::Proto,
+                b"host" => Claim::ForHost,
                 _ => Claim::Other,
             }
         }
         _ => Claim::None,
     }
-}
-
-/// One field, its name in lower case as the full protocol has it.
-pub(super) fn line(name: &str, value: &[u8], out: &mut Vec<u8>) {
-    let start = out.len();
-    out.extend_from_slice(name.as_bytes());
-    out[start..].make_ascii_lowercase();
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
 }

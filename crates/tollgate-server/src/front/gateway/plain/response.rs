@@ -2,7 +2,7 @@
 
 mod chunks;
 
-use super::request::line;
+use super::line::line;
 use hyper::StatusCode;
 use std::{cmp::Ordering, mem::MaybeUninit};
 use tollgate_tower::Shown;
@@ -72,7 +72,7 @@ impl Form for Lines<'_> {
     }
 
     fn field(&mut self, name: &str, value: &[u8]) -> Option<()> {
-        line(name, value, self.out);
+        line(name.as_bytes(), value, self.out);
         Some(())
     }
 

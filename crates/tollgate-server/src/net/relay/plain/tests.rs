@@ -20,7 +20,8 @@ fn a_plain_request_is_found_with_all_it_has() {
     assert!(text[size..].starts_with("GET"));
     let (bare, _) = find(text.as_bytes(), &mut lines).unwrap();
     let fields: Vec<_> = bare.fields().collect();
-    assert_eq!(fields, [("Host", &b"X:80"[..]), ("empty", b""), ("Spaced", b"a b")]);
+    let expected: [(&[u8], &[u8]); 3] = [(b"Host", b"X:80"), (b"empty", b""), (b"Spaced", b"a b")];
+    assert_eq!(fields, expected);
 }
 
 #[test]
