@@ -102,11 +102,11 @@ impl Policy {
         let path = self.path.and_then(|path| facts.match_text(path));
         let mut candidates = std::mem::take(&mut selection.candidates);
         self.index.find(path, &mut candidates);
-        let tier = self.tier(facts);
+        let (tier, first) = (self.tier(facts), selection.entries.len());
         for candidate in &candidates {
             let limit = candidate.limit();
             if self.rules[limit].matcher.matches(facts, !candidate.must_check_path()) {
-                self.push(limit, facts, tier, request_cost, selection);
+                self.push(limit, facts, tier, request_cost, first, selection);
             }
         }
         selection.candidates = candidates;
@@ -143,7 +143,7 @@ impl Policy {
         selection.clear();
         let usual = |limit: &Limit| limit.mode != Mode::Off && !limit.addressed;
         if self.limits.get(limit).is_some_and(usual) {
-            self.push(limit, facts, self.tier(facts), request_cost, selection);
+            self.push(limit, facts, self.tier(facts), request_cost, 0, selection);
         }
     }
 
@@ -178,31 +178,39 @@ impl Policy {
         named.or(self.tiers.default)
     }
 
+    /// Selects a limit. What was selected from `first` on is by the same facts.
     fn push(
         &self,
         limit: usize,
         facts: &Facts<'_>,
         tier: Option<TierId>,
         request_cost: u64,
+        first: usize,
         selection: &mut Selection,
     ) {
         let (definition, rule) = (&self.limits[limit], &self.rules[limit]);
         let Some(numbers) = rule.numbers(tier) else { return };
-        let start = selection.keys.len();
-        let is_complete = push_key(rule, facts, definition.on_missing, &mut selection.keys);
-        if !is_complete {
-            selection.keys.truncate(start);
-            if definition.on_missing == OnMissing::Skip {
-                return;
+        let Selection { entries, keys, .. } = selection;
+        let has_same_key = |last: &&Entry| {
+            self.rules[last.limit].key == rule.key
+                && self.limits[last.limit].on_missing == definition.on_missing
+        };
+        let (key, missing) = match entries[first..].last().filter(has_same_key) {
+            Some(last) => (last.key.clone(), last.missing),
+            None => {
+                let start = keys.len();
+                let is_complete = push_key(rule, facts, definition.on_missing, keys);
+                if !is_complete {
+                    keys.truncate(start);
+                }
+                (start..keys.len(), !is_complete)
             }
+        };
+        if missing && definition.on_missing == OnMissing::Skip {
+            return;
         }
-        selection.entries.push(Entry {
-            limit,
-            numbers,
-            cost: cost(definition, rule, facts).saturating_mul(request_cost),
-            key: start..selection.keys.len(),
-            missing: !is_complete,
-        });
+        let cost = cost(definition, rule, facts).saturating_mul(request_cost);
+        entries.push(Entry { limit, numbers, cost, key, missing });
     }
 }
 

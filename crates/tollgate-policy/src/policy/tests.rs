@@ -299,4 +299,40 @@ proptest! {
             prop_assert_eq!(*seen.entry(key).or_insert(tuple), tuple);
         }
     }
+
+    /// Limits with one key after the other share its bytes; each must still be what it is alone, and what other facts selected before makes no difference.
+    #[test]
+    fn limits_are_selected_together_as_they_are_alone(
+        shapes in prop::collection::vec((0_usize..5, 0_usize..3), 1..8),
+        values in prop::array::uniform2(prop::option::of("[xy]?")),
+    ) {
+        const KEYS: [&[&str]; 5] = [&[], &["a"], &["b"], &["a", "b"], &["b", "a"]];
+        const MISSING: [OnMissing; 3] = [OnMissing::Skip, OnMissing::Share, OnMissing::Refuse];
+        let limits: Vec<Limit> = shapes.iter().enumerate().map(|(n, (key, on_missing))| {
+            let mut limit = Limit::new(&format!("l{n}"), KEYS[*key], per_minute(1));
+            limit.on_missing = MISSING[*on_missing];
+            limit
+        }).collect();
+        let attributes: Vec<(&str, &str)> = ["a", "b"]
+            .into_iter()
+            .zip(&values)
+            .filter_map(|(name, value)| Some((name, value.as_deref()?)))
+            .collect();
+        let expected: Vec<(Vec<u8>, bool)> = limits.iter().flat_map(|limit| {
+            let alone = policy(vec![limit.clone()], PolicyOptions::default());
+            let known = attributes.iter().filter(|(name, _)| limit.key.iter().any(|one| **one == **name));
+            let known: Vec<_> = known.copied().collect();
+            rows(&alone, &facts(&alone, &known), 1).into_iter().map(|row| (row.3, row.4))
+        }).collect();
+        let together = policy(limits, PolicyOptions::default());
+        let known = attributes.iter().filter(|(name, _)| together.attributes().any(|(_, one)| one == *name));
+        let known: Vec<_> = known.copied().collect();
+        let mut selection = Selection::default();
+        together.select(&facts(&together, &[]), 1, &mut selection);
+        let before = selection.len();
+        together.select_more(&facts(&together, &known), 1, &mut selection);
+        let seen: Vec<(Vec<u8>, bool)> =
+            together.selected(&selection).skip(before).map(|one| (one.key.to_vec(), one.missing)).collect();
+        prop_assert_eq!(seen, expected);
+    }
 }

@@ -54,6 +54,12 @@ impl Addresses {
         hasher
     }
 
+    /// The shard of all limits on a key that is not empty, once it has been [hashed](Self::hash).
+    #[inline(always)]
+    pub(crate) fn shard(&self, hashed: &AHasher) -> usize {
+        hashed.finish() as usize & (self.shards - 1)
+    }
+
     /// As [`of`](Self::of), for a key that has been [hashed](Self::hash).
     #[inline(always)]
     pub(crate) fn of_hashed(&self, limit: u64, key: &[u8], hashed: &AHasher) -> Address {

@@ -4,6 +4,7 @@ use super::Shared;
 use super::pack::{SPILLED, unpack_any};
 use super::shard::{Shard, Tables, is_wide};
 use super::slab::{Slab, Spilled};
+use super::sweep::spared_since;
 use super::table::{Slot, Table, same_key};
 use crate::sync::Ordering;
 use tollgate_core::{Algorithm, Intent, Numbers, State};
@@ -78,7 +79,7 @@ impl Shard {
         self.table().room() >= want && (force || evicted == want)
     }
 
-    /// Drops what is idle, and grows by about an eighth if that is not enough. Does nothing when the cap leaves no room to grow.
+    /// Drops what has been idle for a while, and grows by about an eighth if that is not enough. Does nothing when the cap leaves no room to grow.
     fn grow<const W: usize>(&mut self, shared: &Shared, now_us: u64, want: usize) -> bool
     where
         Self: Tables<W>,
@@ -91,7 +92,7 @@ impl Shard {
             false if step > 1 && shared.budget.try_take(bytes(1)) => 1,
             false => return false,
         };
-        let cells = self.drain_idle::<W>(shared, now_us);
+        let cells = self.drain_idle::<W>(shared, spared_since(now_us));
         let enough = Table::<W>::capacity_of(chunks) * 4 / 5;
         if cells.len() + want <= enough {
             shared.budget.give(bytes(taken));
@@ -102,11 +103,11 @@ impl Shard {
         self.table().room() >= want
     }
 
-    /// Takes every cell out of the table and forgets the idle ones.
+    /// Takes every cell out of the table and forgets those that were idle at that instant.
     pub(super) fn drain_idle<const W: usize>(
         &mut self,
         shared: &Shared,
-        now_us: u64,
+        idle_us: u64,
     ) -> Vec<Slot<W>>
     where
         Self: Tables<W>,
@@ -114,7 +115,7 @@ impl Shard {
         let (table, slab) = self.parts();
         let mut cells = table.drain();
         cells.retain(|slot| {
-            let idle = idle_at_us(shared, slab, slot) <= now_us;
+            let idle = idle_at_us(shared, slab, slot) <= idle_us;
             if idle {
                 forget_spilled(shared, slab, slot);
             }

@@ -4,7 +4,8 @@ use super::MemoryStore;
 use super::fast::Pending;
 use super::locks::Place;
 use super::shard::is_wide;
-use super::views::Guess;
+use super::views::{Guess, LINE};
+use crate::raw::prefetch::prefetch;
 use crate::sync::lock;
 use crate::{Answers, Charge};
 use tollgate_core::Intent;
@@ -24,7 +25,12 @@ impl MemoryStore {
         if key.is_empty() || charges.len() > Place::FEW || intent == Intent::Peek {
             return None;
         }
-        let (hashed, mut shard) = (self.addresses.hash(key), 0);
+        let hashed = self.addresses.hash(key);
+        let shard = &self.shards[self.addresses.shard(&hashed)];
+        // Its second line has the header of the other table.
+        let line = std::ptr::from_ref(shard).addr();
+        prefetch(line);
+        prefetch(line + LINE);
         let mut cells = [(0, Guess::default()); Place::FEW];
         for (cell, charge) in cells.iter_mut().zip(charges) {
             if !std::ptr::eq(charge.key, key) && charge.key != key {
@@ -32,9 +38,9 @@ impl MemoryStore {
             }
             let address = self.addresses.of_hashed(charge.limit, key, &hashed);
             let guess = self.shared.views.prefetch(address, is_wide(charge.numbers));
-            (shard, *cell) = (address.shard, (address.tag, guess));
+            *cell = (address.tag, guess);
         }
-        let mut shard = lock(&self.shards[shard].0);
+        let mut shard = lock(&shard.0);
         let mut pending = [Pending::NOTHING; Place::FEW];
         for (n, ((pending, &cell), charge)) in
             pending.iter_mut().zip(&cells).zip(charges).enumerate()

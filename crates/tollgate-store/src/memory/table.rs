@@ -5,15 +5,13 @@
 //! (Robin Hood), and deletion shifts back: no key is unlucky for long, and there are no tombstones.
 
 use super::registry::TICKET_BITS;
-use super::views::{Guess, View};
+use super::views::{Guess, LINE, View};
 use crate::Ticket;
 
 /// Slots in a chunk. Loom needs tables that grow within a few steps.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 4 } else { 64 };
 /// What a chunk of cells costs beside the cells: arrays that grow leave holes in the allocator's heap, measured at up to 19 % of it.
 const CHUNK_OVERHEAD: usize = 192;
-/// Bytes in a cache line.
-const LINE: usize = 64;
 /// Slots that are looked at together: those of a line, where lines hold a whole number of them.
 const TOGETHER: usize = 4;
 const TICKET_MASK: u64 = (1 << TICKET_BITS) - 1;

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bits of a view that hold the number of slots; the others hold the address of the first line.
 const LEN_BITS: u32 = 22;
-const LINE: usize = 64;
+/// Bytes in a cache line.
+pub(super) const LINE: usize = 64;
 
 /// Where a table's slots are: the first line that begins with a slot, and how many there are.
 #[derive(Clone, Copy, Debug, Default)]

@@ -194,11 +194,11 @@ fn sweeping_leaves_what_may_be_asked_for_again_soon() {
 fn growing_drops_idle_cells_instead() {
     let store = MemoryStore::new(Options::default().shards(1).max_bytes(64 << 20));
     for second in 0..200 {
-        // Each is idle a second later.
+        // Each is idle a second later, and may go ten seconds after that.
         flood(&store, NOW_US + second * SECOND_US, &format!("{second}-"), 100, 1, &gcra());
     }
     let stats = stats(&store);
-    assert!(stats.keys <= 400, "{stats:?}");
-    assert!(stats.bytes < 20_000, "{stats:?}");
+    assert!(stats.keys <= 1_600, "{stats:?}");
+    assert!(stats.bytes < 50_000, "{stats:?}");
     assert_eq!(stats.evicted, 0);
 }
