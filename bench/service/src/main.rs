@@ -62,7 +62,11 @@ struct Effort {
 impl Effort {
     /// As many requests in more turns that are shorter: two that follow each other find the machine in the same mood.
     const fn in_turns(self, times: usize) -> Self {
-        Self { rounds: self.rounds * times, requests: self.requests / times, ..self }
+        Self {
+            rounds: self.rounds * times,
+            requests: self.requests / times,
+            schedule_seconds: self.schedule_seconds / times as f64,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The policy in force at one moment.
 
 use crate::counters::Counters;
+use crate::reservation::depends_on_answer;
 use crate::{Row, Setup, Source};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,6 +29,8 @@ pub struct Rules {
     /// This node's part of the same numbers, where a limit falls back on it.
     shares: Box<[Option<Numbers>]>,
     tiers: Option<Arc<TierMap>>,
+    /// Whether any of the limits depends on what requests are answered with.
+    depends_on_answers: bool,
     /// Whether rows name their bucket.
     buckets: bool,
     profiles: Arc<[Profile]>,
@@ -92,6 +95,9 @@ impl Rules {
                 .iter()
                 .map(|limit| Arc::clone(counters.entry(limit.name.clone()).or_default()))
                 .collect(),
+            depends_on_answers: policy.numbers().iter().any(|variant| {
+                depends_on_answer(&policy.limits()[variant.limit], &variant.numbers)
+            }),
             tiers: setup.tiers.clone(),
             buckets: setup.buckets,
             profiles: setup.profiles.clone(),
@@ -158,6 +164,11 @@ impl Rules {
     /// Where the policy has the limit of a rule of the ratelimit files; `None` where it is unlimited.
     pub(crate) fn addressed(&self, rule: usize) -> Option<usize> {
         *self.addressed.get(rule)?
+    }
+
+    /// Whether any of the limits depends on what requests are answered with.
+    pub(crate) fn depends_on_answers(&self) -> bool {
+        self.depends_on_answers
     }
 
     /// Where decisions of the store come from.

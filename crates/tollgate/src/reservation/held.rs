@@ -14,7 +14,6 @@ use std::sync::Arc;
 use tollgate_core::{Intent, Numbers};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::{Cost, Limit, Mode};
-use tollgate_policy::policy::Selected;
 use tollgate_store::{Adjustment, Answers, Change, Charge, Request, Store, Ticket};
 
 /// How a request that passes through is decided.
@@ -174,7 +173,8 @@ impl<S: Store> Gate<S> {
         let (one, rows) = (selected.clone(), std::mem::take(rows));
         let verdict = self.ask(rules, now_us, one, &charges, Intent::Take, answers, rows).await;
         rules.count(&verdict);
-        if !verdict.allowed {
+        let may_hold = passage.hold_all || verdict.delay_us > 0 || rules.depends_on_answers();
+        if !verdict.allowed || !may_hold {
             return (verdict, None);
         }
         let waits = |delay_us: u64| verdict.delay_us > 0 && delay_us > 0;
@@ -185,7 +185,7 @@ impl<S: Store> Gate<S> {
             .filter(|((selected, _), (row, answer))| {
                 let depends = passage.hold_all
                     || waits(answer.outcome.delay_us)
-                    || depends_on_answer(selected);
+                    || depends_on_answer(selected.limit, selected.numbers);
                 depends && !selected.missing && from_store(row)
             })
             .map(|((selected, charge), (_, answer))| Part {
@@ -233,9 +233,9 @@ impl<S: Store> Gate<S> {
     }
 }
 
-/// Whether anything about the charge is known only when the request has been answered.
-fn depends_on_answer(selected: &Selected<'_>) -> bool {
-    matches!(selected.numbers, Numbers::Concurrency(_))
-        || matches!(selected.limit.cost, Cost::Estimate { .. })
-        || !selected.limit.on_response.is_empty()
+/// Whether anything about a charge of this limit is known only when the request has been answered.
+pub(crate) fn depends_on_answer(limit: &Limit, numbers: &Numbers) -> bool {
+    matches!(numbers, Numbers::Concurrency(_))
+        || matches!(limit.cost, Cost::Estimate { .. })
+        || !limit.on_response.is_empty()
 }

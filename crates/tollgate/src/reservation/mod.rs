@@ -5,6 +5,7 @@ mod note;
 mod reserve;
 mod slots;
 
+pub(crate) use held::depends_on_answer;
 pub use held::{Held, Passage};
 pub use reserve::{Settled, TTL_US_MAX};
 pub(crate) use slots::Slots;
