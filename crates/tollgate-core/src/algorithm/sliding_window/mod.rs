@@ -49,27 +49,21 @@ impl SlidingWindow {
     }
 }
 
-impl Algorithm for SlidingWindow {
-    type State = State;
+/// Units counted in the window before, and in this one.
+type Counts = (u64, u64);
 
-    fn capacity(&self) -> u64 {
-        self.limit
-    }
-
-    fn window_us(&self) -> Option<u64> {
-        Some(self.window_us)
-    }
-
+impl SlidingWindow {
+    /// The instant, where it lies, and what is counted there.
     #[inline]
-    fn redate(&self, state: &mut State, now_us: u64) -> bool {
-        redate(&mut state.index, now_us, self.window_us)
-    }
-
-    #[inline]
-    fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+    fn place(&self, state: &State, now_us: u64) -> (u64, Place, Counts) {
         let now_us = now_us.min(MAX_US);
-        let Place { index, elapsed_us, ahead_us } = place(now_us, self.window_us, state.index);
-        let (previous, current) = state.counts_in(index, now_us / self.window_us);
+        let place = place(now_us, self.window_us, state.index);
+        (now_us, place, state.counts_in(place.index, now_us / self.window_us))
+    }
+
+    #[inline]
+    fn outcome(&self, place: Place, counts: Counts, cost: u64, intent: Intent) -> Outcome {
+        let (Place { elapsed_us, ahead_us, .. }, (previous, current)) = (place, counts);
         let weight = self.weight(previous, elapsed_us);
         let used = weight.saturating_add(current);
         let admitted = cost == 0 || used.saturating_add(cost) <= self.limit;
@@ -93,17 +87,49 @@ impl Algorithm for SlidingWindow {
             more_after_us: (remaining < self.limit).then(|| wait_us(remaining + 1)),
         }
     }
+}
+
+impl Algorithm for SlidingWindow {
+    type State = State;
+
+    fn capacity(&self) -> u64 {
+        self.limit
+    }
+
+    fn window_us(&self) -> Option<u64> {
+        Some(self.window_us)
+    }
+
+    #[inline]
+    fn redate(&self, state: &mut State, now_us: u64) -> bool {
+        redate(&mut state.index, now_us, self.window_us)
+    }
+
+    #[inline]
+    fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+        let (_, place, counts) = self.place(state, now_us);
+        self.outcome(place, counts, cost, intent)
+    }
 
     #[inline]
     fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
-        let now_us = now_us.min(MAX_US);
-        let place = place(now_us, self.window_us, state.index);
+        let (now_us, place, counts) = self.place(state, now_us);
         if cost > 0 {
-            let (previous, current) = state.counts_in(place.index, now_us / self.window_us);
-            let current = current.saturating_add(cost).min(MAX_US);
-            *state = State { index: place.index, previous, current };
+            state.count(place.index, counts, cost);
         }
         Receipt { cost, at_us: now_us + place.ahead_us, ..Receipt::default() }
+    }
+
+    /// Places the instant once: dividing by the window is most of the work.
+    #[inline]
+    fn take(&self, state: &mut State, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
+        let (now_us, place, counts) = self.place(state, now_us);
+        let outcome = self.outcome(place, counts, cost, Intent::Take);
+        if !outcome.admitted || cost == 0 {
+            return None;
+        }
+        state.count(place.index, counts, cost);
+        Some((outcome, Receipt { cost, at_us: now_us + place.ahead_us, ..Receipt::default() }))
     }
 
     fn give_back(&self, state: &mut State, now_us: u64, units: u64, receipt: &Receipt) {
@@ -130,7 +156,7 @@ impl Algorithm for SlidingWindow {
 impl State {
     /// The counts that hold in window `place`, when the clock itself says window `now`.
     #[inline]
-    fn counts_in(&self, place: u64, now: u64) -> (u64, u64) {
+    fn counts_in(&self, place: u64, now: u64) -> Counts {
         if self.index == place || self.index > now {
             (self.previous, self.current)
         } else if self.index + 1 == place {
@@ -138,6 +164,12 @@ impl State {
         } else {
             (0, 0)
         }
+    }
+
+    /// Counts in window `index`, where there were these counts.
+    #[inline]
+    fn count(&mut self, index: u64, (previous, current): Counts, cost: u64) {
+        *self = Self { index, previous, current: current.saturating_add(cost).min(MAX_US) };
     }
 }
 
