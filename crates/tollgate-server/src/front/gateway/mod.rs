@@ -50,9 +50,9 @@ use count::Count;
 use exchange::{Errand, Fault};
 use health::Watch;
 use hyper::{
-    HeaderMap, Request, Response, StatusCode,
+    HeaderMap, Request, Response, StatusCode, Version,
     body::Body as _,
-    header::{ACCEPT_ENCODING, HOST, HeaderValue},
+    header::{ACCEPT_ENCODING, CONNECTION, EXPECT, HOST, HeaderValue},
     http::request::Parts,
 };
 use plain::{Begun, Mapped, Stage};
@@ -171,7 +171,12 @@ impl Gateway {
             toll::Answer::Admitted(pass) => pass,
             toll::Answer::Refused(refusal) => {
                 count.end(refused(&refusal));
-                let response = refusal.into_response(&head.headers);
+                let mut response = refusal.into_response(&head.headers);
+                // A body that is not asked for may come or not, so what follows by the connection cannot be told.
+                let is_unasked = !upload.is_end_stream() && head.headers.contains_key(EXPECT);
+                if is_unasked && head.version < Version::HTTP_2 {
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
                 return response.map(|bytes| Body::Free(Answer::own(bytes)));
             }
         };

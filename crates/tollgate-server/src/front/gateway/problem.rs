@@ -4,7 +4,7 @@ use super::{body::Answer, exchange::Fault, settle::Invalid};
 use crate::net::BodyError;
 use hyper::{
     Response, StatusCode,
-    header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue},
+    header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue},
 };
 use tollgate_core::header::Problem;
 
@@ -33,9 +33,16 @@ pub(super) fn fault(fault: Fault) -> Response<Answer> {
 /// The answer to a request that cannot be understood in one way only.
 pub(super) fn invalid(invalid: Invalid) -> Response<Answer> {
     let mut response = answer(invalid.status(), invalid.detail());
-    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    if invalid == Invalid::Connect {
+        headers.insert(ALLOW, HeaderValue::from_static(METHODS));
+    }
     response
 }
+
+/// What `Allow` says. Servers may take others, which go on to them.
+const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 fn answer(status: StatusCode, detail: &str) -> Response<Answer> {
     let title = status.canonical_reason().unwrap_or_default();

@@ -96,7 +96,9 @@ fn continue_is_said_to_those_who_pass() {
     assert_eq!((&seen[0].body[..], seen[0].all("expect").len()), (&b"ok"[..], 0));
     let mut client = gateway.client();
     client.send(request);
-    assert_eq!(client.answer().status, 429);
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.field("connection")), (429, Some("close")));
+    assert!(client.is_ended());
 }
 
 #[test]

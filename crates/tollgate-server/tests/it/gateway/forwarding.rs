@@ -132,7 +132,9 @@ fn hosts_are_one_and_settled() {
     }
     let mut client = gateway.client();
     client.send(b"CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n");
-    assert_eq!(client.answer().status, 405);
+    let answer = client.answer();
+    assert_eq!(answer.status, 405);
+    assert!(answer.field("allow").unwrap().contains("GET"), "405 says what is allowed");
     assert!(backend.seen().is_empty());
 
     let own = Gateway::new(&format!(
