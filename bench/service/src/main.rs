@@ -51,9 +51,9 @@ const LOAD_CORE: usize = 1;
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
-    /// Turns for each contender; an odd number has a median that was measured.
+    /// Turns for each contender.
     rounds: usize,
-    /// In one turn of a closed loop.
+    /// In one turn of a closed loop; tables with shorter turns have more of them instead.
     requests: usize,
     /// What one turn on a schedule takes.
     schedule_seconds: f64,
@@ -61,10 +61,10 @@ struct Effort {
 
 impl Effort {
     /// As many requests in more turns that are shorter: two that follow each other find the machine in the same mood.
-    const fn in_turns(self, times: usize) -> Self {
+    fn in_turns(self, times: usize) -> Self {
         Self {
             rounds: self.rounds * times,
-            requests: self.requests / times,
+            requests: (self.requests / times).max(CONNECTIONS),
             schedule_seconds: self.schedule_seconds / times as f64,
         }
     }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -79,16 +79,13 @@ impl Server {
         Ok(server)
     }
 
-    /// Processor seconds of all its threads, in the program and in the kernel on its behalf, to the nanosecond. Those of threads that have ended are not
-    /// among them, so servers that are measured keep theirs.
+    /// Processor seconds of all its threads, in the program and in the kernel on its behalf, to the nanosecond; no number where the system does not say. Those of
+    /// threads that have ended are not among them, so servers that are measured keep theirs.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id()));
-        let spent_ns = |task: PathBuf| -> Option<f64> {
-            let text = fs::read_to_string(task.join("schedstat")).ok()?;
-            text.split(' ').next()?.parse().ok()
-        };
         let tasks = tasks.into_iter().flatten().filter_map(Result::ok);
-        tasks.filter_map(|task| spent_ns(task.path())).sum::<f64>() / 1e9
+        let spent_ns: u64 = tasks.filter_map(|task| spent_ns(&task.path())).sum();
+        if spent_ns > 0 { spent_ns as f64 / 1e9 } else { f64::NAN }
     }
 
     pub(crate) fn resident_bytes(&self) -> f64 {
@@ -118,8 +115,12 @@ impl Drop for Server {
 
 /// Processor time of a process's first thread, to the nanosecond.
 pub(crate) fn cpu_ns(process: u32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{process}/schedstat")).unwrap_or_default();
-    text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
+    spent_ns(Path::new(&format!("/proc/{process}"))).unwrap_or(0)
+}
+
+/// What the scheduler says of a thread, given its folder.
+fn spent_ns(thread: &Path) -> Option<u64> {
+    fs::read_to_string(thread.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
 }
 
 /// Reads up to the line that names the address.

@@ -16,7 +16,8 @@ pub(crate) fn quantile(values: &[f64], at: f64) -> f64 {
         .unwrap_or(f64::NAN)
 }
 
-/// What it is when nobody else uses the machine: others only ever add to processor time, so of many short turns the cheapest tenth is near it.
+/// The cheapest tenth: near what it is when nobody else uses the machine, since others only ever add to processor time. No target is judged by it, as it flatters
+/// whoever has the wider spread.
 pub(crate) fn quiet(values: &[f64]) -> f64 {
     quantile(values, 0.1)
 }

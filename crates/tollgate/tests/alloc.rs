@@ -7,7 +7,8 @@ use tollgate::{
     Desk, Gate, Limiter, ManualClock, MemoryStore, Quota, Setup, Single, Store, policy,
 };
 use tollgate_core::algorithm::Gcra;
-use tollgate_core::{Numbers, Rate};
+use tollgate_core::header::{Fields, Profile, Row, render_all};
+use tollgate_core::{Numbers, Outcome, Rate};
 use tollgate_policy::limit::OnStoreFailure;
 
 #[test]
@@ -57,4 +58,31 @@ fn no_allocation_for_a_batch_of_known_keys() {
     });
     assert_eq!(counted.count_total, 0, "{counted:?}");
     assert!((64..6_400).contains(&admitted), "both outcomes were seen: {admitted}");
+}
+
+/// Nor do the fields of answers that come in turn, more of them than are remembered, once there has been one of each.
+#[test]
+fn no_allocation_for_fields_in_kept_memory() {
+    let outcome = Outcome::unasked(100);
+    let row = |name, window_us| Row::new(name, Some(window_us), &outcome);
+    let answers: Vec<Vec<Row<'_>>> = (1..=7_u64)
+        .map(|n| vec![row("first", n * 1_000_000), row("second", 60_000_000)])
+        .chain([vec![row("alone", 1_000_000).partition(b"key")], vec![]])
+        .collect();
+    let profiles = [Profile::Draft11, Profile::XRateLimitEpoch];
+    let mut fields = Fields::new();
+    let mut render = |rows: &[Row<'_>]| {
+        fields.clear();
+        render_all(&profiles, rows, 1_700_000_000_000_000, &mut fields);
+        fields.len()
+    };
+    let turn = |render: &mut dyn FnMut(&[Row<'_>]) -> usize| {
+        answers.iter().map(|rows| render(rows)).sum::<usize>()
+    };
+    (0..4).for_each(|_| drop(turn(&mut render)));
+    let mut written = 0;
+    let counted =
+        allocation_counter::measure(|| written = (0..100).map(|_| turn(&mut render)).sum());
+    assert_eq!(counted.count_total, 0, "{counted:?}");
+    assert_eq!(written, 100 * 8 * 6);
 }

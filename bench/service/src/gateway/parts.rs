@@ -84,7 +84,7 @@ pub(super) fn report(
 
 fn print(runners: &[Runner], figures: &[Vec<Turn>]) {
     println!("\n### What the limits cost, part by part\n");
-    println!("| | s/M | quiet | more than no limits | quiet |");
+    println!("| | s/M | cheapest tenth | more than no limits | between the cheapest tenths |");
     println!("|---|---|---|---|---|");
     let costs: Vec<Rounds> =
         figures.iter().map(|turns| turns.iter().map(|turn| turn.s_per_m).collect()).collect();

@@ -62,12 +62,14 @@ impl Fields {
         self.known.see(rows);
     }
 
-    /// Adds both lists that have a member for each of the [known](Self::know) rows: the policies, and what is left of each.
+    /// Adds both lists that have a member for each row: the policies, and what is left of each. The rows are those last [known](Self::know).
     pub(super) fn push_lists(&mut self, rows: &[Row<'_>]) {
         let Self { lines, places, known } = self;
+        let Some(known) = known.last() else { return };
+        debug_assert_eq!(known.rows().len(), rows.len(), "others are known");
         put(lines, places, line::POLICY, &known.lists);
         let start = lines.len();
-        for (known, row) in known.rows.iter().zip(rows) {
+        for (known, row) in known.rows().iter().zip(rows) {
             lines.extend_from_slice(&known.member);
             write::uint(lines, row.remaining);
             if let Some(more_after_us) = row.more_after_us {
@@ -78,10 +80,10 @@ impl Fields {
         end(lines, places, line::RATELIMIT, start);
     }
 
-    /// Adds a line each for limit, what remains and reset of the [known](Self::know) row at this place, and for its policy.
+    /// Adds a line each for limit, what remains and reset of the row at this place among those last [known](Self::know), and for its policy.
     pub(super) fn push_numbers(&mut self, at: usize, remaining: u64, reset_s: u64) {
         let Self { lines, places, known } = self;
-        let Some(known) = known.rows.get(at) else { return };
+        let Some(known) = known.last().and_then(|set| set.rows().get(at)) else { return };
         put(lines, places, line::X_LIMIT, &known.limit_line);
         let start = lines.len();
         write::uint(lines, remaining);

@@ -5,17 +5,30 @@ use super::{Row, Unit, write};
 use alloc::{string::String, vec::Vec};
 use core::ops::Range;
 
+/// As many answers as are remembered: of a few tiers, or paths, that come in turn.
+const SETS: usize = 4;
+
 /// What the last rows had in common with the next ones, most often: all but what is left of each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
-    pub(super) rows: Vec<KnownRow>,
+    sets: Vec<Set>,
+    /// That of the rows last seen.
+    at: usize,
+}
+
+/// What is known of some rows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Set {
+    /// These, then some of earlier ones, here for their memory.
+    rows: Vec<KnownRow>,
+    len: usize,
     /// The line with all policies, and how the next one begins.
     pub(super) lists: Piece,
     /// Whether a row had a partition, which is a key's, and so seldom the next one's.
     has_partition: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct KnownRow {
     name: String,
     limit: u64,
@@ -47,18 +60,45 @@ impl Eq for Known {}
 
 impl Known {
     pub(super) const fn new() -> Self {
-        let lists = Piece { bytes: Vec::new(), value: 0..0 };
-        Self { rows: Vec::new(), lists, has_partition: false }
+        Self { sets: Vec::new(), at: 0 }
     }
 
-    /// Has these rows known.
+    /// Has these rows known, in memory of earlier ones.
     pub(super) fn see(&mut self, rows: &[Row<'_>]) {
-        if !self.are(rows) {
-            self.learn(rows);
+        if !self.sets.get(self.at).is_some_and(|set| set.is_of(rows)) {
+            self.look(rows);
         }
     }
 
-    fn are(&self, rows: &[Row<'_>]) -> bool {
+    /// What is known of the rows last [seen](Self::see).
+    pub(super) fn last(&self) -> Option<&Set> {
+        self.sets.get(self.at)
+    }
+
+    #[cold]
+    fn look(&mut self, rows: &[Row<'_>]) {
+        if let Some(at) = self.sets.iter().position(|set| set.is_of(rows)) {
+            self.at = at;
+            return;
+        }
+        if self.sets.len() < SETS {
+            self.at = self.sets.len();
+            self.sets.push(Set::default());
+        } else {
+            self.at = (self.at + 1) % SETS;
+        }
+        if let Some(set) = self.sets.get_mut(self.at) {
+            set.learn(rows);
+        }
+    }
+}
+
+impl Set {
+    pub(super) fn rows(&self) -> &[KnownRow] {
+        &self.rows[..self.len]
+    }
+
+    fn is_of(&self, rows: &[Row<'_>]) -> bool {
         let is_of = |(known, row): (&KnownRow, &Row<'_>)| {
             known.limit == row.limit
                 && known.window_us == row.window_us
@@ -66,53 +106,60 @@ impl Known {
                 && row.partition.is_none()
                 && known.name == row.name
         };
-        let may_be = !self.has_partition && self.rows.len() == rows.len();
-        may_be && self.rows.iter().zip(rows).all(is_of)
+        let may_be = !self.has_partition && self.len == rows.len();
+        may_be && self.rows().iter().zip(rows).all(is_of)
     }
 
-    #[cold]
     fn learn(&mut self, rows: &[Row<'_>]) {
-        self.rows.clear();
         self.has_partition = rows.iter().any(|row| row.partition.is_some());
-        self.lists = Piece::of(b"", line::POLICY.opening, |out| {
+        self.lists.fill(b"", line::POLICY.opening, line::RATELIMIT.opening, |out| {
             for (n, row) in rows.iter().enumerate() {
                 name(out, n, row);
                 policy(out, row);
                 partition(out, row);
             }
         });
-        self.lists.bytes.extend_from_slice(line::RATELIMIT.opening.as_bytes());
-        for (n, row) in rows.iter().enumerate() {
-            let mut member = Vec::new();
-            name(&mut member, n, row);
-            member.extend_from_slice(b";r=");
-            let limit = |out: &mut Vec<u8>| write::uint(out, row.limit);
-            let mut limit_line = Piece::of(b"", line::X_LIMIT.opening, limit);
-            limit_line.bytes.extend_from_slice(line::X_REMAINING.opening.as_bytes());
-            let policy = |out: &mut Vec<u8>| unnamed_policy(out, row);
-            let policy_line = Piece::of(b"\r\n", line::X_POLICY.opening, policy);
-            self.rows.push(KnownRow {
-                name: row.name.into(),
-                limit: row.limit,
-                unit: row.unit,
-                window_us: row.window_us,
-                member,
-                limit_line,
-                policy_line,
-            });
+        self.len = rows.len();
+        self.rows.resize_with(self.len.max(self.rows.len()), KnownRow::default);
+        for (n, (known, row)) in self.rows.iter_mut().zip(rows).enumerate() {
+            known.learn(n, row);
         }
     }
 }
 
+impl KnownRow {
+    fn learn(&mut self, place: usize, row: &Row<'_>) {
+        self.name.clear();
+        self.name.push_str(row.name);
+        (self.limit, self.unit, self.window_us) = (row.limit, row.unit, row.window_us);
+        self.member.clear();
+        name(&mut self.member, place, row);
+        self.member.extend_from_slice(b";r=");
+        let limit = |out: &mut Vec<u8>| write::uint(out, row.limit);
+        self.limit_line.fill(b"", line::X_LIMIT.opening, line::X_REMAINING.opening, limit);
+        let policy = |out: &mut Vec<u8>| unnamed_policy(out, row);
+        self.policy_line.fill(b"\r\n", line::X_POLICY.opening, "", policy);
+    }
+}
+
 impl Piece {
-    /// A line that begins with `opening` and whose value is what `write` appends, after `before`.
-    fn of(before: &[u8], opening: &str, write: impl FnOnce(&mut Vec<u8>)) -> Self {
-        let mut bytes = [before, opening.as_bytes()].concat();
+    /// A line that begins with `opening` and whose value is what `write` appends, between other bytes.
+    fn fill(
+        &mut self,
+        before: &[u8],
+        opening: &str,
+        after: &str,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let Self { bytes, value } = self;
+        bytes.clear();
+        bytes.extend_from_slice(before);
+        bytes.extend_from_slice(opening.as_bytes());
         let start = bytes.len();
-        write(&mut bytes);
-        let value = start..bytes.len();
+        write(bytes);
+        *value = start..bytes.len();
         bytes.extend_from_slice(b"\r\n");
-        Self { bytes, value }
+        bytes.extend_from_slice(after.as_bytes());
     }
 }
 

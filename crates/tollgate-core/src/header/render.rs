@@ -1,4 +1,4 @@
-//! Rows to fields, one function per generation.
+//! Rows to fields. Those of most answers are written from what is [known](super::known) of their rows; the older generations have a function each.
 
 use super::known::unnamed_policy;
 use super::profile::name::line;
@@ -20,31 +20,34 @@ pub fn render_all<'r, 'a>(
 ) -> Option<&'r Row<'a>> {
     let at = tightest_at(rows)?;
     let row = rows.get(at)?;
-    if profiles.iter().any(is_known) {
-        fields.know(rows);
-    }
+    let mut is_seen = false;
+    let mut known = |fields: &mut Fields| {
+        if !core::mem::replace(&mut is_seen, true) {
+            fields.know(rows);
+        }
+    };
     for profile in profiles {
         match profile {
-            Profile::Draft11 => fields.push_lists(rows),
+            Profile::Draft11 => {
+                known(fields);
+                fields.push_lists(rows);
+            }
+            Profile::XRateLimitEpoch | Profile::XRateLimitDelta => {
+                known(fields);
+                let reset_s = match profile {
+                    Profile::XRateLimitEpoch => reset_at_s(row, now_us),
+                    _ => reset_after_s(row),
+                };
+                fields.push_numbers(at, row.remaining, reset_s);
+            }
             Profile::Draft7 => draft_7(row, fields),
             Profile::Draft6 => draft_6(row, fields),
-            Profile::XRateLimitEpoch => {
-                fields.push_numbers(at, row.remaining, reset_at_s(row, now_us));
-            }
-            Profile::XRateLimitDelta => {
-                fields.push_numbers(at, row.remaining, reset_after_s(row));
-            }
             Profile::GitHub => github(row, now_us, fields),
             Profile::Discord => discord(row, now_us, fields),
             Profile::None => {}
         }
     }
     Some(row)
-}
-
-/// Whether a profile writes what is known of rows.
-fn is_known(profile: &Profile) -> bool {
-    matches!(profile, Profile::Draft11 | Profile::XRateLimitEpoch | Profile::XRateLimitDelta)
 }
 
 fn draft_7(row: &Row<'_>, fields: &mut Fields) {

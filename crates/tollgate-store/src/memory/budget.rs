@@ -23,6 +23,11 @@ impl Budget {
         self.used() > self.max_bytes
     }
 
+    /// Whether more than seven eighths are in use, so that nothing is kept only because it may be wanted again.
+    pub(crate) fn is_short(&self) -> bool {
+        self.used() > self.max_bytes / 8 * 7
+    }
+
     /// Takes `bytes` if they are there.
     pub(crate) fn try_take(&self, bytes: usize) -> bool {
         let fits =

@@ -92,7 +92,7 @@ impl Shard {
             false if step > 1 && shared.budget.try_take(bytes(1)) => 1,
             false => return false,
         };
-        let cells = self.drain_idle::<W>(shared, spared_since(now_us));
+        let cells = self.drain_idle::<W>(shared, spared_since(shared, now_us));
         let enough = Table::<W>::capacity_of(chunks) * 4 / 5;
         if cells.len() + want <= enough {
             shared.budget.give(bytes(taken));

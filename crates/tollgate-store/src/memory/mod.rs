@@ -116,7 +116,7 @@ impl MemoryStore {
         shard.forget::<2>(&self.shared, address.tag);
     }
 
-    /// Forgets what has been idle for ten seconds in the next `shards` shards and returns memory that they no longer need. A timer that calls this with a few shards at a
+    /// Forgets what has been idle for ten seconds, or is idle at all when the store is nearly full, in the next `shards` shards and returns memory that they no longer need. A timer that calls this with a few shards at a
     /// time reclaims everything in turn, and holds one shard's lock at a time.
     pub fn sweep(&self, now_us: u64, shards: usize) {
         self.book.sweep(now_us);

@@ -8,18 +8,21 @@ use super::slab::Slab;
 use super::table::Table;
 
 /// How long a cell has been idle before it is forgotten where memory is not short. Most clients that have asked ask again soon, and putting their cells back
-/// would cost more than keeping them; and a clock that steps back a little finds all as it was.
+/// would cost more than keeping them.
 const SPARE_US: u64 = 10_000_000;
 
 /// What was idle at this instant may go.
-pub(super) const fn spared_since(now_us: u64) -> u64 {
-    now_us.saturating_sub(SPARE_US)
+pub(super) fn spared_since(shared: &Shared, now_us: u64) -> u64 {
+    match shared.budget.is_short() {
+        true => now_us,
+        false => now_us.saturating_sub(SPARE_US),
+    }
 }
 
 impl Shard {
-    /// Forgets cells that have been idle for a while and returns memory that is no longer needed.
+    /// Forgets cells that have been idle for a while, or are idle at all where memory is short, and returns memory that is no longer needed.
     pub(crate) fn sweep(&mut self, shared: &Shared, now_us: u64) {
-        let before_us = spared_since(now_us);
+        let before_us = spared_since(shared, now_us);
         self.sweep_table::<1>(shared, before_us);
         self.sweep_table::<2>(shared, before_us);
         if self.slab.capacity() > 2 * self.slab.len() {

@@ -26,6 +26,9 @@ pub struct State {
     pub current: u64,
 }
 
+/// Units counted in the window before, and in this one.
+type Counts = (u64, u64);
+
 impl SlidingWindow {
     /// Every [`Rate`] is a sliding window.
     pub const fn new(rate: Rate) -> Self {
@@ -47,12 +50,7 @@ impl SlidingWindow {
             None => (w - elapsed_us) + mul_div_ceil(w, current + cost - self.limit, current),
         }
     }
-}
 
-/// Units counted in the window before, and in this one.
-type Counts = (u64, u64);
-
-impl SlidingWindow {
     /// The instant, where it lies, and what is counted there.
     #[inline]
     fn place(&self, state: &State, now_us: u64) -> (u64, Place, Counts) {

@@ -190,6 +190,20 @@ fn sweeping_leaves_what_may_be_asked_for_again_soon() {
     assert_eq!(stats(&store).keys, 0);
 }
 
+/// What one kind of cells has no use for any more is there for another.
+#[test]
+fn sweeping_spares_nothing_where_memory_is_short() {
+    let store = MemoryStore::new(Options::default().shards(1).max_bytes(5_500));
+    flood(&store, NOW_US, "client", 1_000, 1, &gcra());
+    let later_us = NOW_US + 3 * SECOND_US;
+    store.sweep(later_us, store.shard_count());
+    let swept = stats(&store);
+    assert_eq!(swept.keys, 0, "all of them are idle: {swept:?}");
+    flood(&store, later_us, "other", 10, 1, &token_bucket());
+    let stats = stats(&store);
+    assert_eq!((stats.keys, stats.overflowed, stats.evicted), (10, 0, swept.evicted));
+}
+
 #[test]
 fn growing_drops_idle_cells_instead() {
     let store = MemoryStore::new(Options::default().shards(1).max_bytes(64 << 20));
