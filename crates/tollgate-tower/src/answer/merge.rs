@@ -165,8 +165,10 @@ fn joins(profile: Profile, headers: &HeaderMap, list: &HeaderName) -> bool {
 /// In one line, since not every client looks for a second.
 fn append(name: HeaderName, ours: &HeaderValue, headers: &mut HeaderMap) {
     let mut all = Vec::new();
-    for line in headers.get_all(&name) {
-        all.extend_from_slice(line.as_bytes());
+    // An empty line has no member, and one that nobody wrote would spoil the list.
+    let lines = headers.get_all(&name).iter().map(|line| line.as_bytes().trim_ascii());
+    for line in lines.filter(|line| !line.is_empty()) {
+        all.extend_from_slice(line);
         all.extend_from_slice(b", ");
     }
     all.extend_from_slice(ours.as_bytes());

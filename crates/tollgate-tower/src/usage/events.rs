@@ -7,6 +7,8 @@ use super::json::Json;
 pub(crate) struct Events {
     json: Json,
     line: Line,
+    /// How much of a byte order mark has come, with which a stream may begin; all of it, where none can come any more.
+    mark: usize,
     /// Whether the byte before was a CR, whose LF is no line of its own.
     after_cr: bool,
 }
@@ -23,10 +25,11 @@ enum Line {
 }
 
 const DATA: &[u8] = b"data:";
+const MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl Events {
     pub(crate) fn new(path: &str) -> Self {
-        Self { json: Json::new(path), line: Line::Start(0), after_cr: false }
+        Self { json: Json::new(path), line: Line::Start(0), mark: 0, after_cr: false }
     }
 
     pub(crate) fn found(&self) -> Option<u64> {
@@ -34,6 +37,11 @@ impl Events {
     }
 
     pub(crate) fn read(&mut self, byte: u8) {
+        if MARK.get(self.mark) == Some(&byte) {
+            self.mark += 1;
+            return;
+        }
+        self.mark = MARK.len();
         let after_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
         if byte == b'\n' && after_cr {
             return;

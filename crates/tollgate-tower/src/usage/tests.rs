@@ -63,6 +63,8 @@ const TABLE: &[(&str, &str, &str, Option<u64>)] = &[
     ("cost", "application/x-ndjson", "{\"cost\":1}\n{\"cost\":2}\n{\"other\":3}\n", Some(2)),
     ("cost", "application/vnd.api+json", r#"{"cost":4}"#, Some(4)),
     ("cost", "text/plain", r#"{"cost":4}"#, None),
+    ("n", EVENTS, "\u{feff}data: {\"n\":7}\n\n", Some(7)),
+    ("n", EVENTS, "\u{feff}\u{feff}data: {\"n\":7}\n\n", None),
     (
         "usage.total_tokens",
         EVENTS,

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::{
     HeaderMap,
     body::{Body as _, Frame, Incoming, SizeHint},
-    header,
+    header::{self, HeaderName},
 };
 use std::{
     cell::Cell,
@@ -20,7 +20,7 @@ use std::{
     task::{Context, Poll, ready},
     time::Duration,
 };
-use tollgate_tower::Passed;
+use tollgate_tower::{Passed, Shown};
 
 /// A request's body on its way to a server.
 #[derive(Debug, Default)]
@@ -85,6 +85,15 @@ fn only_what_may_trail(frame: Frame<Bytes>, settle: impl FnOnce(&mut HeaderMap))
             settle(&mut trailers);
             Frame::trailers(trailers)
         }
+    }
+}
+
+/// What clients are told about their quota is told before the body, or not at all.
+fn remove_quotas(trailers: &mut HeaderMap) {
+    let is_quota = |name: &&HeaderName| Shown::may_meet(name.as_str());
+    let quotas: Vec<HeaderName> = trailers.keys().filter(is_quota).cloned().collect();
+    for name in quotas {
+        trailers.remove(name);
     }
 }
 
@@ -179,7 +188,9 @@ impl hyper::body::Body for Answer {
             Poll::Ready(Some(frame)) => {
                 download.alarm.reset();
                 Poll::Ready(Some(
-                    frame.map(|frame| only_what_may_trail(frame, |_| {})).map_err(Into::into),
+                    frame
+                        .map(|frame| only_what_may_trail(frame, remove_quotas))
+                        .map_err(Into::into),
                 ))
             }
             Poll::Pending => {

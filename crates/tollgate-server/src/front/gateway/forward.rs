@@ -118,7 +118,7 @@ fn target(uri: &Uri) -> Result<Uri, Invalid> {
 /// Writes who asks, in fields that nobody else has written.
 fn add_own(headers: &mut HeaderMap, from: &From<'_>) {
     let mut all = Vec::new();
-    for line in headers.get_all(X_FORWARDED_FOR) {
+    for line in headers.get_all(X_FORWARDED_FOR).iter().filter(|line| !line.is_empty()) {
         all.extend_from_slice(line.as_bytes());
         all.extend_from_slice(b", ");
     }
@@ -129,12 +129,15 @@ fn add_own(headers: &mut HeaderMap, from: &From<'_>) {
     }
     headers.insert(X_FORWARDED_FOR, by);
     headers.insert(X_REAL_IP, from.client_text().into_owned());
-    if !headers.contains_key(X_FORWARDED_PROTO) {
+    // What is empty says nothing.
+    let is_said =
+        |headers: &HeaderMap, name| headers.get_all(name).iter().any(|value| !value.is_empty());
+    if !is_said(headers, X_FORWARDED_PROTO) {
         let proto = if from.is_tls { "https" } else { "http" };
         headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(proto));
     }
     if let Some(host) = headers.get(header::HOST).cloned()
-        && !headers.contains_key(X_FORWARDED_HOST)
+        && !is_said(headers, X_FORWARDED_HOST)
     {
         headers.insert(X_FORWARDED_HOST, host);
     }

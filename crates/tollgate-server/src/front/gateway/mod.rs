@@ -30,6 +30,7 @@ mod settle;
 mod tests;
 mod tls;
 mod two;
+mod unread;
 mod upgrade;
 mod upstream;
 mod validity;
@@ -52,7 +53,7 @@ use health::Watch;
 use hyper::{
     HeaderMap, Request, Response, StatusCode, Version,
     body::Body as _,
-    header::{ACCEPT_ENCODING, CONNECTION, EXPECT, HOST, HeaderValue},
+    header::{ACCEPT_ENCODING, HOST, HeaderValue},
     http::request::Parts,
 };
 use plain::{Begun, Mapped, Stage};
@@ -172,10 +173,8 @@ impl Gateway {
             toll::Answer::Refused(refusal) => {
                 count.end(refused(&refusal));
                 let mut response = refusal.into_response(&head.headers);
-                // A body that is not asked for may come or not, so what follows by the connection cannot be told.
-                let is_unasked = !upload.is_end_stream() && head.headers.contains_key(EXPECT);
-                if is_unasked && head.version < Version::HTTP_2 {
-                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                if !Box::pin(unread::skip(&head, upload)).await {
+                    unread::say_close(response.headers_mut());
                 }
                 return response.map(|bytes| Body::Free(Answer::own(bytes)));
             }
@@ -188,6 +187,7 @@ impl Gateway {
             head.headers.remove(ACCEPT_ENCODING);
         }
         let upstreams = self.shared.upstreams.load_full();
+        let may_be_unread = !upload.is_end_stream() && head.version < Version::HTTP_2;
         let mut passed = None;
         if matches!(stage, Stage::Start)
             && upload.is_end_stream()
@@ -210,7 +210,11 @@ impl Gateway {
                 if let Some(why) = fault.of_server() {
                     metrics.unanswered(why);
                 }
-                (problem::fault(fault), fault.outcome(), None)
+                let mut response = problem::fault(fault);
+                if may_be_unread {
+                    unread::say_close(response.headers_mut());
+                }
+                (response, fault.outcome(), None)
             }
         };
         count.end(outcome);

@@ -1,10 +1,10 @@
 //! Answers of the gateway itself, after RFC 9457.
 
-use super::{body::Answer, exchange::Fault, settle::Invalid};
+use super::{body::Answer, exchange::Fault, settle::Invalid, unread::say_close};
 use crate::net::BodyError;
 use hyper::{
     Response, StatusCode,
-    header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue},
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue},
 };
 use tollgate_core::header::Problem;
 
@@ -25,7 +25,7 @@ pub(super) fn fault(fault: Fault) -> Response<Answer> {
     let mut response = answer(status, detail);
     if let Fault::Client(_) = fault {
         // What would come next by the connection is the rest of that body.
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        say_close(response.headers_mut());
     }
     response
 }
@@ -34,7 +34,7 @@ pub(super) fn fault(fault: Fault) -> Response<Answer> {
 pub(super) fn invalid(invalid: Invalid) -> Response<Answer> {
     let mut response = answer(invalid.status(), invalid.detail());
     let headers = response.headers_mut();
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    say_close(headers);
     if invalid == Invalid::Connect {
         headers.insert(ALLOW, HeaderValue::from_static(METHODS));
     }

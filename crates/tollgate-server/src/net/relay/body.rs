@@ -34,9 +34,15 @@ impl Upload {
         Self { incoming, life, alarm, waiting: false }
     }
 
-    /// Reads it to its end, for nobody.
-    pub async fn skip(mut self) {
-        while let Some(Ok(_)) = poll_fn(|context| Pin::new(&mut self).poll_frame(context)).await {}
+    /// Reads it to its end, for nobody. Whether there was one.
+    pub async fn skip(mut self) -> bool {
+        loop {
+            match poll_fn(|context| Pin::new(&mut self).poll_frame(context)).await {
+                Some(Ok(_)) => {}
+                Some(Err(_)) => return false,
+                None => return true,
+            }
+        }
     }
 
     fn wait(&mut self, waiting: bool) {

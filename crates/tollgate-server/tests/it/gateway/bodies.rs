@@ -61,8 +61,9 @@ fn requests_stream() {
 #[test]
 fn trailers_pass_in_both_directions() {
     let backend = Backend::new(|_, stream| {
-        let text = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n\
-                     1\r\na\r\n0\r\nx-sum: 7\r\n\r\n";
+        let text = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\
+                     trailer: x-sum, ratelimit\r\n\r\n\
+                     1\r\na\r\n0\r\nx-sum: 7\r\nratelimit: \"a\";r=1\r\n\r\n";
         stream.write_all(text).is_ok()
     });
     let gateway = Gateway::before(&backend, "");
@@ -98,6 +99,43 @@ fn continue_is_said_to_those_who_pass() {
     client.send(request);
     let answer = client.answer();
     assert_eq!((answer.status, answer.field("connection")), (429, Some("close")));
+    assert!(client.is_ended());
+}
+
+/// What is left of a refused request is read where it is little, so that the connection goes on; otherwise the answer says that it does not.
+#[test]
+fn refusals_say_whether_the_connection_goes_on() {
+    let backend = Backend::usual();
+    let gateway = Gateway::before(&backend, "limits: [{name: a, rate: 0/h}]");
+    let mut client = gateway.client();
+    for _ in 0..3 {
+        client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n");
+        client.send(b"abc");
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.field("connection")), (429, None));
+    }
+    for framing in ["content-length: 65537", "transfer-encoding: chunked"] {
+        let mut client = gateway.client();
+        client.send(format!("POST / HTTP/1.1\r\nhost: x\r\n{framing}\r\n\r\n").as_bytes());
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.field("connection")), (429, Some("close")), "{framing}");
+        assert!(client.is_ended(), "{framing}");
+    }
+}
+
+/// Nor is the rest of a body read that no server took.
+#[test]
+fn faults_say_that_the_connection_ends_with_a_body_unread() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gateway =
+        Gateway::new(&format!("listen: {{gateway: '127.0.0.1:0'}}\nupstream: http://{nobody}\n"));
+    let mut client = gateway.client();
+    client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.field("connection")), (502, None));
+    client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\nabc");
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.field("connection")), (502, Some("close")));
     assert!(client.is_ended());
 }
 

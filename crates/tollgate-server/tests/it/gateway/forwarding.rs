@@ -8,7 +8,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::io::Write;
 
 /// What is sent, in whose file, and which values the server sees; `None` in place of a value that varies.
-const FIELDS: [(&str, &str, &str, &[&str]); 21] = [
+const FIELDS: [(&str, &str, &str, &[&str]); 25] = [
     ("", "", "x-forwarded-for", &["127.0.0.1"]),
     ("", "", "x-forwarded-proto", &["http"]),
     ("", "", "x-forwarded-host", &["x"]),
@@ -34,6 +34,16 @@ const FIELDS: [(&str, &str, &str, &[&str]); 21] = [
         "x-forwarded-proto",
         &["https"],
     ),
+    // Nothing says nothing.
+    ("trusted_proxies: [127.0.0.1]", "x-forwarded-for:\r\n", "x-forwarded-for", &["127.0.0.1"]),
+    (
+        "trusted_proxies: [127.0.0.1]",
+        "x-forwarded-for: 9.9.9.9\r\nx-forwarded-for: \r\n",
+        "x-forwarded-for",
+        &["9.9.9.9, 127.0.0.1"],
+    ),
+    ("trusted_proxies: [127.0.0.1]", "x-forwarded-proto:\r\n", "x-forwarded-proto", &["http"]),
+    ("trusted_proxies: [127.0.0.1]", "x-forwarded-host:\r\n", "x-forwarded-host", &["x"]),
     // Nobody has what counts removed.
     (
         "trusted_proxies: [127.0.0.1]",

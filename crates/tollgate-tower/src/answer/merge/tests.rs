@@ -28,6 +28,20 @@ const MERGES: &[(&str, Fields, Fields)] = &[
             ("ratelimit-policy", r#""api";q=100;w=60"#),
         ],
     ),
+    // A line without a member is none.
+    (
+        "draft-11",
+        &[("ratelimit", ""), ("ratelimit-policy", "")],
+        &[("ratelimit", r#""api";r=99;t=42"#), ("ratelimit-policy", r#""api";q=100;w=60"#)],
+    ),
+    (
+        "draft-11",
+        &[("ratelimit", r#""a";r=5"#), ("ratelimit", "")],
+        &[
+            ("ratelimit", r#""a";r=5, "api";r=99;t=42"#),
+            ("ratelimit-policy", r#""api";q=100;w=60"#),
+        ],
+    ),
     // Another generation under the same names is no list: the tighter of the two stands.
     (
         "draft-11",

@@ -85,23 +85,28 @@ pub(super) fn write(request: &impl Plain, from: &From<'_>, out: &mut Vec<u8>) {
     for part in [request.method(), " ", request.target(), " HTTP/1.1\r\n"] {
         out.extend_from_slice(part.as_bytes());
     }
-    let (mut has_proto, mut has_host) = (false, false);
+    let is_said = |claimed: Claim| {
+        let is_it = |(name, value): (&[u8], &[u8])| claim(name) == claimed && !value.is_empty();
+        from.is_trusted && request.fields().any(is_it)
+    };
+    let (has_proto, has_host) = (is_said(Claim::Proto), is_said(Claim::ForHost));
     for (name, value) in request.fields() {
         match claim(name) {
             Claim::None => line(name, value, out),
             Claim::Host if from.own_host.is_none() => line(name, value, out),
             Claim::Connection | Claim::Host | Claim::Client | Claim::For => {}
             _ if !from.is_trusted => {}
-            claim => {
-                has_proto |= claim == Claim::Proto;
-                has_host |= claim == Claim::ForHost;
-                line(name, value, out);
-            }
+            // What is empty says nothing, and is said here.
+            Claim::Proto if !has_proto => {}
+            Claim::ForHost if !has_host => {}
+            _ => line(name, value, out),
         }
     }
     out.extend_from_slice(b"x-forwarded-for: ");
     if from.is_trusted {
-        for (_, value) in request.fields().filter(|(name, _)| claim(name) == Claim::For) {
+        let is_for =
+            |(name, value): &(&[u8], &[u8])| claim(name) == Claim::For && !value.is_empty();
+        for (_, value) in request.fields().filter(is_for) {
             out.extend_from_slice(value);
             out.extend_from_slice(b", ");
         }
