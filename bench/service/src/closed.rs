@@ -63,6 +63,11 @@ pub(crate) fn each(turns: &[Turn], figure: fn(&Turn) -> f64) -> f64 {
     median(&turns.iter().map(figure).collect::<Rounds>())
 }
 
+/// What each contender's turns cost.
+pub(crate) fn costs(figures: &[Vec<Turn>]) -> Vec<Rounds> {
+    figures.iter().map(|turns| turns.iter().map(|turn| turn.s_per_m).collect()).collect()
+}
+
 /// Whose target it is, of whose cost, and how much of that.
 type Target = (&'static str, &'static str, f64);
 
@@ -76,8 +81,7 @@ pub(crate) fn print(
     println!("\n### {title}\n");
     println!("| | s/M | spread | k/s | of the core | of the floor | target | |");
     println!("|---|---|---|---|---|---|---|---|");
-    let costs: Vec<Rounds> =
-        figures.iter().map(|turns| turns.iter().map(|turn| turn.s_per_m).collect()).collect();
+    let costs = costs(figures);
     let floor = target.map_or(FLOOR, |(_, floor, _)| floor);
     let floor = runners.iter().position(|runner| runner.contender.name == floor);
     for (n, (runner, turns)) in runners.iter().zip(figures).enumerate() {

@@ -21,8 +21,13 @@ limits:
 ";
 
 /// Where one user makes all requests: the same, but higher.
-pub(crate) const HIGHER: [(&str, &str); 2] =
+const HIGHER: [(&str, &str); 2] =
     [("100000/min", "100000000/min"), ("10000/s, burst: 20000", "1000000/s, burst: 1000000")];
+
+/// Limits that one user alone stays below.
+pub(crate) fn higher(limits: &str) -> String {
+    HIGHER.iter().fold(limits.to_owned(), |text, (from, to)| text.replace(from, to))
+}
 
 /// Two more on the same key.
 const TWO_MORE: &str =
@@ -108,7 +113,7 @@ impl Programs {
             }
             OURS_GRPC_3 => {
                 let more = TWO_MORE.replace("[user]", "[descriptor.user]");
-                let more = HIGHER.iter().fold(more, |text, (from, to)| text.replace(from, to));
+                let more = higher(&more);
                 let file = serve("grpc-three.yaml", &format!("{ONE_GRPC}{more}"))?;
                 (self.ours.clone(), file, Ready::Line, Wants::Rls)
             }
@@ -163,7 +168,7 @@ impl Contender {
         }
         if let Some(file) = self.program.arguments.last().filter(|file| file.ends_with(".yaml")) {
             let text = fs::read_to_string(file).unwrap_or_default();
-            let higher = HIGHER.iter().fold(text, |text, (from, to)| text.replace(from, to));
+            let higher = higher(&text);
             // One that could not be written is refused by the server, whose word is printed.
             fs::write(file, higher).ok();
         }

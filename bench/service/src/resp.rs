@@ -1,8 +1,8 @@
 //! Processor time a command of the Redis protocol, one at a time and in pipelines.
 
-use crate::closed::{Turn, each};
+use crate::closed::{Turn, costs, each};
 use crate::contender::{CELL, FLOOR_RESP, OURS_RESP, Programs, THROTTLECRAB_RESP};
-use crate::table::{Rounds, median, ratio, spread, verdict};
+use crate::table::{median, ratio, spread, verdict};
 use crate::turns::{Runner, interleave, start};
 use crate::{CONNECTIONS, Effort};
 use memchr::memchr_iter;
@@ -61,8 +61,7 @@ fn print(
     println!("\n### RESP, {connections} connections, {depth} at a time\n");
     println!("| | s/M | spread | k/s | of the core | of the floor | of redis-cell | target | |");
     println!("|---|---|---|---|---|---|---|---|---|");
-    let costs: Vec<Rounds> =
-        figures.iter().map(|turns| turns.iter().map(|turn| turn.s_per_m).collect()).collect();
+    let costs = costs(figures);
     let place = |name: &str| runners.iter().position(|runner| runner.contender.name == name);
     for (n, (runner, turns)) in runners.iter().zip(figures).enumerate() {
         let share = |name| place(name).map_or(f64::NAN, |base| ratio(&costs[n], &costs[base]));

@@ -127,8 +127,7 @@ fn table(
     println!("\n### {title}\n");
     println!("| | s/M | cheapest tenth | dearest | k/s | of the core | s/M of nginx |");
     println!("|---|---|---|---|---|---|---|");
-    let costs: Vec<Rounds> =
-        figures.iter().map(|turns| turns.iter().map(|turn| turn.s_per_m).collect()).collect();
+    let costs = closed::costs(&figures);
     let nginx = place(runners, NGINX);
     let of_nginx = |n: usize| nginx.map_or(f64::NAN, |nginx| ratio(&costs[n], &costs[nginx]));
     for (n, (runner, turns)) in runners.iter().zip(&figures).enumerate() {

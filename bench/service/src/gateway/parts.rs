@@ -86,8 +86,7 @@ fn print(runners: &[Runner], figures: &[Vec<Turn>]) {
     println!("\n### What the limits cost, part by part\n");
     println!("| | s/M | cheapest tenth | more than no limits | between the cheapest tenths |");
     println!("|---|---|---|---|---|");
-    let costs: Vec<Rounds> =
-        figures.iter().map(|turns| turns.iter().map(|turn| turn.s_per_m).collect()).collect();
+    let costs = closed::costs(figures);
     for (n, (runner, cost)) in runners.iter().zip(&costs).enumerate() {
         let bare = &costs[n - n % PARTS.len()];
         let more: Rounds = cost.iter().zip(bare).map(|(cost, bare)| cost - bare).collect();

@@ -1,7 +1,7 @@
 //! The gateways: ours with limits and without, a bare one made with hyper as the floor of such, and three that are in use everywhere, each with a limit for every user that
 //! none reaches.
 
-use crate::contender::{Contender, HIGHER, Programs, Wants, beside, folder, serve};
+use crate::contender::{Contender, Programs, Wants, beside, folder, higher, serve};
 use crate::process::{Program, Ready};
 use std::error::Error;
 use std::fs;
@@ -171,9 +171,7 @@ fn ours(
     // h2load has one user only.
     let limits = match (name, spoken) {
         (OURS, Spoken::One) => LIMITS.to_owned(),
-        (OURS, _) => {
-            HIGHER.iter().fold(LIMITS.to_owned(), |text, (from, to)| text.replace(from, to))
-        }
+        (OURS, _) => higher(LIMITS),
         _ => String::new(),
     };
     let file = file(listen, upstream, &limits);

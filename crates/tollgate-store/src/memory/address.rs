@@ -57,7 +57,7 @@ impl Addresses {
     /// The shard of all limits on a key that is not empty, once it has been [hashed](Self::hash).
     #[inline(always)]
     pub(crate) fn shard(&self, hashed: &AHasher) -> usize {
-        hashed.finish() as usize & (self.shards - 1)
+        self.nth(hashed.finish())
     }
 
     /// As [`of`](Self::of), for a key that has been [hashed](Self::hash).
@@ -81,9 +81,15 @@ impl Addresses {
         self.split(hash, hash)
     }
 
+    /// The shard that a hash chooses.
+    #[inline(always)]
+    fn nth(&self, hash: u64) -> usize {
+        hash as usize & (self.shards - 1)
+    }
+
     #[inline(always)]
     fn split(&self, shard: u64, hash: u64) -> Address {
-        let shard = shard as usize & (self.shards - 1);
+        let shard = self.nth(shard);
         // A tag is never zero, which marks an empty slot.
         let tag = (hash & !((1 << SHARD_BITS) - 1)).max(1 << SHARD_BITS);
         Address { shard, tag }

@@ -1,6 +1,6 @@
 //! What a server is sent, and what a client is.
 
-use super::{Shared, pool::Return};
+use super::{Shared, forward::remove_if, pool::Return};
 use crate::{
     Node,
     net::{Alarm, BodyError, BoxError, Upload},
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::{
     HeaderMap,
     body::{Body as _, Frame, Incoming, SizeHint},
-    header::{self, HeaderName},
+    header,
 };
 use std::{
     cell::Cell,
@@ -90,11 +90,7 @@ fn only_what_may_trail(frame: Frame<Bytes>, settle: impl FnOnce(&mut HeaderMap))
 
 /// What clients are told about their quota is told before the body, or not at all.
 fn remove_quotas(trailers: &mut HeaderMap) {
-    let is_quota = |name: &&HeaderName| Shown::may_meet(name.as_str());
-    let quotas: Vec<HeaderName> = trailers.keys().filter(is_quota).cloned().collect();
-    for name in quotas {
-        trailers.remove(name);
-    }
+    remove_if(trailers, |name| Shown::may_meet(name.as_str()));
 }
 
 fn remove_untimely(trailers: &mut HeaderMap) {

@@ -252,43 +252,39 @@ fn is_hop_by_hop(name: &HeaderName) -> bool {
 pub(super) fn trailers(trailers: &mut HeaderMap, reads: impl Fn(&HeaderName) -> bool) {
     remove_aliases(trailers);
     remove_claims(trailers);
-    let late = |name: &&HeaderName| is_hop_by_hop(name) || *name == header::VIA || reads(name);
-    let gone: Names = trailers.keys().filter(late).cloned().collect();
-    for name in gone {
-        trailers.remove(name);
-    }
+    remove_if(trailers, |name| is_hop_by_hop(name) || *name == header::VIA || reads(name));
 }
 
-/// Removes what only a trusted proxy may say, and whatever a server could take for it or for a field of ours.
-fn remove_claims(headers: &mut HeaderMap) {
-    let claims = |name: &HeaderName| {
-        let text = name.as_str();
-        *name == header::FORWARDED || *name == X_REAL_IP || text.starts_with("x-forwarded-")
-    };
-    let gone: Names = headers.keys().filter(|name| claims(name)).cloned().collect();
+/// Removes all fields of the names that this says.
+pub(super) fn remove_if(headers: &mut HeaderMap, goes: impl Fn(&HeaderName) -> bool) {
+    let gone: Names = headers.keys().filter(|name| goes(name)).cloned().collect();
     for name in gone {
         headers.remove(name);
     }
 }
 
+/// Removes what only a trusted proxy may say, and whatever a server could take for it or for a field of ours.
+fn remove_claims(headers: &mut HeaderMap) {
+    remove_if(headers, |name| {
+        let text = name.as_str();
+        *name == header::FORWARDED || *name == X_REAL_IP || text.starts_with("x-forwarded-")
+    });
+}
+
 /// Removes fields under names that some servers take for others: `X_Forwarded_For`, `Content.Length`.
 pub(super) fn remove_aliases(headers: &mut HeaderMap) {
-    let odd = |name: &&HeaderName| name.as_str().bytes().any(|byte| matches!(byte, b'_' | b'.'));
-    if !headers.keys().any(|name| odd(&name)) {
+    let odd = |name: &HeaderName| name.as_str().bytes().any(|byte| matches!(byte, b'_' | b'.'));
+    if !headers.keys().any(odd) {
         return;
     }
-    let is_alias = |name: &&HeaderName| {
+    remove_if(headers, |name| {
         let folded: String =
             name.as_str().chars().map(|c| if matches!(c, '_' | '.') { '-' } else { c }).collect();
         let is_ours = folded.starts_with("x-forwarded-")
             || HeaderName::from_bytes(folded.as_bytes())
                 .is_ok_and(|name| KEPT.contains(&name) || is_hop_by_hop(&name));
         odd(name) && is_ours
-    };
-    let gone: Names = headers.keys().filter(is_alias).cloned().collect();
-    for name in gone {
-        headers.remove(name);
-    }
+    });
 }
 
 /// Whether `Connection` lists a token.

@@ -174,7 +174,7 @@ impl Gateway {
                 count.end(refused(&refusal));
                 let mut response = refusal.into_response(&head.headers);
                 if !Box::pin(unread::skip(&head, upload)).await {
-                    unread::say_close(response.headers_mut());
+                    problem::say_close(response.headers_mut());
                 }
                 return response.map(|bytes| Body::Free(Answer::own(bytes)));
             }
@@ -210,11 +210,7 @@ impl Gateway {
                 if let Some(why) = fault.of_server() {
                     metrics.unanswered(why);
                 }
-                let mut response = problem::fault(fault);
-                if may_be_unread {
-                    unread::say_close(response.headers_mut());
-                }
-                (response, fault.outcome(), None)
+                (problem::fault(fault, may_be_unread), fault.outcome(), None)
             }
         };
         count.end(outcome);

@@ -1,15 +1,15 @@
 //! Answers of the gateway itself, after RFC 9457.
 
-use super::{body::Answer, exchange::Fault, settle::Invalid, unread::say_close};
+use super::{body::Answer, exchange::Fault, settle::Invalid};
 use crate::net::BodyError;
 use hyper::{
     Response, StatusCode,
-    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue},
+    header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue},
 };
 use tollgate_core::header::Problem;
 
-/// The answer to a request that has no other.
-pub(super) fn fault(fault: Fault) -> Response<Answer> {
+/// The answer to a request that has no other. Where some of that may not have been read, its connection ends: what would come next by it is the rest of a body.
+pub(super) fn fault(fault: Fault, may_be_unread: bool) -> Response<Answer> {
     let (status, detail) = match fault {
         Fault::Connect => (StatusCode::BAD_GATEWAY, "no server can be reached"),
         Fault::Protocol => (StatusCode::BAD_GATEWAY, "the server broke off without an answer"),
@@ -23,8 +23,7 @@ pub(super) fn fault(fault: Fault) -> Response<Answer> {
         Fault::Client(_) => (StatusCode::BAD_REQUEST, "the request's body broke off"),
     };
     let mut response = answer(status, detail);
-    if let Fault::Client(_) = fault {
-        // What would come next by the connection is the rest of that body.
+    if may_be_unread {
         say_close(response.headers_mut());
     }
     response
@@ -43,6 +42,11 @@ pub(super) fn invalid(invalid: Invalid) -> Response<Answer> {
 
 /// What `Allow` says. Servers may take others, which go on to them.
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/// Tells a client that its connection ends with this answer.
+pub(super) fn say_close(headers: &mut HeaderMap) {
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+}
 
 fn answer(status: StatusCode, detail: &str) -> Response<Answer> {
     let title = status.canonical_reason().unwrap_or_default();

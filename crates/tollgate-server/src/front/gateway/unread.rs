@@ -1,12 +1,7 @@
 //! What is left of a request that nobody will read.
 
 use crate::net::Upload;
-use hyper::{
-    Version,
-    body::Body as _,
-    header::{CONNECTION, EXPECT, HeaderMap, HeaderValue},
-    http::request::Parts,
-};
+use hyper::{Version, body::Body as _, header::EXPECT, http::request::Parts};
 use std::time::Duration;
 
 /// A body of no more than this is read to its end for nobody, so that its connection goes on.
@@ -25,9 +20,4 @@ pub(super) async fn skip(head: &Parts, upload: Upload) -> bool {
         return false;
     }
     tokio::time::timeout(SKIPPED_WITHIN, upload.skip()).await.unwrap_or(false)
-}
-
-/// Tells a client that its connection ends with this answer.
-pub(super) fn say_close(headers: &mut HeaderMap) {
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
 }
