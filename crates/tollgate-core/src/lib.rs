@@ -25,6 +25,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod algorithm;
+mod calendar;
 pub mod header;
 mod invalid;
 pub mod lua;
@@ -35,6 +36,7 @@ mod rate;
 mod share;
 
 pub use algorithm::Algorithm;
+pub use calendar::{CalendarUnit, Shift, Span, Zone};
 pub use invalid::InvalidNumbers;
 pub use numbers::{Numbers, State};
 pub use outcome::{Intent, Outcome, Receipt};

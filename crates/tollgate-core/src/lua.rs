@@ -4,7 +4,7 @@
 //!
 //! | function | answers |
 //! | --- | --- |
-//! | `params(count, period_us, burst, queue)` | the numbers; `params(slots, ttl_us)` for concurrency |
+//! | `params(count, period_us, burst, queue)` | the numbers; `params(slots, ttl_us)` for concurrency, `params(count, first_s, length_s, length_s, length_s)` for calendar windows |
 //! | `decode(value)` | the state kept in `value`, or that of a key never seen for `nil` |
 //! | `redate(params, state, now_us)` | whether the state was dated too far ahead, and no longer is |
 //! | `admits(params, state, now_us, cost)` | whether the limit alone admits, and nothing else |
@@ -39,7 +39,7 @@ pub const PENALTY: &str = include_str!("penalty/penalty.lua");
 pub const LEDGER_EPOCH_US: u64 = 100_000_000_000_000;
 
 /// Each algorithm by the name that the file uses, with the parts of its mirror in the order they must stand in.
-pub const MIRRORS: [(&str, &[&str]); 7] = [
+pub const MIRRORS: [(&str, &[&str]); 8] = [
     ("fixed-window", &[MULDIV, WINDOW, include_str!("algorithm/fixed_window/fixed_window.lua")]),
     (
         "sliding-window",
@@ -53,6 +53,11 @@ pub const MIRRORS: [(&str, &[&str]); 7] = [
     ("leaky-bucket", &[MULDIV, BUCKET, include_str!("algorithm/leaky_bucket/leaky_bucket.lua")]),
     ("gcra", &[MULDIV, BUCKET, include_str!("algorithm/gcra/gcra.lua")]),
     ("concurrency", &[MULDIV, LEDGER, include_str!("algorithm/concurrency/concurrency.lua")]),
+    // The file calls it `fixed-window`, with a calendar.
+    (
+        "calendar-window",
+        &[MULDIV, include_str!("algorithm/calendar_window/calendar_window.lua")],
+    ),
 ];
 
 /// The parts of one algorithm's mirror, or `None` when there is no such algorithm.

@@ -1,8 +1,9 @@
 //! Any algorithm behind one type: a new algorithm is a folder and a line in each table here.
 
 use crate::algorithm::{
-    Algorithm, Bucket, Concurrency, FixedWindow, Gcra, LeakyBucket, Ledger, SlidingLog,
-    SlidingWindow, Tat, TokenBucket, fixed_window, sliding_window, token_bucket,
+    Algorithm, Bucket, CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, Ledger,
+    SlidingLog, SlidingWindow, Tat, TokenBucket, calendar_window, fixed_window, sliding_window,
+    token_bucket,
 };
 use crate::{Intent, Outcome, Receipt};
 
@@ -18,6 +19,7 @@ pub enum Numbers {
     LeakyBucket(LeakyBucket),
     Gcra(Gcra),
     Concurrency(Concurrency),
+    CalendarWindow(CalendarWindow),
 }
 
 /// What is kept for one key under [`Numbers`]. State of another algorithm reads as that of a new key.
@@ -32,6 +34,7 @@ pub enum State {
     TokenBucket(token_bucket::State),
     Tat(Tat),
     Ledger(Ledger),
+    CalendarWindow(calendar_window::State),
 }
 
 /// The same expression for whichever algorithm it is.
@@ -45,6 +48,7 @@ macro_rules! each {
             Numbers::LeakyBucket($algorithm) => $body,
             Numbers::Gcra($algorithm) => $body,
             Numbers::Concurrency($algorithm) => $body,
+            Numbers::CalendarWindow($algorithm) => $body,
         }
     };
 }
@@ -53,7 +57,8 @@ impl Numbers {
     /// The name of the algorithm, as the file spells it.
     pub const fn algorithm(&self) -> &'static str {
         match self {
-            Self::FixedWindow(_) => "fixed-window",
+            // To users a calendar window is a fixed window whose windows differ in length.
+            Self::FixedWindow(_) | Self::CalendarWindow(_) => "fixed-window",
             Self::SlidingLog(_) => "sliding-log",
             Self::SlidingWindow(_) => "sliding-window",
             Self::TokenBucket(_) => "token-bucket",
@@ -71,6 +76,16 @@ impl Numbers {
                 Some(bucket) => bucket.period_us(),
                 None => self.window_us().unwrap_or(0),
             },
+        }
+    }
+
+    /// The numbers for whoever decides without the rules of time zones, at about `now_us`: see [`CalendarWindow::at`].
+    #[must_use]
+    #[inline]
+    pub fn at(&self, now_us: u64) -> Self {
+        match self {
+            Self::CalendarWindow(window) => Self::CalendarWindow(window.at(now_us)),
+            other => *other,
         }
     }
 
@@ -167,5 +182,6 @@ part! {
     SlidingWindow: sliding_window::State,
     TokenBucket: token_bucket::State,
     Tat: Tat,
-    Ledger: Ledger
+    Ledger: Ledger,
+    CalendarWindow: calendar_window::State
 }

@@ -32,6 +32,10 @@ impl Numbers {
                 let rate = rate(one.bucket())?;
                 Self::LeakyBucket(LeakyBucket::try_new(rate, Some(burst), Some(queue))?)
             }
+            Self::CalendarWindow(window) => {
+                let limit = u32::try_from(capacity).map_err(|_| InvalidNumbers::CountTooLarge)?;
+                Self::CalendarWindow(window.with_limit(limit))
+            }
             Self::Concurrency(slots) => {
                 Self::Concurrency(Concurrency::try_new(capacity, slots.ttl_us())?)
             }

@@ -1,6 +1,7 @@
 //! Every algorithm is a folder: its parameters, its state, three functions, its Lua mirror, its tests.
 
 mod bucket;
+pub mod calendar_window;
 pub mod concurrency;
 pub mod fixed_window;
 pub mod gcra;
@@ -16,6 +17,7 @@ use crate::{Intent, Outcome, Receipt};
 use core::fmt;
 
 pub use bucket::{Bucket, Tat};
+pub use calendar_window::CalendarWindow;
 pub use concurrency::Concurrency;
 pub use fixed_window::FixedWindow;
 pub use gcra::Gcra;

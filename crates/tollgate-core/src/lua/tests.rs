@@ -47,13 +47,20 @@ fn numbers_are_read_as_they_were_written() {
             Numbers::SlidingWindow(SlidingWindow::new(rate)),
             Numbers::SlidingLog(SlidingLog::new(rate)),
             Numbers::Concurrency(Concurrency::try_new(count, 30_000_000).unwrap()),
+            Numbers::CalendarWindow(CalendarWindow::new(
+                u32::try_from(count).unwrap(),
+                crate::CalendarUnit::Month,
+                crate::Zone::UTC,
+            ))
+            .at(period_us),
         ];
         for numbers in others.into_iter().chain(buckets.into_iter().flatten()) {
             assert_eq!(read(written(&numbers)), Some(numbers));
         }
     }
     assert_eq!(read([0; 7]), None);
-    assert_eq!(read([8, 1, 1, 1, 1, 1, 1_000]), None);
+    assert_eq!(read([9, 1, 1, 1, 1, 1, 1_000]), None);
+    assert_eq!(read([8, 1, 1, 1, 1, 1, 1_000]), None, "no unit of the calendar is a millisecond");
     assert_eq!(read([5, 1, 1, 1, 1, 2, 1_000]), None, "more burst than capacity");
 }
 

@@ -1,13 +1,17 @@
 //! What crosses between the mirrors and Rust: numbers on the way in, values on the way out.
 
 use crate::algorithm::{
-    Bucket, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, Tat,
-    TokenBucket, fixed_window, sliding_window, token_bucket,
+    Bucket, CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow,
+    Tat, TokenBucket, calendar_window, fixed_window, sliding_window, token_bucket,
 };
-use crate::{Algorithm, Numbers, Rate, State, penalty};
+use crate::{Algorithm, CalendarUnit, Numbers, Rate, State, penalty};
+
+/// No window begins later: the last one begins within two months of the end of time.
+const SECONDS_MOST: u64 = 1 << 34;
 
 /// Numbers as six whole ones: the place of the algorithm among those of [`Numbers`], counted from one; limit and window, limit and time to live,
-/// or interval and scale; and for buckets the count, the capacity and the burst.
+/// or interval and scale; and for buckets the count, the capacity and the burst. A calendar window has its limit, the second with which the
+/// first of [three windows](Numbers::at) begins, and their lengths in seconds.
 pub fn mirrored(numbers: &Numbers) -> [u64; 6] {
     let capacity = numbers.capacity();
     let window = |place: u64| [place, capacity, numbers.period_us(), 0, 0, 0];
@@ -22,6 +26,10 @@ pub fn mirrored(numbers: &Numbers) -> [u64; 6] {
         Numbers::LeakyBucket(one) => bucket(5, one.bucket()),
         Numbers::Gcra(one) => bucket(6, one.bucket()),
         Numbers::Concurrency(slots) => [7, capacity, slots.ttl_us(), 0, 0, 0],
+        Numbers::CalendarWindow(window) => {
+            let [first_s, one_s, two_s, three_s] = window.known();
+            [8, capacity, first_s, one_s, two_s, three_s]
+        }
     }
 }
 
@@ -68,6 +76,11 @@ pub fn read(written: [u64; 7]) -> Option<Numbers> {
         }
         6 => Numbers::Gcra(Gcra::try_new(rate(count)?, Some(capacity)).ok()?),
         7 => Numbers::Concurrency(Concurrency::try_new(a, b).ok()?),
+        8 => {
+            let unit = CalendarUnit::of_nominal_us(period_us)?;
+            let known = [b, count, capacity, burst];
+            Numbers::CalendarWindow(CalendarWindow::of_known(a, unit, known)?)
+        }
         _ => return None,
     })
 }
@@ -96,6 +109,11 @@ pub fn decode_state(numbers: &Numbers, value: &[u8]) -> Option<State> {
                 Some(State::Tat(Tat { us, ..Tat::default() }))
             }
         },
+        Numbers::CalendarWindow(_) => {
+            let [start_s, count] = decimals(value)?;
+            let start_s = (start_s <= SECONDS_MOST).then_some(start_s)?;
+            Some(State::CalendarWindow(calendar_window::State { start_s, count }))
+        }
         Numbers::SlidingLog(_) | Numbers::Concurrency(_) => None,
     }
 }

@@ -1,4 +1,6 @@
 use super::*;
+use crate::algorithm::CalendarWindow;
+use crate::{CalendarUnit, Zone};
 use std::vec::Vec;
 
 const MINUTE_US: u64 = 60_000_000;
@@ -13,6 +15,7 @@ fn every(count: u64, burst: u64) -> Vec<Numbers> {
         Numbers::Gcra(Gcra::try_new(rate, Some(burst)).unwrap()),
         Numbers::LeakyBucket(LeakyBucket::try_new(rate, Some(burst), Some(burst)).unwrap()),
         Numbers::Concurrency(Concurrency::try_new(count, MINUTE_US).unwrap()),
+        Numbers::CalendarWindow(CalendarWindow::new(count as u32, CalendarUnit::Day, Zone::UTC)),
     ]
 }
 

@@ -2,14 +2,14 @@
 
 use super::admission::one_a_second;
 use super::desk::{Desk, Line};
-use super::trace::seven;
+use super::trace::{every, seven, word};
 use crate::{Change, Store};
 use tollgate_core::{Algorithm, State};
 
 /// What is given back is what time has not returned; the row says what a peek says afterwards.
 pub async fn give_backs<S: Store>(store: &S) {
-    for numbers in seven(10) {
-        let name = numbers.algorithm();
+    for numbers in every(10) {
+        let name = word(&numbers);
         let line = Line::new(30, name, numbers);
         let mut desk = Desk::new(store);
         let mut state = State::New;
@@ -40,8 +40,8 @@ pub async fn give_backs<S: Store>(store: &S) {
 
 /// What is owed is taken whether or not it fits, and several changes are applied together.
 pub async fn debts<S: Store>(store: &S) {
-    for numbers in seven(10) {
-        let name = numbers.algorithm();
+    for numbers in every(10) {
+        let name = word(&numbers);
         let line = Line::new(31, name, numbers);
         let other = Line::new(32, name, one_a_second(5));
         let mut desk = Desk::new(store);

@@ -30,7 +30,7 @@ pub use desk::Desk;
 pub use model::Model;
 pub use penalties::{blocks, operators_blocks, uncounted};
 pub use reservations::{ended_once, expiring, settled};
-pub use trace::{seven, traces};
+pub use trace::{calendar_traces, calendars, seven, traces};
 
 use crate::Store;
 
@@ -54,5 +54,6 @@ pub async fn run<S: Store>(fresh: impl AsyncFn() -> S) {
     expiring(&fresh().await).await;
     for seed in 1..=8 {
         traces(&fresh().await, seed, 2_000).await;
+        calendar_traces(&fresh().await, seed, 2_000).await;
     }
 }

@@ -1,7 +1,7 @@
 //! Reservations: kept, ended once, forgotten in time.
 
 use super::desk::{Desk, Line};
-use super::trace::seven;
+use super::trace::{every, word};
 use crate::{Change, Opened, REPEATABLE_US, Store};
 use tollgate_core::{Algorithm, Intent, Receipt, State};
 
@@ -9,8 +9,8 @@ const SECOND: u64 = 1_000_000;
 
 /// What an end changes is what an adjustment would change, several places together, and its rows say so.
 pub async fn settled<S: Store>(store: &S) {
-    for numbers in seven(10) {
-        let name = numbers.algorithm();
+    for numbers in every(10) {
+        let name = word(&numbers);
         let id = &*format!("settled {name}");
         let (less, more) = (Line::new(40, name, numbers), Line::new(41, name, numbers));
         let mut desk = Desk::new(store);
@@ -41,8 +41,8 @@ pub async fn settled<S: Store>(store: &S) {
 
 /// Only the first end counts; every later one changes nothing and gets its answer.
 pub async fn ended_once<S: Store>(store: &S) {
-    for numbers in seven(10) {
-        let name = numbers.algorithm();
+    for numbers in every(10) {
+        let name = word(&numbers);
         let id = &*format!("once {name}");
         let line = Line::new(42, name, numbers);
         let mut desk = Desk::new(store);

@@ -4,9 +4,12 @@ use super::desk::{Desk, Line};
 use super::model::Model;
 use crate::{Change, Store};
 use tollgate_core::algorithm::{
-    Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
+    CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow,
+    TokenBucket,
 };
-use tollgate_core::{Intent, InvalidNumbers, Numbers, Penalty, Rate, Receipt};
+use tollgate_core::{
+    CalendarUnit, Intent, InvalidNumbers, Numbers, Penalty, Rate, Receipt, Shift, Zone,
+};
 
 /// Every algorithm with a capacity of `count`, per ten seconds where there is a period.
 pub fn seven(count: u64) -> impl Iterator<Item = Numbers> {
@@ -25,9 +28,57 @@ pub fn seven(count: u64) -> impl Iterator<Item = Numbers> {
     all(count).into_iter().flatten()
 }
 
+/// Berlin, around four changes of its clocks.
+static BERLIN: Zone = Zone::new(
+    "Europe/Berlin",
+    7_200,
+    &[
+        Shift { from_s: 1_698_541_200, offset_s: 3_600 },
+        Shift { from_s: 1_711_846_800, offset_s: 7_200 },
+        Shift { from_s: 1_729_990_800, offset_s: 3_600 },
+        Shift { from_s: 1_743_296_400, offset_s: 7_200 },
+    ],
+);
+
+/// Fixed windows of the calendar with a capacity of `count`.
+pub fn calendars(count: u32) -> impl Iterator<Item = Numbers> {
+    let all = [
+        (CalendarUnit::Day, &BERLIN),
+        (CalendarUnit::Week, &BERLIN),
+        (CalendarUnit::Month, &BERLIN),
+        (CalendarUnit::Month, Zone::UTC),
+    ];
+    let numbers = move |(unit, zone)| CalendarWindow::new(count, unit, zone);
+    all.into_iter().map(numbers).map(Numbers::CalendarWindow)
+}
+
+/// All of them: [`seven`] algorithms, and the calendar's days.
+pub(super) fn every(count: u32) -> impl Iterator<Item = Numbers> {
+    seven(count.into()).chain(calendars(count).take(1))
+}
+
+/// A name for each of [`every`].
+pub(super) fn word(numbers: &Numbers) -> &'static str {
+    match numbers {
+        Numbers::CalendarWindow(_) => "calendar-window",
+        other => other.algorithm(),
+    }
+}
+
+/// The same as [`traces`] for fixed windows of the calendar, over days and weeks.
+pub async fn calendar_traces<S: Store>(store: &S, seed: u64, steps: usize) {
+    let kinds = |tier| calendars(tier).collect();
+    play(store, seed, steps, Dice { state: 0, kinds, pace: 40_000 }).await;
+}
+
 /// `steps` random requests, changes and resets over a few keys, limits, tiers and modes; every answer equals the [`Model`]'s.
 pub async fn traces<S: Store>(store: &S, seed: u64, steps: usize) {
-    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let kinds = |tier| seven(u64::from(tier)).collect();
+    play(store, seed, steps, Dice { state: 0, kinds, pace: 1 }).await;
+}
+
+async fn play<S: Store>(store: &S, seed: u64, steps: usize, mut dice: Dice) {
+    dice.state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut desk = Desk::new(store);
     let mut model = Model::default();
     let mut receipts: Vec<(Line<'_>, Receipt)> = Vec::new();
@@ -77,32 +128,38 @@ pub async fn traces<S: Store>(store: &S, seed: u64, steps: usize) {
 
 /// A small generator, so that third parties need no more than this crate.
 #[derive(Debug)]
-struct Dice(u64);
+struct Dice {
+    state: u64,
+    /// The limits to draw from, each with a capacity of so much.
+    kinds: fn(u32) -> Vec<Numbers>,
+    /// How much faster time passes.
+    pace: u64,
+}
 
 const KEYS: [&str; 3] = ["ann", "bob", "a longer key than most, of more than sixteen bytes"];
 
 impl Dice {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % bound
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        (self.state >> 11) % bound
     }
 
     /// Mostly a little later, sometimes much later, sometimes earlier.
     fn next_instant(&mut self, now_us: u64) -> u64 {
         match self.below(40) {
-            0 => now_us + self.below(40_000_000),
-            1 => now_us - self.below(15_000_000),
+            0 => now_us + self.below(40_000_000 * self.pace),
+            1 => now_us - self.below(15_000_000 * self.pace),
             2..8 => now_us,
-            _ => now_us + self.below(400_000),
+            _ => now_us + self.below(400_000 * self.pace),
         }
     }
 
     /// The same line in any tier.
     fn retier(&mut self, line: Line<'static>) -> Line<'static> {
         let tier = [3, 7, 10][self.below(3) as usize];
-        let numbers = seven(tier).nth((line.limit - 100) as usize);
+        let numbers = (self.kinds)(tier).into_iter().nth((line.limit - 100) as usize);
         Line { numbers: numbers.unwrap_or(line.numbers), ..line }
     }
 
@@ -120,11 +177,9 @@ impl Dice {
 
     /// A limit of any algorithm in one of three tiers, two of which leave fractions of a microsecond.
     fn line(&mut self) -> Line<'static> {
-        let limit = self.below(7);
+        let limit = self.below((self.kinds)(3).len() as u64);
         let tier = [3, 7, 10][self.below(3) as usize];
-        let Some(numbers) = seven(tier).nth(limit as usize) else {
-            unreachable!("there are seven algorithms")
-        };
+        let numbers = (self.kinds)(tier)[limit as usize];
         let key = KEYS[self.below(KEYS.len() as u64) as usize];
         let cost = [1, 1, 1, 1, 2, 3, 0, 11][self.below(8) as usize];
         let line = Line::new(100 + limit, key, numbers).cost(cost);

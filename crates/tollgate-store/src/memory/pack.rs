@@ -7,8 +7,8 @@
 use tollgate_core::{
     Algorithm, MAX_US, Numbers, State,
     algorithm::{
-        FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket, fixed_window,
-        sliding_window, token_bucket,
+        CalendarWindow, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket,
+        calendar_window, fixed_window, sliding_window, token_bucket,
     },
 };
 
@@ -21,6 +21,10 @@ const INSTANT_BITS: u32 = 53;
 const FRACTION_BITS: u32 = 10;
 /// Bits of a fraction that fit beside a second instant.
 const FRACTION_HIGH_BITS: u32 = 11;
+/// Bits of the second with which a calendar window begins.
+const SECOND_BITS: u32 = 34;
+/// Bits beside it and the spill bit.
+const CALENDAR_COUNT_BITS: u32 = 63 - SECOND_BITS;
 
 /// An algorithm whose usual state is `W` words.
 pub(crate) trait Inline<const W: usize>: Algorithm {
@@ -43,6 +47,7 @@ macro_rules! by_algorithm {
             Numbers::FixedWindow($algorithm) => $inline,
             Numbers::SlidingWindow($algorithm) => $inline,
             Numbers::TokenBucket($algorithm) => $inline,
+            Numbers::CalendarWindow($algorithm) => $inline,
             _ => $spilled,
         }
     };
@@ -60,6 +65,7 @@ pub(crate) fn always_packs(numbers: &Numbers) -> bool {
         Numbers::FixedWindow(window) => {
             window.pack(&fixed_window::State { index: 0, count: window.capacity() }).is_some()
         }
+        Numbers::CalendarWindow(window) => window.capacity() >> CALENDAR_COUNT_BITS == 0,
         Numbers::SlidingWindow(window) => {
             let count = window.capacity();
             let full = sliding_window::State { index: 0, previous: count, current: count };
@@ -171,6 +177,34 @@ impl Inline<1> for FixedWindow {
 
     fn widen(state: fixed_window::State) -> State {
         State::FixedWindow(state)
+    }
+}
+
+impl Inline<1> for CalendarWindow {
+    #[inline]
+    fn pack(&self, state: &calendar_window::State) -> Option<[u64; 1]> {
+        let fits =
+            state.start_s >> SECOND_BITS == 0 && state.count >> CALENDAR_COUNT_BITS == 0;
+        fits.then(|| [state.start_s << CALENDAR_COUNT_BITS | state.count])
+    }
+
+    #[inline]
+    fn unpack(&self, [word]: [u64; 1]) -> calendar_window::State {
+        calendar_window::State {
+            start_s: word >> CALENDAR_COUNT_BITS,
+            count: word & ((1 << CALENDAR_COUNT_BITS) - 1),
+        }
+    }
+
+    fn of(numbers: &Numbers) -> Option<&Self> {
+        match numbers {
+            Numbers::CalendarWindow(algorithm) => Some(algorithm),
+            _ => None,
+        }
+    }
+
+    fn widen(state: calendar_window::State) -> State {
+        State::CalendarWindow(state)
     }
 }
 

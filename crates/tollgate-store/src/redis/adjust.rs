@@ -56,10 +56,14 @@ impl Changes {
     }
 }
 
-/// A block with how long it lasts in place of its end, which is by the caller's clock where the server's counts.
-pub(super) const fn with_time_left(change: Change, now_us: u64) -> Change {
+/// A change for a server that has a clock of its own and no rules of time zones: a block with how long it lasts in place of its end, and
+/// a give-back with the windows of its calendar.
+pub(super) fn by_the_servers_clock(change: Change, now_us: u64) -> Change {
     match change {
         Change::Block { until_us } => Change::Block { until_us: until_us.saturating_sub(now_us) },
+        Change::GiveBack { units, receipt, under } => {
+            Change::GiveBack { units, receipt, under: under.at(now_us) }
+        }
         other => other,
     }
 }

@@ -37,18 +37,19 @@ pub(super) struct Named {
 }
 
 impl Ask {
-    pub(super) fn new(namer: &Namer, request: &Request<'_>) -> Self {
-        let named = |charge: &Charge<'_>| Named::new(namer, charge);
+    pub(super) fn new(namer: &Namer, request: &Request<'_>, now_us: u64) -> Self {
+        let named = |charge: &Charge<'_>| Named::new(namer, charge, now_us);
         Self { intent: request.intent, lines: request.charges.iter().map(named).collect() }
     }
 }
 
 impl Named {
-    pub(super) fn new(namer: &Namer, charge: &Charge<'_>) -> Self {
+    /// `now_us` is the caller's clock: it says which windows of a calendar the script is told of.
+    pub(super) fn new(namer: &Namer, charge: &Charge<'_>, now_us: u64) -> Self {
         let Charge { limit, key, numbers, cost, mode, penalty, .. } = *charge;
         Self {
             name: namer.name(limit, key, numbers),
-            numbers: *numbers,
+            numbers: numbers.at(now_us),
             cost,
             mode,
             penalty: penalty.copied(),

@@ -168,6 +168,7 @@ impl RedisStore {
         rest: Rest,
         answers: &mut Answers,
     ) -> Result<(), StoreError> {
+        let called_us = now_us;
         let now_us = self.options.at(now_us);
         let requests = requests.get(rest.from..).unwrap_or_default();
         if requests.iter().all(|request| request.charges.is_empty()) {
@@ -179,14 +180,14 @@ impl RedisStore {
             // One part after the other, so that a key's requests are decided in the order asked.
             for requests in requests.chunks(BATCH_MOST) {
                 if !self.leases_any(requests) {
-                    let asks =
-                        requests.iter().map(|request| Ask::new(&self.namer, request)).collect();
+                    let ask = |request| Ask::new(&self.namer, request, called_us);
+                    let asks = requests.iter().map(ask).collect();
                     for (admitted, rows) in self.servers.decide(now_us, asks).await? {
                         push_rows(answers, admitted, &rows);
                     }
                     continue;
                 }
-                self.decide_mixed(now_us, requests, &mut tried, answers).await?;
+                self.decide_mixed(now_us, called_us, requests, &mut tried, answers).await?;
             }
             Ok(())
         })
@@ -202,13 +203,14 @@ impl RedisStore {
     async fn decide_mixed(
         &self,
         now_us: Option<u64>,
+        called_us: u64,
         requests: &[Request<'_>],
         tried: &mut bool,
         answers: &mut Answers,
     ) -> Result<(), StoreError> {
         let mut planned = Vec::with_capacity(requests.len());
         for request in requests {
-            planned.push(self.plan(request, std::mem::take(tried)).await?);
+            planned.push(self.plan(request, std::mem::take(tried), called_us).await?);
         }
         let asks: SmallVec<_> = planned.iter_mut().filter_map(|one| one.ask.take()).collect();
         let decided = match asks.is_empty() {
@@ -231,6 +233,7 @@ impl RedisStore {
         &'a self,
         request: &'a Request<'a>,
         tried: bool,
+        called_us: u64,
     ) -> Result<Planned<'a>, StoreError> {
         let Request { charges, intent } = *request;
         let taken = Taken { leases: &self.leases, spent: Vec::new() };
@@ -257,7 +260,7 @@ impl RedisStore {
         }
         if planned.is_asked() {
             let lines = charges.iter().zip(&planned.here).filter_map(|(charge, here)| match here {
-                None => Some(self.named(charge)),
+                None => Some(self.named(charge, called_us)),
                 // In its place stands one that refuses too, so that all others say what they know and count what they count.
                 Some(answer) if !answer.outcome.admitted => Some(self.refusing(charge)),
                 Some(_) => None,
@@ -339,12 +342,13 @@ impl RedisStore {
     }
 
     /// A charge under the name of its state, with the numbers that leases leave room for.
-    pub(super) fn named(&self, charge: &Charge<'_>) -> Named {
+    pub(super) fn named(&self, charge: &Charge<'_>, called_us: u64) -> Named {
         match self.leases.of(charge.ticket) {
             Some(leased) => {
-                Named::new(&self.namer, &Charge { numbers: &leased.terms.central, ..*charge })
+                let charge = Charge { numbers: &leased.terms.central, ..*charge };
+                Named::new(&self.namer, &charge, called_us)
             }
-            None => Named::new(&self.namer, charge),
+            None => Named::new(&self.namer, charge, called_us),
         }
     }
 }
@@ -353,7 +357,7 @@ impl RedisStore {
     /// A line that refuses whatever it is asked, and of which nothing is kept.
     fn refusing(&self, charge: &Charge<'_>) -> Named {
         let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::NOTHING));
-        Named::new(&self.namer, &Charge { numbers: &numbers, ..*charge })
+        Named::new(&self.namer, &Charge { numbers: &numbers, ..*charge }, 0)
     }
 }
 

@@ -198,8 +198,8 @@ impl Store for RedisStore {
         answers.clear();
         let called_us = now_us;
         let now_us = self.options.at(now_us);
-        let change = |change| adjust::with_time_left(change, called_us);
-        let name = |one: &Adjustment<'_>| (self.named(&one.charge), change(one.change));
+        let change = |change| adjust::by_the_servers_clock(change, called_us);
+        let name = |one: &Adjustment<'_>| (self.named(&one.charge, called_us), change(one.change));
         let lines: Vec<_> = adjustments.iter().map(name).collect();
         let rows = self.in_time(self.apply(now_us, &lines)).await?;
         for one in adjustments {

@@ -56,12 +56,14 @@ impl RedisStore {
         answers: &mut Answers,
     ) -> Result<Option<Ended>, StoreError> {
         answers.clear();
+        let called_us = now_us;
         let now_us = self.options.at(now_us);
         let Some(found) = self.find_record(now_us, id).await? else { return Ok(None) };
         let (places, note) = split(&found.body).ok_or_else(senseless)?;
         let settlements = plan(note).filter(|all| all.len() == places.len());
         let settlements = settlements.ok_or_else(senseless)?;
-        let lines: Vec<_> = places.iter().zip(&settlements).map(line).collect();
+        let pairs = places.iter().zip(&settlements);
+        let lines: Vec<_> = pairs.map(|(place, one)| line(place, one, called_us)).collect();
         let names = lines.iter().map(|(line, _)| line.name.as_slice()).chain([&*found.name]);
         let ended = match self.servers.parts(names).len() {
             ..=1 => self.end_at_once(now_us, &found, end, &lines).await?,
@@ -193,15 +195,15 @@ impl RedisStore {
     }
 }
 
-fn line((place, one): (&Place, &Settlement)) -> (Named, Change) {
+fn line(place: &Place, one: &Settlement, called_us: u64) -> (Named, Change) {
     let named = Named {
         name: place.as_bytes().to_vec(),
-        numbers: one.numbers,
+        numbers: one.numbers.at(called_us),
         cost: one.cost,
         mode: one.mode,
         penalty: one.penalty,
     };
-    (named, one.change)
+    (named, adjust::by_the_servers_clock(one.change, called_us))
 }
 
 /// A change that changes nothing.

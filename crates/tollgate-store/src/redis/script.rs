@@ -42,7 +42,7 @@ static SINGLE: LazyLock<Script> =
 static DECIDE: [OnceLock<Script>; 4 * (ALL as usize + 1)] =
     [const { OnceLock::new() }; 4 * (ALL as usize + 1)];
 
-const ALL: u8 = (1 << lua::MIRRORS.len()) - 1;
+const ALL: u8 = u8::MAX >> (8 - lua::MIRRORS.len());
 const STEP: &str = include_str!("script/step.lua");
 const NUMBERS: &str = include_str!("script/numbers.lua");
 const CELLS: &str = include_str!("script/cells.lua");

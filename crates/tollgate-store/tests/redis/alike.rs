@@ -6,9 +6,10 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 use tollgate_core::algorithm::{
-    Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
+    CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow,
+    TokenBucket,
 };
-use tollgate_core::{Intent, MAX_US, Numbers, Penalty, Rate, Receipt};
+use tollgate_core::{CalendarUnit, Intent, MAX_US, Numbers, Penalty, Rate, Receipt, Zone};
 use tollgate_store::{
     Adjustment, Answers, Change, Charge, MemoryStore, Mode, RedisStore, Request, Store, Ticket,
 };
@@ -89,7 +90,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn numbers() -> impl Strategy<Value = Numbers> {
-    (0..RATES.len(), 0..7_usize).prop_filter_map("not every rate is one", |(rate, algorithm)| {
+    (0..RATES.len(), 0..8_usize).prop_filter_map("not every rate is one", |(rate, algorithm)| {
         let (count, period_us) = RATES[rate];
         let rate = Rate::try_new(count, period_us).ok()?;
         Some(match algorithm {
@@ -99,7 +100,12 @@ fn numbers() -> impl Strategy<Value = Numbers> {
             3 => Numbers::TokenBucket(TokenBucket::try_new(rate, None).ok()?),
             4 => Numbers::Gcra(Gcra::try_new(rate, Some(count.max(3))).ok()?),
             5 => Numbers::LeakyBucket(LeakyBucket::try_new(rate, Some(2), Some(3)).ok()?),
-            _ => Numbers::Concurrency(Concurrency::try_new(count, period_us).ok()?),
+            6 => Numbers::Concurrency(Concurrency::try_new(count, period_us).ok()?),
+            _ => {
+                let units = [CalendarUnit::Day, CalendarUnit::Week, CalendarUnit::Month];
+                let unit = units[period_us as usize % 3];
+                Numbers::CalendarWindow(CalendarWindow::new(rate.count(), unit, Zone::UTC))
+            }
         })
     })
 }

@@ -1,10 +1,10 @@
 use super::{Inline, SPILLED, unpack_any};
 use proptest::prelude::*;
 use tollgate_core::algorithm::{
-    FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket, fixed_window, sliding_window,
-    token_bucket,
+    CalendarWindow, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket,
+    calendar_window, fixed_window, sliding_window, token_bucket,
 };
-use tollgate_core::{Algorithm, MAX_US, Numbers, Rate};
+use tollgate_core::{Algorithm, CalendarUnit, MAX_US, Numbers, Rate, Zone};
 
 /// What is packed comes back as it was; the spill bit stays clear.
 fn exact<A: Inline<W>, const W: usize>(algorithm: &A, state: &A::State) -> bool {
@@ -67,6 +67,13 @@ proptest! {
     fn windows_are_exact(rate in rate(), index in count(), previous in count(), current in count()) {
         exact(&FixedWindow::new(rate), &fixed_window::State { index, count: current });
         exact(&SlidingWindow::new(rate), &sliding_window::State { index, previous, current });
+    }
+
+    #[test]
+    fn calendar_windows_are_exact(start_s in count(), count in count()) {
+        let window = CalendarWindow::new(5, CalendarUnit::Month, Zone::UTC);
+        let fits = start_s < 1 << 34 && count < 1 << 29;
+        prop_assert_eq!(exact(&window, &calendar_window::State { start_s, count }), fits);
     }
 
     /// The usual states do fit: no limit of everyday size lives in the slab.

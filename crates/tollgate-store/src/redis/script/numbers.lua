@@ -8,6 +8,7 @@
 
 local ALGORITHMS = {
   fixed_window, sliding_window, sliding_log, token_bucket, leaky_bucket, gcra, concurrency,
+  calendar_window,
 }
 local HEAD = 127
 
@@ -26,7 +27,7 @@ local function instant(given)
 end
 
 -- Algorithms by number, each with its parameters: for windows and slots a limit and a length of time, for buckets what bucket_params
--- makes, with the fraction already in lowest terms.
+-- makes, with the fraction already in lowest terms. calendar_window.lua says what the names mean there.
 local function numbers_of(packed)
   local flat, all = cmsgpack.unpack(packed), {}
   for i = 1, #flat, 6 do

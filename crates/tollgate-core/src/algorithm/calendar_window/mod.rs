@@ -1,0 +1,248 @@
+//! Calendar window: a fixed window that is a day, a week or a month of a time zone. Windows differ in length, so each is
+//! named by the second with which it begins.
+
+use super::Algorithm;
+use crate::{CalendarUnit, Intent, MAX_US, Outcome, Receipt, Zone};
+use core::hash::{Hash, Hasher};
+
+const SECOND_US: u64 = 1_000_000;
+
+/// N units per day, week or month.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CalendarWindow {
+    limit: u32,
+    unit: CalendarUnit,
+    windows: Windows,
+}
+
+/// Where windows begin.
+#[derive(Clone, Copy, Debug)]
+enum Windows {
+    /// By the rules of a zone.
+    Of(&'static Zone),
+    /// Three windows, for whoever does not have the rules.
+    Known(KnownWindows),
+}
+
+/// Three windows in a row. Beyond them windows are as long as the nearest of the three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct KnownWindows {
+    first_s: u64,
+    /// Only the first may be zero, at the epoch.
+    lengths_s: [u32; 3],
+}
+
+/// The window last counted in, and its count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// The second with which the window begins.
+    pub start_s: u64,
+    /// Units counted in it.
+    pub count: u64,
+}
+
+/// The window in which a request is counted.
+struct Placed {
+    start_s: u64,
+    end_us: u64,
+    /// The instant at which it is counted: the caller's, unless the clock stepped back.
+    at_us: u64,
+    /// What the window already holds.
+    count: u64,
+}
+
+impl CalendarWindow {
+    /// `limit` units per day, week or month of `zone`.
+    pub const fn new(limit: u32, unit: CalendarUnit, zone: &'static Zone) -> Self {
+        Self { limit, unit, windows: Windows::Of(zone) }
+    }
+
+    /// The same with three windows instead of the zone's rules: that of `now_us`, the one before and the one after. A
+    /// store that decides elsewhere gets these, and a reservation keeps them.
+    #[must_use]
+    pub fn at(&self, now_us: u64) -> Self {
+        let Windows::Of(_) = self.windows else { return *self };
+        let (start_s, end_s) = self.window(now_us.min(MAX_US) / SECOND_US);
+        let first_s = start_s.checked_sub(1).map_or(start_s, |before_s| self.window(before_s).0);
+        let (_, last_s) = self.window(end_s);
+        let length = |from_s: u64, to_s: u64| u32::try_from(to_s - from_s).unwrap_or(u32::MAX);
+        let lengths_s =
+            [length(first_s, start_s), length(start_s, end_s), length(end_s, last_s)];
+        Self { windows: Windows::Known(KnownWindows { first_s, lengths_s }), ..*self }
+    }
+
+    /// The same with another limit.
+    #[must_use]
+    pub const fn with_limit(self, limit: u32) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Day, week or month.
+    pub const fn unit(&self) -> CalendarUnit {
+        self.unit
+    }
+
+    /// The time zone; `None` once it has been replaced by [three windows](Self::at).
+    pub const fn zone(&self) -> Option<&'static Zone> {
+        match self.windows {
+            Windows::Of(zone) => Some(zone),
+            Windows::Known(_) => None,
+        }
+    }
+
+    /// The three windows: when the first begins, and how long each is. Zeros while the zone's rules are here.
+    pub(crate) fn known(&self) -> [u64; 4] {
+        match self.windows {
+            Windows::Of(_) => [0; 4],
+            Windows::Known(KnownWindows { first_s, lengths_s: [a, b, c] }) => {
+                [first_s, a.into(), b.into(), c.into()]
+            }
+        }
+    }
+
+    /// What [`known`](Self::known) gave away; `None` for what it never gives.
+    pub(crate) fn of_known(limit: u64, unit: CalendarUnit, known: [u64; 4]) -> Option<Self> {
+        let [first_s, a, b, c] = known;
+        let length = |seconds: u64| u32::try_from(seconds).ok();
+        let lengths_s = [length(a)?, length(b)?, length(c)?];
+        let is_possible = first_s <= MAX_US / SECOND_US
+            && lengths_s[1] > 0
+            && lengths_s[2] > 0
+            && (lengths_s[0] > 0 || first_s == 0);
+        let windows = Windows::Known(KnownWindows { first_s, lengths_s });
+        is_possible.then_some(Self { limit: u32::try_from(limit).ok()?, unit, windows })
+    }
+
+    /// The window of a second: its first second, and the first one after it.
+    fn window(&self, at_s: u64) -> (u64, u64) {
+        match self.windows {
+            Windows::Of(zone) => {
+                let span = zone.span(self.unit, at_s as i64);
+                (span.start_s.max(0) as u64, span.end_s.max(0) as u64)
+            }
+            Windows::Known(known) => known.window(at_s),
+        }
+    }
+
+    fn place(&self, state: &State, now_us: u64) -> Placed {
+        let (start_s, end_s) = self.window(now_us / SECOND_US);
+        if state.start_s < end_s {
+            let count = if state.start_s >= start_s { state.count } else { 0 };
+            return Placed { start_s, end_us: end_s * SECOND_US, at_us: now_us, count };
+        }
+        // The clock stepped back. State further ahead than the next window is taken to be of that one.
+        let end_us = self.window(end_s).1 * SECOND_US;
+        Placed { start_s: end_s, end_us, at_us: end_s * SECOND_US, count: state.count }
+    }
+}
+
+impl KnownWindows {
+    fn window(&self, at_s: u64) -> (u64, u64) {
+        let Self { first_s, lengths_s } = *self;
+        if at_s < first_s {
+            let length_s = u64::from(lengths_s[0]).max(1);
+            let before = (first_s - at_s).div_ceil(length_s) * length_s;
+            return (first_s.saturating_sub(before), first_s.saturating_sub(before - length_s));
+        }
+        let mut start_s = first_s;
+        for length_s in lengths_s.map(u64::from) {
+            if at_s < start_s + length_s {
+                return (start_s, start_s + length_s);
+            }
+            start_s += length_s;
+        }
+        let length_s = u64::from(lengths_s[2]).max(1);
+        start_s += (at_s - start_s) / length_s * length_s;
+        (start_s, start_s + length_s)
+    }
+}
+
+impl Algorithm for CalendarWindow {
+    type State = State;
+
+    fn capacity(&self) -> u64 {
+        self.limit.into()
+    }
+
+    fn window_us(&self) -> Option<u64> {
+        Some(self.unit.nominal_us())
+    }
+
+    fn redate(&self, state: &mut State, now_us: u64) -> bool {
+        // The end of the window of now is the start of the next.
+        let (_, next_s) = self.window(now_us.min(MAX_US) / SECOND_US);
+        let late = state.start_s > next_s;
+        state.start_s = state.start_s.min(next_s);
+        late
+    }
+
+    fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+        let now_us = now_us.min(MAX_US);
+        let placed = self.place(state, now_us);
+        let (limit, count) = (self.capacity(), placed.count);
+        let admitted = cost == 0 || count.saturating_add(cost) <= limit;
+        let after = if admitted && intent == Intent::Take { count + cost } else { count };
+        let left_us = placed.end_us - now_us;
+        Outcome {
+            admitted,
+            limit,
+            remaining: limit.saturating_sub(after),
+            retry_after_us: match admitted {
+                true => Some(0),
+                false => (cost <= limit).then_some(left_us),
+            },
+            reset_after_us: left_us,
+            delay_us: 0,
+            more_after_us: (after > 0 && limit > 0).then_some(left_us),
+        }
+    }
+
+    fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
+        let placed = self.place(state, now_us.min(MAX_US));
+        if cost > 0 {
+            let count = placed.count.saturating_add(cost).min(MAX_US);
+            *state = State { start_s: placed.start_s, count };
+        }
+        Receipt { cost, at_us: placed.at_us, ..Receipt::default() }
+    }
+
+    fn give_back(&self, state: &mut State, now_us: u64, units: u64, receipt: &Receipt) {
+        let (start_s, end_s) = self.window(receipt.at_us / SECOND_US);
+        let is_same = start_s <= state.start_s && state.start_s < end_s;
+        if is_same && now_us / SECOND_US < end_s {
+            state.count = state.count.saturating_sub(units);
+        }
+    }
+
+    fn idle_at_us(&self, state: &State) -> u64 {
+        match state.count {
+            0 => state.start_s * SECOND_US,
+            _ => self.window(state.start_s).1 * SECOND_US,
+        }
+    }
+}
+
+// Rules are long and never change, so zones are told apart by where they are.
+impl PartialEq for Windows {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Of(a), Self::Of(b)) => core::ptr::eq(*a, *b),
+            (Self::Known(a), Self::Known(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Windows {}
+
+impl Hash for Windows {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Self::Of(zone) => zone.name().hash(state),
+            Self::Known(known) => known.hash(state),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
