@@ -6,9 +6,7 @@ const DAY_S: i64 = 86_400;
 const OFFSET_S_MOST: i64 = 26 * 3_600;
 
 /// The offsets of a time zone from UTC, and when they change.
-///
-/// Two zones are the same when they are the same static value: a program makes one for each name.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
     name: &'static str,
     first_offset_s: i32,

@@ -28,6 +28,7 @@ pub mod settings;
 mod state_id;
 mod suggest;
 mod tier_map;
+mod time_zone;
 mod web;
 mod yaml;
 
@@ -38,4 +39,5 @@ pub use lint::{LINTS, lint};
 pub use schema::schema;
 pub use state_id::state_id;
 pub use tier_map::TierMap;
+pub use time_zone::time_zone;
 pub use web::Web;

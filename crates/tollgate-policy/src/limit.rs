@@ -213,8 +213,14 @@ impl Limit {
     }
 
     /// Whose state it is under `numbers`, which are its own or those of one of its tiers. Tiers share state as
-    /// long as their period is the same.
+    /// long as their period is the same. Windows of the calendar belong to their time zone too.
     pub fn state_id(&self, numbers: &Numbers) -> u64 {
-        state_id(&self.name, &self.key, numbers.algorithm(), numbers.period_us())
+        let zone = match numbers {
+            Numbers::CalendarWindow(window) => window.zone(),
+            _ => None,
+        };
+        let of_zone = zone.map(|zone| format!("{} {}", numbers.algorithm(), zone.name()));
+        let algorithm = of_zone.as_deref().unwrap_or(numbers.algorithm());
+        state_id(&self.name, &self.key, algorithm, numbers.period_us())
     }
 }

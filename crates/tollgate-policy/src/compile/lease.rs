@@ -8,6 +8,7 @@ use crate::grammar::shown;
 use crate::limit::Consistency;
 use crate::raw::{self, Algorithm, ConsistencyWord, Field};
 use crate::settings::{Settings, Store};
+use tollgate_core::Numbers;
 
 const LIFETIME_US: u64 = 500_000;
 const MIN_LIMIT: u64 = 100;
@@ -36,7 +37,7 @@ pub(super) fn consistency(
     let quiet_us = duration_us(&figures.quiet, QUIET_US, RANGE_US, report);
     if let Some(why) = numbers.and_then(unavailable) {
         let message = format!("a limit {why} cannot be leased");
-        let help = "write `consistency: exact`, or choose another algorithm";
+        let help = "write `consistency: exact`, or choose another algorithm or period";
         report.error(codes::LEASED_UNAVAILABLE, field.at, message, help);
     }
     let (probe_us, deadline_us) = match &settings.store {
@@ -70,6 +71,9 @@ fn unavailable(numbers: &LimitNumbers) -> Option<&'static str> {
     };
     let any = |test: fn(&Effective) -> bool| effective().any(test);
     match numbers.algorithm {
+        _ if any(|e| matches!(e.numbers, Some(Numbers::CalendarWindow(_)))) => {
+            Some("with windows of the calendar")
+        }
         Algorithm::SlidingLog => Some("with the algorithm `sliding-log`"),
         Algorithm::Concurrency => Some("with the algorithm `concurrency`"),
         Algorithm::LeakyBucket if any(|e| e.queue.unwrap_or(0) > 0) => Some("with a `queue`"),

@@ -1,14 +1,15 @@
-//! `algorithm`, `rate`, `burst`, `queue`, `ttl` and `tiers` of a limit: its numbers.
+//! `algorithm`, `rate`, `time_zone`, `burst`, `queue`, `ttl` and `tiers` of a limit: its numbers.
 
 use super::fields::{duration_us, missing};
 use crate::diagnostic::{Position, Report, codes};
 use crate::grammar::{self, Problem, WrittenRate};
 use crate::raw::{Algorithm, At, Field, Limit, LimitTier, RateText};
 use crate::suggest::quoted;
+use crate::time_zone::{self, time_zone};
 use tollgate_core::algorithm::{
-    Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
+    CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
 };
-use tollgate_core::{InvalidNumbers, Numbers, Rate};
+use tollgate_core::{CalendarUnit, InvalidNumbers, Numbers, Rate, Zone};
 
 const TTL_US: u64 = 30_000_000;
 const TTL_RANGE_US: (u64, u64) = (1_000, 366 * 86_400_000_000);
@@ -34,19 +35,27 @@ enum Pace {
     Unlimited,
     Slots(u64),
     Per(Rate),
+    Calendar(CalendarWindow),
+}
+
+/// What the rates of a limit are read by.
+#[derive(Clone, Copy)]
+struct Terms {
+    algorithm: Algorithm,
+    zone: Option<&'static Zone>,
 }
 
 pub(super) fn numbers(limit: &At<Limit>, report: &mut Report) -> Option<LimitNumbers> {
-    let algorithm =
-        limit.algorithm.as_ref().map_or(Algorithm::SlidingWindow, |algorithm| algorithm.value);
+    let algorithm = limit.algorithm();
+    let terms = Terms { algorithm, zone: zone(limit, algorithm, report) };
     let ttl_us = ttl_us(limit, algorithm, report);
     capacity(algorithm, &limit.burst, &limit.queue, report);
     if limit.rate.is_none() {
         missing("rate", (limit.at, &limit.unreadable), report);
     }
-    let pace = limit.rate.as_ref().and_then(|rate| pace(rate, algorithm, report));
+    let pace = limit.rate.as_ref().and_then(|rate| pace(rate, terms, report));
     let given = Given {
-        algorithm,
+        terms,
         pace,
         burst: limit.burst.as_ref().map(|burst| burst.value),
         queue: limit.queue.as_ref().map(|queue| queue.value),
@@ -60,7 +69,7 @@ pub(super) fn numbers(limit: &At<Limit>, report: &mut Report) -> Option<LimitNum
 
 /// What a limit or a tier asks for.
 struct Given {
-    algorithm: Algorithm,
+    terms: Terms,
     pace: Option<Pace>,
     burst: Option<u64>,
     queue: Option<u64>,
@@ -77,9 +86,10 @@ impl Given {
                 let numbers = Concurrency::try_new(slots, self.ttl_us).map(Numbers::Concurrency);
                 return Some(effective(self.accept(numbers, at, report)));
             }
+            Pace::Calendar(window) => return Some(effective(Some(Numbers::CalendarWindow(window)))),
             Pace::Per(rate) => rate,
         };
-        let numbers = match self.algorithm {
+        let numbers = match self.terms.algorithm {
             Algorithm::SlidingWindow => Ok(Numbers::SlidingWindow(SlidingWindow::new(rate))),
             Algorithm::FixedWindow => Ok(Numbers::FixedWindow(FixedWindow::new(rate))),
             Algorithm::SlidingLog => Ok(Numbers::SlidingLog(SlidingLog::new(rate))),
@@ -123,12 +133,12 @@ fn tiers(limit: &At<Limit>, base: &Given, report: &mut Report) -> Vec<(Box<str>,
         match &tier.value {
             LimitTier::Rate(rate) => {
                 let rate = At { value: rate.clone(), at: tier.at, name_at: tier.name_at };
-                given.pace = pace(&rate, base.algorithm, report);
+                given.pace = pace(&rate, base.terms, report);
             }
             LimitTier::Form(form) => {
-                capacity(base.algorithm, &form.burst, &form.queue, report);
+                capacity(base.terms.algorithm, &form.burst, &form.queue, report);
                 if let Some(rate) = &form.rate {
-                    given.pace = pace(rate, base.algorithm, report);
+                    given.pace = pace(rate, base.terms, report);
                     at = rate.at;
                 }
                 if let Some(burst) = &form.burst {
@@ -144,10 +154,10 @@ fn tiers(limit: &At<Limit>, base: &Given, report: &mut Report) -> Vec<(Box<str>,
 }
 
 /// A rate whose shape and range fit the algorithm.
-fn pace(rate: &At<RateText>, algorithm: Algorithm, report: &mut Report) -> Option<Pace> {
+fn pace(rate: &At<RateText>, terms: Terms, report: &mut Report) -> Option<Pace> {
     let written = report.accept(rate.at, grammar::rate(rate))?;
     let shape = |message: String, help: String| Problem::new(codes::RATE_SHAPE, message, help);
-    let concurrency = algorithm == Algorithm::Concurrency;
+    let concurrency = terms.algorithm == Algorithm::Concurrency;
     let result = match written {
         WrittenRate::Unlimited => Ok(Pace::Unlimited),
         WrittenRate::Slots(slots) if concurrency => {
@@ -163,11 +173,58 @@ fn pace(rate: &At<RateText>, algorithm: Algorithm, report: &mut Report) -> Optio
             format!("`concurrency` counts slots, and {} has a period", quoted(rate)),
             format!("write `{count}`, or choose another algorithm"),
         )),
-        WrittenRate::Per { count, period_us } => {
-            Rate::try_new(count, period_us).map(Pace::Per).map_err(invalid)
-        }
+        WrittenRate::Per { count, period_us, unit } => match Rate::try_new(count, period_us) {
+            Ok(per) => windows(per, unit, terms).map_err(|(what, help)| {
+                shape(format!("{} {what}", quoted(rate)), help.to_owned())
+            }),
+            Err(error) => Err(invalid(error)),
+        },
     };
     report.accept(rate.at, result)
+}
+
+/// Windows of the calendar, or of equal length.
+fn windows(
+    rate: Rate,
+    unit: Option<CalendarUnit>,
+    terms: Terms,
+) -> Result<Pace, (&'static str, &'static str)> {
+    let is_fixed = terms.algorithm == Algorithm::FixedWindow;
+    let calendar = |unit, zone| Pace::Calendar(CalendarWindow::new(rate.count(), unit, zone));
+    match (unit, terms.zone) {
+        (Some(CalendarUnit::Month), _) if !is_fixed => Err((
+            "is by the month, and months are for `fixed-window`",
+            "write `algorithm: fixed-window`, or a number of days such as `30d`",
+        )),
+        (Some(unit), Some(zone)) => Ok(calendar(unit, zone)),
+        (Some(CalendarUnit::Month), None) => Ok(calendar(CalendarUnit::Month, Zone::UTC)),
+        (None, Some(_)) => Err((
+            "is not by the day, the week or the month, as `time_zone` wants it",
+            "write `N/day`, `N/week` or `N/month`, or remove `time_zone`",
+        )),
+        _ => Ok(Pace::Per(rate)),
+    }
+}
+
+/// The zone of `time_zone`; `None` where there is none, or none that can be used.
+fn zone(limit: &Limit, algorithm: Algorithm, report: &mut Report) -> Option<&'static Zone> {
+    let name = limit.time_zone.as_ref()?;
+    if algorithm != Algorithm::FixedWindow {
+        let message = format!("`time_zone` does not belong to `{}`", algorithm.word());
+        let help = "remove it, or choose `fixed-window`";
+        report.error(codes::NOT_FOR_ALGORITHM, name.name_at, message, help);
+        return None;
+    }
+    let zone = time_zone(name);
+    if zone.is_none() {
+        let message = format!("{} is not a time zone", quoted(name));
+        let help = match time_zone::nearest(name) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "write a name such as `Europe/Berlin`, `America/New_York` or `UTC`".to_owned(),
+        };
+        report.error(codes::BAD_TIME_ZONE, name.at, message, &help);
+    }
+    zone
 }
 
 /// `burst` and `queue` by themselves.

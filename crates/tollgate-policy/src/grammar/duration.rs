@@ -3,6 +3,7 @@
 use super::{Problem, split_digits};
 use crate::diagnostic::codes;
 use crate::suggest::quoted;
+use tollgate_core::CalendarUnit;
 
 const UNITS: &[(&[&str], u64)] = &[
     (&["ms"], 1_000),
@@ -26,9 +27,21 @@ const NEARLY: &[(&str, &str)] = &[
     ("milliseconds", "ms"),
 ];
 
+const MONTHS: &str = "months differ in length: write days, such as `30d`";
+
 /// The length of a unit, in microseconds.
 pub(super) fn unit_us(unit: &str) -> Option<u64> {
     UNITS.iter().find(|(names, _)| names.contains(&unit)).map(|(_, us)| *us)
+}
+
+/// The unit of the calendar that a word is, in a rate.
+pub(super) fn calendar_unit(unit: &str) -> Option<CalendarUnit> {
+    match unit {
+        "d" | "day" | "days" => Some(CalendarUnit::Day),
+        "w" | "week" | "weeks" => Some(CalendarUnit::Week),
+        "month" | "months" => Some(CalendarUnit::Month),
+        _ => None,
+    }
 }
 
 /// What to write instead of an unknown unit.
@@ -54,7 +67,8 @@ pub(crate) fn duration_us(text: &str) -> Result<u64, Problem> {
         return Err(bad(format!("{} has no unit", quoted(text)), help));
     }
     let Some(unit_us) = unit_us(unit) else {
-        let help = unit_help(unit);
+        let is_month = calendar_unit(unit) == Some(CalendarUnit::Month);
+        let help = if is_month { MONTHS.to_owned() } else { unit_help(unit) };
         return Err(bad(format!("{} ends in an unknown unit", quoted(text)), help));
     };
     let us = count.parse::<u64>().ok().and_then(|count| count.checked_mul(unit_us));

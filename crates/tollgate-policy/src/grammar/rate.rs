@@ -1,9 +1,10 @@
 //! `100/min`, `5 / 10s`, `20`, `unlimited`; and a penalty's factor.
 
-use super::duration::{unit_help, unit_us};
+use super::duration::{calendar_unit, unit_help, unit_us};
 use super::{Problem, split_digits};
 use crate::diagnostic::codes;
 use crate::suggest::quoted;
+use tollgate_core::CalendarUnit;
 
 /// A rate as written; its numbers are not checked yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +17,10 @@ pub enum WrittenRate {
     Per {
         /// How many units.
         count: u64,
-        /// In how many microseconds.
+        /// In how many microseconds; of months, which differ, in the longest.
         period_us: u64,
+        /// What of the calendar it is: one day, one week or one month.
+        unit: Option<CalendarUnit>,
     },
 }
 
@@ -57,14 +60,24 @@ pub(crate) fn rate(text: &str) -> Result<WrittenRate, Problem> {
     };
     let rest = rest.strip_prefix(' ').unwrap_or(rest);
     let (times, unit) = split_digits(rest);
-    let Some(unit_us) = unit_us(unit) else {
-        let help =
-            if unit.is_empty() { "add a unit after the `/`".into() } else { unit_help(unit) };
+    let calendar = calendar_unit(unit);
+    let month = calendar.filter(|unit| *unit == CalendarUnit::Month);
+    let Some(unit_us) = unit_us(unit).or(month.map(CalendarUnit::nominal_us)) else {
+        let help = match unit {
+            "" => "add a unit after the `/`".to_owned(),
+            "mo" | "mon" | "mth" | "Month" | "MONTH" => "write `month` for the unit".to_owned(),
+            _ => unit_help(unit).replace("w or week", "w or week, month"),
+        };
         return Err(bad(help));
     };
     let times = if times.is_empty() { Some(1) } else { times.parse::<u64>().ok() };
+    if month.is_some() && times != Some(1) {
+        let help = format!("a window is one month: write `{count}/month`, or days: `{count}/90d`");
+        return Err(bad(help));
+    }
+    let unit = calendar.filter(|_| times == Some(1));
     match times.and_then(|times| times.checked_mul(unit_us)) {
-        Some(period_us) => Ok(WrittenRate::Per { count, period_us }),
+        Some(period_us) => Ok(WrittenRate::Per { count, period_us, unit }),
         None => Err(Problem::new(
             codes::PERIOD_OUT_OF_RANGE,
             format!("the period of {} is too long", quoted(text)),

@@ -1,9 +1,13 @@
 use super::*;
 use crate::settings::RedisUrl;
+use tollgate_core::CalendarUnit;
 
 #[test]
 fn rates_follow_the_grammar() {
-    let per = |count, period_us| Ok(WrittenRate::Per { count, period_us });
+    let per = |count, period_us| Ok(WrittenRate::Per { count, period_us, unit: None });
+    let of = |count, unit: CalendarUnit| {
+        Ok(WrittenRate::Per { count, period_us: unit.nominal_us(), unit: Some(unit) })
+    };
     for (text, expected) in [
         ("100/min", per(100, 60_000_000)),
         ("100 / min", per(100, 60_000_000)),
@@ -18,11 +22,17 @@ fn rates_follow_the_grammar() {
         ("1/h", per(1, 3_600_000_000)),
         ("1/hour", per(1, 3_600_000_000)),
         ("1/2hours", per(1, 7_200_000_000)),
-        ("1/d", per(1, 86_400_000_000)),
-        ("1/day", per(1, 86_400_000_000)),
+        ("1/d", of(1, CalendarUnit::Day)),
+        ("1/day", of(1, CalendarUnit::Day)),
+        ("1/1days", of(1, CalendarUnit::Day)),
+        ("1/24h", per(1, 86_400_000_000)),
         ("1/30days", per(1, 30 * 86_400_000_000)),
-        ("1/w", per(1, 604_800_000_000)),
-        ("1/week", per(1, 604_800_000_000)),
+        ("1/w", of(1, CalendarUnit::Week)),
+        ("1/week", of(1, CalendarUnit::Week)),
+        ("1/7d", per(1, 604_800_000_000)),
+        ("1000/month", of(1_000, CalendarUnit::Month)),
+        ("1000 / 1month", of(1_000, CalendarUnit::Month)),
+        ("1/months", of(1, CalendarUnit::Month)),
         ("1/2weeks", per(1, 2 * 604_800_000_000)),
         ("4294967295/366d", per(4_294_967_295, 366 * 86_400_000_000)),
         ("unlimited", Ok(WrittenRate::Unlimited)),
@@ -36,6 +46,10 @@ fn rates_follow_the_grammar() {
         "5/",
         "/s",
         "5/us",
+        "5/3months",
+        "5/0month",
+        "5/mo",
+        "5/year",
         "5/second",
         "5/minutes",
         "5 /  s",

@@ -4,6 +4,7 @@ use super::view::Item;
 use crate::diagnostic::Position;
 use crate::grammar::{self, WrittenRate};
 use crate::raw::{Algorithm, LimitTier};
+use tollgate_core::CalendarUnit;
 
 /// What a limit allows one tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +20,16 @@ pub(super) enum Figures {
         /// Without meaning for algorithms that have none; the count where it is not written.
         burst: u64,
         queue: u64,
+        /// Whose windows are those of the calendar.
+        calendar: Option<CalendarUnit>,
     },
 }
 
 /// The figures of a limit.
 pub(super) struct AllFigures<'a> {
     pub(super) algorithm: Algorithm,
+    /// The time zone of windows of the calendar.
+    pub(super) zone: Option<&'a str>,
     pub(super) base: (Figures, Position),
     pub(super) tiers: Vec<(&'a str, Figures, Position)>,
 }
@@ -35,7 +40,8 @@ impl<'a> AllFigures<'a> {
     /// The place of each is that of the burst, where there is one, else of the rate.
     pub(super) fn new(item: &Item<'a>) -> Self {
         let entry = &item.entry.value;
-        let algorithm = entry.algorithm.as_ref().map_or(Algorithm::SlidingWindow, |at| at.value);
+        let algorithm = entry.algorithm();
+        let zone = entry.time_zone.as_ref().map(|zone| zone.value.0.as_str());
         let written = |text: &str| grammar::rate(text).unwrap_or(WrittenRate::Unlimited);
         let base_rate = entry.rate.as_ref().map(|rate| (written(rate), rate.at));
         let (rate, rate_at) = base_rate.unwrap_or((WrittenRate::Unlimited, item.at()));
@@ -45,9 +51,13 @@ impl<'a> AllFigures<'a> {
         let figures = |rate, burst: Option<u64>, queue| match rate {
             WrittenRate::Unlimited => Figures::Unlimited,
             WrittenRate::Slots(slots) => Figures::Slots { slots, ttl_us: ttl.unwrap_or(TTL_US) },
-            WrittenRate::Per { count, period_us } => {
+            WrittenRate::Per { count, period_us, unit } => {
                 let default = if algorithm == Algorithm::LeakyBucket { 1 } else { count };
-                Figures::Per { count, period_us, burst: burst.unwrap_or(default), queue }
+                let of_calendar =
+                    |unit: &CalendarUnit| zone.is_some() || *unit == CalendarUnit::Month;
+                let calendar = unit.filter(of_calendar);
+                let burst = burst.unwrap_or(default);
+                Figures::Per { count, period_us, burst, queue, calendar }
             }
         };
         let mut tiers = Vec::new();
@@ -67,7 +77,7 @@ impl<'a> AllFigures<'a> {
             tiers.push((name.value.as_str(), of_tier, at));
         }
         let at = entry.burst.as_ref().map_or(rate_at, |burst| burst.at);
-        Self { algorithm, base: (figures(rate, burst, queue), at), tiers }
+        Self { algorithm, zone, base: (figures(rate, burst, queue), at), tiers }
     }
 
     /// What it allows a tier: its own figures, or the limit's.

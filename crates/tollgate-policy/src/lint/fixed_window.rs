@@ -1,7 +1,8 @@
 //! TG102: a fixed window with nothing beside it.
 //!
 //! Quiet when any other limit that is enforced covers the same requests, whatever its key or algorithm: a second,
-//! shorter window is the usual cure. Quiet too for limits in shadow or off, and for rates that refuse everything.
+//! shorter window is the usual cure. Quiet too for limits in shadow or off, for rates that refuse everything, and for windows of
+//! the calendar: a quota of a month is meant to start anew on the first.
 
 use super::figures::{AllFigures, Figures};
 use super::{Findings, view::View};
@@ -18,9 +19,12 @@ pub(super) const CODE: &Code = &Code::new(
 pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
     for item in view.limits.iter().filter(|item| item.refuses()) {
         let Some(algorithm) = &item.entry.algorithm else { continue };
-        let refuses_all = matches!(AllFigures::new(item).base.0, Figures::Per { count: 0, .. });
+        let is_meant = matches!(
+            AllFigures::new(item).base.0,
+            Figures::Per { count: 0, .. } | Figures::Per { calendar: Some(_), .. }
+        );
         if algorithm.value != Algorithm::FixedWindow
-            || refuses_all
+            || is_meant
             || view.covering(item).next().is_some()
         {
             continue;

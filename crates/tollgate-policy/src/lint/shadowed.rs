@@ -83,6 +83,7 @@ fn is_as_tight(other: &AllFigures<'_>, item: &AllFigures<'_>) -> bool {
     let names = other.tiers.iter().chain(&item.tiers).map(|(name, _, _)| *name);
     let mut tiers = names.map(|name| (other.of(name), item.of(name)));
     family(other.algorithm) == algorithm
+        && other.zone == item.zone
         && other.has_one_period()
         && tighter(algorithm, other.base.0, item.base.0)
         && tiers.all(|(other, item)| tighter(algorithm, other, item))
@@ -95,15 +96,16 @@ fn tighter(algorithm: Algorithm, other: Figures, item: Figures) -> bool {
             slots <= ours && ttl_us >= our_ttl_us
         }
         (
-            Figures::Per { count: n, period_us: p, burst: b, queue: q },
-            Figures::Per { count: our_n, period_us: our_p, burst: our_b, queue: our_q },
+            Figures::Per { count: n, period_us: p, burst: b, queue: q, calendar },
+            Figures::Per { count: our_n, period_us: our_p, burst: our_b, queue: our_q, calendar: ours },
         ) => {
             // N/p compared without division.
             let (rate, our_rate) =
                 (u128::from(n) * u128::from(our_p), u128::from(our_n) * u128::from(p));
             match algorithm {
+                // Windows that begin at different instants can admit more together than each alone.
                 Algorithm::FixedWindow | Algorithm::SlidingWindow => {
-                    n <= our_n && p.is_multiple_of(our_p)
+                    calendar == ours && n <= our_n && p.is_multiple_of(our_p)
                 }
                 Algorithm::SlidingLog => n <= our_n && p >= our_p,
                 Algorithm::Gcra | Algorithm::TokenBucket => b <= our_b && rate <= our_rate,

@@ -4,9 +4,11 @@ use super::decode::{entries, field};
 use super::{At, Decimal, Decode, DurationText, Entries, Field, List, OnStoreFailure, OneOrMany};
 use super::{RateText, Text, either, raw, words};
 use crate::diagnostic::{Report, codes};
+use crate::grammar::{self, WrittenRate};
 use crate::yaml::{Node, Value};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
+use tollgate_core::CalendarUnit;
 
 raw! {
     /// A named rule.
@@ -31,6 +33,8 @@ raw! {
         burst: u64,
         /// How much may wait, for leaky-bucket.
         queue: u64,
+        /// The time zone whose days, weeks and months are the windows, such as Europe/Berlin; for fixed-window.
+        time_zone: Text,
         /// How long a slot is held at most, for concurrency.
         ttl: DurationText,
         /// Other numbers for some tiers; what a tier does not say it takes from the limit.
@@ -51,6 +55,22 @@ raw! {
         debt: bool,
         /// What the answer to a request changes afterwards.
         on_response: OnResponse,
+    }
+}
+
+impl Limit {
+    /// The algorithm: as written, or `fixed-window` for windows of the calendar, or the default.
+    pub(crate) fn algorithm(&self) -> Algorithm {
+        let is_month = |rate: &At<RateText>| {
+            let month = Some(CalendarUnit::Month);
+            matches!(grammar::rate(rate), Ok(WrittenRate::Per { unit, .. }) if unit == month)
+        };
+        match &self.algorithm {
+            Some(algorithm) => algorithm.value,
+            None if self.time_zone.is_some() => Algorithm::FixedWindow,
+            None if self.rate.as_ref().is_some_and(is_month) => Algorithm::FixedWindow,
+            None => Algorithm::SlidingWindow,
+        }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::fixtures;
 use tollgate_core::algorithm::{
-    Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
+    CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow,
+    TokenBucket,
 };
-use tollgate_core::{Numbers, Penalty, Rate};
+use tollgate_core::{CalendarUnit, Numbers, Penalty, Rate};
 use tollgate_policy::limit::{
     Consistency, Cost, Limit, Mode, OnMissing, OnStoreFailure, ResponseCost, Statuses,
 };
@@ -33,6 +34,50 @@ const SECOND: u64 = 1_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
+
+/// Days and weeks without a time zone stay aligned to the epoch.
+#[test]
+fn windows_of_the_calendar() {
+    let compiled = good("calendar");
+    let calendar = |count, unit, zone: &str| {
+        let zone = tollgate_policy::time_zone(zone).unwrap();
+        Some(Numbers::CalendarWindow(CalendarWindow::new(count, unit, zone)))
+    };
+    let numbers = |name: &str| limit(&compiled, name).numbers;
+    assert_eq!(numbers("months"), calendar(1_000, CalendarUnit::Month, "UTC"));
+    assert_eq!(numbers("days"), calendar(1_000, CalendarUnit::Day, "Europe/Berlin"));
+    assert_eq!(numbers("weeks"), calendar(1_000, CalendarUnit::Week, "America/New_York"));
+    let tiers = limit(&compiled, "tiers");
+    assert_eq!(tiers.numbers, calendar(10, CalendarUnit::Day, "Asia/Kolkata"));
+    let of_tiers: Vec<_> = tiers.tiers.iter().map(|(_, numbers)| *numbers).collect();
+    let months = calendar(1_000, CalendarUnit::Month, "Asia/Kolkata");
+    assert_eq!(of_tiers, [months, None, calendar(0, CalendarUnit::Week, "Asia/Kolkata")]);
+    let plain = compile(b"limits: [{name: a, algorithm: fixed-window, rate: 5/day}]").unwrap();
+    let epoch = FixedWindow::new(rate(5, DAY));
+    assert_eq!(plain.limits[0].0.numbers, Some(Numbers::FixedWindow(epoch)));
+}
+
+#[test]
+fn a_time_zone_is_part_of_whose_state_it_is() {
+    let id = |rest: &str| {
+        let file = format!("limits: [{{name: a, key: [user], algorithm: fixed-window, {rest}}}]");
+        let compiled = compile(file.as_bytes()).unwrap();
+        let limit = &compiled.limits[0].0;
+        limit.state_id(&limit.numbers.unwrap())
+    };
+    let ids = [
+        id("rate: 5/day"),
+        id("rate: 5/day, time_zone: UTC"),
+        id("rate: 5/day, time_zone: Europe/Berlin"),
+        id("rate: 5/day, time_zone: Europe/Paris"),
+        id("rate: 5/week, time_zone: Europe/Berlin"),
+        id("rate: 5/month"),
+    ];
+    let distinct: std::collections::BTreeSet<u64> = ids.into_iter().collect();
+    assert_eq!(distinct.len(), ids.len(), "{ids:?}");
+    assert_eq!(id("rate: 5/month"), id("rate: 9/month, time_zone: UTC"));
+    assert_eq!(id("rate: 5/day, time_zone: europe/berlin"), ids[2]);
+}
 
 #[test]
 fn all_good_files_compile() {

@@ -28,7 +28,7 @@ pub enum Algorithm {
 impl Algorithm {
     pub(super) const fn of(numbers: &Numbers) -> Self {
         match numbers {
-            Numbers::FixedWindow(_) => Self::FixedWindow,
+            Numbers::FixedWindow(_) | Numbers::CalendarWindow(_) => Self::FixedWindow,
             Numbers::SlidingLog(_) => Self::SlidingLog,
             Numbers::TokenBucket(_) => Self::TokenBucket,
             Numbers::Gcra(_) => Self::Gcra,

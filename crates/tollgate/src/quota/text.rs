@@ -4,6 +4,7 @@ use super::{Algorithm, Amount, InvalidQuota, Quota};
 use std::fmt;
 use std::str::FromStr;
 use tollgate_core::Rate;
+use tollgate_core::CalendarUnit;
 use tollgate_policy::{WrittenRate, parse_rate};
 
 impl fmt::Display for Quota {
@@ -50,7 +51,12 @@ impl FromStr for Quota {
 
     fn from_str(text: &str) -> Result<Self, InvalidQuota> {
         match parse_rate(text).map_err(|why| InvalidQuota::Unreadable(why.into()))? {
-            WrittenRate::Per { count, period_us } => {
+            WrittenRate::Per { unit: Some(CalendarUnit::Month), .. } => {
+                Err(InvalidQuota::Unreadable(
+                    "months differ in length; write a number of days, such as `30d`".into(),
+                ))
+            }
+            WrittenRate::Per { count, period_us, .. } => {
                 Self::try_new(Amount::Rate(Rate::try_new(count, period_us)?), None, None, None)
             }
             WrittenRate::Slots(count) => Self::concurrency(count),

@@ -143,7 +143,10 @@ impl<S: Store> Gate<S> {
             .zip(verdict.rows.iter().zip(decided))
             .filter(|((selected, _), (row, _))| !selected.missing && from_store(row))
             .map(|((selected, charge), (_, answer))| {
-                (self.store.place(charge), entry(rules, &selected, charge, answer))
+                let mut entry = entry(rules, &selected, charge, answer);
+                // A note holds no rules of time zones, and outlives no window of those around now.
+                entry.numbers = entry.numbers.at(now_us);
+                (self.store.place(charge), entry)
             })
             .unzip();
         let opening = Opening { id, ttl_us, places: &places, note: &note::write(&entries) };

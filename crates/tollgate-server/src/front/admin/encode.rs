@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use tollgate::store::LedgerReport;
 use tollgate::{Inspected, Rules};
-use tollgate_core::{Algorithm, Numbers};
+use tollgate_core::{Algorithm, Numbers, Zone};
 use tollgate_policy::limit::{Limit, Mode};
 
 /// The answer of `GET /v1/policy`.
@@ -62,6 +62,8 @@ struct NumbersView {
     rate: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_zone: Option<&'static str>,
 }
 
 impl<'a> PolicyView<'a> {
@@ -125,7 +127,16 @@ impl NumbersView {
             algorithm: numbers.map(Numbers::algorithm),
             rate: numbers.map_or_else(|| "unlimited".to_owned(), rate),
             limit: numbers.map(Algorithm::capacity),
+            time_zone: numbers.and_then(time_zone),
         }
+    }
+}
+
+/// The time zone of windows of the calendar.
+fn time_zone(numbers: &Numbers) -> Option<&'static str> {
+    match numbers {
+        Numbers::CalendarWindow(window) => window.zone().map(Zone::name),
+        _ => None,
     }
 }
 
@@ -140,6 +151,9 @@ fn rate(numbers: &Numbers) -> String {
         ("ms", 1_000),
     ];
     let (count, period_us) = (numbers.count(), numbers.period_us());
+    if let Numbers::CalendarWindow(window) = numbers {
+        return format!("{count}/{}", window.unit().word());
+    }
     if period_us == 0 {
         return count.to_string();
     }
