@@ -1,4 +1,7 @@
 // Ask Tollgate before doing the work. Node 20 or later, nothing to install.
+import { realpathSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
 const TOLLGATE = process.env.TOLLGATE_URL ?? "http://127.0.0.1:8081";
 // What to do when Tollgate does not answer: true lets everyone in, false nobody. Choose for each call site: a page view
 // is worth more than its limit, a password guess is not.
@@ -7,7 +10,7 @@ const TIMEOUT_MS = Number(process.env.TOLLGATE_TIMEOUT ?? 0.25) * 1000; // a lim
 
 /** Whether the request may go on, and how many seconds to wait if not (null: no wait will help). */
 export async function check(attributes, cost = 1) {
-  let answer;
+  let answer, body;
   try {
     answer = await fetch(`${TOLLGATE}/v1/check`, {
       method: "POST",
@@ -15,11 +18,11 @@ export async function check(attributes, cost = 1) {
       body: JSON.stringify({ attributes, cost }),
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
-  } catch (error) { // refused connection, time-out, reset
+    body = await answer.json();
+  } catch (error) { // refused connection, time-out, reset, half an answer
     console.error(`tollgate did not answer (${error.name})`);
     return { allowed: FAIL_OPEN, wait: 1 };
   }
-  const body = await answer.json();
   if (answer.ok) return { allowed: true, wait: 0 };
   if (answer.status === 429 || answer.status === 503) { // refused, or a limit that fails closed could not be decided
     const wait = answer.headers.get("retry-after");
@@ -28,8 +31,11 @@ export async function check(attributes, cost = 1) {
   throw new Error(`${body.field}: ${body.detail}`); // the call itself is wrong
 }
 
-const user = process.argv[2] ?? "42";
-for (let number = 1; number <= 3; number++) {
-  const { allowed, wait } = await check({ user, action: "view" });
-  console.log(allowed ? `${number}: allowed` : `${number}: refused, try again in ${wait} s`);
+// Only when this file is the program: importing it spends nothing.
+if (process.argv[1] && import.meta.url === pathToFileURL(realpathSync(process.argv[1])).href) {
+  const user = process.argv[2] ?? "42";
+  for (let number = 1; number <= 3; number++) {
+    const { allowed, wait } = await check({ user, action: "view" });
+    console.log(allowed ? `${number}: allowed` : `${number}: refused, try again in ${wait} s`);
+  }
 }

@@ -1,4 +1,5 @@
 """Ask Tollgate before doing the work. Python 3.9 or later, nothing to install."""
+import http.client
 import json
 import os
 import sys
@@ -25,7 +26,7 @@ def check(attributes, cost=1):
             wait = answer.headers.get("Retry-After")
             return False, int(wait) if wait else None
         raise  # 4xx: the call itself is wrong, and its body says where
-    except OSError as error:  # refused connection, time-out, reset
+    except (OSError, http.client.HTTPException) as error:  # refused connection, time-out, reset, half an answer
         print(f"tollgate did not answer ({type(error).__name__})", file=sys.stderr)
         return FAIL_OPEN, 1
 

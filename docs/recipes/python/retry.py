@@ -1,4 +1,5 @@
 """Wait as long as Tollgate asks, a little longer each for their own. Python 3.9 or later, nothing to install."""
+import http.client
 import json
 import os
 import random
@@ -9,7 +10,9 @@ import urllib.request
 
 TOLLGATE = os.environ.get("TOLLGATE_URL", "http://127.0.0.1:8081")
 TIMEOUT = float(os.environ.get("TOLLGATE_TIMEOUT", "0.25"))  # seconds
-WAIT_AT_MOST = 30  # seconds in all; someone is waiting for us, too
+WAIT_AT_MOST = float(os.environ.get("TOLLGATE_WAIT", "30"))  # seconds in all; someone is waiting for us, too
+# What to do when Tollgate does not answer: True goes on without it, False tries again until WAIT_AT_MOST.
+FAIL_OPEN = os.environ.get("FAIL", "open") == "open"
 
 
 def wait_until_allowed(attributes, cost=1):
@@ -28,6 +31,11 @@ def wait_until_allowed(attributes, cost=1):
                 raise
             if wait is None:
                 return False
+        except (OSError, http.client.HTTPException) as error:  # refused connection, time-out, reset, half an answer
+            print(f"tollgate did not answer ({type(error).__name__})", file=sys.stderr)
+            if FAIL_OPEN:
+                return True
+            wait = 1
         # Everyone who was refused together would come back together: up to half as long again spreads them.
         pause = int(wait) * (1 + random.random() / 2)
         if time.monotonic() + pause > deadline:

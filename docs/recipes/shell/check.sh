@@ -9,7 +9,8 @@ fail=${FAIL:-open}
 # A JSON string of the argument, or anyone could add attributes of their own.
 string() { printf '"%s"' "$(printf %s "$1" | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"; }
 
-# Status 0: it may go on. Status 1: it may not, and $wait says for how many seconds (empty: no wait will help).
+# Status 0: it may go on. Status 1: it may not, and $wait says for how many seconds (empty: no wait will help). Status 2: the call
+# itself is wrong.
 check() {
     answer=$(curl --silent --max-time "$timeout" --output /dev/null --write-out '%{http_code} %header{retry-after}' \
         --json "{\"attributes\": {\"user\": $(string "$1"), \"action\": $(string "$2")}}" "$tollgate/v1/check")
@@ -24,15 +25,20 @@ check() {
             ;;
         *)
             echo "the call itself is wrong: $answer" >&2
-            exit 2
+            return 2
             ;;
     esac
 }
 
-for number in 1 2 3; do
-    if check "${1:-42}" view; then
-        echo "$number: allowed"
-    else
-        echo "$number: refused, try again in $wait s"
-    fi
-done
+main() {
+    for number in 1 2 3; do
+        if check "${1:-42}" view; then
+            echo "$number: allowed"
+        else
+            echo "$number: refused, try again in $wait s"
+        fi
+    done
+}
+
+# Only when this file is the program: sourcing it spends nothing.
+case ${0##*/} in check.sh) main "$@" ;; esac

@@ -37,6 +37,17 @@ fn limits_of_limitador_become_a_file_that_checks() {
 }
 
 #[test]
+fn limits_that_count_alike_are_dropped_as_limitador_does() {
+    let twice = "[{namespace: shop, max_value: 10, seconds: 60}, {namespace: shop, max_value: 5, seconds: 60}]";
+    let file = Temporary::new("limitador-twice.yaml", twice);
+    let (status, out, err) = run(&["import", "limitador", file.path()], "");
+    assert_eq!(status, 0, "{err}");
+    let line = ":1:48: dropped, as Limitador does: it counts like the limit at 1:2, which wins\n";
+    assert!(err.contains(line) && err.ends_with("1 limits imported, 0 left out\n"), "{err}");
+    assert!(out.contains("rate: 10/60s") && !out.contains("rate: 5/60s"), "{out}");
+}
+
+#[test]
 fn what_has_no_equal_is_reported() {
     let bad = "[{namespace: shop, max_value: 10, seconds: 60, conditions: [\"x > 1\"]}]";
     let file = Temporary::new("limitador-bad.yaml", bad);

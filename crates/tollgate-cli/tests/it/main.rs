@@ -8,6 +8,7 @@ mod import;
 mod named;
 mod outage;
 mod probe;
+mod recipes;
 mod secrets;
 mod serve;
 mod simulate;

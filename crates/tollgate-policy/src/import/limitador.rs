@@ -1,14 +1,18 @@
 //! Limitador's limits file: a list of limits, each with a namespace, a count and a time.
 
-use super::condition::{Condition, Entry, conditions, variable};
+use super::condition::{self, Condition, conditions, variable};
 use super::{Imported, Note};
 use crate::diagnostic::{Diagnostic, Position, Severity, codes};
 use crate::yaml::{self, Kind, Node, Value};
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 
 const HEAD: &str = "# Made by `tollgate import limitador`; look through what it said before you use it.\n\
 listen: {grpc: 127.0.0.1:8082}\nlimits:\n";
+
+const FIELDS: [&str; 7] =
+    ["namespace", "max_value", "seconds", "name", "id", "conditions", "variables"];
 
 /// What a limits file says, as a file of ours.
 ///
@@ -24,7 +28,17 @@ pub fn limitador(bytes: &[u8]) -> Result<Imported, Diagnostic> {
     };
     let mut import =
         Import { text: HEAD.to_owned(), limits: 0, notes: Vec::new(), names: HashSet::new() };
+    let mut first_places = FirstPlaces::default();
     for item in items {
+        let first = Identity::of(item).and_then(|identity| first_places.insert(identity, item.at));
+        if let Some(first) = first {
+            let text = format!(
+                "dropped, as Limitador does: it counts like the limit at {}:{}, which wins",
+                first.line, first.column
+            );
+            import.note(item.at, false, text);
+            continue;
+        }
         if let Err(why) = import.limit(item) {
             import.note(why.0, true, format!("left out: {}", why.1));
         }
@@ -47,6 +61,53 @@ struct Import {
     names: HashSet<String>,
 }
 
+/// What Limitador tells limits apart by. Of limits with equal identities it keeps the first, whatever
+/// `max_value`, `name` and `id` say.
+#[derive(PartialEq, Eq, Hash)]
+struct Identity {
+    namespace: String,
+    seconds: String,
+    conditions: BTreeSet<String>,
+    variables: BTreeSet<String>,
+}
+
+/// Where each identity came first.
+#[derive(Default)]
+struct FirstPlaces(HashMap<Identity, Position>);
+
+impl FirstPlaces {
+    /// The earlier place of this identity, if it has one.
+    fn insert(&mut self, identity: Identity, at: Position) -> Option<Position> {
+        match self.0.entry(identity) {
+            Entry::Occupied(first) => Some(*first.get()),
+            Entry::Vacant(place) => {
+                place.insert(at);
+                None
+            }
+        }
+    }
+}
+
+impl Identity {
+    /// None for an entry that cannot be compared: it is not a map, or has fields we do not know.
+    fn of(node: &Node) -> Option<Self> {
+        let Value::Map(fields) = &node.value else { return None };
+        if fields.iter().any(|(key, _)| !FIELDS.contains(&&*key.text)) {
+            return None;
+        }
+        let field = |name: &str| field(node, name);
+        let texts = |name: &str| -> Option<BTreeSet<String>> {
+            list(field(name)).ok()?.iter().map(|item| text(item).map(str::to_owned)).collect()
+        };
+        Some(Self {
+            namespace: field("namespace").and_then(text)?.to_owned(),
+            seconds: field("seconds").and_then(text)?.to_owned(),
+            conditions: texts("conditions")?,
+            variables: texts("variables")?,
+        })
+    }
+}
+
 /// Where, and why a limit has no equal.
 type Lost = (Position, String);
 
@@ -59,12 +120,10 @@ impl Import {
         let Value::Map(fields) = &node.value else {
             return Err((node.at, "it is not a map".to_owned()));
         };
-        let known = ["namespace", "max_value", "seconds", "name", "id", "conditions", "variables"];
-        if let Some((key, _)) = fields.iter().find(|(key, _)| !known.contains(&&*key.text)) {
+        if let Some((key, _)) = fields.iter().find(|(key, _)| !FIELDS.contains(&&*key.text)) {
             return Err((key.at, format!("`{}` has no equal", key.text)));
         }
-        let field =
-            |name: &str| fields.iter().find(|(key, _)| key.text == name).map(|(_, node)| node);
+        let field = |name: &str| field(node, name);
         let namespace = field("namespace")
             .and_then(text)
             .ok_or_else(|| (node.at, "it has no namespace".to_owned()))?;
@@ -162,7 +221,7 @@ struct Which(Option<String>);
 
 impl Which {
     /// The entry's key, if it is in the same descriptor as the others. A limit that looks at two would never apply here.
-    fn only(&mut self, at: Position, entry: Entry) -> Result<String, Lost> {
+    fn only(&mut self, at: Position, entry: condition::Entry) -> Result<String, Lost> {
         match (&self.0, entry.descriptor) {
             (Some(known), Some(other)) if *known != other => {
                 Err((at, "it looks at several descriptors of a call".to_owned()))
@@ -188,6 +247,11 @@ fn variables(field: Option<&Node>, which: &mut Which) -> Result<Vec<String>, Los
         }
     }
     Ok(all)
+}
+
+fn field<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
+    let Value::Map(fields) = &node.value else { return None };
+    fields.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
 }
 
 fn list(field: Option<&Node>) -> Result<&[Node], Lost> {

@@ -53,6 +53,29 @@ fn what_has_none_is_named_with_its_place() {
     assert!(crate::compile(nothing.text.as_bytes()).unwrap().limits.is_empty());
 }
 
+/// Limitador tells limits apart by namespace, seconds, conditions and variables, and keeps the first.
+#[test]
+fn of_limits_that_count_alike_the_first_wins() {
+    let file = b"
+- {namespace: shop, max_value: 10, seconds: 60, conditions: [\"a == 'x'\", \"b == 'y'\"], variables: [user, ip]}
+- {namespace: shop, max_value: 5, seconds: 60, conditions: [\"b == 'y'\", \"a == 'x'\"], variables: [ip, user], name: second}
+- {namespace: shop, max_value: 5, seconds: 61, conditions: [\"a == 'x'\", \"b == 'y'\"], variables: [user, ip]}
+- {namespace: shop, max_value: 5, seconds: 60, conditions: [\"a == 'x'\"], variables: [user, ip]}
+- {namespace: shop, max_value: 5, seconds: 60, conditions: [\"a == 'x'\", \"b == 'y'\"], variables: [user]}
+- {namespace: cart, max_value: 5, seconds: 60, conditions: [\"a == 'x'\", \"b == 'y'\"], variables: [user, ip]}
+- {namespace: cart, max_value: 1, seconds: 1, conditions: [\"x > 1\"]}
+- {namespace: cart, max_value: 2, seconds: 1, conditions: [\"x > 1\"]}
+";
+    let imported = limitador(file).unwrap();
+    assert_eq!(imported.limits, 5, "{}", imported.text);
+    assert!(imported.text.contains("rate: 10/60s") && !imported.text.contains("second"));
+    let dropped: Vec<_> =
+        imported.notes.iter().filter(|note| note.text.starts_with("dropped")).collect();
+    assert_eq!(dropped.iter().map(|note| note.at.line).collect::<Vec<_>>(), [3, 9]);
+    assert!(dropped[0].text.contains("the limit at 2:3, which wins"), "{dropped:?}");
+    assert!(dropped.iter().all(|note| !note.is_lost), "Limitador does not enforce it either");
+}
+
 #[test]
 fn conditions_are_comparisons_of_entries_with_texts() {
     let read = |text: &str| {

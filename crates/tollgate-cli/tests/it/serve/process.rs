@@ -129,6 +129,10 @@ impl Process {
         text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());

@@ -14,27 +14,20 @@ use alloc::vec::Vec;
 pub fn parse_ratelimit<'a>(
     values: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<LimitItem>, FieldError> {
-    let mut items = Vec::new();
-    let mut dictionary: Option<Dictionary<'_>> = None;
-    members(name::RATELIMIT, values, |scanner| {
-        let at = scanner.at();
-        let first = scanner.bare_item()?;
-        match first {
-            Bare::Token(key) if items.is_empty() && scanner.eat(b'=') => {
-                dictionary.get_or_insert_default().entry(key, scanner)
-            }
-            // A key alone is a boolean; none of the three is one, so whichever it is says nothing.
-            Bare::Token(_) if dictionary.is_some() => scanner.parameters(|_, _| ()),
-            _ if dictionary.is_some() => Err(scanner.expected("a dictionary's key")),
-            _ => {
-                items.push(limit_item(first, at, scanner)?);
-                Ok(())
-            }
-        }
-    })?;
-    if let Some(dictionary) = dictionary {
-        items.push(dictionary.item().map_err(|fault| fault.in_field(name::RATELIMIT))?);
+    let lines = capped(name::RATELIMIT, values)?;
+    if is_dictionary(&lines) {
+        let mut entries = Dictionary::default();
+        dictionary(name::RATELIMIT, &lines, |key, value| entries.set(key, value))?;
+        let item = entries.item().map_err(|fault| fault.in_field(name::RATELIMIT))?;
+        return Ok(alloc::vec![item]);
     }
+    let mut items = Vec::new();
+    members(name::RATELIMIT, &lines, |scanner| {
+        let at = scanner.at();
+        let first = scanner.item_or_inner_list()?;
+        items.push(limit_item(first, at, scanner)?);
+        Ok(())
+    })?;
     Ok(items)
 }
 
@@ -51,27 +44,51 @@ pub(super) fn policies<'a>(
     values: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<PolicyItem>, FieldError> {
     let mut items = Vec::new();
-    members(field, values, |scanner| {
+    members(field, &capped(field, values)?, |scanner| {
         items.push(policy_item(scanner)?);
         Ok(())
     })?;
     Ok(items)
 }
 
-/// Calls `member` at the start of each member. Lines count as if joined by commas, blank ones as absent.
-fn members<'a>(
+/// Collects the lines of one field; an error when they are too many or too long together.
+fn capped<'a>(
     field: &'static str,
     values: impl IntoIterator<Item = &'a str>,
-    mut member: impl FnMut(&mut Scanner<'a>) -> Result<(), Fault>,
-) -> Result<(), FieldError> {
-    let (mut length, mut count) = (0_usize, 0_usize);
+) -> Result<Vec<&'a str>, FieldError> {
+    let (mut length, mut lines) = (0_usize, Vec::new());
     for line in values {
         length = length.saturating_add(line.len());
         if length > MAX_FIELD_BYTES {
             return Err(Fault { kind: FieldErrorKind::TooLong, at: 0 }.in_field(field));
         }
+        if lines.len() == MAX_MEMBERS {
+            return Err(Fault { kind: FieldErrorKind::TooManyMembers, at: 0 }.in_field(field));
+        }
+        lines.push(line);
+    }
+    Ok(lines)
+}
+
+/// Calls `member` at the start of each member. Lines count as if commas joined them, so only a field
+/// of a single line may be blank (RFC 9651, section 4.2).
+pub(super) fn members<'a>(
+    field: &'static str,
+    lines: &[&'a str],
+    mut member: impl FnMut(&mut Scanner<'a>) -> Result<(), Fault>,
+) -> Result<(), FieldError> {
+    let mut count = 0_usize;
+    for (index, line) in lines.iter().enumerate() {
         let mut scanner = Scanner::new(line);
-        scanner.skip_whitespace();
+        // Only behind a comma may whitespace be tabs.
+        if index == 0 {
+            scanner.skip_spaces()
+        } else {
+            scanner.skip_whitespace()
+        }
+        if scanner.is_at_end() && lines.len() > 1 {
+            return Err(scanner.expected("a member in each line").in_field(field));
+        }
         let mut more = !scanner.is_at_end();
         while more {
             count += 1;
@@ -84,6 +101,32 @@ fn members<'a>(
         }
     }
     Ok(())
+}
+
+/// Calls `entry` with each key and value of a dictionary; a key alone is a boolean.
+pub(super) fn dictionary<'a>(
+    field: &'static str,
+    lines: &[&'a str],
+    mut entry: impl FnMut(&'a str, Bare<'a>),
+) -> Result<(), FieldError> {
+    members(field, lines, |scanner| {
+        let key = scanner.key()?;
+        let value = if scanner.eat(b'=') { scanner.item_or_inner_list()? } else { Bare::Other };
+        entry(key, value);
+        scanner.parameters(|_, _| ())
+    })
+}
+
+/// Whether `key=` is the first member that is more than a key: tokens alone may be either.
+fn is_dictionary(lines: &[&str]) -> bool {
+    let mut found = false;
+    // Ends at the first member that tells, by an error that nobody sees.
+    let _ = members(name::RATELIMIT, lines, |scanner| {
+        scanner.key()?;
+        found = scanner.eat(b'=');
+        if found { Err(scanner.expected("nothing more")) } else { scanner.parameters(|_, _| ()) }
+    });
+    found
 }
 
 /// Passes the comma before the next member; false at the end of the line.
@@ -123,7 +166,7 @@ fn limit_item(first: Bare<'_>, at: usize, scanner: &mut Scanner<'_>) -> Result<L
 
 fn policy_item(scanner: &mut Scanner<'_>) -> Result<PolicyItem, Fault> {
     let at = scanner.at();
-    let first = scanner.bare_item()?;
+    let first = scanner.item_or_inner_list()?;
     let [mut q, mut qu, mut w, mut pk, mut named] = [None; 5];
     scanner.parameters(|key, value| match key {
         "q" => q = Some(value),
@@ -162,15 +205,13 @@ struct Dictionary<'a> {
 }
 
 impl<'a> Dictionary<'a> {
-    fn entry(&mut self, key: &str, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
-        let value = scanner.bare_item()?;
+    fn set(&mut self, key: &str, value: Bare<'a>) {
         match key {
             "limit" => self.limit = Some(value),
             "remaining" => self.remaining = Some(value),
             "reset" => self.reset = Some(value),
             _ => {}
         }
-        scanner.parameters(|_, _| ())
     }
 
     fn item(&self) -> Result<LimitItem, Fault> {

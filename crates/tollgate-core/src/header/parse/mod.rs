@@ -5,6 +5,8 @@ mod error;
 mod legacy;
 mod list;
 mod scan;
+#[cfg(test)]
+mod tests;
 mod value;
 
 use super::profile::name;

@@ -1,6 +1,7 @@
 //! A scanner for Structured Fields (RFC 9651, section 4.2) that borrows from the line and allocates nothing.
 
 use super::error::{Fault, FieldErrorKind};
+use super::value::is_base64;
 
 /// A position in one field line.
 pub(super) struct Scanner<'a> {
@@ -19,6 +20,8 @@ pub(super) enum Bare<'a> {
     Binary(&'a str),
     /// A decimal, boolean, date or display string.
     Other,
+    /// An inner list. No rate-limit field has one, so its items are checked and dropped.
+    InnerList,
 }
 
 impl<'a> Scanner<'a> {
@@ -39,6 +42,11 @@ impl<'a> Scanner<'a> {
         self.take_while(|byte| matches!(byte, b' ' | b'\t'));
     }
 
+    /// Passes the spaces that may stand before a field's value.
+    pub(super) fn skip_spaces(&mut self) {
+        self.take_while(|byte| byte == b' ');
+    }
+
     /// Passes `byte` if it is next.
     pub(super) fn eat(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
@@ -52,12 +60,31 @@ impl<'a> Scanner<'a> {
         mut each: impl FnMut(&'a str, Bare<'a>),
     ) -> Result<(), Fault> {
         while self.eat(b';') {
-            self.take_while(|byte| byte == b' ');
+            self.skip_spaces();
             let key = self.key()?;
             let value = if self.eat(b'=') { self.bare_item()? } else { Bare::Other };
             each(key, value);
         }
         Ok(())
+    }
+
+    /// Reads a member of a list, or a value of a dictionary, up to its parameters.
+    pub(super) fn item_or_inner_list(&mut self) -> Result<Bare<'a>, Fault> {
+        if !self.eat(b'(') {
+            return self.bare_item();
+        }
+        loop {
+            let spaces = self.take_while(|byte| byte == b' ');
+            if self.eat(b')') {
+                return Ok(Bare::InnerList);
+            }
+            if spaces.is_empty() && self.text.as_bytes().get(self.at.wrapping_sub(1)) != Some(&b'(')
+            {
+                return Err(self.expected("a space or a closing parenthesis"));
+            }
+            self.bare_item()?;
+            self.parameters(|_, _| ())?;
+        }
     }
 
     pub(super) fn bare_item(&mut self) -> Result<Bare<'a>, Fault> {
@@ -85,9 +112,10 @@ impl<'a> Scanner<'a> {
         Fault { kind: FieldErrorKind::Expected(what), at: self.at }
     }
 
-    fn key(&mut self) -> Result<&'a str, Fault> {
+    /// Reads the key of a parameter or of a dictionary's member.
+    pub(super) fn key(&mut self) -> Result<&'a str, Fault> {
         if !matches!(self.peek(), Some(b'*' | b'a'..=b'z')) {
-            return Err(self.expected("a parameter's name"));
+            return Err(self.expected("a key in lower case"));
         }
         Ok(self.take_while(
             |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b'*'),
@@ -141,13 +169,16 @@ impl<'a> Scanner<'a> {
 
     fn binary(&mut self) -> Result<Bare<'a>, Fault> {
         self.at += 1;
+        let start = self.at;
         let inside = self
             .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
-        if self.eat(b':') {
-            Ok(Bare::Binary(inside))
-        } else {
-            Err(self.expected("a closing colon"))
+        if !self.eat(b':') {
+            return Err(self.expected("a closing colon"));
         }
+        if !is_base64(inside) {
+            return Err(Fault { kind: FieldErrorKind::Expected("base64"), at: start });
+        }
+        Ok(Bare::Binary(inside))
     }
 
     fn boolean(&mut self) -> Result<Bare<'a>, Fault> {
@@ -164,8 +195,47 @@ impl<'a> Scanner<'a> {
         if !self.eat(b'"') {
             return Err(self.expected("a quote"));
         }
-        self.take_while(|byte| matches!(byte, b' '..=b'~') && byte != b'"');
-        if self.eat(b'"') { Ok(Bare::Other) } else { Err(self.expected("a closing quote")) }
+        let mut character = Utf8Character::default();
+        loop {
+            let Some(byte) = self.peek() else {
+                return Err(self.expected("a closing quote"));
+            };
+            if byte == b'%' {
+                let byte = self.escaped_byte()?;
+                if !character.push(byte) {
+                    return Err(self.expected("UTF-8"));
+                }
+                continue;
+            }
+            if !character.is_complete() {
+                return Err(self.expected("the rest of a UTF-8 character"));
+            }
+            match byte {
+                b'"' => {
+                    self.at += 1;
+                    return Ok(Bare::Other);
+                }
+                b' '..=b'~' => self.at += 1,
+                _ => return Err(self.expected("a closing quote")),
+            }
+        }
+    }
+
+    /// Reads `%` and two hexadecimal digits in lower case.
+    fn escaped_byte(&mut self) -> Result<u8, Fault> {
+        let digit = |byte: Option<u8>| match byte {
+            Some(digit @ b'0'..=b'9') => Some(digit - b'0'),
+            Some(digit @ b'a'..=b'f') => Some(digit - b'a' + 10),
+            _ => None,
+        };
+        self.at += 1;
+        let high = digit(self.peek());
+        let low = digit(self.text.as_bytes().get(self.at + 1).copied());
+        let (Some(high), Some(low)) = (high, low) else {
+            return Err(self.expected("two hexadecimal digits in lower case"));
+        };
+        self.at += 2;
+        Ok(high << 4 | low)
     }
 
     fn peek(&self) -> Option<u8> {
@@ -184,4 +254,30 @@ impl<'a> Scanner<'a> {
 
 fn is_tchar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// The bytes of one UTF-8 character, as they come.
+#[derive(Default)]
+struct Utf8Character {
+    bytes: [u8; 4],
+    len: usize,
+}
+
+impl Utf8Character {
+    /// Takes the next byte; false when no character continues with it.
+    fn push(&mut self, byte: u8) -> bool {
+        // Four bytes are a whole character or an error, so a fifth always finds an empty array.
+        self.bytes[self.len] = byte;
+        self.len += 1;
+        match core::str::from_utf8(&self.bytes[..self.len]) {
+            Ok(_) => self.len = 0,
+            Err(error) if error.error_len().is_some() => return false,
+            Err(_) => {}
+        }
+        true
+    }
+
+    const fn is_complete(&self) -> bool {
+        self.len == 0
+    }
 }

@@ -32,11 +32,10 @@ pub(super) fn text(value: Bare<'_>) -> Option<String> {
 /// the drafts' own samples have such bits.
 pub(super) fn bytes(value: Bare<'_>) -> Option<Vec<u8>> {
     let Bare::Binary(encoded) = value else { return None };
-    let digits = encoded.trim_end_matches('=');
-    let padding = encoded.len() - digits.len();
-    if digits.len() % 4 == 1 || padding > 0 && (padding > 2 || !encoded.len().is_multiple_of(4)) {
+    if !is_base64(encoded) {
         return None;
     }
+    let digits = encoded.trim_end_matches('=');
     let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);
     let (mut group, mut bits) = (0_u32, 0);
     for digit in digits.bytes() {
@@ -48,6 +47,15 @@ pub(super) fn bytes(value: Bare<'_>) -> Option<Vec<u8>> {
         }
     }
     Some(bytes)
+}
+
+/// Whether base64 digits and `=` stand where they can: padding at the end alone, at most two, complete.
+pub(super) fn is_base64(encoded: &str) -> bool {
+    let digits = encoded.trim_end_matches('=');
+    let padding = encoded.len() - digits.len();
+    digits.len() % 4 != 1
+        && (padding == 0 || padding <= 2 && encoded.len().is_multiple_of(4))
+        && digits.bytes().all(|digit| sextet(digit).is_some())
 }
 
 fn sextet(digit: u8) -> Option<u32> {
