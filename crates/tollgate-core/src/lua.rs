@@ -54,10 +54,7 @@ pub const MIRRORS: [(&str, &[&str]); 8] = [
     ("gcra", &[MULDIV, BUCKET, include_str!("algorithm/gcra/gcra.lua")]),
     ("concurrency", &[MULDIV, LEDGER, include_str!("algorithm/concurrency/concurrency.lua")]),
     // The file calls it `fixed-window`, with a calendar.
-    (
-        "calendar-window",
-        &[MULDIV, include_str!("algorithm/calendar_window/calendar_window.lua")],
-    ),
+    ("calendar-window", &[MULDIV, include_str!("algorithm/calendar_window/calendar_window.lua")]),
 ];
 
 /// The parts of one algorithm's mirror, or `None` when there is no such algorithm.

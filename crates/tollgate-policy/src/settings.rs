@@ -97,6 +97,8 @@ pub struct Gateway {
     pub tls: Option<(Box<str>, Box<str>)>,
     /// Whether every connection has to begin with a header of the PROXY protocol; none may otherwise.
     pub proxy_protocol: bool,
+    /// Whether clients may ask for their own limits, at `/.well-known/ratelimit`.
+    pub status: bool,
     /// Whether servers take turns; otherwise the one with the fewest requests under way is next.
     pub round_robin: bool,
     /// How to find out which servers can be used.

@@ -21,7 +21,7 @@ pub use answer::{Refusal, Shown, field_name, render_fields};
 pub use engine::{Engine, Task};
 pub use layer::{Tollgate, TollgateBody, TollgateLayer};
 pub use pass::{Holding, Pass, Passed};
-pub use read::{Head, Reader, is_hop_by_hop};
+pub use read::{Head, Reader, is_hop_by_hop, query_parameter};
 pub use standalone::Standalone;
 pub use token::{Claims, InvalidKeys, Verifier};
 pub use toll::{Answer, Attributes, Observe, Question, Toll};

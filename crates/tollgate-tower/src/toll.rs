@@ -108,6 +108,34 @@ impl<E: Engine> Toll<E> {
         self.decide(self.engine.gate().rules(), head, peer, question, |_| {})
     }
 
+    /// Shows what the client of a request with this head has left of its limits, up to `most` of them; nothing is consumed. What the head
+    /// does not say of the attributes in `open` may be anything: see [`Gate::standing`](tollgate::Gate::standing).
+    pub async fn standing<H: Head + Sync, T>(
+        &self,
+        head: &H,
+        peer: Option<IpAddr>,
+        (open, most): (&[&str], usize),
+        see: impl FnOnce(&Verdict<'_>) -> T,
+    ) -> T {
+        let rules = &*self.engine.gate().rules();
+        let mut kit = KIT.with(Spares::take);
+        let now_us = self.engine.now_us();
+        let claims = |token: &str| self.engine.tokens()?.verify(token, now_us);
+        let mut facts = self.reader.facts(rules, head, peer, claims, mem::take(&mut kit.facts));
+        rules.identify(&mut facts);
+        let tier = self.engine.tier(&facts, now_us).await;
+        if let Some(tier) = &tier {
+            facts.set_tier(tier);
+        }
+        let gate = self.engine.gate();
+        let verdict = gate.standing(rules, now_us, &facts, open, most, &mut kit.work).await;
+        let seen = see(&verdict);
+        kit.work.recycle(verdict);
+        kit.facts = facts.into_buffer();
+        KIT.with(|spares| spares.put(kit));
+        seen
+    }
+
     async fn decide<H: Head + Sync>(
         &self,
         rules: InForce,

@@ -134,6 +134,26 @@ impl<S: Store> Gate<S> {
         self.decide(rules, now_us, facts, cost, Intent::Peek, work).await
     }
 
+    /// What whoever the facts name has left of every enforced limit, up to `most` of them; nothing is consumed. The attributes in `open`
+    /// may have any value: limits that only some of them lead to are among the rows. The deny cache, which knows of refusals
+    /// alone, is not asked.
+    pub async fn standing<'r>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        facts: &Facts<'_>,
+        open: &[&str],
+        most: usize,
+        work: &mut Work,
+    ) -> Verdict<'r> {
+        let Work { selection, answers, rows } = work;
+        rules.policy().select_open(facts, open, most, selection);
+        let selected = rules.policy().selected(selection);
+        let charges: Charges<'_> = selected.clone().map(|one| rules.charge(&one)).collect();
+        let (rows, flight) = (std::mem::take(rows), Flight::default());
+        self.ask_store(rules, now_us, selected, &charges, Intent::Peek, answers, rows, flight).await
+    }
+
     /// Select, decide, verdict.
     async fn decide<'r>(
         &self,

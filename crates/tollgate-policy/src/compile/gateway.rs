@@ -45,7 +45,7 @@ pub(super) fn upstream(file: &File, listeners: &[Listener], report: &mut Report)
 pub(super) fn gateway(file: &File, report: &mut Report) -> Gateway {
     let listen = file.listen.as_ref().and_then(|listen| listen.gateway.as_ref());
     let mut certificate = None;
-    let mut proxy_protocol = false;
+    let (mut proxy_protocol, mut status) = (false, false);
     let mut client = None;
     if let Some(At { value: GatewayListen::Form(form), at, .. }) = listen {
         if form.address.is_none() {
@@ -58,6 +58,7 @@ pub(super) fn gateway(file: &File, report: &mut Report) -> Gateway {
         });
         proxy_protocol =
             form.proxy_protocol.as_ref().is_some_and(|word| word.value == ProxyProtocol::Required);
+        status = form.status.as_ref().is_some_and(|status| status.value);
         client = form.timeouts.as_ref().map(|timeouts| &timeouts.value);
     }
     let none = UpstreamForm::default();
@@ -74,6 +75,7 @@ pub(super) fn gateway(file: &File, report: &mut Report) -> Gateway {
     Gateway {
         tls: certificate,
         proxy_protocol,
+        status,
         round_robin: form.balance.as_ref().is_some_and(|word| word.value == Balance::RoundRobin),
         health: health(form, report),
         own_host: form.host.as_ref().is_some_and(|word| word.value == HostPolicy::Upstream),

@@ -7,7 +7,8 @@ use crate::raw::{Algorithm, At, Field, Limit, LimitTier, RateText};
 use crate::suggest::quoted;
 use crate::time_zone::{self, time_zone};
 use tollgate_core::algorithm::{
-    CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
+    CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow,
+    TokenBucket,
 };
 use tollgate_core::{CalendarUnit, InvalidNumbers, Numbers, Rate, Zone};
 
@@ -86,7 +87,9 @@ impl Given {
                 let numbers = Concurrency::try_new(slots, self.ttl_us).map(Numbers::Concurrency);
                 return Some(effective(self.accept(numbers, at, report)));
             }
-            Pace::Calendar(window) => return Some(effective(Some(Numbers::CalendarWindow(window)))),
+            Pace::Calendar(window) => {
+                return Some(effective(Some(Numbers::CalendarWindow(window))));
+            }
             Pace::Per(rate) => rate,
         };
         let numbers = match self.terms.algorithm {
@@ -174,9 +177,8 @@ fn pace(rate: &At<RateText>, terms: Terms, report: &mut Report) -> Option<Pace> 
             format!("write `{count}`, or choose another algorithm"),
         )),
         WrittenRate::Per { count, period_us, unit } => match Rate::try_new(count, period_us) {
-            Ok(per) => windows(per, unit, terms).map_err(|(what, help)| {
-                shape(format!("{} {what}", quoted(rate)), help.to_owned())
-            }),
+            Ok(per) => windows(per, unit, terms)
+                .map_err(|(what, help)| shape(format!("{} {what}", quoted(rate)), help.to_owned())),
             Err(error) => Err(invalid(error)),
         },
     };

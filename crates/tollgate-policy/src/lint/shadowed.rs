@@ -97,7 +97,13 @@ fn tighter(algorithm: Algorithm, other: Figures, item: Figures) -> bool {
         }
         (
             Figures::Per { count: n, period_us: p, burst: b, queue: q, calendar },
-            Figures::Per { count: our_n, period_us: our_p, burst: our_b, queue: our_q, calendar: ours },
+            Figures::Per {
+                count: our_n,
+                period_us: our_p,
+                burst: our_b,
+                queue: our_q,
+                calendar: ours,
+            },
         ) => {
             // N/p compared without division.
             let (rate, our_rate) =

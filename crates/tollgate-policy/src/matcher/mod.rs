@@ -75,6 +75,18 @@ impl Matcher {
     }
 }
 
+impl Matcher {
+    /// Whether the limit applies to some request with these facts, where the attributes in `open` may have any value.
+    pub(crate) fn may_match(&self, facts: &Facts<'_>, open: &[AttributeId]) -> bool {
+        let is_open = |test: &Test| open.contains(&test.attribute);
+        let mut conditions = self.path.iter().chain(&self.conditions);
+        let excludes =
+            |tests: &[Test]| tests.iter().all(|test| !is_open(test) && test.matches(facts));
+        conditions.all(|test| is_open(test) || test.matches(facts))
+            && !self.not.iter().any(|tests| excludes(tests))
+    }
+}
+
 impl Test {
     fn matches(&self, facts: &Facts<'_>) -> bool {
         match &self.patterns {

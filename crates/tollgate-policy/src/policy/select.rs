@@ -147,6 +147,34 @@ impl Policy {
         }
     }
 
+    /// Selects the enforced limits that apply to some request with these facts, where the attributes in `open` may have any value: up
+    /// to `most` of them. Limits are left out whose key names such an attribute, or one that is missing.
+    pub fn select_open(
+        &self,
+        facts: &Facts<'_>,
+        open: &[&str],
+        most: usize,
+        selection: &mut Selection,
+    ) {
+        debug_assert!(facts.are_for(&self.names), "these facts were made for another policy");
+        selection.clear();
+        let open: Vec<AttributeId> = open.iter().filter_map(|name| self.names.get(name)).collect();
+        let tier = self.tier(facts);
+        for (place, (limit, rule)) in self.limits.iter().zip(&self.rules).enumerate() {
+            if selection.entries.len() >= most {
+                break;
+            }
+            if limit.mode == Mode::Enforce
+                && !limit.addressed
+                && !rule.key.iter().any(|attribute| open.contains(attribute))
+                && rule.matcher.may_match(facts, &open)
+            {
+                self.push(place, facts, tier, 1, 0, selection);
+                selection.entries.pop_if(|entry| entry.limit == place && entry.missing);
+            }
+        }
+    }
+
     /// What was selected, in file order.
     pub fn selected<'s>(
         &'s self,

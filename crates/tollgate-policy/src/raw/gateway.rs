@@ -36,6 +36,8 @@ raw! {
         proxy_protocol: ProxyProtocol,
         /// How long clients may take.
         timeouts: ClientTimeouts,
+        /// Whether clients may ask for their own limits, at /.well-known/ratelimit.
+        status: bool,
     }
 }
 

@@ -242,6 +242,15 @@ impl From {
     }
 }
 
+/// The value of the first parameter of that name in a query, decoded.
+pub fn query_parameter(query: &str, name: &str) -> Option<String> {
+    query::find(query, name).map(|value| {
+        let mut decoded = String::new();
+        query::decode(value, &mut decoded);
+        decoded
+    })
+}
+
 /// One form for one host: the port and the dot at the end make no other.
 fn host(head: &impl Head) -> &str {
     let host = match head.host() {

@@ -3,8 +3,8 @@
 use super::{Algorithm, Amount, InvalidQuota, Quota};
 use std::fmt;
 use std::str::FromStr;
-use tollgate_core::Rate;
 use tollgate_core::CalendarUnit;
+use tollgate_core::Rate;
 use tollgate_policy::{WrittenRate, parse_rate};
 
 impl fmt::Display for Quota {

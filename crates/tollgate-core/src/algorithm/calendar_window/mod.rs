@@ -66,8 +66,7 @@ impl CalendarWindow {
         let first_s = start_s.checked_sub(1).map_or(start_s, |before_s| self.window(before_s).0);
         let (_, last_s) = self.window(end_s);
         let length = |from_s: u64, to_s: u64| u32::try_from(to_s - from_s).unwrap_or(u32::MAX);
-        let lengths_s =
-            [length(first_s, start_s), length(start_s, end_s), length(end_s, last_s)];
+        let lengths_s = [length(first_s, start_s), length(start_s, end_s), length(end_s, last_s)];
         Self { windows: Windows::Known(KnownWindows { first_s, lengths_s }), ..*self }
     }
 

@@ -19,14 +19,19 @@ const BYTES_MAX: u64 = 512 << 10;
 /// the count. Whoever is made to wait is not told whether the token was right, or waiting would cost nothing. So
 /// somebody who tries tokens from the operators' own address can keep them out for as long as it lasts.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(in crate::front) struct Guard {
     store: MemoryStore,
     numbers: Numbers,
 }
 
 impl Guard {
     pub(super) fn new() -> Self {
-        let gcra = Rate::try_new(TRIES, MINUTE_US).and_then(|rate| Gcra::try_new(rate, None));
+        Self::per_minute(TRIES)
+    }
+
+    /// So many at once and per minute, by address.
+    pub(in crate::front) fn per_minute(count: u64) -> Self {
+        let gcra = Rate::try_new(count, MINUTE_US).and_then(|rate| Gcra::try_new(rate, None));
         // These numbers are in range. Were they not, nobody should be let in.
         let nothing = FixedWindow::new(Rate::NOTHING);
         Self {
@@ -36,7 +41,7 @@ impl Guard {
     }
 
     /// Counts a try; the time to wait instead, when there were too many.
-    pub(super) fn wait_us(&self, now_us: u64, peer: IpAddr) -> Option<u64> {
+    pub(in crate::front) fn wait_us(&self, now_us: u64, peer: IpAddr) -> Option<u64> {
         let key = key(peer);
         let charge = Charge {
             limit: 0,

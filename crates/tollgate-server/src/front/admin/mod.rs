@@ -13,7 +13,7 @@ mod change;
 mod control;
 mod decode;
 mod encode;
-mod guard;
+pub(in crate::front) mod guard;
 mod problem;
 mod reading;
 mod route;

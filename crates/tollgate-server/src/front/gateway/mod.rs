@@ -9,6 +9,7 @@
 //! exchange          the answer's head, or why there is none
 //! answer            the client's answer, with what its request holds
 //! body              both bodies, piece by piece
+//! status            what a client has left of its limits, where clients may ask
 //! plain             all of it at once, for requests and answers that are nothing out of the ordinary
 //! ```
 
@@ -26,6 +27,7 @@ mod pool;
 mod problem;
 mod reach;
 mod settle;
+mod status;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -40,6 +42,7 @@ pub(crate) use tls::{Trouble, check};
 
 use crate::{
     Conduct, Node,
+    front::admin::guard::Guard,
     metrics::{Front, Outcome},
     net::{Bare, Caller, Relay, Tunnel, Upload},
     trace,
@@ -82,6 +85,8 @@ pub(crate) struct Shared {
     /// The settings that were looked at last: what one file says is tried once.
     tried: Mutex<Option<Arc<Conduct>>>,
     toll: Toll<Node>,
+    /// How often each address asked for its limits.
+    status_guard: Guard,
 }
 
 impl Shared {
@@ -105,6 +110,7 @@ impl Shared {
             certificate,
             watched: AtomicBool::new(false),
             tried: Mutex::default(),
+            status_guard: Guard::per_minute(status::PER_MINUTE),
         })
     }
 
@@ -163,6 +169,10 @@ impl Gateway {
         if let Err(invalid) = settle(&mut head) {
             count.end(Outcome::Invalid);
             return problem::invalid(invalid).map(Body::Free);
+        }
+        if status::is_asked(&self.shared.upstreams.load().settings, head.uri.path()) {
+            let answered = self.answer_status(head, upload, caller, count);
+            return Box::pin(answered).await.map(Body::Free);
         }
         let (answer, mut stage) = match begun {
             Some(Begun { pass, stage }) => (toll::Answer::Admitted(pass), stage),

@@ -15,6 +15,7 @@ use super::{
     exchange::{Fault, before},
     forward::From,
     pool::Bare as Idle,
+    status,
     upstream::{Flight, Server, Upstreams},
 };
 use crate::{
@@ -102,7 +103,10 @@ impl Gateway {
     ) -> bool {
         let upstreams = self.shared.upstreams.load_full();
         // Traces need the whole head.
-        if trace::enabled() || !upstreams.are_plain() {
+        if trace::enabled()
+            || !upstreams.are_plain()
+            || status::is_asked(&upstreams.settings, request.target)
+        {
             return false;
         }
         let node = &self.shared.node;

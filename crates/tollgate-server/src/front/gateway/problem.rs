@@ -4,7 +4,7 @@ use super::{body::Answer, exchange::Fault, settle::Invalid};
 use crate::net::BodyError;
 use hyper::{
     Response, StatusCode,
-    header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue},
+    header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use tollgate_core::header::Problem;
 
@@ -36,6 +36,21 @@ pub(super) fn invalid(invalid: Invalid) -> Response<Answer> {
     say_close(headers);
     if invalid == Invalid::Connect {
         headers.insert(ALLOW, HeaderValue::from_static(METHODS));
+    }
+    response
+}
+
+/// The answer to a question about limits that cannot be answered.
+pub(super) fn status(
+    status: StatusCode,
+    detail: &str,
+    extra: Option<(HeaderName, String)>,
+) -> Response<Answer> {
+    let mut response = answer(status, detail);
+    if let Some((name, value)) = extra
+        && let Ok(value) = HeaderValue::try_from(value)
+    {
+        response.headers_mut().insert(name, value);
     }
     response
 }

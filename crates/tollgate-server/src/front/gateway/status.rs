@@ -1,0 +1,155 @@
+//! `GET /.well-known/ratelimit`: what a client has left of its own limits.
+//!
+//! The client is whoever the gateway takes it for in any other request. Nothing is consumed. `path` and `method` in the
+//! query say which request is meant; limits that depend on what is not said are among the rows.
+
+use super::{Gateway, body::Answer, count::Count, problem, unread};
+use crate::{
+    front::http::encode,
+    metrics::Outcome,
+    net::{Caller, Upload},
+};
+use hyper::{
+    Method, Response, StatusCode,
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
+    http::request::Parts,
+};
+use tollgate_policy::{address::unmap, settings};
+use tollgate_tower::{Head, query_parameter};
+
+/// Where clients ask.
+const PATH: &str = "/.well-known/ratelimit";
+/// How often one address may ask, at once and per minute.
+pub(super) const PER_MINUTE: u64 = 60;
+/// Limits in one answer, so that a question stays small for the store and for whoever is answered.
+const LIMITS_MAX: usize = 256;
+/// Of a path and a method in the query.
+const PATH_BYTES_MAX: usize = 4096;
+const METHOD_BYTES_MAX: usize = 32;
+
+/// Whether a request for this path, with or without a query, asks for its client's limits.
+#[inline]
+pub(super) fn is_asked(gateway: &settings::Gateway, target: &str) -> bool {
+    gateway.status && target.split('?').next() == Some(PATH)
+}
+
+/// The head of a request for the limits, read as that of the request that it asks about.
+struct AskedAbout<'a> {
+    head: &'a Parts,
+    path: Option<String>,
+    method: Option<String>,
+}
+
+impl<'a> AskedAbout<'a> {
+    /// As the query says; or the name of the parameter that makes no sense.
+    fn read(head: &'a Parts) -> Result<Self, &'static str> {
+        let parameter = |name| query_parameter(head.uri.query().unwrap_or_default(), name);
+        let (path, method) = (parameter("path"), parameter("method"));
+        let is_path = |path: &String| {
+            let is_plain =
+                |byte: u8| !byte.is_ascii_control() && !matches!(byte, b' ' | b'?' | b'#');
+            path.starts_with('/') && path.len() <= PATH_BYTES_MAX && path.bytes().all(is_plain)
+        };
+        let is_method = |method: &String| {
+            method.len() <= METHOD_BYTES_MAX && Method::from_bytes(method.as_bytes()).is_ok()
+        };
+        if !path.as_ref().is_none_or(is_path) {
+            return Err("path");
+        }
+        if !method.as_ref().is_none_or(is_method) {
+            return Err("method");
+        }
+        Ok(Self { head, path, method })
+    }
+
+    /// What it does not say.
+    fn open(&self) -> &'static [&'static str] {
+        match (&self.path, &self.method) {
+            (None, None) => &["path", "method"],
+            (None, Some(_)) => &["path"],
+            (Some(_), None) => &["method"],
+            (Some(_), Some(_)) => &[],
+        }
+    }
+}
+
+impl Head for AskedAbout<'_> {
+    fn method(&self) -> &str {
+        self.method.as_deref().unwrap_or_default()
+    }
+
+    fn path(&self) -> &str {
+        self.path.as_deref().unwrap_or_default()
+    }
+
+    fn query(&self) -> Option<&str> {
+        self.head.uri.query()
+    }
+
+    fn host(&self) -> Option<&str> {
+        Head::host(self.head)
+    }
+
+    fn lines<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
+        self.head.lines(name)
+    }
+}
+
+impl Gateway {
+    /// Answers a request for its client's limits.
+    pub(super) async fn answer_status(
+        &self,
+        mut head: Parts,
+        upload: Upload,
+        caller: &Caller,
+        count: Count<'_>,
+    ) -> Response<Answer> {
+        let (mut response, outcome) = self.status(&mut head, caller).await;
+        if !unread::skip(&head, upload).await {
+            problem::say_close(response.headers_mut());
+        }
+        count.end(outcome);
+        response
+    }
+
+    async fn status(&self, head: &mut Parts, caller: &Caller) -> (Response<Answer>, Outcome) {
+        if !matches!(head.method, Method::GET | Method::HEAD) {
+            let allow = Some((ALLOW, "GET, HEAD".to_owned()));
+            let detail = "limits can only be read";
+            let response = problem::status(StatusCode::METHOD_NOT_ALLOWED, detail, allow);
+            return (response, Outcome::Invalid);
+        }
+        let (node, peer) = (&self.shared.node, unmap(caller.peer.ip()));
+        let client = {
+            let rules = node.gate.rules();
+            self.toll.reader().remove_aliases(&rules, &mut head.headers);
+            self.toll.reader().client(&rules, &*head, peer)
+        };
+        if let Some(wait_us) = self.shared.status_guard.wait_us(node.clock.now_us(), client) {
+            let retry = Some((RETRY_AFTER, wait_us.div_ceil(1_000_000).max(1).to_string()));
+            let detail = "limits were asked for too often";
+            let response = problem::status(StatusCode::TOO_MANY_REQUESTS, detail, retry);
+            return (response, Outcome::Refused);
+        }
+        let asked = match AskedAbout::read(head) {
+            Ok(asked) => asked,
+            Err(name) => {
+                let detail = format!("the parameter `{name}` cannot be used");
+                let response = problem::status(StatusCode::BAD_REQUEST, &detail, None);
+                return (response, Outcome::Invalid);
+            }
+        };
+        let question = (asked.open(), LIMITS_MAX);
+        let standing = self.toll.standing(&asked, Some(caller.peer.ip()), question, |verdict| {
+            let mut out = b"{\"limits\":".to_vec();
+            encode::rows(&mut out, verdict.rows.iter().copied());
+            out.push(b'}');
+            out
+        });
+        let mut response = Response::new(Answer::own(standing.await));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        (response, Outcome::Ok)
+    }
+}
