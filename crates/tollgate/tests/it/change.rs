@@ -1,7 +1,7 @@
 use crate::desk::{NOW_US, desk, rows, setup};
 use tollgate::limit::Mode;
 use tollgate::{End, Gate, MemoryStore, Source, UnknownLimit, Verdict, Work};
-use tollgate_policy::TierMap;
+use tollgate_policy::{TierMap, TierRules};
 
 const TWO: &str = "  - {name: l, key: [user], rate: 2/h, algorithm: fixed-window}\n";
 
@@ -81,10 +81,12 @@ fn only_known_limits_are_overridden_and_lost_ones_can_be_cleared() {
 #[test]
 fn tiers_come_from_a_map_that_can_change() {
     let limits = "  - {name: l, key: [user], rate: 1/h, tiers: {pro: 5/h}}\n";
-    let tiers =
-        |tier| TierMap::read(format!("{{by: user, map: {{a: {tier}}}}}").as_bytes()).unwrap();
     let text = format!("tiers: {{default: free, file: {{path: t.yaml}}}}\nlimits:\n{limits}");
     let compiled = tollgate::policy::compile(text.as_bytes()).unwrap();
+    let rules = TierRules::of(&compiled);
+    let tiers = |tier| {
+        TierMap::read(format!("{{by: user, map: {{a: {tier}}}}}").as_bytes(), &rules).unwrap()
+    };
     let setup = tollgate::Setup::of(&compiled).with_tiers(tiers("pro"));
     let gate = Gate::new(setup, MemoryStore::default()).unwrap();
     check(&gate, "a", |verdict| assert_eq!(rows(verdict), [("l", true, 4)]));
