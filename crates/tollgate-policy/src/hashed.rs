@@ -6,7 +6,7 @@
 //!
 //! ```
 //! let hash = tollgate_policy::hash("key-1");
-//! assert!(hash.starts_with("sha256:e3f22cd6"), "{hash}");
+//! assert!(hash.starts_with("sha256:be297454"), "{hash}");
 //! ```
 
 use sha2::{Digest, Sha256};

@@ -27,8 +27,8 @@ pub(crate) struct Hash {
 const EXAMPLES: &str = "\
 Examples:
   tollgate hash < key.txt                 the key of a file, one a line
-  tollgate hash key-1                     sha256:e3f22cd6...
-  tollgate hash --format json key-1       {\"hash\":\"sha256:e3f22cd6...\"}
+  tollgate hash key-1                     sha256:be297454...
+  tollgate hash --format json key-1       {\"hash\":\"sha256:be297454...\"}
 
 Exit status: 0 done, 2 a value is empty or not UTF-8.";
 

@@ -119,7 +119,9 @@ fn with_unit(value: &Value, unit: &str) -> String {
 /// What a change of the limit's numbers leaves as it is.
 fn keeps(keeps: &Value) -> String {
     match &keeps["owed"] {
-        Value::Null => with_unit(&keeps["units"], "units"),
+        Value::Null => {
+            with_unit(&keeps["units"], if keeps["units"] == 1 { "unit" } else { "units" })
+        }
         owed => with_unit(owed, "s owed"),
     }
 }
