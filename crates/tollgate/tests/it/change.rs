@@ -113,3 +113,56 @@ fn reservations_settle_across_reloads() {
     gate.replace(setup("")).unwrap();
     assert_eq!(gate.end_now(NOW_US, "r", End::Cancel).unwrap().rows().len(), 1, "the same answer");
 }
+
+/// The example of the reference: what is left of `1000/day` for a key that has used 9 of `10/day`.
+#[test]
+fn a_change_keeps_what_the_reference_says() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");
+    let page = std::fs::read_to_string(file).unwrap();
+    let (_, section) = page.split_once("**What a change keeps.**").unwrap();
+    let table = section.lines().skip_while(|line| !line.starts_with("| --- |")).skip(1);
+    let mut seen = 0;
+    for row in table.take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let left: u64 = cells[2].parse().unwrap();
+        for algorithm in cells[1].split('`').skip(1).step_by(2) {
+            let unit = if algorithm == "concurrency" { "" } else { "/day" };
+            let limits = |count: u32| {
+                format!(
+                    "  - {{name: l, key: [user], rate: {count}{unit}, algorithm: {algorithm}}}\n"
+                )
+            };
+            let gate = gate(&limits(10));
+            (0..9).for_each(|_| check(&gate, "a", |verdict| assert!(verdict.allowed)));
+            gate.replace(setup(&limits(1000))).unwrap();
+            // The request that asks takes one.
+            let expected = [("l", true, left - 1)];
+            check(&gate, "a", |verdict| assert_eq!(rows(verdict), expected, "{algorithm}"));
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 6, "every algorithm with one number");
+}
+
+/// A tier changes the numbers as a file does.
+#[test]
+fn another_tier_keeps_the_same() {
+    for (algorithm, left) in [("fixed-window", 991), ("gcra", 100)] {
+        let text = format!(
+            "tiers: {{from: plan}}\nlimits:\n  - {{name: l, key: [user], rate: 10/day, \
+             algorithm: {algorithm}, tiers: {{pro: 1000/day}}}}\n"
+        );
+        let compiled = tollgate::policy::compile(text.as_bytes()).unwrap();
+        let gate = Gate::new(tollgate::Setup::of(&compiled), MemoryStore::default()).unwrap();
+        let rules = gate.rules();
+        let mut ask = |plan: &str, cost: u64| {
+            let mut facts = rules.facts(Default::default());
+            facts.set("user", "a").unwrap();
+            facts.set("plan", plan).unwrap();
+            let verdict = gate.check_now(&rules, NOW_US, &facts, cost, &mut Work::default());
+            verdict.rows[0].outcome.remaining
+        };
+        assert_eq!(ask("", 9), 1, "{algorithm}");
+        assert_eq!(ask("pro", 0), left, "{algorithm}");
+    }
+}

@@ -31,7 +31,9 @@ pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
             true => {
                 "take it from a verified token (`jwt.plan` in `identity`), or look it up with `tiers.file` or `tiers.redis`"
             }
-            false => "look tiers up by `api_key`, or by an attribute of a verified token (`jwt.sub` in `identity`)",
+            false => {
+                "look tiers up by `api_key`, or by an attribute of a verified token (`jwt.sub` in `identity`)"
+            }
         };
         findings.warn(field.at, message, help);
     }
