@@ -18,10 +18,11 @@ struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   tollgate                                     serve ./tollgate.yaml, or a built-in policy
-  tollgate check tollgate.yaml                 find mistakes before they are in force
+  tollgate check                               find mistakes before they are in force
   tollgate simulate --config tollgate.yaml --requests requests.jsonl
                                                try a policy on traffic, real or imagined
   tollgate import limitador limits.yaml        limits of another program as a tollgate.yaml
+  tollgate hash < key.txt                      an API key as a map of tiers may hold it
   tollgate admin status                        look after a running tollgate
   tollgate schema                              the file's JSON Schema, for your editor
 
@@ -32,6 +33,7 @@ enum Command {
     Serve(command::serve::Serve),
     Admin(command::admin::Admin),
     Check(command::check::Check),
+    Hash(command::hash::Hash),
     Import(command::import::Import),
     Schema(command::schema::Schema),
     Simulate(command::simulate::Simulate),
@@ -48,6 +50,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Some(Command::Serve(serve)) => serve.run(),
         Some(Command::Admin(admin)) => admin.run(),
         Some(Command::Check(check)) => check.run(),
+        Some(Command::Hash(hash)) => hash.run(),
         Some(Command::Import(import)) => import.run(),
         Some(Command::Schema(schema)) => schema.run(),
         Some(Command::Simulate(simulate)) => simulate.run(),

@@ -34,7 +34,7 @@ use tollgate_core::Numbers;
 
 pub use invalid::InvalidPolicy;
 pub(crate) use select::push_value;
-pub use select::{Selected, Selection};
+pub use select::{EffectiveTier, Selected, Selection};
 
 use crate::facts::{AttributeId, Facts, FactsBuffer, Names};
 use crate::limit::{Cost, Limit, Mode};

@@ -5,7 +5,9 @@ mod secret;
 pub use secret::{Secret, SecretSource};
 
 use crate::limit::OnStoreFailure;
+use crate::tier_map::TierMap;
 use ipnet::IpNet;
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -54,12 +56,40 @@ pub struct Settings {
 }
 
 /// One front end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// Which one.
     pub front: Front,
     /// Port 0 picks a free one.
-    pub address: SocketAddr,
+    pub address: ListenAddress,
+}
+
+/// Where a front end listens, as the file writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenAddress {
+    /// An IP address and a port.
+    Ip(SocketAddr),
+    /// A host name and a port; the name is resolved at the start.
+    Name(Box<str>, u16),
+}
+
+impl ListenAddress {
+    /// The port; 0 picks a free one.
+    pub const fn port(&self) -> u16 {
+        match self {
+            Self::Ip(address) => address.port(),
+            Self::Name(_, port) => *port,
+        }
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => address.fmt(f),
+            Self::Name(name, port) => write!(f, "{name}:{port}"),
+        }
+    }
 }
 
 /// The front ends there are.
@@ -344,10 +374,14 @@ pub struct Tiers {
 pub enum TierSource {
     /// An attribute names it.
     Attribute(Box<str>),
+    /// The policy file itself maps an attribute to it.
+    Map(TierMap),
     /// A watched file maps an attribute to it.
     File {
         /// Its path.
         path: Box<str>,
+        /// The attribute; the file itself names it where the policy does not.
+        by: Option<Box<str>>,
     },
     /// A Redis hash maps an attribute to it.
     Redis {

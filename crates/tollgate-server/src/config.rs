@@ -10,7 +10,6 @@ use crate::front::{admin::AccessError, gateway::TlsError, resp::PasswordError};
 use crate::storage::StorageError;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use tollgate_policy::Diagnostic;
@@ -22,7 +21,7 @@ pub use named::check_named;
 
 pub(crate) use load::{KeyFile, Loaded, TierFile};
 pub(crate) use named::locate;
-pub(crate) use ratelimit::WatchedSet;
+pub(crate) use ratelimit::{Ratelimit, WatchedSet};
 
 /// The policy of a server that was given none, as a file.
 pub const DEFAULT: &str = include_str!("config/default.yaml");
@@ -35,7 +34,7 @@ pub struct Config {
 }
 
 /// A front end and where it listens, as `front=address`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen(Listener);
 
 /// A configuration that nothing can run on.
@@ -102,6 +101,13 @@ pub enum ConfigError {
         file: PathBuf,
         /// Why.
         error: InvalidKeys,
+    },
+    /// A reload would remove every limit, and the file does not say so.
+    LimitsGone {
+        /// Which file.
+        file: PathBuf,
+        /// How many limits are in force.
+        in_force: usize,
     },
     /// A file that the policy names cannot be used.
     Named {
@@ -171,6 +177,7 @@ impl ConfigError {
             | Self::Storage { file, .. }
             | Self::Gateway { file, .. }
             | Self::Keys { file, .. }
+            | Self::LimitsGone { file, .. }
             | Self::Named { file, .. } => file,
             Self::Ratelimit { files } => files.first().map_or(Path::new(""), |(file, _)| file),
         }
@@ -214,6 +221,11 @@ impl fmt::Display for ConfigError {
                 let policy = policy.display().to_string();
                 f.write_str(diagnostic.render(&policy).to_string().trim_end())
             }
+            Self::LimitsGone { file, in_force } => write!(
+                f,
+                "{}: the file has no `limits`, and {in_force} are in force; to remove them all, write `limits: []`",
+                file.display()
+            ),
             Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Password { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Storage { file, error } => write!(f, "{}: {error}", file.display()),
@@ -230,19 +242,23 @@ impl FromStr for Listen {
     type Err = InvalidListen;
 
     fn from_str(text: &str) -> Result<Self, InvalidListen> {
-        const FRONTS: [Front; 5] =
-            [Front::Gateway, Front::Http, Front::Grpc, Front::Resp, Front::Admin];
-        let invalid = || InvalidListen(text.into());
+        let invalid = || {
+            let fronts = Front::ALL.map(Front::name).join(", ");
+            let shape = "is not a front end and an address, such as http=127.0.0.1:8081";
+            InvalidListen(format!("`{text}` {shape}; the front ends are {fronts}").into())
+        };
         let (name, address) = text.split_once('=').ok_or_else(invalid)?;
-        let front = FRONTS.into_iter().find(|front| front.name() == name).ok_or_else(invalid)?;
-        let address: SocketAddr = address.parse().map_err(|_| invalid())?;
+        let front = Front::ALL.into_iter().find(|front| front.name() == name);
+        let front = front.ok_or_else(invalid)?;
+        let address = tollgate_policy::parse_listen(address);
+        let address = address.map_err(|why| InvalidListen(why.into()))?;
         Ok(Self(Listener { front, address }))
     }
 }
 
 impl fmt::Display for InvalidListen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not a front end and an address, such as http=127.0.0.1:8081", self.0)
+        f.write_str(&self.0)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::front::resp::Entrance;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::storage::{Storage, StorageError};
-use crate::tiers::TierCache;
+use crate::tiers::{TierCache, Who};
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -139,10 +139,11 @@ impl Node {
         let Some(TierSource::Redis { hash, by }) = &conduct.settings.tiers.source else {
             return None;
         };
-        let who = facts.get(by)?.into_owned();
+        let value = facts.clear(by)?.into_owned();
+        let who = Who { value: &value, is_secret: **by == *"api_key" };
         let failed = |error: &StoreError| self.metrics.store_error(error.kind);
         // In a box, so that whoever asks and needs none of it is not moved with room for it.
-        Box::pin(self.tiers.tier(storage, hash, &who, now_us, failed)).await
+        Box::pin(self.tiers.tier(storage, hash, who, now_us, failed)).await
     }
 
     /// Decisions in cells that keys share, by limit: by the store's name for it and its own. A limit has several states where

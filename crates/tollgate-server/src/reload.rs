@@ -9,7 +9,7 @@ mod control;
 mod tests;
 
 use crate::Node;
-use crate::config::{Config, ConfigError, KeyFile, Loaded, TierFile, WatchedSet};
+use crate::config::{Config, ConfigError, KeyFile, Loaded, Ratelimit, TierFile, WatchedSet};
 use crate::front::admin::{Admin, LastReload, Origin};
 use crate::metrics::Reloaded;
 use crate::watch::{WatchedFile, read_capped};
@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tollgate_policy::settings::{Listener, Settings, Store};
+use tollgate_policy::{Compiled, TierRules};
 
 pub use control::Reload;
 pub(crate) use control::{Control, orders};
@@ -63,6 +64,8 @@ pub(crate) struct Reloader {
     bound: Bound,
     policy: Option<Watched>,
     tiers: Option<Watched>,
+    /// What the policy in force says of the tiers that the file may name.
+    tier_rules: TierRules,
     keys: Option<Watched>,
     ratelimit: Option<WatchedSet>,
     /// The file that a refused policy names and that is why it was refused.
@@ -101,13 +104,26 @@ impl Reloader {
         loaded: Loaded,
     ) -> Self {
         let bound = Bound::of(&loaded.compiled.settings);
+        let tier_rules = TierRules::of(&loaded.compiled);
         // What came through a pipe does not change.
         let policy = config.path().filter(|path| path.is_file());
         let policy = policy.map(|path| Watched::new(path, loaded.bytes));
         let tiers = loaded.tiers.map(|tiers| Watched::new(&tiers.path, tiers.bytes));
         let keys = loaded.keys.map(|keys| Watched::new(&keys.path, keys.bytes));
         let ratelimit = loaded.ratelimit.map(|files| files.watched());
-        Self { node, admin, told, config, bound, policy, tiers, keys, ratelimit, awaited: None }
+        Self {
+            node,
+            admin,
+            told,
+            config,
+            bound,
+            policy,
+            tiers,
+            tier_rules,
+            keys,
+            ratelimit,
+            awaited: None,
+        }
     }
 
     /// Says what is in force.
@@ -150,7 +166,8 @@ impl Reloader {
         let path = watched.file.path().to_owned();
         let result = match watched.look() {
             None => return,
-            Some(Ok(bytes)) => TierFile::new(&path, bytes).and_then(|tiers| self.put_tiers(tiers)),
+            Some(Ok(bytes)) => TierFile::new(&path, bytes, &self.tier_rules)
+                .and_then(|tiers| self.put_tiers(tiers)),
             Some(Err(error)) => Err(ConfigError::Unreadable { file: path, error }),
         };
         let _ = self.report(TIERS, result);
@@ -170,12 +187,15 @@ impl Reloader {
     fn put_in_force(&mut self, loaded: Loaded) -> Result<InForce, ConfigError> {
         let setup = loaded.setup();
         let Loaded { bytes, compiled, tiers, keys, ratelimit } = loaded;
+        self.keep_limits(&compiled, ratelimit.as_ref())?;
         let restart_for = self.bound.differences(&Bound::of(&compiled.settings));
         let access =
             self.admin.as_ref().map(|_| self.config.access(&compiled.settings)).transpose()?;
         let password = self.config.password(&compiled.settings)?;
         let invalid = |error| ConfigError::Policy { file: self.config.name(), error };
+        let tier_rules = TierRules::of(&compiled);
         self.node.replace(compiled, setup).map_err(invalid)?;
+        self.tier_rules = tier_rules;
         self.node.set_tokens(keys.as_ref().map(|keys| keys.tokens.clone()));
         if let (Some(admin), Some(access)) = (&self.admin, access) {
             admin.set_access(access);
@@ -195,6 +215,21 @@ impl Reloader {
             tracing::warn!(field, "this change takes effect after a restart");
         }
         Ok(self.in_force(restart_for))
+    }
+
+    /// Refuses a file that drops every limit without `limits: []`: a file that was cut short looks like that.
+    fn keep_limits(
+        &self,
+        compiled: &Compiled,
+        ratelimit: Option<&Ratelimit>,
+    ) -> Result<(), ConfigError> {
+        let in_force = self.in_force(Vec::new()).limits;
+        let has_rules = ratelimit.is_some_and(|files| !files.configs.rules().is_empty());
+        let is_written = compiled.file.limits.is_some() || has_rules;
+        match is_written || in_force == 0 {
+            true => Ok(()),
+            false => Err(ConfigError::LimitsGone { file: self.config.name(), in_force }),
+        }
     }
 
     fn put_tiers(&mut self, tiers: TierFile) -> Result<InForce, ConfigError> {
@@ -228,7 +263,9 @@ impl Reloader {
         let file = self.config.name();
         tracing::info!(file = %file.display(), generation, limits, "policy in force");
         if *limits == 0 {
-            tracing::warn!("no limits are configured: every request is admitted");
+            let is_empty = self.policy.as_ref().is_some_and(|policy| is_blank(&policy.in_force));
+            let why = if is_empty { "the file is empty, which is valid" } else { "" };
+            tracing::warn!(why, "no limits are configured: every request is admitted");
         }
     }
 
@@ -272,6 +309,12 @@ impl Reloader {
         }
         result
     }
+}
+
+/// Whether a file says nothing: blank lines and comments only.
+fn is_blank(bytes: &[u8]) -> bool {
+    let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    lines.all(|line| line.is_empty() || line.starts_with(b"#"))
 }
 
 impl Watched {

@@ -10,11 +10,11 @@ use crate::node::{Node, NodeError};
 use crate::reload::{self, Control, Reload, Reloader};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_policy::settings::{Front, Settings};
+use tollgate_policy::settings::{Front, ListenAddress, Settings};
 
 /// Starts a node.
 #[derive(Debug)]
@@ -42,6 +42,15 @@ pub enum StartError {
     Config(ConfigError),
     /// A front end cannot listen.
     Bind(BindError),
+    /// A name in `listen` stands for no address.
+    Resolve {
+        /// The front end that listens there.
+        front: Front,
+        /// The name.
+        name: Box<str>,
+        /// What the system said.
+        cause: io::Error,
+    },
     /// A socket that was handed over is of no use.
     Inherit(InheritError),
     /// The system has no thread or descriptor left.
@@ -104,6 +113,7 @@ impl Server {
         let told = orders.0.told();
         let reloader = Reloader::new(node.clone(), admin.clone(), told, config, loaded);
         reloader.announce();
+        tell_of_admin(&node.conduct().settings);
         let control = Control::start(node.clone(), reloader, orders).map_err(StartError::System)?;
         let (traffic, admin) =
             start(&node, admin, gateway, listeners).map_err(StartError::System)?;
@@ -117,17 +127,45 @@ fn bind(
     settings: &Settings,
     mut inherited: Inherited,
 ) -> Result<Vec<(Front, Listener)>, StartError> {
-    let mut bind = |front: Front, address| {
+    let mut bind = |front: Front, wanted: &ListenAddress| {
+        let address = resolve(front, wanted)?;
+        let named = |error: BindError| match wanted {
+            ListenAddress::Ip(_) => error,
+            ListenAddress::Name(name, _) => BindError { name: Some(name.clone()), ..error },
+        };
         let listener = match inherited.take(front, address) {
             Some(socket) => Listener::adopt(front, socket).map_err(StartError::System)?,
-            None => Listener::bind(front, address).map_err(StartError::Bind)?,
+            None => Listener::bind(front, address).map_err(named).map_err(StartError::Bind)?,
         };
         Ok((front, listener))
     };
-    let all = settings.listeners.iter().map(|listener| bind(listener.front, listener.address));
+    let all = settings.listeners.iter().map(|listener| bind(listener.front, &listener.address));
     let all = all.collect::<Result<_, _>>()?;
     inherited.spent().map_err(StartError::Inherit)?;
     Ok(all)
+}
+
+/// The address to bind. Of a name's addresses it is the first of IPv4, else the first: a client that knows the name
+/// tries all of them, and one that knows `127.0.0.1` finds `localhost` there.
+fn resolve(front: Front, address: &ListenAddress) -> Result<SocketAddr, StartError> {
+    let (name, port) = match address {
+        ListenAddress::Ip(address) => return Ok(*address),
+        ListenAddress::Name(name, port) => (name, *port),
+    };
+    let failed = |cause| StartError::Resolve { front, name: name.clone(), cause };
+    let found: Vec<SocketAddr> = (&**name, port).to_socket_addrs().map_err(failed)?.collect();
+    let first = found.iter().find(|one| one.is_ipv4()).or(found.first()).copied();
+    first.ok_or_else(|| failed(io::Error::other("it has no address")))
+}
+
+/// Says that health and metrics are off, where `listen` names front ends and not `admin`.
+fn tell_of_admin(settings: &Settings) {
+    if settings.listeners.iter().all(|listener| listener.front != Front::Admin) {
+        tracing::info!(
+            "no admin listener: /metrics, /healthz, /readyz and the admin API are off; \
+             to have them, add `admin: 127.0.0.1:8090` to `listen`"
+        );
+    }
 }
 
 /// The servers of traffic and of the admin API.
@@ -222,6 +260,12 @@ impl fmt::Display for StartError {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Bind(error) => error.fmt(f),
+            Self::Resolve { front, name, cause } => write!(
+                f,
+                "`listen.{}`: cannot find the address of `{name}`: {cause}; check the name, or write an \
+                 address such as 127.0.0.1:8081",
+                front.name()
+            ),
             Self::Inherit(error) => error.fmt(f),
             Self::System(error) => write!(f, "cannot start: {error}"),
         }

@@ -11,6 +11,7 @@ pub use redis::Remote;
 pub use tollgate::store::redis::{LeaseStats, Report};
 pub(crate) use watch::watch;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -168,15 +169,15 @@ impl Storage {
         }
     }
 
-    /// A field of a hash in Redis.
-    pub(crate) async fn field(
+    /// The first of these fields that a hash in Redis has.
+    pub(crate) async fn first_field(
         &self,
         hash: &str,
-        field: &str,
+        fields: &[Cow<'_, str>],
     ) -> Result<Option<Vec<u8>>, StoreError> {
         match self {
             Self::Memory(_) => Ok(None),
-            Self::Redis(remote) => remote.store.field(hash, field).await,
+            Self::Redis(remote) => remote.store.first_field(hash, fields).await,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Tiers that a hash in Redis gives out, remembered for a moment.
 
 use crate::storage::Storage;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -31,17 +32,42 @@ struct Entry {
     until_us: u64,
 }
 
+/// Whose tier is looked up.
+#[derive(Clone, Copy, Debug)]
+pub struct Who<'a> {
+    /// The value of the attribute, as it was sent.
+    pub value: &'a str,
+    /// Whether the value is a secret.
+    pub is_secret: bool,
+}
+
+impl<'a> Who<'a> {
+    /// The fields of the hash that may hold the tier: the value and its hash. The hash of a secret comes first, so that a
+    /// secret that the hash does not hold in clear is not sent. A value that looks like a hash is never a field itself:
+    /// else a client that knows a hash would get its tier.
+    fn fields(self) -> Vec<Cow<'a, str>> {
+        let hash = Cow::Owned(tollgate_policy::hash(self.value));
+        let clear = Cow::Borrowed(self.value);
+        match (self.value.starts_with(tollgate_policy::HASH_PREFIX), self.is_secret) {
+            (true, _) => vec![hash],
+            (false, true) => vec![hash, clear],
+            (false, false) => vec![clear, hash],
+        }
+    }
+}
+
 impl TierCache {
-    /// The tier of `who` by the hash, or `None` for the default one. When nobody can say, which `failed` is told, it is the one of last time.
+    /// The tier of `who` by the hash, or `None` for the default one. When the store cannot say, `failed` is told, and the
+    /// tier is the one of last time.
     pub async fn tier(
         &self,
         storage: &Storage,
         hash: &str,
-        who: &str,
+        who: Who<'_>,
         now_us: u64,
         failed: impl FnOnce(&StoreError),
     ) -> Option<Arc<str>> {
-        let name = self.name(hash, who);
+        let name = self.name(hash, who.value);
         let known = self.lock().get(&name).cloned();
         if let Some(entry) = &known
             && is_within(BELIEVED_US, entry.until_us, now_us)
@@ -52,7 +78,7 @@ impl TierCache {
         if is_within(FAILED_US, self.failed_until_us.load(Relaxed), now_us) {
             return last;
         }
-        match storage.field(hash, who).await {
+        match storage.first_field(hash, &who.fields()).await {
             Ok(value) => {
                 let (tier, until_us) = (value.and_then(tier), now_us.saturating_add(BELIEVED_US));
                 self.keep(name, Entry { tier: tier.clone(), until_us }, now_us);

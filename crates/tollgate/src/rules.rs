@@ -146,6 +146,11 @@ impl Rules {
         }
     }
 
+    /// The map that tiers are looked up in, inline or from a file.
+    pub fn tiers(&self) -> Option<&TierMap> {
+        self.tiers.as_deref()
+    }
+
     /// The ratelimit files in force.
     pub fn envoy(&self) -> Option<&Configs> {
         self.envoy.as_deref()

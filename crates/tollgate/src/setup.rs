@@ -49,7 +49,10 @@ impl Setup {
         Self {
             limits,
             options,
-            tiers: None,
+            tiers: match &settings.tiers.source {
+                Some(TierSource::Map(map)) => Some(Arc::new(map.clone())),
+                _ => None,
+            },
             buckets,
             profiles,
             web,

@@ -2,24 +2,24 @@
 
 mod probe;
 
-use super::{FAILED, UNUSABLE, written};
+use super::{FAILED, FILE, UNUSABLE, is_there, written};
 use clap::ValueEnum;
 use probe::Probed;
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tollgate_policy::{Diagnostic, Severity};
 use tollgate_server::config::{check_named, check_ratelimit};
 
 /// Look for mistakes in tollgate.yaml
 ///
-/// Findings go to standard output, a summary to standard error. The status is 1 when there are errors, 0 when there
-/// are only warnings, 2 when a file cannot be read.
+/// Without a file: ./tollgate.yaml. Findings go to standard output, a summary to standard error. The status is 1 when
+/// there are errors, 0 when there are only warnings, 2 when a file cannot be read.
 #[derive(clap::Args)]
 pub(crate) struct Check {
-    /// The files to look at; `-` reads standard input
-    #[arg(required = true, value_name = "FILE")]
+    /// The files to look at; without one ./tollgate.yaml; `-` reads standard input
+    #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
     /// How findings are written
@@ -53,7 +53,19 @@ enum Deny {
 const BYTES_MAX: u64 = (16 << 20) + 1;
 
 impl Check {
-    pub(crate) fn run(&self) -> ExitCode {
+    pub(crate) fn run(mut self) -> ExitCode {
+        if self.files.is_empty() {
+            if !is_there(Path::new(FILE)) {
+                eprintln!("tollgate: there is no ./{FILE} here; name the file to check");
+                return ExitCode::from(UNUSABLE);
+            }
+            eprintln!("checking ./{FILE}");
+            self.files.push(FILE.into());
+        }
+        self.check()
+    }
+
+    fn check(&self) -> ExitCode {
         let mut findings = Vec::new();
         let mut probed = Vec::new();
         let mut unreadable = 0;

@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod hash;
 pub(crate) mod import;
 pub(crate) mod man;
 pub(crate) mod schema;
@@ -10,12 +11,23 @@ pub(crate) mod serve;
 pub(crate) mod simulate;
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
+
+/// The policy that commands take when none is named.
+pub(crate) const FILE: &str = "tollgate.yaml";
 
 /// What was asked for was done, and it found errors.
 pub(crate) const FAILED: u8 = 1;
 /// What was asked for could not be done; bad arguments end with the same status.
 pub(crate) const UNUSABLE: u8 = 2;
+
+/// Whether anything has this name. A link that leads nowhere and a file that cannot be read were meant to be used, and
+/// are an error rather than a reason to use something else.
+pub(crate) fn is_there(path: &Path) -> bool {
+    let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    !path.symlink_metadata().is_err_and(|error| missing(&error))
+}
 
 /// The status for output that could not be written. A reader that went away has seen enough.
 pub(crate) fn written(result: io::Result<()>, status: ExitCode) -> ExitCode {

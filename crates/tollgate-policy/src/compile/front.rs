@@ -4,16 +4,16 @@ use super::fields::{each, exactly_one, not_empty, number, number32, required, so
 use crate::diagnostic::{Position, Report, codes};
 use crate::grammar::{self, Problem};
 use crate::raw::{EnvoyCompat, File, Text};
-use crate::settings::{AddressSource, ClientAddress, Envoy, Front, Listener};
+use crate::settings::{AddressSource, ClientAddress, Envoy, Front, ListenAddress, Listener};
 use crate::suggest::quoted;
 use ipnet::IpNet;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 
 const FRONTS: [Front; 5] = [Front::Gateway, Front::Http, Front::Grpc, Front::Resp, Front::Admin];
 
 /// Without `listen`: http and admin, on this machine only.
 pub(super) fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
-    let local = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+    let local = |port| ListenAddress::Ip((Ipv4Addr::LOCALHOST, port).into());
     let Some(listen) = &file.listen else {
         return vec![
             Listener { front: Front::Http, address: local(8081) },
@@ -25,7 +25,7 @@ pub(super) fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
         debug_assert_eq!(front.name(), name);
         let Some(field) = field else { continue };
         let Some(address) = report.accept(field.at, grammar::listen(field)) else { continue };
-        if let Some(other) = listeners.iter().find(|other| overlap(other.address, address)) {
+        if let Some(other) = listeners.iter().find(|other| overlap(&other.address, &address)) {
             let message = format!(
                 "`{name}` listens on {address}, which overlaps `{}` on {}",
                 other.front.name(),
@@ -39,8 +39,12 @@ pub(super) fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
     listeners
 }
 
-/// Whether binding both must fail: one port on one address, or on all addresses of its family.
-fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+/// Whether binding both must fail: one port on one address, or on all addresses of its family. What a name stands for
+/// is not known before the start.
+fn overlap(a: &ListenAddress, b: &ListenAddress) -> bool {
+    let (ListenAddress::Ip(a), ListenAddress::Ip(b)) = (a, b) else {
+        return a.port() != 0 && a == b;
+    };
     let all = |ip: IpAddr| ip.is_unspecified();
     let same_ip = a.ip() == b.ip() || (a.is_ipv4() == b.is_ipv4() && (all(a.ip()) || all(b.ip())));
     a.port() != 0 && a.port() == b.port() && same_ip

@@ -1,11 +1,12 @@
 //! `identity`, `jwt` and `tiers`: who a request is from.
 
-use super::fields::{each, exactly_one, required, some_items, text};
+use super::fields::{each, exactly_one, missing, not_empty, required, some_items, text};
 use crate::diagnostic::{Report, codes};
 use crate::grammar::{self, Problem};
-use crate::raw::{self, File, Text};
+use crate::raw::{self, At, File, Text, TiersFile, TiersRedis};
 use crate::settings::{Jwt, JwtAlgorithm, Source, Store, TierSource, Tiers};
 use crate::suggest::quoted;
+use crate::tier_map::{TierMap, TierRules};
 
 pub(super) fn identity(file: &File, report: &mut Report) -> Vec<(Box<str>, Source)> {
     let Some(identity) = &file.identity else { return Vec::new() };
@@ -91,47 +92,97 @@ fn algorithm(text: &Text) -> Result<JwtAlgorithm, Problem> {
     }
 }
 
-pub(super) fn tiers(file: &File, store: &Store, report: &mut Report) -> Tiers {
+pub(super) fn tiers(file: &File, store: &Store, ipv6_prefix: u8, report: &mut Report) -> Tiers {
     let Some(field) = &file.tiers else { return Tiers::default() };
+    let default = text(&field.default, report);
     let given = [
         ("from", field.from.is_some()),
+        ("map", field.map.is_some()),
         ("file", field.file.is_some()),
         ("redis", field.redis.is_some()),
     ];
     if given.iter().filter(|(_, given)| *given).count() > 1 {
         exactly_one(&given, field.at, report);
+        return Tiers { default, source: None };
     }
-    let store_known = !file.unreadable.contains(&"store");
-    let source = None
-        .or_else(|| {
-            let from = field.from.as_ref()?;
-            report.accept(from.at, grammar::attribute(from)).map(TierSource::Attribute)
-        })
-        .or_else(|| {
-            let file = field.file.as_ref()?;
-            required(&file.path, "path", (file.at, &file.unreadable), report)
-                .map(|path| TierSource::File { path })
-        })
-        .or_else(|| {
-            field
-                .redis
-                .as_ref()
-                .and_then(|redis| redis_tiers(redis, store_known.then_some(store), report))
-        });
-    Tiers { default: text(&field.default, report), source }
+    let by = field.by.as_ref();
+    let by = by.and_then(|by| report.accept(by.at, grammar::attribute(by)));
+    unused_by(field, report);
+    let source = if let Some(from) = &field.from {
+        report.accept(from.at, grammar::attribute(from)).map(TierSource::Attribute)
+    } else if let Some(map) = &field.map {
+        let rules = TierRules::new(file, None, ipv6_prefix, default.clone());
+        if field.by.is_none() {
+            missing("by", (field.at, &field.unreadable), report);
+        }
+        // Without `by` the tiers can be checked still.
+        let map = TierMap::new(by.clone().unwrap_or_default(), map, &rules, report);
+        by.map(|_| TierSource::Map(map))
+    } else if let Some(file) = &field.file {
+        let path = match &file.value {
+            TiersFile::Path(path) => report.accept(file.at, not_empty(path)),
+            TiersFile::Form(form) => {
+                required(&form.path, "path", (file.at, &form.unreadable), report)
+            }
+        };
+        path.map(|path| TierSource::File { path, by })
+    } else if let Some(redis) = &field.redis {
+        let store_known = !file.unreadable.contains(&"store");
+        redis_tiers(field, redis, by, store_known.then_some(store), report)
+    } else {
+        None
+    };
+    Tiers { default, source }
+}
+
+/// Reports a `by` that finds nothing.
+fn unused_by(field: &At<raw::Tiers>, report: &mut Report) {
+    let Some(by) = &field.by else { return };
+    let looks_up = field.map.is_some() || field.file.is_some() || field.redis.is_some();
+    let is_unread = ["map", "file", "redis"].iter().any(|name| field.unreadable.contains(name));
+    if field.from.is_some() {
+        let message = "`by` has no use with `from`, which names the tier itself";
+        report.error(codes::EXACTLY_ONE, by.name_at, message, "remove one of the two");
+    } else if !looks_up && !is_unread {
+        let message = "`by` says who is looked up, and nothing says where";
+        let help = "add `map: {...}`, `file: tiers.yaml` or `redis: HASH` beside it";
+        report.error(codes::EXACTLY_ONE, by.name_at, message, help);
+    }
 }
 
 fn redis_tiers(
-    field: &raw::At<raw::TiersRedis>,
+    tiers: &At<raw::Tiers>,
+    field: &At<TiersRedis>,
+    by: Option<Box<str>>,
     store: Option<&Store>,
     report: &mut Report,
 ) -> Option<TierSource> {
-    let hash = required(&field.hash, "hash", (field.at, &field.unreadable), report);
-    let by = required(&field.by, "by", (field.at, &field.unreadable), report);
-    let by = by.and_then(|by| {
-        let at = field.by.as_ref().map_or(field.at, |by| by.at);
-        report.accept(at, grammar::attribute(&by))
-    });
+    let (hash, by) = match &field.value {
+        TiersRedis::Hash(hash) => {
+            if tiers.by.is_none() {
+                missing("by", (tiers.at, &tiers.unreadable), report);
+            }
+            (report.accept(field.at, not_empty(hash)), by)
+        }
+        TiersRedis::Form(form) => {
+            let hash = required(&form.hash, "hash", (field.at, &form.unreadable), report);
+            let by = match (&form.by, by) {
+                (Some(inner), None) => report.accept(inner.at, grammar::attribute(inner)),
+                (Some(inner), Some(by)) => {
+                    let help = "keep one of the two";
+                    report.error(codes::REPEATED, inner.name_at, "`by` is given twice", help);
+                    Some(by)
+                }
+                (None, by) => {
+                    if tiers.by.is_none() {
+                        missing("by", (field.at, &form.unreadable), report);
+                    }
+                    by
+                }
+            };
+            (hash, by)
+        }
+    };
     if matches!(store, Some(Store::Memory { .. })) {
         let message = "`tiers.redis` needs the redis store, and `store` is memory";
         let help = "add `store: {redis: {url: ...}}`, or use `tiers.file`";

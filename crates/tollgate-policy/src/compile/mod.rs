@@ -56,7 +56,8 @@ fn settings(file: &File, report: &mut Report) -> Settings {
     let upstream = gateway::upstream(file, &listeners, report);
     let store = store::store(file, report);
     let jwt = identity::jwt(file, report);
-    let tiers = identity::tiers(file, &store, report);
+    let client_address = front::client_address(file, report);
+    let tiers = identity::tiers(file, &store, client_address.ipv6_prefix, report);
     let drain_us = fields::duration_us(&file.drain, 10_000_000, (0, 86_400_000_000), report);
     Settings {
         listeners,
@@ -65,7 +66,7 @@ fn settings(file: &File, report: &mut Report) -> Settings {
         on_store_failure: failure::on_store_failure(&file.on_store_failure, report)
             .unwrap_or_default(),
         trusted_proxies: front::trusted_proxies(file, report),
-        client_address: front::client_address(file, report),
+        client_address,
         headers: headers::headers(file, report),
         identity: identity::identity(file, report),
         jwt,

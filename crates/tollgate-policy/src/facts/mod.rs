@@ -27,6 +27,7 @@ pub use names::AttributeId;
 pub(crate) use names::{Kind, Names};
 
 use crate::address::{self, InvalidAddress, mask, unmap};
+use crate::hashed;
 use crate::path;
 
 /// The attributes of one request, for one policy: [`Policy::facts`](crate::policy::Policy::facts) makes them.
@@ -249,6 +250,15 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// The value as it was sent, for a look-up that knows it in clear: an API key before it is hashed.
+    pub fn clear(&self, name: &str) -> Option<Cow<'_, str>> {
+        let id = self.names.get(name)?;
+        match self.match_text(id) {
+            Some(text) => Some(Cow::Borrowed(text)),
+            None => self.get(name),
+        }
+    }
+
     /// What a pattern is compared with: an API key is compared before it is hashed.
     pub(crate) fn match_text(&self, id: AttributeId) -> Option<&str> {
         let value = self.values.get(id.index())?;
@@ -309,10 +319,27 @@ pub(crate) enum KeyValue<'f> {
     Address(IpAddr),
 }
 
+/// The value of one attribute in the form that keys have; empty where it counts as absent.
+///
+/// # Errors
+///
+/// When the attribute is `ip` and the value is not an address.
+pub(crate) fn canonical(
+    name: &str,
+    value: &str,
+    ipv6_prefix: u8,
+) -> Result<String, InvalidAddress> {
+    let mut names = Names::default();
+    names.intern(name);
+    let mut facts = Facts::new(&names, ipv6_prefix, FactsBuffer::default());
+    facts.set(name, value)?;
+    Ok(facts.get(name).map(Cow::into_owned).unwrap_or_default())
+}
+
+/// How many hexadecimal digits of the SHA-256 stand for an API key.
+pub(crate) const API_KEY_DIGITS: usize = 32;
+
 fn push_digest(out: &mut String, secret: &str) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for byte in &Sha256::digest(secret)[..16] {
-        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        out.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
+    let digest = Sha256::digest(secret);
+    hashed::push_hex(out, &digest[..API_KEY_DIGITS / 2]);
 }

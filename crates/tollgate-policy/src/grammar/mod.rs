@@ -15,6 +15,7 @@ pub(crate) use attribute::{attribute, header_name, is_built_in};
 pub use duration::parse_duration_us;
 pub(crate) use duration::{duration_us, shown};
 pub(crate) use name::name;
+pub use network::parse_listen;
 pub(crate) use network::{listen, network};
 pub(crate) use pattern::pattern;
 pub use rate::{WrittenRate, parse_rate};

@@ -2,6 +2,7 @@
 
 use super::Problem;
 use crate::diagnostic::codes;
+use crate::settings::ListenAddress;
 use crate::suggest::quoted;
 use ipnet::{IpNet, Ipv4Net};
 use std::net::{IpAddr, SocketAddr};
@@ -34,18 +35,44 @@ fn unmapped(net: IpNet) -> IpNet {
     }
 }
 
-/// An address and a port. Names are not resolved: where to listen must not depend on a name server.
-pub(crate) fn listen(text: &str) -> Result<SocketAddr, Problem> {
-    text.parse().map_err(|_| {
-        let message = format!("{} is not an address with a port", quoted(text));
-        let port = text.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
-        let help = match (port, text.rsplit_once(':')) {
-            (Some(port), Some(("" | "*", _)) | None) => {
-                format!("write `0.0.0.0:{port}` for all interfaces, `127.0.0.1:{port}` for this machine only")
-            }
-            (Some(port), Some(("localhost", _))) => format!("write `127.0.0.1:{port}`"),
-            _ => "write an address and a port, such as `127.0.0.1:8081` or `[::1]:8081`".to_owned(),
-        };
-        Problem::new(codes::BAD_LISTEN, message, help)
-    })
+/// An address or a name, and a port.
+pub(crate) fn listen(text: &str) -> Result<ListenAddress, Problem> {
+    if let Ok(address) = text.parse() {
+        return Ok(ListenAddress::Ip(address));
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+    let port = port.parse::<u16>().ok();
+    if let Some(port) = port.filter(|_| is_host_name(host)) {
+        return Ok(ListenAddress::Name(host.into(), port));
+    }
+    let message = format!("{} is not an address with a port", quoted(text));
+    let help = match (port, host) {
+        (Some(port), "" | "*") => {
+            format!("write `0.0.0.0:{port}` for all interfaces, `127.0.0.1:{port}` for this machine only")
+        }
+        _ => "write an address or a name and a port, such as `127.0.0.1:8081`, `[::1]:8081` or `localhost:8081`".to_owned(),
+    };
+    Err(Problem::new(codes::BAD_LISTEN, message, help))
+}
+
+/// The same for an argument of a command.
+///
+/// # Errors
+///
+/// Why the text is not a place to listen, and what to write.
+pub fn parse_listen(text: &str) -> Result<ListenAddress, String> {
+    listen(text).map_err(|problem| format!("{}; {}", problem.message, problem.help))
+}
+
+/// Labels of letters, digits, `-` and `_` between dots. The last is not a number: `256.0.0.1` is a mistyped address.
+fn is_host_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        (1..=63).contains(&label.len()) && label.bytes().all(allowed) && !label.starts_with('-')
+    };
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let last = name.rsplit('.').next().unwrap_or_default();
+    name.len() <= 253
+        && name.split('.').all(is_label)
+        && !last.bytes().all(|byte| byte.is_ascii_digit())
 }

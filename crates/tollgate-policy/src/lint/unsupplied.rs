@@ -37,9 +37,7 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
         findings.warn(at, message, help(view, &attribute));
     };
     if let Some(tiers) = &view.compiled.file.tiers {
-        let by = tiers.redis.as_ref().and_then(|redis| redis.by.as_ref());
-        let fields = [&tiers.from].into_iter().flatten().chain(by);
-        fields.for_each(|field| report(field, field.at, "which decides the tier"));
+        tiers.attributes().for_each(|field| report(field, field.at, "which decides the tier"));
     }
     for item in view.limits.iter().filter(|item| item.is_on()) {
         let name = quoted(&item.limit.name);

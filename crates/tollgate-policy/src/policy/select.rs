@@ -50,6 +50,18 @@ pub struct Selected<'s> {
     pub missing: bool,
 }
 
+/// The tier of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EffectiveTier<'p> {
+    /// Its name; `None` where the request has none and the policy no default.
+    pub name: Option<&'p str>,
+    /// What an attribute, a map or Redis named.
+    pub named: Option<String>,
+    /// Whether a limit has the tier that was named; else `name` is the default.
+    pub is_known: bool,
+}
+
 impl<'s> Selected<'s> {
     /// A limit that is in no file: it came with the request.
     pub const fn own(
@@ -204,6 +216,35 @@ impl Policy {
             },
         };
         named.or(self.tiers.default)
+    }
+
+    /// The tier that [`select`](Self::select) takes the numbers of, and how it came about.
+    pub fn effective_tier(&self, facts: &Facts<'_>) -> EffectiveTier<'_> {
+        let attribute = self.tiers.attribute.and_then(|attribute| facts.key_value(attribute));
+        let named = match (facts.tier(), attribute) {
+            (Some(tier), _) => Some(tier.to_owned()),
+            (None, Some(KeyValue::Text(tier))) => Some(tier.to_owned()),
+            (None, Some(KeyValue::Address(address))) => Some(address.to_string()),
+            (None, None) => None,
+        };
+        let is_known = named.as_deref().is_some_and(|name| self.tiers.ids.contains_key(name));
+        let id = self.tier(facts);
+        let name = self.tiers.ids.iter().find(|(_, other)| Some(**other) == id);
+        EffectiveTier { name: name.map(|(name, _)| &**name), named, is_known }
+    }
+
+    /// The limits that are unlimited for whoever the facts name, by their places: on, and with all parts of their key.
+    pub fn unlimited(&self, facts: &Facts<'_>) -> impl Iterator<Item = usize> {
+        let (tier, mut key) = (self.tier(facts), Vec::new());
+        let is_unlimited = move |place: &usize| {
+            let (limit, rule) = (&self.limits[*place], &self.rules[*place]);
+            key.clear();
+            limit.mode != Mode::Off
+                && !limit.addressed
+                && rule.numbers(tier).is_none()
+                && push_key(rule, facts, limit.on_missing, &mut key)
+        };
+        (0..self.limits.len()).filter(is_unlimited)
     }
 
     /// Selects a limit. What was selected from `first` on is by the same facts.

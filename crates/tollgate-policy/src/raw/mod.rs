@@ -30,7 +30,7 @@ pub use limit::{
 };
 pub use settings::{
     Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, Refusal, Resp, TierMapFile,
-    Tiers, TiersFile, TiersRedis,
+    Tiers, TiersFile, TiersFileForm, TiersRedis, TiersRedisForm,
 };
 pub use store::{
     Breaker, DenyCache, FailureForm, FailureLocal, FailureWord, Memory, OnStoreFailure, Password,

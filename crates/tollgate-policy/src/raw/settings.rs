@@ -1,7 +1,8 @@
 //! Everything that is neither a limit nor a store.
 
 use super::gateway::GatewayListen;
-use super::{At, Entries, Field, OneOrMany, Password, Text, raw, words};
+use super::{At, Entries, Field, OneOrMany, Password, Text, either, raw, words};
+use crate::diagnostic::Position;
 
 raw! {
     /// Where each front end listens; one that is not named is off. Port 0 picks a free one.
@@ -68,22 +69,36 @@ raw! {
 }
 
 raw! {
-    /// Which tier a request belongs to: at most one of `from`, `file` and `redis`.
+    /// Which tier a request belongs to: at most one of `from`, `map`, `file` and `redis`.
     Tiers {
         /// The tier of requests without one, or with an unknown one.
         default: Text,
-        /// The attribute that names it.
+        /// The attribute that names the tier.
         from: Text,
-        /// Looked up in a watched file.
+        /// The attribute by whose value `map`, `file` or `redis` finds the tier.
+        by: Text,
+        /// Tiers by value. A value is in clear, or hashed as `tollgate hash` prints it.
+        map: Entries<Text>,
+        /// Looked up in a watched file: its path, or {path: ...}.
         file: TiersFile,
-        /// Looked up in Redis, cached.
+        /// Looked up in a Redis hash, cached: its name, or {hash: ..., by: ...}.
         redis: TiersRedis,
     }
 }
 
-raw! {
-    /// Tiers in a file: {by: user, map: {"42": pro}}.
+either! {
+    /// Tiers in a file that holds the map alone, or {by: user, map: {"42": pro}}.
     TiersFile {
+        /// Its path.
+        Path(Text),
+        /// With a name for the path.
+        Form(TiersFileForm),
+    }
+}
+
+raw! {
+    /// The longer form of `tiers.file`.
+    TiersFileForm {
         /// Its path.
         #[schemars(required)]
         path: Text,
@@ -91,7 +106,7 @@ raw! {
 }
 
 raw! {
-    /// The file that `tiers.file` names.
+    /// The file that `tiers.file` names, when it says by which attribute.
     TierMapFile {
         /// The attribute by whose value tiers are looked up.
         by: Text,
@@ -100,15 +115,44 @@ raw! {
     }
 }
 
-raw! {
+either! {
     /// Tiers in a Redis hash.
     TiersRedis {
         /// The name of the hash.
+        Hash(Text),
+        /// With its own `by`.
+        Form(TiersRedisForm),
+    }
+}
+
+raw! {
+    /// The longer form of `tiers.redis`.
+    TiersRedisForm {
+        /// The name of the hash.
         #[schemars(required)]
         hash: Text,
-        /// The attribute whose value is the field.
-        #[schemars(required)]
+        /// The attribute whose value is the field; else `tiers.by`.
         by: Text,
+    }
+}
+
+impl Tiers {
+    /// The path of the file, where one is named, and its place.
+    pub fn file_path(&self) -> Option<(&str, Position)> {
+        let file = self.file.as_ref()?;
+        match &file.value {
+            TiersFile::Path(path) => Some((path, file.at)),
+            TiersFile::Form(form) => form.path.as_ref().map(|path| (&***path, path.at)),
+        }
+    }
+
+    /// Every attribute that decides the tier, as written.
+    pub fn attributes(&self) -> impl Iterator<Item = &At<Text>> {
+        let of_redis = match self.redis.as_deref() {
+            Some(TiersRedis::Form(form)) => form.by.as_ref(),
+            _ => None,
+        };
+        self.from.iter().chain(&self.by).chain(of_redis)
     }
 }
 

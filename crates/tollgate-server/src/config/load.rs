@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tollgate::Setup;
 use tollgate_policy::settings::{Front, Jwt, Settings, TierSource};
-use tollgate_policy::{Compiled, TierMap};
+use tollgate_policy::{Compiled, TierMap, TierRules};
 use tollgate_tower::Verifier;
 
 /// A configuration that can be put in force.
@@ -77,13 +77,14 @@ impl Config {
         let listeners = &mut compiled.settings.listeners;
         for listen in &self.listen {
             match listeners.iter_mut().find(|listener| listener.front == listen.0.front) {
-                Some(listener) => *listener = listen.0,
-                None => listeners.push(listen.0),
+                Some(listener) => *listener = listen.0.clone(),
+                None => listeners.push(listen.0.clone()),
             }
         }
         let located = |error| locate(self, &compiled, error);
         let tiers = self.tier_path(&compiled.settings);
-        let tiers = tiers.map(|path| TierFile::new(&path, read_regular(&path)?));
+        let rules = TierRules::of(&compiled);
+        let tiers = tiers.map(|path| TierFile::new(&path, read_regular(&path)?, &rules));
         let tiers = tiers.transpose().map_err(located)?;
         let keys = compiled.settings.jwt.as_ref().map(|jwt| {
             let path = self.beside(&jwt.keys);
@@ -119,7 +120,7 @@ impl Config {
     /// Where the tier file is: beside the policy that names it.
     fn tier_path(&self, settings: &Settings) -> Option<PathBuf> {
         match &settings.tiers.source {
-            Some(TierSource::File { path }) => Some(self.beside(path)),
+            Some(TierSource::File { path, .. }) => Some(self.beside(path)),
             _ => None,
         }
     }
@@ -148,8 +149,8 @@ impl Loaded {
 }
 
 impl TierFile {
-    pub(crate) fn new(path: &Path, bytes: Vec<u8>) -> Result<Self, ConfigError> {
-        let map = TierMap::read(&bytes)
+    pub(crate) fn new(path: &Path, bytes: Vec<u8>, rules: &TierRules) -> Result<Self, ConfigError> {
+        let map = TierMap::read(&bytes, rules)
             .map_err(|diagnostics| ConfigError::Invalid { file: path.into(), diagnostics })?;
         Ok(Self { path: path.into(), bytes, map })
     }

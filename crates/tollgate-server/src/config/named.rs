@@ -8,7 +8,7 @@ use tollgate::ProcessClock;
 use tollgate_policy::diagnostic::{Position, Severity, codes};
 use tollgate_policy::raw::{At, Field, File, GatewayListen, Text, Upstreams};
 use tollgate_policy::settings::{Front, TierSource};
-use tollgate_policy::{Compiled, Diagnostic};
+use tollgate_policy::{Compiled, Diagnostic, TierRules};
 
 const BESIDE: &str = "`serve` needs it beside the policy: check the name, and who may read it";
 
@@ -24,9 +24,9 @@ pub fn check_named(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic
         let keys = read_regular(&file).and_then(|bytes| KeyFile::new(&file, jwt, bytes));
         errors.extend(keys.err());
     }
-    if let Some(TierSource::File { path }) = &settings.tiers.source {
-        let file = folder.join(&**path);
-        let tiers = read_regular(&file).and_then(|bytes| TierFile::new(&file, bytes));
+    if let Some(TierSource::File { path, .. }) = &settings.tiers.source {
+        let (file, rules) = (folder.join(&**path), TierRules::of(compiled));
+        let tiers = read_regular(&file).and_then(|bytes| TierFile::new(&file, bytes, &rules));
         errors.extend(tiers.err());
     }
     let mut found = Vec::new();
@@ -113,8 +113,7 @@ fn help(error: &TlsError) -> &'static str {
 fn place(folder: &Path, file: &File, wanted: &Path) -> Position {
     let mut names: Vec<&Field<Text>> = Vec::new();
     names.extend(file.jwt.as_ref().map(|jwt| &jwt.keys));
-    let tiers = file.tiers.as_ref().and_then(|tiers| tiers.file.as_ref());
-    names.extend(tiers.map(|file| &file.path));
+    let tiers = file.tiers.as_ref().and_then(|tiers| tiers.file_path());
     let gateway = file.listen.as_ref().and_then(|listen| listen.gateway.as_ref());
     if let Some(At { value: GatewayListen::Form(form), .. }) = gateway
         && let Some(tls) = &form.tls
@@ -126,8 +125,8 @@ fn place(folder: &Path, file: &File, wanted: &Path) -> Position {
     {
         names.extend([&tls.ca, &tls.cert, &tls.key]);
     }
-    let mut names = names.into_iter().flatten();
-    let named = names.find(|name| folder.join(&*name.value.0) == wanted);
+    let names = names.into_iter().flatten().map(|name| (&*name.value.0, name.at));
+    let named = tiers.into_iter().chain(names).find(|(name, _)| folder.join(name) == wanted);
     let servers = file.upstream.as_ref().map(|upstream| upstream.at);
-    named.map(|name| name.at).or(servers).unwrap_or(Position::START)
+    named.map(|(_, at)| at).or(servers).unwrap_or(Position::START)
 }

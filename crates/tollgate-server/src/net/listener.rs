@@ -40,7 +40,7 @@ impl Listener {
             let address = socket.local_addr()?;
             Ok(Self { socket, front, address, is_shared: false })
         };
-        bound().map_err(|cause| BindError { front, address, cause })
+        bound().map_err(|cause| BindError { front, address, name: None, cause })
     }
 
     /// Listens by a socket that somebody else opened, and keeps open.
@@ -73,13 +73,16 @@ pub struct BindError {
     pub front: Front,
     /// The address it names.
     pub address: SocketAddr,
+    /// The name that stands for the address, where the field has one.
+    pub name: Option<Box<str>>,
     /// What the system said.
     pub cause: io::Error,
 }
 
 impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { front, address, cause } = self;
+        let Self { front, address, name, cause } = self;
+        let address = NamedAddress { address: *address, name: name.as_deref() };
         let field = format!("`listen.{}`", front.name());
         match cause.kind() {
             io::ErrorKind::AddrInUse => write!(
@@ -90,13 +93,28 @@ impl fmt::Display for BindError {
             io::ErrorKind::AddrNotAvailable => write!(
                 f,
                 "{field}: {address} is not an address of this machine; use one that is, such as 127.0.0.1:{}",
-                address.port()
+                address.address.port()
             ),
             io::ErrorKind::PermissionDenied => write!(
                 f,
                 "{field}: not allowed to listen on {address}; use a port from 1024 up, or grant the permission"
             ),
             _ => write!(f, "{field}: cannot listen on {address}: {cause}"),
+        }
+    }
+}
+
+/// An address, and the name that stands for it.
+struct NamedAddress<'a> {
+    address: SocketAddr,
+    name: Option<&'a str>,
+}
+
+impl fmt::Display for NamedAddress<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name {
+            Some(name) => write!(f, "{} ({name})", self.address),
+            None => self.address.fmt(f),
         }
     }
 }

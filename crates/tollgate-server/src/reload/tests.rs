@@ -324,3 +324,41 @@ fn keys_are_watched_and_bad_ones_change_nothing() {
     world.look();
     assert!(world.node.tokens().is_none(), "a file without `jwt` believes no token");
 }
+
+/// A map that names a tier of no limit would change nothing for whoever is in it, and nobody would know.
+#[test]
+fn a_tier_that_no_limit_has_leaves_the_map_as_it_was() {
+    let policy = TIERED.replace("{file: {path: tiers.yaml}}", "{by: user, file: tiers.yaml}");
+    let mut world =
+        World::new("unknown", &[("tollgate.yaml", &policy), ("tiers.yaml", "'42': pro\n")]);
+    assert_eq!(world.admitted("42", 9), 6);
+    world.put("tiers.yaml", "'43': pro\n'44': prp\n");
+    world.look();
+    let detail = world.detail();
+    assert!(detail.contains("tiers.yaml:2:7: error[TG080]"), "{detail}");
+    assert!(detail.contains("did you mean `pro`?"), "{detail}");
+    assert_eq!((world.admitted("43", 9), world.reloads()), (2, (0, 1)));
+    // The tier arrives with another policy, which reads the map again.
+    world.put("tollgate.yaml", &policy.replace("{pro: 6/h}", "{pro: 6/h, prp: 3/h}"));
+    world.look();
+    assert_eq!((world.admitted("44", 9), world.detail().as_str()), (3, ""));
+}
+
+#[test]
+fn a_reload_removes_all_limits_only_in_writing() {
+    let mut world = World::new("gone", &[("tollgate.yaml", &policy("2/h"))]);
+    for cut_short in ["", "# limits: are below\n", "limits:\n", "headers: none\n"] {
+        world.put("tollgate.yaml", cut_short);
+        world.look();
+        let detail = world.detail();
+        assert!(detail.contains("1 are in force") && detail.contains("`limits: []`"), "{detail}");
+        assert!(world.reloader.reload().is_err(), "{cut_short:?}");
+    }
+    assert_eq!(world.admitted("42", 9), 2);
+    world.put("tollgate.yaml", "limits: []");
+    world.look();
+    assert_eq!((world.detail().as_str(), world.admitted("42", 9)), ("", 9));
+    world.put("tollgate.yaml", "headers: none");
+    world.look();
+    assert_eq!(world.detail(), "", "there are none to lose");
+}

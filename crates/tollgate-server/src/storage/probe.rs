@@ -58,7 +58,7 @@ pub fn probe<'a>(
             }
         }
         if let Some(TierSource::Redis { hash, .. }) = &settings.tiers.source
-            && storage.field(hash, "tollgate").await.is_err()
+            && storage.first_field(hash, &["tollgate".into()]).await.is_err()
         {
             report.missing.push(format!("HGET {hash}").into());
         }

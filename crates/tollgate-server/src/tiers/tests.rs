@@ -1,4 +1,4 @@
-use super::{BELIEVED_US, ENTRIES_MAX, Entry, FAILED_US, TierCache, tier};
+use super::{BELIEVED_US, ENTRIES_MAX, Entry, FAILED_US, TierCache, Who, tier};
 use crate::storage::Storage;
 use std::path::Path;
 use tokio::runtime::Builder;
@@ -35,7 +35,13 @@ fn a_store_that_cannot_say_is_not_asked_again_about_anyone_and_nobody_loses_a_ti
     let mut ask = |who: &'static str, now_us: u64| {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let failed = |_: &_| failures.push((who, now_us));
-        runtime.block_on(cache.tier(&storage, "plans", who, now_us, failed))
+        runtime.block_on(cache.tier(
+            &storage,
+            "plans",
+            Who { value: who, is_secret: false },
+            now_us,
+            failed,
+        ))
     };
     let late = BELIEVED_US + FAILED_US;
     assert_eq!(ask("otto", BELIEVED_US), None);

@@ -104,20 +104,30 @@ impl RedisStore {
         }
     }
 
-    /// A field of a hash that belongs to somebody else, under its own name.
+    /// The first of these fields that a hash has; the hash belongs to somebody else and has its own name. One deadline holds for all.
     ///
     /// # Errors
     ///
     /// When the server could not say in time.
-    pub async fn field(&self, hash: &str, field: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        // Not in a script: those want to be allowed to write what they name.
-        let mut command = redis::cmd("HGET");
-        command.arg(hash).arg(field);
-        match self.in_time(self.servers.command(slot_of(hash.as_bytes()), &command)).await? {
-            Value::Nil => Ok(None),
-            Value::BulkString(value) => Ok(Some(value)),
-            _ => Err(senseless()),
-        }
+    pub async fn first_field(
+        &self,
+        hash: &str,
+        fields: &[impl AsRef<str>],
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        self.in_time(async {
+            for field in fields {
+                // Not in a script: those want to be allowed to write what they name.
+                let mut command = redis::cmd("HGET");
+                command.arg(hash).arg(field.as_ref());
+                match self.servers.command(slot_of(hash.as_bytes()), &command).await? {
+                    Value::Nil => {}
+                    Value::BulkString(value) => return Ok(Some(value)),
+                    _ => return Err(senseless()),
+                }
+            }
+            Ok(None)
+        })
+        .await
     }
 }
 

@@ -3,8 +3,9 @@
 use super::Gate;
 use crate::{Row, Rules, Work};
 use std::collections::BTreeSet;
-use tollgate_core::Intent;
+use tollgate_core::{Intent, Numbers};
 use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::Limit;
 use tollgate_policy::policy::Selected;
 use tollgate_store::{
     Adjustment, Answers, Change, Charge, LedgerReport, Mode, Place, Request, Store, StoreError,
@@ -17,6 +18,8 @@ use tollgate_store::{
 pub struct Inspected<'r> {
     /// As a peek at cost 0 answers: refused only in a block.
     pub row: Row<'r>,
+    /// The numbers of the key's tier.
+    pub numbers: Numbers,
     /// The end of the block the key is in.
     pub blocked_until_us: Option<u64>,
     /// Who holds units of a leased limit.
@@ -54,10 +57,23 @@ impl<S: Store> Gate<S> {
                     true => self.store.ledger(&charges[0]).await?,
                     false => None,
                 };
-                inspected.push(Inspected { row, blocked_until_us, ledger });
+                let numbers = *one.numbers;
+                inspected.push(Inspected { row, numbers, blocked_until_us, ledger });
             }
         }
         Ok(inspected)
+    }
+
+    /// The limits, or the one named, that are unlimited for the key that the facts name, in file order.
+    pub fn unlimited<'r>(
+        &self,
+        rules: &'r Rules,
+        facts: &Facts<'_>,
+        limit: Option<&str>,
+    ) -> Vec<&'r Limit> {
+        let limits = rules.policy().limits();
+        let unlimited = rules.policy().unlimited(facts).map(|place| &limits[place]);
+        unlimited.filter(|one| limit.is_none_or(|name| *one.name == *name)).collect()
     }
 
     /// Forgets what the limits have for the key that the facts name, penalties and blocks included. Answers with the limits it was done for.
@@ -148,7 +164,7 @@ impl Rules {
     }
 
     /// The limit's states for one key: one for each period that its tiers have.
-    fn states(&self, one: &Selected<'_>) -> impl Iterator<Item = (u64, &tollgate_core::Numbers)> {
+    fn states(&self, one: &Selected<'_>) -> impl Iterator<Item = (u64, &Numbers)> {
         let mut seen = BTreeSet::new();
         let index = one.index;
         let variants = self.policy().numbers().iter().filter(move |variant| variant.limit == index);

@@ -1,7 +1,7 @@
 use crate::desk::{NOW_US, desk, rows, setup};
 use tollgate::limit::Mode;
 use tollgate::{End, Gate, MemoryStore, Source, UnknownLimit, Verdict, Work};
-use tollgate_policy::TierMap;
+use tollgate_policy::{TierMap, TierRules};
 
 const TWO: &str = "  - {name: l, key: [user], rate: 2/h, algorithm: fixed-window}\n";
 
@@ -81,10 +81,12 @@ fn only_known_limits_are_overridden_and_lost_ones_can_be_cleared() {
 #[test]
 fn tiers_come_from_a_map_that_can_change() {
     let limits = "  - {name: l, key: [user], rate: 1/h, tiers: {pro: 5/h}}\n";
-    let tiers =
-        |tier| TierMap::read(format!("{{by: user, map: {{a: {tier}}}}}").as_bytes()).unwrap();
     let text = format!("tiers: {{default: free, file: {{path: t.yaml}}}}\nlimits:\n{limits}");
     let compiled = tollgate::policy::compile(text.as_bytes()).unwrap();
+    let rules = TierRules::of(&compiled);
+    let tiers = |tier| {
+        TierMap::read(format!("{{by: user, map: {{a: {tier}}}}}").as_bytes(), &rules).unwrap()
+    };
     let setup = tollgate::Setup::of(&compiled).with_tiers(tiers("pro"));
     let gate = Gate::new(setup, MemoryStore::default()).unwrap();
     check(&gate, "a", |verdict| assert_eq!(rows(verdict), [("l", true, 4)]));
@@ -110,4 +112,57 @@ fn reservations_settle_across_reloads() {
     assert_eq!(names, ["l"]);
     gate.replace(setup("")).unwrap();
     assert_eq!(gate.end_now(NOW_US, "r", End::Cancel).unwrap().rows().len(), 1, "the same answer");
+}
+
+/// The example of the reference: what is left of `1000/day` for a key that has used 9 of `10/day`.
+#[test]
+fn a_change_keeps_what_the_reference_says() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");
+    let page = std::fs::read_to_string(file).unwrap();
+    let (_, section) = page.split_once("**What a change keeps.**").unwrap();
+    let table = section.lines().skip_while(|line| !line.starts_with("| --- |")).skip(1);
+    let mut seen = 0;
+    for row in table.take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let left: u64 = cells[2].parse().unwrap();
+        for algorithm in cells[1].split('`').skip(1).step_by(2) {
+            let unit = if algorithm == "concurrency" { "" } else { "/day" };
+            let limits = |count: u32| {
+                format!(
+                    "  - {{name: l, key: [user], rate: {count}{unit}, algorithm: {algorithm}}}\n"
+                )
+            };
+            let gate = gate(&limits(10));
+            (0..9).for_each(|_| check(&gate, "a", |verdict| assert!(verdict.allowed)));
+            gate.replace(setup(&limits(1000))).unwrap();
+            // The request that asks takes one.
+            let expected = [("l", true, left - 1)];
+            check(&gate, "a", |verdict| assert_eq!(rows(verdict), expected, "{algorithm}"));
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 6, "every algorithm with one number");
+}
+
+/// A tier changes the numbers as a file does.
+#[test]
+fn another_tier_keeps_the_same() {
+    for (algorithm, left) in [("fixed-window", 991), ("gcra", 100)] {
+        let text = format!(
+            "tiers: {{from: plan}}\nlimits:\n  - {{name: l, key: [user], rate: 10/day, \
+             algorithm: {algorithm}, tiers: {{pro: 1000/day}}}}\n"
+        );
+        let compiled = tollgate::policy::compile(text.as_bytes()).unwrap();
+        let gate = Gate::new(tollgate::Setup::of(&compiled), MemoryStore::default()).unwrap();
+        let rules = gate.rules();
+        let mut ask = |plan: &str, cost: u64| {
+            let mut facts = rules.facts(Default::default());
+            facts.set("user", "a").unwrap();
+            facts.set("plan", plan).unwrap();
+            let verdict = gate.check_now(&rules, NOW_US, &facts, cost, &mut Work::default());
+            verdict.rows[0].outcome.remaining
+        };
+        assert_eq!(ask("", 9), 1, "{algorithm}");
+        assert_eq!(ask("pro", 0), left, "{algorithm}");
+    }
 }

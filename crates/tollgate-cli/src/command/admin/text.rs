@@ -73,7 +73,19 @@ pub(super) fn inspected(answer: &Value) -> String {
     if limits.is_empty() {
         return "no limit has a key of these attributes\n".to_owned();
     }
-    let heading = ["LIMIT", "MODE", "KEY", "CAPACITY", "REMAINING", "RESET IN", "BLOCKED UNTIL"];
+    let heading = [
+        "LIMIT",
+        "MODE",
+        "KEY",
+        "ALGORITHM",
+        "RATE",
+        "CAPACITY",
+        "USED",
+        "REMAINING",
+        "RESET IN",
+        "KEEPS",
+        "BLOCKED UNTIL",
+    ];
     let mut rows = vec![row(&heading)];
     for limit in limits {
         let key: Vec<String> = limit["key"].as_object().map_or_else(Vec::new, |key| {
@@ -83,14 +95,48 @@ pub(super) fn inspected(answer: &Value) -> String {
             text(&limit["name"]),
             text(&limit["mode"]),
             key.join(" "),
+            text(&limit["algorithm"]),
+            text(&limit["rate"]),
             text(&limit["limit"]),
+            text(&limit["used"]),
             text(&limit["remaining"]),
-            format!("{} s", text(&limit["reset_after"])),
+            with_unit(&limit["reset_after"], "s"),
+            keeps(&limit["keeps"]),
             text(&limit["blocked_until"]),
         ]);
     }
     let ledgers = limits.iter().filter(|limit| !limit["ledger"].is_null()).map(ledger);
-    table(&rows) + &ledgers.collect::<String>()
+    tier(&answer["tier"]) + &table(&rows) + &ledgers.collect::<String>()
+}
+
+fn with_unit(value: &Value, unit: &str) -> String {
+    match value {
+        Value::Null => String::new(),
+        value => format!("{} {unit}", text(value)),
+    }
+}
+
+/// What a change of the limit's numbers leaves as it is.
+fn keeps(keeps: &Value) -> String {
+    match &keeps["owed"] {
+        Value::Null => {
+            with_unit(&keeps["units"], if keeps["units"] == 1 { "unit" } else { "units" })
+        }
+        owed => with_unit(owed, "s owed"),
+    }
+}
+
+/// The key's tier, and where it came from.
+fn tier(tier: &Value) -> String {
+    if tier.is_null() {
+        return String::new();
+    }
+    let name =
+        tier["name"].as_str().map_or_else(|| "no tier".to_owned(), |name| format!("tier {name}"));
+    let by = tier["by"].as_str().map(|by| format!(", by {by}")).unwrap_or_default();
+    let unknown = tier["unknown"].as_str();
+    let unknown = unknown.map(|tier| format!("; no limit has the tier {tier}")).unwrap_or_default();
+    plain(&format!("{name}, from: {}{by}{unknown}", text(&tier["source"]))) + "\n\n"
 }
 
 /// Who holds units of a leased limit.

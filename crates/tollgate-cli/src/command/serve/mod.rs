@@ -3,7 +3,7 @@
 mod hint;
 mod signal;
 
-use super::{FAILED, UNUSABLE, written};
+use super::{FAILED, FILE, UNUSABLE, is_there, written};
 use clap::ValueEnum;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Have a front end listen there, whatever the file says; port 0 picks a free one
+    /// Have a front end listen there, whatever the file says; a name is resolved, port 0 picks a free one
     #[arg(long, value_name = "FRONT=ADDRESS")]
     listen: Vec<Listen>,
 
@@ -74,8 +74,6 @@ enum LogFormat {
     Json,
 }
 
-/// The file that is served when nobody names one.
-const FILE: &str = "tollgate.yaml";
 /// How long the last spans may take to leave.
 const TRACES_WITHIN: Duration = Duration::from_secs(2);
 
@@ -118,15 +116,8 @@ impl Serve {
             None if is_there(Path::new(FILE)) => Config::file(FILE),
             None => Config::built_in(),
         };
-        self.listen.iter().fold(config, |config, listen| config.listen(*listen))
+        self.listen.iter().fold(config, |config, listen| config.listen(listen.clone()))
     }
-}
-
-/// Whether anything has this name. A link that leads nowhere and a file that cannot be read were meant to be served, and
-/// are an error rather than a reason to serve something else.
-fn is_there(path: &Path) -> bool {
-    let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-    !path.symlink_metadata().is_err_and(|error| missing(&error))
 }
 
 fn start_traces() -> Result<(), Box<dyn std::error::Error>> {

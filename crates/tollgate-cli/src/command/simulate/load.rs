@@ -4,9 +4,9 @@ use super::plot::{Panel, Plot};
 use super::{Stop, unreadable};
 use std::path::Path;
 use tollgate::{Gate, InForce, Setup, limit::Mode};
-use tollgate_core::{Algorithm, header::Profile};
+use tollgate_core::header::Profile;
 use tollgate_policy::settings::{Settings, Store, TierSource};
-use tollgate_policy::{Compiled, Diagnostic, TierMap, raw};
+use tollgate_policy::{Compiled, Diagnostic, TierMap, TierRules, raw};
 use tollgate_store::{MemoryStore, memory::Options};
 
 /// A run gives the same answers each time, so the store hashes with the same keys each time.
@@ -24,7 +24,8 @@ pub(super) struct Loaded {
     descriptions: Vec<String>,
 }
 
-pub(super) fn load(path: &Path) -> Result<Loaded, Stop> {
+/// Loads the policy. Where there will be a picture, every row says which key it is of.
+pub(super) fn load(path: &Path, plot: bool) -> Result<Loaded, Stop> {
     let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
     let compiled = tollgate_policy::compile(&bytes).map_err(|errors| failed(path, &errors))?;
     let limits = compiled.file.limits.as_ref();
@@ -35,10 +36,14 @@ pub(super) fn load(path: &Path) -> Result<Loaded, Stop> {
         .map(|entry| raw(entry).map_or_else(String::new, |entry| describe(&entry.value)))
         .collect();
     let mut setup = Setup::of(&compiled);
+    let rules = TierRules::of(&compiled);
     let Compiled { settings, .. } = compiled;
     // There is no Redis in a simulation, so everybody has the default tier when tiers are kept there.
-    if let Some(TierSource::File { path: name }) = &settings.tiers.source {
-        setup = setup.with_tiers(tier_map(&path.with_file_name(&**name))?);
+    if let Some(TierSource::File { path: name, .. }) = &settings.tiers.source {
+        setup = setup.with_tiers(tier_map(&path.with_file_name(&**name), &rules)?);
+    }
+    if plot {
+        setup = setup.with_buckets();
     }
     let mut store = Options::default().seed(SEED).shards(SHARDS);
     if let Store::Memory { max_bytes } = settings.store {
@@ -49,9 +54,9 @@ pub(super) fn load(path: &Path) -> Result<Loaded, Stop> {
     Ok(Loaded { rules: gate.rules(), gate, settings, descriptions })
 }
 
-fn tier_map(path: &Path) -> Result<TierMap, Stop> {
+fn tier_map(path: &Path, rules: &TierRules) -> Result<TierMap, Stop> {
     let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
-    TierMap::read(&bytes).map_err(|errors| failed(path, &errors))
+    TierMap::read(&bytes, rules).map_err(|errors| failed(path, &errors))
 }
 
 fn failed(path: &Path, errors: &[Diagnostic]) -> Stop {
@@ -80,9 +85,7 @@ impl Loaded {
             if limit.mode == Mode::Shadow {
                 description.push_str(", in shadow");
             }
-            let rate =
-                limit.numbers.and_then(|numbers| Some((numbers.capacity(), numbers.window_us()?)));
-            Panel { name: limit.name.to_string(), description, rate }
+            Panel { name: limit.name.to_string(), description }
         });
         Plot::new(panels.collect())
     }

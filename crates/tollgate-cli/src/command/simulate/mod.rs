@@ -26,7 +26,8 @@ use tollgate_server::front::http::decode::BODY_BYTES_MAX;
 ///
 /// Each line is a JSON object: {"time": 1700000000.25, "attributes": {"user": "42"}, "cost": 1}, optionally with "op"
 /// (check, peek, reserve, settle or cancel), "reservation" and "ttl". Each is answered with a line on standard output,
-/// as the check API answers. The status is 1 when a line cannot be read, 2 when a file cannot.
+/// as the check API answers; a summary goes to standard error. The status is 1 when a line cannot be read, 2 when a file
+/// cannot.
 #[derive(clap::Args)]
 pub(crate) struct Simulate {
     /// The policy, as in tollgate.yaml; its state is kept in memory, whatever store it names
@@ -40,6 +41,10 @@ pub(crate) struct Simulate {
     /// Add each answer's HTTP status and header fields
     #[arg(long)]
     headers: bool,
+
+    /// Print no summary and no progress
+    #[arg(long)]
+    quiet: bool,
 
     /// Draw what was asked, admitted and refused over time, by limit
     #[arg(long, value_name = "FILE.svg")]
@@ -72,13 +77,13 @@ impl Simulate {
     }
 
     fn simulate(&self) -> Result<(), Stop> {
-        let loaded = load::load(&self.config)?;
+        let loaded = load::load(&self.config, self.plot.is_some())?;
         let input = self.open()?;
         let plot = self.plot.is_some().then(|| loaded.plot());
         let writer = Writer::new(self.headers.then(|| loaded.profiles()));
         let tally = Tally::new(loaded.rules.policy().limits(), plot);
         let mut session = Session::new(&loaded.gate, &loaded.rules, tally);
-        let mut progress = Progress::start();
+        let mut progress = Progress::start(self.quiet);
         std::thread::scope(|scope| {
             let mut output = Output::start(scope, writer);
             let mut lines = Lines::new(input, BODY_BYTES_MAX + 1);

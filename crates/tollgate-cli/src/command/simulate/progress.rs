@@ -1,4 +1,4 @@
-//! How far a run has come: on standard error, and only for somebody who looks.
+//! How far a run has come, on standard error: while it runs on a terminal only, and the summary always.
 
 use super::tally::Tally;
 use std::io::{self, IsTerminal, Write};
@@ -9,16 +9,18 @@ const EVERY_US: u64 = 200_000;
 
 /// Shows the rows answered so far.
 pub(super) struct Progress {
-    /// Whether anybody looks.
+    /// Whether standard error is a terminal.
     watched: bool,
+    quiet: bool,
     start_us: u64,
     shown_us: u64,
 }
 
 impl Progress {
-    pub(super) fn start() -> Self {
+    pub(super) fn start(quiet: bool) -> Self {
         let now_us = ProcessClock.now_us();
-        Self { watched: io::stderr().is_terminal(), start_us: now_us, shown_us: now_us }
+        let watched = !quiet && io::stderr().is_terminal();
+        Self { watched, quiet, start_us: now_us, shown_us: now_us }
     }
 
     /// Shows the count, if it is time to.
@@ -39,8 +41,9 @@ impl Progress {
 
     /// Shows the summary.
     pub(super) fn finish(&self, tally: &Tally<'_>) {
-        if self.watched {
-            self.write(&format!("\r\x1b[K{}\n{tally}", self.line(tally, ProcessClock.now_us())));
+        if !self.quiet {
+            self.clear();
+            self.write(&format!("{}\n{tally}", self.line(tally, ProcessClock.now_us())));
         }
     }
 

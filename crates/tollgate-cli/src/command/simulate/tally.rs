@@ -1,6 +1,6 @@
 //! What happened, in numbers: for the summary and for the picture.
 
-use super::plot::Plot;
+use super::plot::{LimitAnswer, Plot};
 use std::fmt;
 use tollgate::{Verdict, limit::Limit};
 
@@ -34,10 +34,15 @@ impl<'g> Tally<'g> {
         let limits = self.limits;
         let answers = verdict.rows.iter().filter_map(|row| {
             // The row's limit is one of these, so its place tells its number.
-            limits.element_offset(row.limit).map(|index| (index, row.outcome.admitted))
+            limits.element_offset(row.limit).map(|limit| LimitAnswer {
+                limit,
+                admitted: row.outcome.admitted,
+                key: row.bucket,
+                rate: row.window_us.map(|window_us| (row.outcome.limit, window_us)),
+            })
         });
-        for (index, admitted) in answers.clone() {
-            self.by_limit[index][usize::from(!admitted)] += 1;
+        for answer in answers.clone() {
+            self.by_limit[answer.limit][usize::from(!answer.admitted)] += 1;
         }
         if let Some(plot) = &mut self.plot {
             plot.count(time_us, verdict.allowed, answers);

@@ -63,6 +63,7 @@ impl Case {
         let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .current_dir(&folder)
             .args(["simulate", "--config", "tollgate.yaml", "--requests", "requests.jsonl"])
+            .arg("--quiet")
             .args(self.section("arguments").lines())
             .stdin(Stdio::null())
             .output()

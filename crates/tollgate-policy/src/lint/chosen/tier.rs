@@ -1,7 +1,8 @@
 //! TG108: a tier that a client picks.
 //!
-//! Looks at `tiers.from`, and at `tiers.redis.by`: who chooses the user chooses the tier. The attribute in a tiers file
-//! is not known here. Quiet when neither the gateway nor forward-auth listens, and for claims of a token.
+//! Looks at `tiers.from`, and at `tiers.by`: a client that chooses its user chooses its tier. The lint does not read the
+//! tier file. Quiet when neither the gateway nor forward-auth listens, for claims of a token, and for `by: api_key`: a
+//! client has to know a key to get its tier.
 
 use super::chosen_from;
 use crate::diagnostic::Code;
@@ -16,15 +17,24 @@ pub(in crate::lint) const CODE: &Code = &Code::new(
 
 pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
     let Some(tiers) = &view.compiled.file.tiers else { return };
-    let by = tiers.redis.as_ref().and_then(|redis| redis.by.as_ref());
-    for field in [&tiers.from].into_iter().flatten().chain(by) {
+    for field in tiers.attributes() {
         let attribute = crate::grammar::attribute(field).unwrap_or_default();
+        if &*attribute == "api_key" && tiers.from.is_none() {
+            continue;
+        }
         let Some(source) = chosen_from(view, &attribute) else { continue };
         let message = format!(
             "clients choose their tier themselves: it is read from {} as sent",
             quoted(&source)
         );
-        let help = "take it from a verified token (`jwt.plan` in `identity`), or look it up with `tiers.file` or `tiers.redis`";
+        let help = match tiers.from.is_some() {
+            true => {
+                "take it from a verified token (`jwt.plan` in `identity`), or look it up with `tiers.file` or `tiers.redis`"
+            }
+            false => {
+                "look tiers up by `api_key`, or by an attribute of a verified token (`jwt.sub` in `identity`)"
+            }
+        };
         findings.warn(field.at, message, help);
     }
 }

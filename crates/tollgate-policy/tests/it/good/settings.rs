@@ -147,7 +147,8 @@ fn identity_and_tokens() {
         (&*jwt.keys, jwt.issuer.as_deref(), jwt.audience.as_deref()),
         ("jwks.json", Some("i"), Some("a"))
     );
-    assert_eq!(settings.tiers.source, Some(TierSource::File { path: "tiers.yaml".into() }));
+    let file = TierSource::File { path: "tiers.yaml".into(), by: None };
+    assert_eq!(settings.tiers.source, Some(file));
     assert_eq!(settings.headers, ["none"]);
 }
 

@@ -3,7 +3,7 @@
 
 use super::control::Access;
 use super::decode::{Body, mode_word};
-use super::encode::KeyView;
+use super::encode::{KeyView, TierView};
 use super::problem::Problem;
 use super::{Admin, Caller, answer};
 use crate::audit::{Entry, rfc3339};
@@ -45,8 +45,13 @@ impl Admin {
         if let Some(tier) = &tier {
             facts.set_tier(tier);
         }
-        let views = self.views(&rules, &facts, now_us, limit).await?;
-        Ok(answer(StatusCode::OK, &json!({"limits": views})))
+        let mut views = self.views(&rules, &facts, now_us, limit).await?;
+        let value = |name: &str| facts.get(name).map(Into::into);
+        let unlimited = self.node.gate.unlimited(&rules, &facts, limit);
+        views.extend(unlimited.into_iter().map(|limit| KeyView::unlimited(limit, value)));
+        views.sort_by_key(|view| rules.policy().position(view.name()));
+        let tier = TierView::new(&rules, &facts, &self.node.conduct().settings);
+        Ok(answer(StatusCode::OK, &json!({"tier": tier, "limits": views})))
     }
 
     /// Changes what limits have for a key. Without `limit`, those whose key is of the attributes given, and not those that

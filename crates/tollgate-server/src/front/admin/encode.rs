@@ -9,8 +9,10 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use tollgate::store::LedgerReport;
 use tollgate::{Inspected, Rules};
-use tollgate_core::{Algorithm, Numbers, Zone};
+use tollgate_core::{Algorithm, Numbers, Outcome, Zone};
+use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::{Limit, Mode};
+use tollgate_policy::settings::{Settings, Source, TierSource};
 
 /// The answer of `GET /v1/policy`.
 #[derive(Serialize)]
@@ -171,15 +173,97 @@ pub(super) struct KeyView<'a> {
     name: &'a str,
     mode: &'static str,
     key: BTreeMap<&'a str, String>,
-    limit: u64,
-    remaining: u64,
-    reset_after: Box<RawValue>,
+    /// Of the key's tier.
+    #[serde(flatten)]
+    numbers: NumbersView,
+    /// Units; for a bucket those that are gone now.
+    used: Option<u64>,
+    remaining: Option<u64>,
+    reset_after: Option<Box<RawValue>>,
+    /// What the key keeps when a reload or another tier changes the numbers.
+    keeps: Option<KeepsView>,
     blocked_until: Option<String>,
     #[serde(skip)]
     blocked_until_us: Option<u64>,
     blocked_for: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ledger: Option<LedgerView>,
+}
+
+/// What a key keeps when the numbers of its limit change, in the unit in which the algorithm counts.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum KeepsView {
+    /// Windows, logs and slots.
+    Units(u64),
+    /// Buckets: the seconds until the bucket is full again.
+    Owed(Box<RawValue>),
+}
+
+impl KeepsView {
+    fn new(numbers: &Numbers, outcome: &Outcome) -> Self {
+        match numbers {
+            Numbers::TokenBucket(_) | Numbers::Gcra(_) | Numbers::LeakyBucket(_) => {
+                Self::Owed(seconds(outcome.reset_after_us))
+            }
+            _ => Self::Units(outcome.limit.saturating_sub(outcome.remaining)),
+        }
+    }
+}
+
+/// The tier that holds for a key, and where it came from.
+#[derive(Serialize)]
+pub(super) struct TierView<'a> {
+    name: Option<&'a str>,
+    /// `header`, `cookie`, `query`, `jwt`, `attribute`, `map`, `file`, `redis`, `default` or `none`.
+    source: &'static str,
+    /// The attribute that names the tier, or by whose value it was looked up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+    /// The tier that was named, where no limit has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<String>,
+}
+
+impl<'a> TierView<'a> {
+    /// `None` where the policy says nothing of tiers.
+    pub(super) fn new(rules: &'a Rules, facts: &Facts<'_>, settings: &Settings) -> Option<Self> {
+        let tiers = &settings.tiers;
+        if tiers.source.is_none() && tiers.default.is_none() {
+            return None;
+        }
+        let found = rules.policy().effective_tier(facts);
+        let (from, by) = match &tiers.source {
+            None => ("none", None),
+            Some(TierSource::Attribute(name)) => (attribute_source(name, settings), Some(&**name)),
+            Some(TierSource::Map(map)) => ("map", Some(map.by())),
+            Some(TierSource::File { .. }) => ("file", rules.tiers().map(|map| map.by())),
+            Some(TierSource::Redis { by, .. }) => ("redis", Some(&**by)),
+            Some(_) => ("attribute", None),
+        };
+        let source = match (found.is_known, found.name) {
+            (true, _) => from,
+            (false, Some(_)) => "default",
+            (false, None) => "none",
+        };
+        let unknown = found.named.filter(|_| !found.is_known);
+        Some(Self { name: found.name, source, by: by.map(str::to_owned), unknown })
+    }
+}
+
+/// Which part of a request the attribute comes from.
+fn attribute_source(name: &str, settings: &Settings) -> &'static str {
+    let of_identity = settings.identity.iter().find(|(one, _)| **one == *name);
+    match of_identity.map(|(_, source)| source) {
+        Some(Source::Header(_)) => "header",
+        Some(Source::Cookie(_)) => "cookie",
+        Some(Source::Query(_)) => "query",
+        Some(Source::Jwt(_)) => "jwt",
+        _ => ["header", "cookie", "query", "jwt"]
+            .into_iter()
+            .find(|kind| name.split_once('.').is_some_and(|(first, _)| first == *kind))
+            .unwrap_or("attribute"),
+    }
 }
 
 /// Who holds units of a leased limit.
@@ -229,9 +313,11 @@ impl<'a> KeyView<'a> {
             name: &limit.name,
             mode: mode_word(limit.mode),
             key: key.collect(),
-            limit: outcome.limit,
-            remaining: outcome.remaining,
-            reset_after: seconds(outcome.reset_after_us),
+            numbers: NumbersView::new(Some(&inspected.numbers)),
+            used: Some(outcome.limit.saturating_sub(outcome.remaining)),
+            remaining: Some(outcome.remaining),
+            reset_after: Some(seconds(outcome.reset_after_us)),
+            keeps: Some(KeepsView::new(&inspected.numbers, &outcome)),
             blocked_until: until_us.map(rfc3339),
             blocked_until_us: until_us,
             blocked_for: until_us.map(|until_us| seconds(until_us.saturating_sub(now_us))),
@@ -241,6 +327,25 @@ impl<'a> KeyView<'a> {
 }
 
 impl<'a> KeyView<'a> {
+    /// A limit that is unlimited for the key.
+    pub(super) fn unlimited(limit: &'a Limit, value: impl Fn(&str) -> Option<String>) -> Self {
+        let key = limit.key.iter().map(|name| (&**name, value(name).unwrap_or_default()));
+        Self {
+            name: &limit.name,
+            mode: mode_word(limit.mode),
+            key: key.collect(),
+            numbers: NumbersView::new(None),
+            used: None,
+            remaining: None,
+            reset_after: None,
+            keeps: None,
+            blocked_until: None,
+            blocked_until_us: None,
+            blocked_for: None,
+            ledger: None,
+        }
+    }
+
     /// The end of the block that the key is in.
     pub(super) fn blocked_until_us(&self) -> Option<u64> {
         self.blocked_until_us

@@ -2,9 +2,15 @@
 //! changed are put in force. One worker of the process does it, whichever is first.
 
 use super::{
-    Shared, body::Outgoing, connect::connect, exchange, forward, pool::Sender, reach,
-    upstream::Upstreams,
+    Shared,
+    body::Outgoing,
+    connect::connect,
+    exchange, forward,
+    pool::Sender,
+    reach,
+    upstream::{Server, Upstreams},
 };
+use crate::health::Health;
 use hyper::{Request, header::HOST};
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -36,7 +42,28 @@ impl Watch {
             }
             sleep(LOOK).await;
             self.0.look();
+            tell(&self.0.upstreams.load(), &self.0.node.health);
         }
+    }
+}
+
+/// The subject under which `/readyz` tells of upstreams.
+const UPSTREAM: &str = "upstream";
+
+/// Tells `/readyz` when no upstream can take a request. Health checks know that, so the node is not ready; without them
+/// only the last attempts are known, and a request is how to find out more.
+fn tell(upstreams: &Upstreams, health: &Health) {
+    let servers = || upstreams.servers.iter();
+    let names = || servers().map(|server| server.name()).collect::<Vec<_>>().join(", ");
+    match &upstreams.settings.health {
+        _ if upstreams.servers.is_empty() => health.heal(UPSTREAM),
+        Some(_) if servers().all(Server::is_sick) => {
+            health.fail(UPSTREAM, format!("every upstream fails its health check: {}", names()));
+        }
+        None if servers().all(Server::is_unreached) => {
+            health.degrade(UPSTREAM, format!("no upstream could be reached: {}", names()));
+        }
+        _ => health.heal(UPSTREAM),
     }
 }
 
@@ -97,7 +124,7 @@ async fn watch(upstreams: &Upstreams, server: usize, check: &HealthCheck) {
 }
 
 /// Asks a server for `path`; why it is not well, unless it answers with 200 to 399.
-async fn ask(server: &super::upstream::Server, path: &str) -> Result<(), String> {
+async fn ask(server: &Server, path: &str) -> Result<(), String> {
     let connected = connect(server, false).await;
     let mut connection = connected.map_err(|error| reach::reason(&error))?;
     let request = Request::get(path).header(HOST, &server.authority).body(Outgoing::Empty);

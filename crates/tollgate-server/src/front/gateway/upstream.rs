@@ -227,6 +227,11 @@ impl Server {
     pub(super) fn is_sick(&self) -> bool {
         self.is_sick.load(Relaxed)
     }
+
+    /// Whether the last attempt to connect failed.
+    pub(super) fn is_unreached(&self) -> bool {
+        self.reach.is_failing()
+    }
 }
 
 impl Flight {

@@ -122,3 +122,73 @@ fn a_key_that_a_penalty_blocks_shows_until_when() {
     assert!(limit["blocked_for"].as_f64().is_some_and(|s| s > 3_590.0 && s <= 3_600.0), "{limit}");
     assert!(!answer.text.contains("k-123"), "an API key is shown as its hash");
 }
+
+/// Who is asked about, what the policy says of tiers, and the tier that is shown.
+#[test]
+fn inspecting_shows_the_tier_where_it_came_from_and_what_is_unlimited() {
+    const LIMITS: &str = "
+admin: {token: s3cret-token, audit: {file: /dev/null}}
+identity: {plan: header.x-plan}
+limits:
+  - {name: first, key: [user], rate: unlimited, tiers: {pro: 9/d}}
+  - {name: second, key: [user], rate: 5/d, tiers: {pro: unlimited}}
+  - {name: third, key: [nobody], rate: unlimited}
+  - {name: fourth, key: [user], rate: unlimited, mode: 'off'}
+";
+    let shown = |tiers: &str, attributes: &str| {
+        let desk = Desk::with(&format!("{LIMITS}{tiers}"));
+        let body = format!("{{\"attributes\": {{\"user\": \"ann\"{attributes}}}}}");
+        desk.call("POST", "/v1/inspect", &body).json()
+    };
+    let tier = |tiers: &str, attributes: &str| shown(tiers, attributes)["tier"].clone();
+    let map = "tiers: {default: free, by: user, map: {ann: pro}}";
+    assert_eq!(tier(map, ""), json!({"name": "pro", "source": "map", "by": "user"}));
+    let other = "tiers: {default: free, by: user, map: {bob: pro}}";
+    assert_eq!(tier(other, ""), json!({"name": "free", "source": "default", "by": "user"}));
+    let from = "tiers: {from: plan}";
+    let by_plan = json!({"name": "pro", "source": "header", "by": "plan"});
+    assert_eq!(tier(from, ", \"plan\": \"pro\""), by_plan);
+    let unknown = json!({"name": null, "source": "none", "by": "plan", "unknown": "gold"});
+    assert_eq!(tier(from, ", \"plan\": \"gold\""), unknown);
+    assert_eq!(tier("tiers: {default: pro}", ""), json!({"name": "pro", "source": "default"}));
+    assert_eq!(tier("", ""), json!(null));
+
+    let limits = shown(map, "")["limits"].clone();
+    let names: Vec<_> = limits.as_array().unwrap().iter().map(|of| of["name"].clone()).collect();
+    assert_eq!(names, ["first", "second"], "in file order, and only those with a key");
+    assert_eq!((&limits[0]["rate"], &limits[0]["limit"]), (&json!("9/d"), &json!(9)));
+    assert_eq!((&limits[1]["rate"], &limits[1]["remaining"]), (&json!("unlimited"), &json!(null)));
+    assert_eq!(shown("", "")["limits"][0]["rate"], "unlimited");
+}
+
+/// What `keeps` says is what stays when the numbers change.
+#[test]
+fn inspecting_shows_what_a_change_keeps() {
+    let policy = |rate: &str| {
+        format!(
+            "admin: {{token: s3cret-token, audit: {{file: /dev/null}}}}
+limits:
+  - {{name: window, key: [user], rate: {rate}, algorithm: fixed-window}}
+  - {{name: bucket, key: [user], rate: {rate}, algorithm: gcra}}"
+        )
+    };
+    let desk = Desk::with(&policy("10/366d"));
+    for _ in 0..9 {
+        assert!(desk.check(&[("user", "ann")]));
+    }
+    let limits = || {
+        let body = r#"{"attributes": {"user": "ann"}}"#;
+        desk.call("POST", "/v1/inspect", body).json()["limits"].clone()
+    };
+    let before = limits();
+    assert_eq!((&before[0]["algorithm"], &before[0]["used"]), (&json!("fixed-window"), &json!(9)));
+    assert_eq!((&before[0]["keeps"], &before[1]["used"]), (&json!({"units": 9}), &json!(9)));
+    let owed = before[1]["keeps"]["owed"].as_f64().unwrap();
+    assert!((0.89..0.91).contains(&(owed / (366.0 * 86_400.0))), "{before}");
+    *desk.control.file.lock().unwrap() = policy("1000/366d");
+    desk.call("POST", "/v1/reload", "");
+    let after = limits();
+    assert_eq!((&after[0]["remaining"], &after[0]["keeps"]), (&json!(991), &json!({"units": 9})));
+    let left = after[1]["remaining"].as_u64().unwrap();
+    assert!((99..=101).contains(&left), "nine tenths of the bucket are used: {after}");
+}

@@ -96,3 +96,49 @@ fn servers_can_be_changed_while_requests_pass() {
         std::thread::yield_now();
     }
 }
+
+fn readiness(gateway: &Gateway) -> (bool, String) {
+    let health = &gateway.running().node().health;
+    let detail = health.detail();
+    let upstream = detail.iter().find(|(subject, _)| subject == "upstream");
+    (health.is_ready(), upstream.map(|(_, text)| text.to_string()).unwrap_or_default())
+}
+
+/// Health checks know that nothing can be served, so load balancers are told to go elsewhere.
+#[test]
+fn a_node_whose_upstreams_are_all_sick_is_not_ready() {
+    let is_sick = Arc::new(AtomicBool::new(true));
+    let sick = is_sick.clone();
+    let moody = Backend::new(move |_, stream| {
+        let status = if sick.load(Ordering::SeqCst) { 500 } else { 200 };
+        let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n");
+        std::io::Write::write_all(stream, answer.as_bytes()).is_ok()
+    });
+    let health = ", health: {path: /healthz, interval: 20ms, unhealthy_after: 1, healthy_after: 1}";
+    let gateway = Gateway::new(&file(&[&moody], health));
+    while readiness(&gateway).0 {
+        std::thread::yield_now();
+    }
+    let (_, detail) = readiness(&gateway);
+    assert!(detail.starts_with("every upstream fails its health check: 127.0.0.1:"), "{detail}");
+    is_sick.store(false, Ordering::SeqCst);
+    while !readiness(&gateway).0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(readiness(&gateway).1, "");
+}
+
+/// Without checks only the last attempts are known: the node stays ready, and says what it met.
+#[test]
+fn upstreams_that_cannot_be_reached_are_named() {
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gateway = Gateway::new(&format!(
+        "listen: {{gateway: '127.0.0.1:0'}}\nupstream: http://{gone}\nlimits: []\n"
+    ));
+    assert_eq!(readiness(&gateway), (true, String::new()));
+    assert_eq!(gateway.get("/", "").status, 502);
+    while readiness(&gateway).1.is_empty() {
+        std::thread::yield_now();
+    }
+    assert_eq!(readiness(&gateway), (true, format!("no upstream could be reached: {gone}")));
+}

@@ -94,3 +94,15 @@ fn decisions_by_limits_of_callers_are_counted() {
     }
     assert_eq!((metric("admitted"), metric("refused")), (Some(2.0), Some(1.0)));
 }
+
+/// A map looks up what a descriptor says, in clear or by its hash.
+#[test]
+fn a_descriptor_has_the_tier_of_the_map() {
+    let file = "
+tiers: {default: free, by: descriptor.key, map: {key-1: pro, sha256:7c36b0a9dedde119c75165957c6c9c187e65df1ee5db87c4c58ad503ad88cbe3: pro}}
+limits: [{name: l, key: [descriptor.key], rate: 1/365d, algorithm: gcra, tiers: {pro: 3/365d}}]
+";
+    let node = Node::start(file, &[]);
+    let ask = |key: &str| left(&node.ask("edge", vec![descriptor(&[("key", key)])]))[0];
+    assert_eq!([ask("key-1"), ask("key-2"), ask("key-3")], [(true, 2), (true, 2), (true, 0)]);
+}

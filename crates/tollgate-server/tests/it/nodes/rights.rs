@@ -104,3 +104,27 @@ fn errors(member: &Member) -> u64 {
         .iter()
         .sum()
 }
+
+/// A hash in Redis may hold keys in clear or hashed; to know a hash is not to know the key.
+#[test]
+fn tiers_of_api_keys_come_from_a_hash() {
+    let redis = Redis::start();
+    let mut connection = redis.connection().unwrap();
+    let hashed = tollgate_policy::hash("key-2");
+    let user = tollgate_policy::hash("paula");
+    redis::cmd("HSET")
+        .arg(&["plans", "key-1", "pro", &hashed, "pro", &user, "pro"])
+        .exec(&mut connection)
+        .unwrap();
+    let limits = "limits: [{name: l, key: [api_key, user], on_missing: share, rate: 2/366d, tiers: {pro: 5/366d}}]";
+    let limit = |by: &str, value: &str| {
+        let rest = format!("tiers: {{default: free, by: {by}, redis: plans}}\n{limits}\n");
+        let member = Member::start(&redis, "deadline: 30s", &rest);
+        let body = format!("{{\"attributes\": {{\"{by}\": \"{value}\"}}}}");
+        let answer = member.client(Front::Http).post("/v1/peek", &body);
+        answer.json()["limits"][0]["limit"].clone()
+    };
+    let found = ["key-1", "key-2", "key-3", &hashed].map(|key| limit("api_key", key));
+    assert_eq!(found, [5, 5, 2, 2]);
+    assert_eq!(["paula", "otto", &user].map(|user| limit("user", user)), [5, 2, 2]);
+}

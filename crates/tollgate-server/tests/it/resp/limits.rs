@@ -156,3 +156,18 @@ fn keys_of_callers_never_meet_those_of_the_policy() {
     assert_eq!(client.line("TG.PEEK per-user 1 42"), "0 3 3 -1 0");
     assert_eq!(client.line("TG.PEEK all 0"), "0 2 2 -1 0");
 }
+
+/// The key is hashed before the map is asked, whatever front end it comes by.
+#[test]
+fn an_api_key_has_the_tier_of_the_map() {
+    let served = Served::new(
+        "
+tiers: {default: free, by: api_key, map: {key-1: pro, sha256:7c36b0a9dedde119c75165957c6c9c187e65df1ee5db87c4c58ad503ad88cbe3: pro}}
+limits: [{name: l, key: [api_key], rate: 1/h, algorithm: gcra, tiers: {pro: 9/h}}]
+",
+    );
+    let mut client = served.client();
+    for (key, start) in [("key-1", "0 9 8 "), ("key-2", "0 9 8 "), ("key-3", "0 1 0 ")] {
+        assert!(client.line(&format!("TG.CHECK l 1 {key}")).starts_with(start), "{key}");
+    }
+}

@@ -49,6 +49,38 @@ pub(crate) const CASES: &[Case] = &[
         ..BASE
     },
     Case {
+        name: "an API key has the tier that a map gives it, in clear or by its hash",
+        policy: "identity: {api_key: header.x-api-key}\ntiers: {default: free, by: api_key, map: {key-1: pro, \
+                 sha256:7c36b0a9dedde119c75165957c6c9c187e65df1ee5db87c4c58ad503ad88cbe3: pro}}\n\
+                 limits: [{name: a, rate: 1/366d, key: [api_key], tiers: {pro: 2/366d}}]",
+        steps: &[
+            Step { fields: &[("x-api-key", "key-1")], ..PASSED },
+            Step { fields: &[("x-api-key", "key-1")], ..PASSED },
+            Step { fields: &[("x-api-key", "key-1")], ..REFUSED },
+            Step { fields: &[("x-api-key", "key-2")], ..PASSED },
+            Step { fields: &[("x-api-key", "key-2")], ..PASSED },
+            Step { fields: &[("x-api-key", "key-2")], ..REFUSED },
+            Step { fields: &[("x-api-key", "key-3")], ..PASSED },
+            Step { fields: &[("x-api-key", "key-3")], ..REFUSED },
+            // To know a hash is not to know the key.
+            Step {
+                fields: &[(
+                    "x-api-key",
+                    "sha256:7c36b0a9dedde119c75165957c6c9c187e65df1ee5db87c4c58ad503ad88cbe3",
+                )],
+                ..PASSED
+            },
+            Step {
+                fields: &[(
+                    "x-api-key",
+                    "sha256:7c36b0a9dedde119c75165957c6c9c187e65df1ee5db87c4c58ad503ad88cbe3",
+                )],
+                ..REFUSED
+            },
+        ],
+        ..BASE
+    },
+    Case {
         name: "spellings of a path share a limit, and arrive as they were sent",
         policy: "limits: [{name: login, match: {path: /login, method: GET}, rate: 2/366d}]",
         steps: &[

@@ -198,3 +198,31 @@ fn the_ends_of_the_range() {
         assert_eq!(nothing.bound(Duration::MAX), Some(0), "{algorithm}");
     }
 }
+
+/// What the README and the reference say that a minute of `100/min` can see.
+#[test]
+fn the_pages_say_what_the_bound_is() {
+    for (page, column) in [("README.md", 4), ("docs/reference.md", 3)] {
+        let path = format!("{}/../../{page}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut rows = text.lines().skip_while(|line| !line.contains("worst minute |"));
+        let heading = rows.next().unwrap();
+        assert!(heading.contains("`100/min`"), "{heading}");
+        let mut seen = 0;
+        for row in rows.skip(1).take_while(|line| line.starts_with('|')) {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            for name in cells[1].split('`').skip(1).step_by(2) {
+                let Some(algorithm) = RATES.into_iter().find(|one| one.to_string() == name) else {
+                    assert_eq!((name, cells[column]), ("concurrency", ""), "{page}");
+                    continue;
+                };
+                let quota = Quota::per_minute(100).unwrap().with_algorithm(algorithm).unwrap();
+                let most = quota.bound(Duration::from_secs(60)).unwrap();
+                let said = cells[column].split(' ').next().unwrap();
+                assert_eq!(said, most.to_string(), "{page}: {name}");
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, RATES.len(), "{page}");
+    }
+}

@@ -4,9 +4,11 @@
 //! that limit's own answers, whatever the others said, so that limits can be compared on the same traffic.
 
 mod buckets;
+mod rates;
 mod svg;
 
 use buckets::{Buckets, Count};
+use rates::{KeyRates, Rate};
 
 /// The most limits to draw; the busiest are.
 const PANELS_MAX: usize = 32;
@@ -17,6 +19,20 @@ pub(super) struct Plot {
     limits: Vec<Panel>,
     /// The whole stream first, then each limit.
     buckets: Buckets,
+    /// The keys of each limit.
+    rates: Vec<KeyRates>,
+}
+
+/// One limit's own answer to a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LimitAnswer {
+    /// Its place in the file.
+    pub(super) limit: usize,
+    pub(super) admitted: bool,
+    /// A hash of the key.
+    pub(super) key: u64,
+    /// What the key may do, by its tier; `None` where that is no rate.
+    pub(super) rate: Option<Rate>,
 }
 
 /// What is said about one limit.
@@ -26,25 +42,30 @@ pub(super) struct Panel {
     pub(super) name: String,
     /// Algorithm, numbers, key and mode.
     pub(super) description: String,
-    /// Units per microseconds, for the line that shows the sustained rate.
-    pub(super) rate: Option<(u64, u64)>,
 }
 
 impl Plot {
     pub(super) fn new(limits: Vec<Panel>) -> Self {
         let buckets = Buckets::new(limits.len() + 1);
-        Self { limits, buckets }
+        let rates = limits.iter().map(|_| KeyRates::default()).collect();
+        Self { limits, buckets, rates }
     }
 
-    /// Counts one request: the answer, and the own answer of each limit that applied, by its place in the file.
+    /// Counts one request: the answer, and the own answer of each limit that applied.
     pub(super) fn count(
         &mut self,
         time_us: u64,
         admitted: bool,
-        limits: impl Iterator<Item = (usize, bool)>,
+        limits: impl Iterator<Item = LimitAnswer>,
     ) {
-        let counts = self.buckets.at(time_us);
-        let answers = limits.map(|(limit, admitted)| (limit + 1, admitted));
+        let Self { buckets, rates, .. } = self;
+        let counts = buckets.at(time_us);
+        let answers = limits.map(|answer| {
+            if let (Some(rate), Some(rates)) = (answer.rate, rates.get_mut(answer.limit)) {
+                rates.note(answer.key, rate);
+            }
+            (answer.limit + 1, answer.admitted)
+        });
         for (series, admitted) in std::iter::once((0, admitted)).chain(answers) {
             if let Some(count) = counts.get_mut(series) {
                 *(if admitted { &mut count.admitted } else { &mut count.refused }) += 1;
@@ -75,12 +96,12 @@ impl Plot {
         let whole = Panel {
             name: "all requests".into(),
             description: "admitted when every enforced limit admits".into(),
-            rate: None,
         };
         let mut picture = svg::Picture::new(title, &shown, drawn.len() + 1);
-        picture.panel(&whole, total(0), shown.series(0));
+        picture.panel(&whole, total(0), shown.series(0), &KeyRates::default());
         for limit in drawn {
-            picture.panel(&self.limits[limit], total(limit + 1), shown.series(limit + 1));
+            let (panel, rates) = (&self.limits[limit], &self.rates[limit]);
+            picture.panel(panel, total(limit + 1), shown.series(limit + 1), rates);
         }
         picture.finish(left_out, idle)
     }

@@ -2,6 +2,7 @@
 
 use super::Panel;
 use super::buckets::{Buckets, Count};
+use super::rates::KeyRates;
 use tollgate_picture::{Canvas, axis};
 
 const WIDTH: u64 = 9_600;
@@ -23,6 +24,8 @@ pub(super) struct Picture {
     marks: Vec<(u64, String)>,
     panels: u64,
     dashed: bool,
+    /// Whether a limit has several keys.
+    several: bool,
 }
 
 impl Picture {
@@ -32,7 +35,8 @@ impl Picture {
         let height = TOP + panels as u64 * PANEL_HEIGHT + BOTTOM;
         let canvas = Canvas::new(title, LEFT, (WIDTH, height), "");
         let marks = axis::time(width_us * buckets);
-        let mut picture = Self { canvas, width_us, buckets, marks, panels: 0, dashed: false };
+        let mut picture =
+            Self { canvas, width_us, buckets, marks, panels: 0, dashed: false, several: false };
         let span = format!(
             "requests per {}, from {}; a limit's panel shows its own answers",
             axis::duration(width_us),
@@ -48,10 +52,11 @@ impl Picture {
         panel: &Panel,
         total: Count,
         counts: impl Iterator<Item = Count>,
+        rates: &KeyRates,
     ) {
         let base = TOP + self.panels * PANEL_HEIGHT + 300 + PLOT_HEIGHT;
         self.panels += 1;
-        self.heading(panel, total, base - PLOT_HEIGHT - 110);
+        self.heading(panel, total, rates.keys(), base - PLOT_HEIGHT - 110);
         let counts: Vec<Count> = counts.collect();
         let max = counts.iter().map(|count| count.total()).max().unwrap_or(0);
         let (top, step) = axis::count(max);
@@ -61,7 +66,7 @@ impl Picture {
                 self.bar(index as u64, count, base, top);
             }
         }
-        self.rate(panel, base, top);
+        self.rate(rates, base, top);
     }
 
     /// Adds the time axis and the legend. `left_out` limits were not drawn, `idle` ones had no requests.
@@ -82,7 +87,11 @@ impl Picture {
         if self.dashed {
             let x = LEFT + 3_700;
             self.canvas.line("l", (x, y - 45), (x + 240, y - 45));
-            self.canvas.text("", x + 300, y, "the limit's rate");
+            let label = match self.several {
+                true => "the limit's rate, for all its keys together",
+                false => "the limit's rate",
+            };
+            self.canvas.text("", x + 300, y, label);
         }
         let mut notes = Vec::new();
         if left_out > 0 {
@@ -95,8 +104,12 @@ impl Picture {
         self.canvas.finish()
     }
 
-    fn heading(&mut self, panel: &Panel, total: Count, y: u64) {
-        self.canvas.heading(LEFT, y, &panel.name, &panel.description);
+    fn heading(&mut self, panel: &Panel, total: Count, keys: usize, y: u64) {
+        let description = match keys {
+            0 | 1 => panel.description.clone(),
+            keys => format!("{}: {} keys", panel.description, axis::grouped(keys as u64)),
+        };
+        self.canvas.heading(LEFT, y, &panel.name, &description);
         let summary = format!(
             "{} requests: {} admitted, {} refused",
             axis::grouped(total.total()),
@@ -145,14 +158,14 @@ impl Picture {
         });
     }
 
-    /// The sustained rate, where it is on the scale.
-    fn rate(&mut self, panel: &Panel, base: u64, top: u64) {
-        let Some((count, period_us)) = panel.rate else { return };
-        let rise = u128::from(count) * u128::from(self.width_us) * u128::from(PLOT_HEIGHT)
-            / (u128::from(period_us.max(1)) * u128::from(top));
+    /// The sustained rate of all keys that were seen, where it is on the scale: the bars are those of all keys too.
+    fn rate(&mut self, rates: &KeyRates, base: u64, top: u64) {
+        let Some(total) = rates.total(self.width_us, PLOT_HEIGHT) else { return };
+        let rise = total / u128::from(top);
         if (1..=u128::from(PLOT_HEIGHT)).contains(&rise) {
             let y = base - rise as u64;
             self.dashed = true;
+            self.several |= rates.keys() > 1;
             self.canvas.line("l", (LEFT, y), (WIDTH - RIGHT, y));
         }
     }

@@ -4,7 +4,11 @@ const START_US: u64 = 1_700_000_000_000_000;
 
 fn panel(name: &str) -> Panel {
     let description = "gcra, 10 per 1 s, burst 10, by user".into();
-    Panel { name: name.into(), description, rate: Some((10, 1_000_000)) }
+    Panel { name: name.into(), description }
+}
+
+fn answer(limit: usize, admitted: bool, key: u64) -> LimitAnswer {
+    LimitAnswer { limit, admitted, key, rate: Some((10, 1_000_000)) }
 }
 
 #[test]
@@ -12,7 +16,11 @@ fn each_series_is_counted_and_said() {
     let mut plot = Plot::new(vec![panel("one"), panel("two"), panel("idle")]);
     for n in 0..30 {
         let admitted = n < 10;
-        plot.count(START_US + n * 100_000, admitted, [(0, admitted), (1, true)].into_iter());
+        plot.count(
+            START_US + n * 100_000,
+            admitted,
+            [answer(0, admitted, 1), answer(1, true, 1)].into_iter(),
+        );
     }
     let svg = plot.svg("title");
     let summaries: Vec<&str> = svg
@@ -35,7 +43,7 @@ fn each_series_is_counted_and_said() {
 #[test]
 fn names_cannot_break_the_picture() {
     let mut plot = Plot::new(vec![panel("<script>&\"\u{1}")]);
-    plot.count(START_US, true, [(0, true)].into_iter());
+    plot.count(START_US, true, [answer(0, true, 1)].into_iter());
     let svg = plot.svg("<b> & co");
     assert!(
         svg.contains("&lt;script&gt;&amp;&quot;\u{fffd}") && svg.contains("&lt;b&gt; &amp; co")
@@ -56,7 +64,7 @@ fn of_many_limits_the_most_refusing_are_drawn() {
     let mut plot = Plot::new(names.iter().map(|name| panel(name)).collect());
     for n in 0..100 {
         for time in 0..=n {
-            plot.count(START_US + time, false, std::iter::once((n as usize, false)));
+            plot.count(START_US + time, false, std::iter::once(answer(n as usize, false, 1)));
         }
     }
     let svg = plot.svg("many");
@@ -65,4 +73,52 @@ fn of_many_limits_the_most_refusing_are_drawn() {
         svg.contains(">limit-99<") && svg.contains(">limit-68<") && !svg.contains(">limit-67<")
     );
     assert!(svg.find(">limit-68<") < svg.find(">limit-99<"), "in file order");
+}
+
+/// The height of the dashed line in the only panel that has one, as the count that stands there.
+fn dashed(svg: &str) -> Option<u64> {
+    let line = svg.split("<line ").find(|line| line.starts_with("class=\"l\""))?;
+    let y1 = line.split("y1=\"").nth(1)?.split('"').next()?;
+    y1.parse::<f64>().ok().map(|y| y.round() as u64)
+}
+
+/// Ten keys with ten a second each, and a bar of a hundred a second: the line is where the bars are.
+#[test]
+fn the_line_is_the_rate_of_all_keys_as_the_bars_are_of_all_keys() {
+    let draw = |keys: u64| {
+        let mut plot = Plot::new(vec![panel("one")]);
+        for n in 0..1_000 {
+            plot.count(START_US + n * 10_000, true, std::iter::once(answer(0, true, n % keys)));
+        }
+        plot.svg("keys")
+    };
+    let (one, ten) = (draw(1), draw(10));
+    assert!(one.contains(">the limit&#39;s rate<") || one.contains(">the limit's rate<"), "{one}");
+    assert!(ten.contains("rate, for all its keys together") && ten.contains(": 10 keys"), "{ten}");
+    let (low, high) = (dashed(&one).unwrap(), dashed(&ten).unwrap());
+    let (low, high) = (base(&one) - low, base(&ten) - high);
+    assert!(high.abs_diff(10 * low) <= 10, "{low} {high}");
+}
+
+/// Where the axis of the last panel is.
+fn base(svg: &str) -> u64 {
+    let bars = svg.split("<rect ").filter(|rect| rect.starts_with("class=\"h\""));
+    let last = bars.last().unwrap();
+    let number = |name: &str| {
+        let text = last.split(&format!("{name}=\"")).nth(1).unwrap().split('"').next().unwrap();
+        text.parse::<f64>().unwrap()
+    };
+    (number(" y") + number("height")).round() as u64
+}
+
+#[test]
+fn tiers_add_up() {
+    let mut rates = rates::KeyRates::default();
+    rates.note(1, (10, 1_000_000));
+    rates.note(2, (10, 1_000_000));
+    rates.note(3, (300, 60_000_000));
+    assert_eq!((rates.keys(), rates.total(2_000_000, 1)), (3, Some(50)));
+    rates.note(3, (600, 60_000_000));
+    assert_eq!(rates.total(2_000_000, 1), Some(60), "the key has another tier now");
+    assert_eq!(rates::KeyRates::default().total(1, 1), None);
 }

@@ -1,0 +1,87 @@
+//! `tollgate hash`.
+
+use super::{UNUSABLE, written};
+use clap::ValueEnum;
+use serde_json::json;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Print the hash of an API key, for a map of tiers
+///
+/// A map under `tiers` may hold this line in place of the key: whoever reads the file does not learn the key. The hash is
+/// SHA-256 of the value, as `sha256sum` computes it, so every node and every run gives the same.
+///
+/// Without VALUE, each line of standard input is a value. A key typed as VALUE stays in the history of the shell.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Hash {
+    /// What to hash; without it, each line of standard input
+    #[arg(value_name = "VALUE")]
+    values: Vec<String>,
+
+    /// How hashes are written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate hash < key.txt                 the key of a file, one a line
+  tollgate hash key-1                     sha256:be297454...
+  tollgate hash --format json key-1       {\"hash\":\"sha256:be297454...\"}
+
+Exit status: 0 done, 2 a value is empty or not UTF-8.";
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// sha256: and 64 hexadecimal digits
+    Text,
+    /// One object a line
+    Json,
+}
+
+impl Hash {
+    pub(crate) fn run(self) -> ExitCode {
+        match self.values() {
+            Err(why) => {
+                eprintln!("tollgate: {why}");
+                ExitCode::from(UNUSABLE)
+            }
+            Ok(values) => written(self.write(&values), ExitCode::SUCCESS),
+        }
+    }
+
+    /// The values, each with something in it.
+    fn values(&self) -> Result<Vec<String>, String> {
+        let values = match self.values.is_empty() {
+            true => lines()?,
+            false => self.values.clone(),
+        };
+        match values.iter().any(String::is_empty) {
+            true => Err("an empty value has no hash".to_owned()),
+            false if values.is_empty() => Err("standard input is empty; give a value".to_owned()),
+            false => Ok(values),
+        }
+    }
+
+    fn write(&self, values: &[String]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        for hash in values.iter().map(|value| tollgate_policy::hash(value)) {
+            match self.format {
+                Format::Text => writeln!(out, "{hash}")?,
+                Format::Json => writeln!(out, "{}", json!({"hash": hash}))?,
+            }
+        }
+        out.flush()
+    }
+}
+
+/// The lines of standard input, without their ends.
+fn lines() -> Result<Vec<String>, String> {
+    let stdin = io::stdin().lock();
+    if stdin.is_terminal() {
+        eprintln!("type a value and press Enter, then Ctrl-D");
+    }
+    let lines: io::Result<Vec<String>> = stdin.lines().collect();
+    lines.map_err(|error| format!("cannot read standard input: {error}"))
+}

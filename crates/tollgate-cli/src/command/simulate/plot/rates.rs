@@ -1,0 +1,47 @@
+//! The sustained rate of a limit: a limit with a key has it for each of its keys.
+
+use std::collections::{BTreeMap, HashMap};
+
+/// The most keys that are told apart; with more the rate is not drawn.
+const KEYS_MAX: usize = 1 << 20;
+
+/// Units per microseconds.
+pub(super) type Rate = (u64, u64);
+
+/// The keys of one limit, each with its rate.
+#[derive(Debug, Default)]
+pub(super) struct KeyRates {
+    by_key: HashMap<u64, Rate>,
+    is_full: bool,
+}
+
+impl KeyRates {
+    /// Notes a key, and the rate that it has now: its tier may have changed.
+    pub(super) fn note(&mut self, key: u64, rate: Rate) {
+        if self.by_key.len() < KEYS_MAX || self.by_key.contains_key(&key) {
+            self.by_key.insert(key, rate);
+        } else {
+            self.is_full = true;
+        }
+    }
+
+    /// How many keys there are.
+    pub(super) fn keys(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// What all keys together may do in `width_us`, in parts of a `scale`-th of a unit; `None` where it is not known.
+    pub(super) fn total(&self, width_us: u64, scale: u64) -> Option<u128> {
+        let mut keys_by_rate: BTreeMap<Rate, u128> = BTreeMap::new();
+        for rate in self.by_key.values() {
+            *keys_by_rate.entry(*rate).or_default() += 1;
+        }
+        let known = !self.is_full && !keys_by_rate.is_empty();
+        let parts = |((count, period_us), keys): (Rate, u128)| {
+            let product = u128::from(count) * u128::from(width_us);
+            product.saturating_mul(u128::from(scale)).saturating_mul(keys)
+                / u128::from(period_us.max(1))
+        };
+        known.then(|| keys_by_rate.into_iter().map(parts).fold(0, u128::saturating_add))
+    }
+}
