@@ -1,17 +1,17 @@
-//! Patterns with wildcards, matched in one pass over the text.
+//! Patterns with wildcards, matched in one pass over the text, whatever pattern and text are.
 //!
 //! In a path `*` is any run of characters within a segment and `?` one character of it; `**` is any run across
 //! segments. A segment that is just `**` stands for any number of segments, none included: `/api/**` also
 //! matches `/api`, and `/a/**/b` also `/a/b`. Anywhere else `*` is any run and nothing else is special.
 
+mod pieces;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// Set words on the stack while matching, one bit for each token; this bounds the tokens of one pattern.
-const WORDS: usize = 16;
+use pieces::Pieces;
 
 /// How many bytes a pattern may have between its first and its last wildcard.
-pub(crate) const TOKENS_MAX: usize = WORDS * 64 - 1;
+pub(crate) const TOKENS_MAX: usize = pieces::WORDS_MAX * 64 - 1;
 
 /// A compiled pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum Glob {
     Wild { head: Box<str>, middle: Middle, tail: Box<str> },
 }
 
-/// The usual shapes of what lies between head and tail need no machine.
+/// What lies between head and tail; the usual shapes need no search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Middle {
     /// Anything.
@@ -31,8 +31,8 @@ pub(crate) enum Middle {
     InSegment,
     /// Nothing, or a slash and anything: the `/**` of `/api/**`.
     Below,
-    /// Decided by following all ways at once.
-    Tokens(Box<[Token]>),
+    /// Several wildcards.
+    Pieces(Box<Pieces>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Glob {
             [Token::InSegment] => Middle::InSegment,
             [Token::Enter, Token::Any] => Middle::Below,
             tokens if tokens.len() > TOKENS_MAX => return Err(TooLong),
-            tokens => Middle::Tokens(tokens.into()),
+            tokens => Middle::Pieces(Box::new(Pieces::new(tokens))),
         };
         // Wildcards are ASCII, so both cuts fall between characters: every token before the first wildcard
         // and after the last one is one byte of the pattern.
@@ -119,7 +119,7 @@ impl Glob {
             Middle::Any => true,
             Middle::InSegment => !between.contains(&b'/'),
             Middle::Below => matches!(between, [] | [b'/', ..]),
-            Middle::Tokens(tokens) => follow(tokens, between),
+            Middle::Pieces(pieces) => pieces.matches(between),
         })
     }
 
@@ -128,8 +128,8 @@ impl Glob {
         match self {
             Self::Exact(path) => Some(path),
             Self::Wild { head, middle: Middle::Below, .. } => Some(head),
-            Self::Wild { head, middle: Middle::Tokens(tokens), .. }
-                if tokens.first() == Some(&Token::Enter) =>
+            Self::Wild { head, middle: Middle::Pieces(pieces), .. }
+                if pieces.begins_with_slash() =>
             {
                 Some(head)
             }
@@ -144,59 +144,5 @@ impl Glob {
             Self::Wild { head, middle: Middle::Any, tail } => head.is_empty() && tail.is_empty(),
             Self::Wild { middle, tail, .. } => *middle == Middle::Below && tail.is_empty(),
         }
-    }
-}
-
-/// Follows all ways through the tokens at once, one bit for each place, so the work is at most the product of
-/// both lengths whatever the pattern and the text are.
-fn follow(tokens: &[Token], text: &[u8]) -> bool {
-    let words = tokens.len() / 64 + 1;
-    let mut places = Places([0; WORDS]);
-    places.reach(tokens, 0);
-    for &byte in text {
-        let mut next = Places([0; WORDS]);
-        let mut is_dead = true;
-        for word in 0..words {
-            let mut bits = places.0[word];
-            while bits != 0 {
-                let place = word * 64 + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                let reached = match tokens.get(place) {
-                    Some(Token::Byte(expected)) if *expected == byte => place + 1,
-                    Some(Token::One) if byte != b'/' => place + 1,
-                    Some(Token::InSegment) if byte != b'/' => place,
-                    Some(Token::Any) => place,
-                    Some(Token::Enter) if byte == b'/' => place + 1,
-                    _ => continue,
-                };
-                next.reach(tokens, reached);
-                is_dead = false;
-            }
-        }
-        if is_dead {
-            return false;
-        }
-        places = next;
-    }
-    places.contains(tokens.len())
-}
-
-struct Places([u64; WORDS]);
-
-impl Places {
-    /// Adds a place and those that lead on from it without a byte of text.
-    fn reach(&mut self, tokens: &[Token], mut place: usize) {
-        while !self.contains(place) {
-            self.0[place / 64] |= 1 << (place % 64);
-            place += match tokens.get(place) {
-                Some(Token::InSegment | Token::Any) => 1,
-                Some(Token::Enter) => 2,
-                _ => return,
-            };
-        }
-    }
-
-    fn contains(&self, place: usize) -> bool {
-        self.0[place / 64] >> (place % 64) & 1 == 1
     }
 }

@@ -2,6 +2,7 @@
 
 use tollgate_core::{Numbers, Penalty};
 
+use crate::match_spec::MatchSpec;
 use crate::state_id;
 
 /// One limit with one key; an entry with `keys` compiles to several.
@@ -12,6 +13,8 @@ pub struct Limit {
     pub name: Box<str>,
     /// The attributes whose values make the key; none for one shared bucket.
     pub key: Box<[Box<str>]>,
+    /// The keys of `first_of` behind the first one, which is `key`: a request uses the first whose attributes it has.
+    pub fallback_keys: Box<[Box<[Box<str>]>]>,
     /// What a missing key attribute does.
     pub on_missing: OnMissing,
     /// The base numbers; `None` is unlimited.
@@ -77,6 +80,8 @@ pub enum Cost {
         /// Larger values count as this.
         max: u64,
     },
+    /// By what the request matches: the first that matches counts, and 1 where none does.
+    ByMatch(Box<[WeightedMatch]>),
     /// An estimate, settled from the response.
     Estimate {
         /// Reserved up front.
@@ -84,6 +89,23 @@ pub enum Cost {
         /// The path of the actual figure in the response's JSON, or the name of its header.
         response: ResponseCost,
     },
+}
+
+/// What requests cost that match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WeightedMatch {
+    /// Which requests, of those that the limit applies to.
+    pub match_spec: MatchSpec,
+    /// How many units each of them costs.
+    pub units: u64,
+}
+
+impl WeightedMatch {
+    /// Requests that match cost so many units.
+    pub const fn new(match_spec: MatchSpec, units: u64) -> Self {
+        Self { match_spec, units }
+    }
 }
 
 /// Where a response says what it cost.
@@ -197,6 +219,7 @@ impl Limit {
         Self {
             name: name.into(),
             key: key.iter().map(|attribute| Box::from(*attribute)).collect(),
+            fallback_keys: Box::default(),
             on_missing: OnMissing::default(),
             numbers,
             tiers: Box::default(),
@@ -215,12 +238,42 @@ impl Limit {
     /// Whose state it is under `numbers`, which are its own or those of one of its tiers. Tiers share state as
     /// long as their period is the same. Windows of the calendar belong to their time zone too.
     pub fn state_id(&self, numbers: &Numbers) -> u64 {
+        self.state_id_by(&self.key, numbers)
+    }
+
+    /// Whose state it is for requests that use `key`, which is one of [`keys`](Self::keys). The order of the keys is
+    /// no part of it: each keeps its counts when they change places.
+    pub(crate) fn state_id_by(&self, key: &[Box<str>], numbers: &Numbers) -> u64 {
         let zone = match numbers {
             Numbers::CalendarWindow(window) => window.zone(),
             _ => None,
         };
         let of_zone = zone.map(|zone| format!("{} {}", numbers.algorithm(), zone.name()));
         let algorithm = of_zone.as_deref().unwrap_or(numbers.algorithm());
-        state_id(&self.name, &self.key, algorithm, numbers.period_us())
+        state_id(&self.name, key, algorithm, numbers.period_us())
     }
+
+    /// The keys that requests may use, in the order in which they are tried; one without `first_of`.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &[Box<str>]> + DoubleEndedIterator + Clone {
+        (0..self.fallback_keys.len() + 1).map(|place| match place.checked_sub(1) {
+            None => &*self.key,
+            Some(place) => &*self.fallback_keys[place],
+        })
+    }
+
+    /// The key that a request with these attributes uses: the first that is complete, or the last where none is.
+    pub fn key_used(&self, is_present: impl Fn(&str) -> bool) -> &[Box<str>] {
+        let place = first_complete(self.keys(), |attribute| is_present(attribute));
+        self.keys().nth(place).unwrap_or(&self.key)
+    }
+}
+
+/// The place of the first key whose parts are all present; that of the last key where none is complete.
+pub(crate) fn first_complete<'k, T: 'k>(
+    keys: impl ExactSizeIterator<Item = &'k [T]>,
+    is_present: impl Fn(&'k T) -> bool,
+) -> usize {
+    let last = keys.len().saturating_sub(1);
+    let mut keys = keys;
+    keys.position(|key| key.iter().all(&is_present)).unwrap_or(last)
 }

@@ -37,7 +37,7 @@ pub(crate) use select::push_value;
 pub use select::{EffectiveTier, Selected, Selection};
 
 use crate::facts::{AttributeId, Facts, FactsBuffer, Names};
-use crate::limit::{Cost, Limit, Mode};
+use crate::limit::{Cost, Limit, Mode, WeightedMatch};
 use crate::match_spec::MatchSpec;
 use crate::matcher::{Index, Matcher};
 
@@ -83,6 +83,8 @@ pub struct Variant {
     pub limit: usize,
     /// Its numbers.
     pub numbers: Numbers,
+    /// Which of the limit's [keys](Limit::keys) requests use; 0 without `first_of`.
+    pub key: usize,
     /// Whose state it is. Tiers share it as long as their period is the same.
     pub id: u64,
 }
@@ -92,10 +94,21 @@ pub struct Variant {
 struct Rule {
     matcher: Matcher,
     key: Box<[AttributeId]>,
+    /// The keys of `first_of` behind the first one.
+    fallback_keys: Box<[Box<[AttributeId]>]>,
     cost_attribute: Option<AttributeId>,
-    /// Places in the table of numbers; `None` is unlimited.
+    /// Costs by match, in the order in which they are tried.
+    weights: Box<[Weight]>,
+    /// Places in the table of numbers; `None` is unlimited. The places of further keys follow that of the first.
     base: Option<usize>,
     tiers: Box<[(TierId, Option<usize>)]>,
+}
+
+/// What requests cost that match.
+#[derive(Debug)]
+struct Weight {
+    matcher: Matcher,
+    units: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,15 +220,24 @@ impl Compiler {
 
     fn limit(&mut self, limit: &Limit, spec: &MatchSpec) -> Result<(), InvalidPolicy> {
         let place = self.rules.len();
-        let matcher = Matcher::compile(spec, &mut self.names)
-            .map_err(|invalid| InvalidPolicy::from_condition(&limit.name, invalid))?;
+        let matcher = self.matcher(limit, spec)?;
         // What the key of an addressed limit names is no attribute.
-        let names = limit.key.iter().filter(|_| !limit.addressed);
-        let key = names.map(|name| self.attribute(name)).collect::<Result<_, _>>()?;
+        let key = if limit.addressed { Box::default() } else { self.key(&limit.key)? };
+        let fallback_keys =
+            limit.fallback_keys.iter().map(|key| self.key(key)).collect::<Result<_, _>>()?;
         let cost_attribute = match &limit.cost {
             Cost::Attribute { name, .. } => Some(self.attribute(name)?),
-            Cost::Fixed(_) | Cost::Estimate { .. } => None,
+            Cost::Fixed(_) | Cost::ByMatch(_) | Cost::Estimate { .. } => None,
         };
+        let weighted = match &limit.cost {
+            Cost::ByMatch(weighted) => &**weighted,
+            Cost::Fixed(_) | Cost::Attribute { .. } | Cost::Estimate { .. } => &[],
+        };
+        let weight = |entry: &WeightedMatch| {
+            let matcher = self.matcher(limit, &entry.match_spec)?;
+            Ok(Weight { matcher, units: entry.units })
+        };
+        let weights = weighted.iter().map(weight).collect::<Result<_, InvalidPolicy>>()?;
         let base = self.numbers(place, limit, limit.numbers);
         let mut tiers = Vec::with_capacity(limit.tiers.len());
         for (name, numbers) in &limit.tiers {
@@ -224,18 +246,33 @@ impl Compiler {
         if limit.mode != Mode::Off && !limit.addressed {
             self.index.insert(place, &matcher);
         }
-        self.rules.push(Rule { matcher, key, cost_attribute, base, tiers: tiers.into() });
+        let tiers = tiers.into();
+        let rule = Rule { matcher, key, fallback_keys, cost_attribute, weights, base, tiers };
+        self.rules.push(rule);
         Ok(())
+    }
+
+    fn matcher(&mut self, limit: &Limit, spec: &MatchSpec) -> Result<Matcher, InvalidPolicy> {
+        Matcher::compile(spec, &mut self.names)
+            .map_err(|invalid| InvalidPolicy::from_condition(&limit.name, invalid))
+    }
+
+    fn key(&mut self, names: &[Box<str>]) -> Result<Box<[AttributeId]>, InvalidPolicy> {
+        names.iter().map(|name| self.attribute(name)).collect()
     }
 
     fn attribute(&mut self, name: &str) -> Result<AttributeId, InvalidPolicy> {
         self.names.intern(name).ok_or(InvalidPolicy::TooManyAttributes)
     }
 
-    /// The place of the numbers in the table; unlimited has none.
+    /// The place of the numbers in the table for the first key, with those for further keys behind it; unlimited has none.
     fn numbers(&mut self, place: usize, limit: &Limit, numbers: Option<Numbers>) -> Option<usize> {
         let numbers = numbers?;
-        self.numbers.push(Variant { limit: place, numbers, id: limit.state_id(&numbers) });
-        Some(self.numbers.len() - 1)
+        let first = self.numbers.len();
+        self.numbers.extend(limit.keys().enumerate().map(|(key, names)| {
+            let id = limit.state_id_by(names, &numbers);
+            Variant { limit: place, numbers, key, id }
+        }));
+        Some(first)
     }
 }

@@ -1,10 +1,11 @@
 //! `cost`.
 
-use super::fields::{exactly_one, number};
+use super::fields::{exactly_one, missing, number, some_items};
+use super::matching;
 use crate::diagnostic::{Report, codes};
 use crate::grammar;
-use crate::limit::{Cost, ResponseCost};
-use crate::raw::{self, At, CostForm, Field};
+use crate::limit::{Cost, ResponseCost, WeightedMatch};
+use crate::raw::{self, At, CostEntry, CostForm, Field};
 use crate::suggest::quoted;
 
 /// What a cost from the request may be at most, where the file does not say.
@@ -15,6 +16,10 @@ pub(super) fn cost(field: &Field<raw::Cost>, report: &mut Report) -> Cost {
     let form = match &field.value {
         raw::Cost::Fixed(cost) => return Cost::Fixed(*cost),
         raw::Cost::Form(form) => form,
+        raw::Cost::ByMatch(entries) => {
+            some_items(entries, "cost", field.at, report);
+            return Cost::ByMatch(entries.iter().map(|entry| weighted(entry, report)).collect());
+        }
     };
     if !form.unreadable.is_empty() {
         return Cost::Fixed(1);
@@ -28,6 +33,14 @@ pub(super) fn cost(field: &Field<raw::Cost>, report: &mut Report) -> Cost {
     if from_response { estimate(field, form, report) } else { header(field, form, report) }
 }
 
+fn weighted(entry: &At<CostEntry>, report: &mut Report) -> WeightedMatch {
+    if entry.units.is_none() {
+        missing("units", (entry.at, &entry.unreadable), report);
+    }
+    let units = number(&entry.units, 1, (0, COST_MAX), report);
+    WeightedMatch::new(matching::match_spec(&entry.r#match, report), units)
+}
+
 fn header(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost {
     let max = number(&form.max, COST_MAX, (0, u64::MAX), report);
     let default = number(&form.default, 1.min(max), (0, u64::MAX), report);
@@ -38,7 +51,7 @@ fn header(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost {
         super::fields::out_of_range(written.at, &default.to_string(), &range, report);
     }
     let Some(name) = &form.header else {
-        super::fields::missing("header", (field.at, &form.unreadable), report);
+        missing("header", (field.at, &form.unreadable), report);
         return Cost::Fixed(1);
     };
     match report.accept(name.at, grammar::header_name(name)) {
@@ -51,7 +64,7 @@ fn header(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost {
 fn estimate(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost {
     let estimate = form.estimate.as_ref().map_or(1, |estimate| estimate.value);
     let Some(response) = &form.response else {
-        super::fields::missing("response", (field.at, &form.unreadable), report);
+        missing("response", (field.at, &form.unreadable), report);
         return Cost::Fixed(1);
     };
     if !response.unreadable.is_empty() {

@@ -6,13 +6,26 @@ use crate::diagnostic::{Position, Report, codes};
 use crate::grammar;
 use crate::limit::{Consistency, Counting, Limit, Mode, OnMissing};
 use crate::match_spec::MatchSpec;
-use crate::raw::{self, At, File, Text};
+use crate::raw::{self, At, File, KeyChoice, OneOrMany, Text};
 use crate::settings::Settings;
 use crate::suggest::quoted;
 use std::collections::{HashMap, HashSet};
 use tollgate_core::Numbers;
 
 type Key = Box<[Box<str>]>;
+
+/// The keys that the requests of one limit may use, in the order in which they are tried.
+#[derive(Default)]
+struct KeyOrder {
+    key: Key,
+    fallback_keys: Box<[Key]>,
+}
+
+impl From<Key> for KeyOrder {
+    fn from(key: Key) -> Self {
+        Self { key, fallback_keys: Box::default() }
+    }
+}
 
 /// The limits, and for each the number of its entry.
 pub(super) fn limits(
@@ -59,7 +72,7 @@ fn limit(
     let at = entry.name.as_ref().map_or(entry.at, |name| name.at);
     let expanded = entry.keys.is_some();
     let mut limits = Vec::with_capacity(keys.len());
-    for key in keys {
+    for KeyOrder { key, fallback_keys } in keys {
         let name: Box<str> =
             if expanded { format!("{name}/{}", key.join("+")).into() } else { name.clone() };
         if !unique(&name, at, names, report) {
@@ -80,6 +93,7 @@ fn limit(
             on_response: on_response.clone(),
             name,
             key,
+            fallback_keys,
         };
         limits.push((limit, match_spec.clone()));
     }
@@ -107,7 +121,7 @@ fn unique(
 }
 
 /// The keys of an entry: that of `key`, or all of `keys`, or the empty one.
-fn keys(entry: &raw::Limit, report: &mut Report) -> Vec<Key> {
+fn keys(entry: &raw::Limit, report: &mut Report) -> Vec<KeyOrder> {
     if let (Some(_), Some(keys)) = (&entry.key, &entry.keys) {
         let message = "`keys` is given together with `key`";
         let help = "keep `key` for one limit, or `keys` for one limit each";
@@ -115,26 +129,54 @@ fn keys(entry: &raw::Limit, report: &mut Report) -> Vec<Key> {
     }
     if let Some(keys) = &entry.keys {
         super::fields::some_items(keys, "keys", keys.at, report);
-        let mut seen = HashSet::new();
-        let mut list = Vec::new();
-        for item in &keys.value {
-            if item.0.is_empty() {
-                let help =
-                    "name at least one attribute; one shared bucket is a limit without `key`";
-                report.error(codes::BAD_KEY, item.at, "the key names no attribute", help);
-                continue;
-            }
-            let key = key(&item.0, report);
-            if seen.insert(key.clone()) {
-                list.push(key);
-            } else {
-                let message = format!("the key {} is there twice", quoted(&key.join("+")));
-                report.error(codes::BAD_KEY, item.at, message, "remove one of the two");
-            }
-        }
-        return list;
+        let items = keys.iter().map(|item| (&item.value.0, item.at));
+        return several(items, Key::clone, report).into_iter().map(KeyOrder::from).collect();
     }
-    vec![entry.key.as_ref().map(|list| key(&list.0, report)).unwrap_or_default()]
+    let Some(choice) = &entry.key else { return vec![KeyOrder::default()] };
+    let form = match &choice.value {
+        KeyChoice::Attributes(list) => return vec![key(&list.0, report).into()],
+        KeyChoice::FirstOf(form) => form,
+    };
+    let Some(list) = &form.first_of else {
+        super::fields::missing("first_of", (choice.at, &form.unreadable), report);
+        return vec![KeyOrder::default()];
+    };
+    super::fields::some_items(list, "first_of", list.at, report);
+    // In another order the attributes are the same: the second key would never be used.
+    let sorted = |key: &Key| {
+        let mut key = key.clone();
+        key.sort_unstable();
+        key
+    };
+    let items = list.iter().map(|item| (&item.value, item.at));
+    let mut keys = several(items, sorted, report).into_iter();
+    let key = keys.next().unwrap_or_default();
+    vec![KeyOrder { key, fallback_keys: keys.collect() }]
+}
+
+/// Each of several keys, none of them empty, and none there twice by `identity`.
+fn several<'a>(
+    items: impl Iterator<Item = (&'a OneOrMany<Text>, Position)>,
+    identity: impl Fn(&Key) -> Key,
+    report: &mut Report,
+) -> Vec<Key> {
+    let mut seen = HashSet::new();
+    let mut list = Vec::new();
+    for (item, at) in items {
+        if item.0.is_empty() {
+            let help = "name at least one attribute; one shared bucket is a limit without `key`";
+            report.error(codes::BAD_KEY, at, "the key names no attribute", help);
+            continue;
+        }
+        let key = key(&item.0, report);
+        if seen.insert(identity(&key)) {
+            list.push(key);
+        } else {
+            let message = format!("the key {} is there twice", quoted(&key.join("+")));
+            report.error(codes::BAD_KEY, at, message, "remove one of the two");
+        }
+    }
+    list
 }
 
 fn key(attributes: &[At<Text>], report: &mut Report) -> Key {

@@ -76,7 +76,7 @@ codes! {
     KEY_AND_KEYS "TG022" "`key` together with `keys`"
         "`key` makes one limit, `keys` one for each of its entries; both at once has no meaning."
     BAD_KEY "TG023" "malformed key"
-        "Each key in `keys` names at least one attribute, and no key names one twice."
+        "Each key in `keys` and `first_of` names at least one attribute, no key names one twice, and `first_of` stands in `key` alone."
     COUNT_TOO_LARGE "TG024" "number too large to be exact"
         "Every rate, burst, queue and slot count up to 4294967295 is exact, in memory and in Redis; beyond that it is not."
     PERIOD_OUT_OF_RANGE "TG025" "period out of range"

@@ -43,6 +43,14 @@ fn path_globs_are_anchored_and_stop_at_slashes() {
         ("/v*/users/*", "/v1/users/42/x", false),
         ("/a*b*c", "/abbc", true),
         ("/a*b*c", "/acb", false),
+        ("/**/aa/**/c", "/aaa/aa/c", true),
+        ("/**/aa/**/c", "/aaa/c", false),
+        ("/**/a/**/**/c", "/a/c", true),
+        ("/**/a*/**", "/x/ab", true),
+        ("/**/a*/**", "/x/ba", false),
+        ("/**/?/**/?", "/a/b", true),
+        ("/**/?/**/?", "/a", false),
+        ("**/**", "", true),
     ];
     for (pattern, path, expected) in cases {
         assert_eq!(path_matches(pattern, path), expected, "{pattern} on {path}");
@@ -67,12 +75,56 @@ fn elsewhere_a_star_is_any_run_and_nothing_else_is_special() {
     }
 }
 
+/// Bytes looked at while `pattern` is matched with `text`.
+fn steps(glob: &Glob, text: &str) -> usize {
+    pieces::counted::take();
+    glob.matches(text);
+    pieces::counted::take()
+}
+
+/// Each byte of the text is looked at about once, in one word for each 64 bytes of a piece: the number of wildcards does
+/// not matter, and neither does what the text holds.
 #[test]
-fn hostile_texts_and_patterns_cost_at_most_the_product_of_their_lengths() {
-    let pattern = format!("**{}b", "a*".repeat(100));
+fn hostile_texts_and_patterns_take_one_pass() {
+    let path_globs = [
+        "/**/a/**/b",
+        "/**/a*/**/b",
+        "/**/a*b?c/**/*x",
+        "**a**a**a**a**a**b",
+        "/**/a/**/a/**/a/**/a/**/b*",
+        "/*/**/*a*a*a*a*a*a*a*a*b",
+        "/a/**/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab/**/c",
+    ];
+    let text_globs = ["*a*a*a*b", "*aaaaaaaab*aaaaaaaab*", "*a*aa*aaa*aaaa*b*c"];
+    let long = format!("**{}b*", "a*".repeat(100));
+    let path = path_globs.iter().copied().chain([long.as_str()]);
+    let globs = path.map(|pattern| (pattern, Glob::path(pattern)));
+    let globs = globs.chain(text_globs.map(|pattern| (pattern, Glob::text(pattern))));
+    for (pattern, glob) in globs {
+        let glob = glob.unwrap();
+        let words = pattern.len() / 64 + 1;
+        for unit in ["a", "/a", "aa/", "/ab", "/", "a/b", "/aaaaaaaaaaaaaaaaaaaab", "b"] {
+            for length in [1_000, 16_000] {
+                let text = unit.repeat(length / unit.len());
+                let (steps, most) = (steps(&glob, &text), 2 * pattern.len() + words * text.len());
+                assert!(steps <= most, "{pattern} on {unit}..: {steps} steps, not {most}");
+            }
+        }
+    }
+}
+
+#[test]
+fn long_pieces_carry_from_word_to_word() {
+    let pattern = format!("**{}b*", "a*".repeat(100));
     let glob = Glob::path(&pattern).unwrap();
     assert!(!glob.matches(&"a".repeat(4_096)));
     assert!(glob.matches(&format!("{}b", "a".repeat(4_096))));
+    assert!(!glob.matches(&format!("{}b", "a".repeat(99))));
+    let pattern = format!("/**/{}/**/x?", "a?".repeat(200));
+    let glob = Glob::path(&pattern).unwrap();
+    let path = |length: usize| format!("/y/{}/z/xy", "ab".repeat(length));
+    assert!(glob.matches(&path(200)));
+    assert!(!glob.matches(&path(199)) && !glob.matches(&path(201)));
 }
 
 #[test]
@@ -143,13 +195,17 @@ pub(crate) fn naive(pattern: &str, text: &str, is_path: bool) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(5_000))]
 
     #[test]
     fn path_globs_agree_with_the_oracle(
-        pattern in "(/|a|b|\\*|\\*\\*|\\?|/\\*\\*){0,8}", path in "(/|a|b){0,10}",
+        pattern in "(/|a|b|\\*|\\*\\*|\\?|/\\*\\*|/\\*\\*/){0,9}", path in "(/|a|b){0,12}",
     ) {
-        prop_assume!(!pattern.contains("***"));
+        // The file refuses three asterisks in a row.
+        let mut pattern = pattern;
+        while pattern.contains("***") {
+            pattern = pattern.replace("***", "**");
+        }
         prop_assert_eq!(path_matches(&pattern, &path), naive(&pattern, &path, true));
     }
 

@@ -3,7 +3,7 @@
 //! Quiet up to ten times N, for `0/...` (which refuses everything), for limits that are off, and for the tiers of a limit
 //! that is reported already: they usually inherit the burst.
 
-use super::figures::{AllFigures, Figures};
+use super::figures::Figures;
 use super::{Findings, view::View};
 use crate::diagnostic::Code;
 use crate::raw::Algorithm;
@@ -17,7 +17,7 @@ pub(super) const CODE: &Code = &Code::new(
 
 pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
     for item in view.firsts().filter(|item| item.is_on()) {
-        let all = AllFigures::new(item);
+        let all = item.figures();
         let is_bucket = matches!(
             all.algorithm,
             Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket

@@ -1,10 +1,15 @@
 //! TG111: a cost that the client names.
 //!
-//! Quiet for fixed costs, for estimates that the response settles, for requests' own `cost` on the check API (its caller
+//! Fires for a cost that is read from a header, and for an entry of a list by which a client pays less when it sends
+//! a header, cookie or query parameter. Quiet for fixed costs, for estimates that the response settles, for requests' own `cost` on the check API (its caller
 //! is trusted), and for limits that are off.
 
-use super::{Findings, view::View};
+use super::Findings;
+use super::chosen::chosen_from;
+use super::cover::Shape;
+use super::view::{Item, View};
 use crate::diagnostic::Code;
+use crate::limit::Cost;
 use crate::raw;
 use crate::suggest::quoted;
 
@@ -16,17 +21,49 @@ pub(super) const CODE: &Code = &Code::new(
 
 pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
     for item in view.firsts().filter(|item| item.is_on()) {
-        let Some(raw::Cost::Form(form)) = item.entry.cost.as_ref().map(|cost| &cost.value) else {
-            continue;
-        };
-        let Some(header) = &form.header else { continue };
-        let name = item.entry_name();
-        let message = format!(
-            "clients choose what a request costs under {}, even 0, with {}",
-            quoted(name),
-            quoted(&format!("header.{}", &*header.value))
-        );
-        let help = "use a fixed cost, settle one from the response (`{estimate: 500, response: {json: ...}}`), or let a proxy set the field";
-        findings.warn(header.at, message, help);
+        match item.entry.cost.as_ref().map(|cost| &cost.value) {
+            Some(raw::Cost::Form(form)) => from_header(item, form, findings),
+            Some(raw::Cost::ByMatch(entries)) => by_match(view, item, entries, findings),
+            Some(raw::Cost::Fixed(_)) | None => {}
+        }
+    }
+}
+
+fn from_header(item: &Item<'_>, form: &raw::CostForm, findings: &mut Findings<'_>) {
+    let Some(header) = &form.header else { return };
+    let message = format!(
+        "clients choose what a request costs under {}, even 0, with {}",
+        quoted(item.entry_name()),
+        quoted(&format!("header.{}", &*header.value))
+    );
+    let help = "use a fixed cost, settle one from the response (`{estimate: 500, response: {json: ...}}`), or let a proxy set the field";
+    findings.warn(header.at, message, help);
+}
+
+/// Only what a client sends to pay less: a parameter that asks for more may cost more.
+fn by_match(
+    view: &View<'_>,
+    item: &Item<'_>,
+    entries: &[raw::At<raw::CostEntry>],
+    findings: &mut Findings<'_>,
+) {
+    let Cost::ByMatch(weighted) = &item.limit.cost else { return };
+    // The least and the most that an entry behind this one, or none, would cost.
+    let (mut least, mut most) = (1, 1);
+    let mut found = Vec::new();
+    for (entry, weight) in entries.iter().zip(weighted).rev() {
+        let shape = Shape::new(&weight.match_spec);
+        let lowers = shape.conditions().map(|(attribute, _)| attribute);
+        let lowers = lowers.filter(|_| weight.units < most);
+        let escapes = shape.excluded().filter(|_| weight.units > least);
+        let mut chosen = lowers.chain(escapes).filter_map(|attribute| chosen_from(view, attribute));
+        found.extend(chosen.next().map(|source| (entry.at, source)));
+        (least, most) = (least.min(weight.units), most.max(weight.units));
+    }
+    for (at, source) in found.into_iter().rev() {
+        let (name, source) = (quoted(item.entry_name()), quoted(&source));
+        let message = format!("clients pay less under {name} with what they send as {source}");
+        let help = "let only a higher cost depend on what clients send, or take it from a verified token (`jwt.plan` in `identity`)";
+        findings.warn(at, message, help);
     }
 }

@@ -36,6 +36,38 @@ impl Shape {
         }
     }
 
+    /// The requests to which both apply.
+    pub(super) fn both(a: &MatchSpec, b: &MatchSpec) -> Self {
+        let conditions = a.conditions.iter().chain(&b.conditions).cloned().collect();
+        let not = a.not.iter().chain(&b.not).cloned().collect();
+        Self::new(&MatchSpec { conditions, not })
+    }
+
+    /// Whether no request can meet all conditions: two of them are on one attribute and never hold together.
+    pub(super) fn is_impossible(&self) -> bool {
+        let mut later = self.conditions.iter();
+        while let Some((attribute, patterns)) = later.next() {
+            let is_apart = |(other, others): &(Box<str>, Vec<Pattern>)| {
+                let from_all = |p: &Pattern| others.iter().all(|other| p.is_apart_from(other));
+                attribute == other && patterns.iter().all(from_all)
+            };
+            if later.clone().any(is_apart) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The attributes with conditions, and their patterns.
+    pub(super) fn conditions(&self) -> impl Iterator<Item = (&str, &[Pattern])> {
+        self.conditions.iter().map(|(attribute, patterns)| (&**attribute, patterns.as_slice()))
+    }
+
+    /// The attributes with conditions in exclusions.
+    pub(super) fn excluded(&self) -> impl Iterator<Item = &str> {
+        self.not.iter().flatten().map(|(attribute, _)| &**attribute)
+    }
+
     /// Whether this applies to every request to which `other` applies.
     pub(super) fn covers(&self, other: &Self) -> bool {
         // What this leaves out `other` has to leave out as well, or it has to be something else altogether.
@@ -69,14 +101,6 @@ impl Shape {
     /// Whether a request without the attribute is not matched in the first place.
     pub(super) fn requires(&self, attribute: &str) -> bool {
         self.conditions.iter().any(|(name, _)| **name == *attribute)
-    }
-
-    /// The whole segments with which the paths of each path pattern begin; one empty text without any.
-    pub(super) fn anchors(&self) -> impl Iterator<Item = &str> {
-        let paths = self.conditions.iter().find(|(attribute, _)| &**attribute == "path");
-        let patterns = paths.map(|(_, patterns)| patterns.as_slice()).unwrap_or_default();
-        let any = patterns.is_empty().then_some("");
-        patterns.iter().map(|pattern| pattern.anchor().unwrap_or_default()).chain(any)
     }
 }
 
@@ -124,14 +148,6 @@ impl Pattern {
 
     fn accepts(&self, value: &str) -> bool {
         matches!(self, Self::Glob(glob) if glob.matches(value))
-    }
-
-    /// The whole segments with which every matching path begins, if there are any.
-    pub(super) fn anchor(&self) -> Option<&str> {
-        match self {
-            Self::Glob(glob) => glob.anchor(),
-            Self::Network(_) | Self::Unknown => None,
-        }
     }
 }
 

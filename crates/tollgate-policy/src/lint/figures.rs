@@ -1,9 +1,8 @@
 //! The figures of a limit as written, for every tier: what the compiled numbers no longer tell apart.
 
-use super::view::Item;
 use crate::diagnostic::Position;
 use crate::grammar::{self, WrittenRate};
-use crate::raw::{Algorithm, LimitTier};
+use crate::raw::{Algorithm, At, Limit, LimitTier};
 use tollgate_core::CalendarUnit;
 
 /// What a limit allows one tier.
@@ -38,13 +37,12 @@ const TTL_US: u64 = 30_000_000;
 
 impl<'a> AllFigures<'a> {
     /// The place of each is that of the burst, where there is one, else of the rate.
-    pub(super) fn new(item: &Item<'a>) -> Self {
-        let entry = &item.entry.value;
+    pub(super) fn new(entry: &'a At<Limit>) -> Self {
         let algorithm = entry.algorithm();
         let zone = entry.time_zone.as_ref().map(|zone| zone.value.0.as_str());
         let written = |text: &str| grammar::rate(text).unwrap_or(WrittenRate::Unlimited);
         let base_rate = entry.rate.as_ref().map(|rate| (written(rate), rate.at));
-        let (rate, rate_at) = base_rate.unwrap_or((WrittenRate::Unlimited, item.at()));
+        let (rate, rate_at) = base_rate.unwrap_or((WrittenRate::Unlimited, entry.at));
         let burst = entry.burst.as_ref().map(|burst| burst.value);
         let queue = entry.queue.as_ref().map_or(0, |queue| queue.value);
         let ttl = entry.ttl.as_ref().and_then(|ttl| grammar::duration_us(ttl).ok());

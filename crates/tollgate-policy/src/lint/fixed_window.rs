@@ -4,8 +4,9 @@
 //! shorter window is the usual cure. Quiet too for limits in shadow or off, for rates that refuse everything, and for windows of
 //! the calendar: a quota of a month is meant to start anew on the first.
 
-use super::figures::{AllFigures, Figures};
-use super::{Findings, view::View};
+use super::Findings;
+use super::figures::Figures;
+use super::view::{Search, View};
 use crate::diagnostic::Code;
 use crate::raw::Algorithm;
 use crate::suggest::quoted;
@@ -20,12 +21,12 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
     for item in view.limits.iter().filter(|item| item.refuses()) {
         let Some(algorithm) = &item.entry.algorithm else { continue };
         let is_meant = matches!(
-            AllFigures::new(item).base.0,
+            item.figures().base.0,
             Figures::Per { count: 0, .. } | Figures::Per { calendar: Some(_), .. }
         );
         if algorithm.value != Algorithm::FixedWindow
             || is_meant
-            || view.covering(item).next().is_some()
+            || !matches!(view.find_covering(item, |_| true), Search::None)
         {
             continue;
         }

@@ -5,7 +5,7 @@
 //! the first such key, since one field mends all of them.
 //!
 //! Quiet when only front ends listen that are told the address (`grpc`, `resp`), when `trusted_proxies` names anything,
-//! for keys with another attribute beside `ip`, and for limits that are off.
+//! for keys with another attribute beside `ip` (each key of `first_of` counts by itself), and for limits that are off.
 
 use super::{Findings, view::View};
 use crate::diagnostic::Code;
@@ -24,10 +24,10 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
         return;
     }
     let first = view.limits.iter().filter(|item| item.is_on()).find_map(|item| {
-        let mut key = item.key();
-        key.next()
-            .filter(|(attribute, _)| *attribute == "ip" && key.next().is_none())
-            .map(|found| (item, found.1))
+        let alone = item.keys().find_map(|mut key| {
+            key.next().filter(|(attribute, _)| *attribute == "ip" && key.next().is_none())
+        });
+        alone.map(|found| (item, found.1))
     });
     let Some((item, at)) = first else { return };
     let name = quoted(&item.limit.name);

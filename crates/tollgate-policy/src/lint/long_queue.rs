@@ -4,7 +4,7 @@
 //! the gateway waits for an answer itself (`upstream.timeouts.response`), elsewhere when it is more than an hour. Quiet for `0/...`,
 //! for limits that are off, and for the tiers of a limit that is reported already.
 
-use super::figures::{AllFigures, Figures};
+use super::figures::Figures;
 use super::{Findings, view::View};
 use crate::diagnostic::Code;
 use crate::grammar;
@@ -29,7 +29,7 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
         false => (HOUR_US, ""),
     };
     for item in view.firsts().filter(|item| item.is_on()) {
-        let all = AllFigures::new(item);
+        let all = item.figures();
         if all.algorithm != Algorithm::LeakyBucket {
             continue;
         }

@@ -5,6 +5,7 @@
 //! file says when its lint is quiet: a warning that is usually wrong teaches people to ignore the others.
 
 mod burst;
+mod candidates;
 mod cardinality;
 mod chosen;
 mod cost;
@@ -24,6 +25,8 @@ mod trusts_all;
 mod unknown_code;
 mod unsettled;
 mod unsupplied;
+mod unused_cost;
+mod unused_key;
 mod view;
 
 use crate::Compiled;
@@ -61,6 +64,8 @@ lints! {
     unsettled,
     long_queue,
     plain_servers,
+    unused_cost,
+    unused_key,
 }
 
 /// The warnings that a file without errors deserves, in the order of the file, without those that its `lint.allow`

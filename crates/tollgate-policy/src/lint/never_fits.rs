@@ -1,6 +1,6 @@
 //! TG116: a cost above what its limit can ever admit.
 //!
-//! Looks at fixed costs, at estimates, and at what a request costs that does not say. Quiet for `0/...` (which refuses
+//! Looks at fixed costs, at each entry of a list, at estimates, and at what a request costs that does not say. Quiet for `0/...` (which refuses
 //! everything and means to), for limits that are off, and for the tiers of a limit that is reported already.
 
 use super::figures::{AllFigures, Figures};
@@ -17,31 +17,38 @@ pub(super) const CODE: &Code = &Code::new(
 
 pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
     for item in view.firsts().filter(|item| item.is_on()) {
-        let Some((what, cost, at)) = item.entry.cost.as_ref().and_then(up_front) else { continue };
-        let all = AllFigures::new(item);
-        let base = [(None, all.base.0)].into_iter();
-        let tiers = all.tiers.iter().map(|(name, figures, _)| (Some(*name), *figures));
-        let holds = |figures| most(all.algorithm, figures).filter(|most| (1..cost).contains(most));
-        let small = base.chain(tiers).find_map(|(tier, figures)| Some((tier, holds(figures)?)));
-        let Some((tier, most)) = small else { continue };
-        let of = tier.map(|tier| format!(" for the tier {}", quoted(tier))).unwrap_or_default();
-        let message = format!(
-            "{what} of {cost} never fits in {}{of}, which holds {most}",
-            quoted(item.entry_name())
-        );
-        findings.warn(at, message, format!("lower it to {most} or less, or raise the limit"));
+        for (what, cost, at) in item.entry.cost.iter().flat_map(up_front) {
+            let Some((tier, most)) = too_small(item.figures(), cost) else { continue };
+            let of = tier.map(|tier| format!(" for the tier {}", quoted(tier))).unwrap_or_default();
+            let message = format!(
+                "{what} of {cost} never fits in {}{of}, which holds {most}",
+                quoted(item.entry_name())
+            );
+            findings.warn(at, message, format!("lower it to {most} or less, or raise the limit"));
+        }
     }
 }
 
+/// The first tier, or the limit itself, that holds less than the cost, and how much it holds.
+fn too_small<'a>(all: &AllFigures<'a>, cost: u64) -> Option<(Option<&'a str>, u64)> {
+    let base = [(None, all.base.0)].into_iter();
+    let tiers = all.tiers.iter().map(|(name, figures, _)| (Some(*name), *figures));
+    let holds = |figures| most(all.algorithm, figures).filter(|most| (1..cost).contains(most));
+    base.chain(tiers).find_map(|(tier, figures)| Some((tier, holds(figures)?)))
+}
+
 /// What a request costs before anything is known of its answer.
-fn up_front(cost: &raw::At<raw::Cost>) -> Option<(&'static str, u64, Position)> {
+fn up_front(cost: &raw::At<raw::Cost>) -> Vec<(&'static str, u64, Position)> {
+    let of =
+        |what, field: &raw::Field<u64>| field.as_ref().map(|field| (what, field.value, field.at));
     match &cost.value {
-        raw::Cost::Fixed(fixed) => Some(("the cost", *fixed, cost.at)),
-        raw::Cost::Form(form) => {
-            let of = |what, field: &raw::Field<u64>| {
-                field.as_ref().map(|field| (what, field.value, field.at))
-            };
-            of("the estimate", &form.estimate).or_else(|| of("the default", &form.default))
+        raw::Cost::Fixed(fixed) => vec![("the cost", *fixed, cost.at)],
+        raw::Cost::Form(form) => of("the estimate", &form.estimate)
+            .or_else(|| of("the default", &form.default))
+            .into_iter()
+            .collect(),
+        raw::Cost::ByMatch(entries) => {
+            entries.iter().filter_map(|entry| of("the cost", &entry.units)).collect()
         }
     }
 }

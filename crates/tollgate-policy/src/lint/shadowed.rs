@@ -19,9 +19,9 @@
 
 use super::Findings;
 use super::figures::{AllFigures, Figures};
-use super::view::{Item, View};
+use super::view::{Item, Search, View};
 use crate::diagnostic::Code;
-use crate::limit::{Consistency, Cost, OnMissing, OnStoreFailure};
+use crate::limit::{Consistency, Cost, Limit, OnMissing, OnStoreFailure};
 use crate::raw::Algorithm;
 use crate::suggest::quoted;
 
@@ -33,11 +33,11 @@ pub(super) const CODE: &Code = &Code::new(
 
 pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
     for item in view.limits.iter().filter(|item| item.refuses() && item.limit.penalty.is_none()) {
-        let by = view.covering(item).find(|other| {
+        let by = view.find_covering_with_same_key(item, |other| {
             let is_mutual = || item.shape.covers(other.shape) && shadows(item, other);
             shadows(other, item) && (other.index < item.index || !is_mutual())
         });
-        let Some(other) = by else { continue };
+        let Search::Found(other) = by else { continue };
         let (name, by) = (quoted(&item.limit.name), quoted(&other.limit.name));
         let message = format!(
             "{name} never refuses what {by} in line {} admits: that one covers the same requests and is as tight",
@@ -49,20 +49,32 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
 
 /// Whether `other`, which covers `item`, refuses all that `item` refuses.
 fn shadows(other: &Item<'_>, item: &Item<'_>) -> bool {
-    let same_key = item.limit.key.len() == other.limit.key.len()
-        && item.limit.key.iter().all(|attribute| other.limit.key.contains(attribute));
-    same_key
-        && costs_as_much(&other.limit.cost, &item.limit.cost)
+    has_same_keys(&other.limit, &item.limit)
+        && costs_as_much(other, item)
         && is_as_strict(other, item)
         && other.limit.consistency == Consistency::Exact
-        && is_as_tight(&AllFigures::new(other), &AllFigures::new(item))
+        && is_as_tight(other.figures(), item.figures())
 }
 
-fn costs_as_much(other: &Cost, item: &Cost) -> bool {
-    match (other, item) {
-        (Cost::Fixed(other), Cost::Fixed(item)) => other >= item,
-        _ => other == item,
-    }
+/// Whether both use the same attributes, in any order, under the same conditions.
+fn has_same_keys(other: &Limit, item: &Limit) -> bool {
+    let same = |other: &[Box<str>], item: &[Box<str>]| {
+        item.len() == other.len() && item.iter().all(|attribute| other.contains(attribute))
+    };
+    let (others, items) = (other.keys(), item.keys());
+    others.len() == items.len() && others.zip(items).all(|(other, item)| same(other, item))
+}
+
+/// Whether each request costs at least as much.
+fn costs_as_much(other: &Item<'_>, item: &Item<'_>) -> bool {
+    other.limit.cost == item.limit.cost
+        || match (&other.limit.cost, &item.limit.cost) {
+            (Cost::Estimate { .. } | Cost::Attribute { .. }, _)
+            | (_, Cost::Estimate { .. } | Cost::Attribute { .. }) => false,
+            (Cost::Fixed(_) | Cost::ByMatch(_), Cost::Fixed(_) | Cost::ByMatch(_)) => {
+                other.costs().0 >= item.costs().1
+            }
+        }
 }
 
 /// When something is missing: an attribute, or the store.

@@ -5,12 +5,14 @@
 //! (header, cookie, query or `identity`), also when every limit that covers them is skipped for want of the same
 //! attribute, once for the widest of them.
 //!
+//! A limit with `first_of` is skipped where none of its keys is complete; the attribute named is one of the last key.
+//!
 //! Quiet for `ip`, `method`, `path`, `host` and `domain`; when `match` has a condition on the attribute, since requests
 //! without it are not meant then; and for several limits on an attribute that only the caller of the check API supplies:
 //! that is one's own code, which names it in every request.
 
 use super::Findings;
-use super::view::{Item, View};
+use super::view::{Item, Search, View};
 use crate::diagnostic::Code;
 use crate::limit::OnMissing;
 use crate::suggest::quoted;
@@ -25,7 +27,8 @@ const ALWAYS: [&str; 5] = ["ip", "method", "path", "host", "domain"];
 
 pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
     for item in view.limits.iter().filter(|item| item.refuses()) {
-        let mut missing = item.key().filter(|(attribute, _)| is_skipped_without(item, attribute));
+        let Some(last) = item.keys().last().filter(|_| can_be_skipped(item)) else { continue };
+        let mut missing = last.filter(|(attribute, _)| may_be_missing(item, attribute));
         let Some((attribute, at)) = missing.find(|(attribute, _)| is_alone(view, item, attribute))
         else {
             continue;
@@ -39,22 +42,31 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
     }
 }
 
+/// Whether each key has an attribute that a request may lack.
+fn can_be_skipped(item: &Item<'_>) -> bool {
+    let lacks = |key: &[Box<str>]| key.iter().any(|attribute| may_be_missing(item, attribute));
+    item.limit.on_missing == OnMissing::Skip && item.limit.keys().all(lacks)
+}
+
+fn may_be_missing(item: &Item<'_>, attribute: &str) -> bool {
+    !ALWAYS.contains(&attribute) && !item.shape.requires(attribute)
+}
+
 fn is_skipped_without(item: &Item<'_>, attribute: &str) -> bool {
     item.limit.on_missing == OnMissing::Skip
-        && item.limit.key.iter().any(|part| **part == *attribute)
-        && !ALWAYS.contains(&attribute)
-        && !item.shape.requires(attribute)
+        && item.limit.keys().all(|key| key.iter().any(|part| **part == *attribute))
+        && may_be_missing(item, attribute)
 }
 
 /// Whether no other limit catches requests without the attribute, and none of those that should is reported instead.
-fn is_alone(view: &View<'_>, item: &Item<'_>, attribute: &str) -> bool {
+fn is_alone<'a>(view: &View<'a>, item: &Item<'a>, attribute: &str) -> bool {
+    let is_sent = is_sent(view, attribute);
     let is_reported_instead =
         |other: &Item<'_>| other.index < item.index || !item.shape.covers(other.shape);
-    let mut others = view.covering(item).peekable();
-    others.peek().is_none()
-        || (is_sent(view, attribute)
-            && others
-                .all(|other| is_skipped_without(other, attribute) && !is_reported_instead(other)))
+    let catches = |other: &Item<'_>| {
+        !is_sent || !is_skipped_without(other, attribute) || is_reported_instead(other)
+    };
+    matches!(view.find_covering(item, catches), Search::None)
 }
 
 fn is_sent(view: &View<'_>, attribute: &str) -> bool {

@@ -1,6 +1,9 @@
 //! What `cover` claims holds for every request of a small world.
 
+use super::candidates::{CoverIndex, KeptBy};
 use super::cover::{Pattern, Shape};
+use super::view::{self, View};
+use super::{CHECKS, Findings};
 use crate::glob::Glob;
 use crate::match_spec::{Condition, MatchSpec};
 use proptest::prelude::*;
@@ -112,4 +115,74 @@ fn exclusions_are_compared() {
     assert!(shape("/a/**", &["/a/b"]).covers(&shape("/a/**", &["/a/*"])));
     assert!(shape("/a/**", &["/a/b"]).covers(&shape("/a/c", &[])));
     assert!(shape("/a/**", &[]).covers(&shape("/a/**", &["/a/b"])));
+}
+
+/// How many pairs of limits the lints of a file look at, and how many findings there are.
+fn comparisons(entries: usize, entry: impl Fn(usize) -> String) -> (usize, usize) {
+    let text = format!("limits:\n{}", (0..entries).map(entry).collect::<String>());
+    let compiled = crate::compile(text.as_bytes()).unwrap_or_else(|errors| panic!("{errors:#?}"));
+    let shapes = view::shapes(&compiled);
+    let view = View::new(&compiled, &shapes);
+    let mut found = Vec::new();
+    CHECKS.iter().for_each(|(code, check)| check(&view, &mut Findings { code, found: &mut found }));
+    (view.comparisons.get(), found.len())
+}
+
+/// Limits for different requests are not compared with each other, whatever tells the requests apart.
+#[test]
+fn a_limit_is_compared_with_few_others() {
+    let shapes = [
+        "match: {path: /pN}, key: [user]",
+        "match: {path: /pN/**}, key: [user]",
+        "match: {path: '/pN*'}, key: [user]",
+        "match: {path: '/pN-*/**/x'}, key: [header.x-user]",
+        "match: {path: /login, header.x-tenant: tN}, key: [user]",
+        "match: {header.x-tenant: tN}, key: [header.x-user]",
+        "match: {header.x-tenant: 'tN.*', method: GET}, key: [header.x-user]",
+        "match: {ip: '2001:db8:N::/48', path: /api/**}, key: [user]",
+        "match: {path: /api/**}, key: [kN]",
+        "match: {path: /pN/login}, key: [header.x-user], algorithm: fixed-window",
+    ];
+    for shape in shapes {
+        let entry = |n: usize| {
+            format!("  - {{name: lN, {shape}, rate: 5/min}}\n").replace('N', &n.to_string())
+        };
+        let (pairs, _) = comparisons(600, entry);
+        assert!(pairs <= 8 * 600, "{shape}: {pairs} pairs");
+    }
+}
+
+/// Where all limits apply to the same requests, each is compared with a number of others that does not grow.
+#[test]
+fn the_work_of_lints_grows_with_the_limits_and_not_with_their_square() {
+    let same = |n: usize| format!("  - {{name: l{n}, key: [header.k{n}, u], rate: 5/min}}\n");
+    let falling = |n: usize| format!("  - {{name: l{n}, key: [u], rate: {}/min}}\n", 90_000 - n);
+    let (few, _) = comparisons(800, same);
+    let (many, _) = comparisons(1_600, same);
+    assert!(many <= few * 5 / 2, "{few} pairs of 800 limits, {many} of 1,600");
+    let (few, _) = comparisons(800, falling);
+    let (many, _) = comparisons(1_600, falling);
+    assert!(many <= few * 5 / 2, "{few} pairs of 800 limits, {many} of 1,600");
+}
+
+/// What an index finds is all that covers.
+#[test]
+fn every_match_that_covers_is_a_candidate() {
+    let config = Config { cases: 1_000, failure_persistence: None, ..Config::default() };
+    let specs = prop::collection::vec(spec(), 1..8);
+    let result = TestRunner::new(config).run(&(specs, spec()), |(wide, narrow)| {
+        let (wide, narrow): (Vec<Shape>, _) =
+            (wide.iter().map(Shape::new).collect(), Shape::new(&narrow));
+        let places = wide.iter().enumerate().map(|(place, shape)| (place, 0, shape));
+        for by in [KeptBy::Rarest, KeptBy::Path] {
+            let index = CoverIndex::new(places.clone(), by);
+            let found: Vec<usize> = index.covering(0, &narrow).collect();
+            prop_assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
+            for (place, shape) in wide.iter().enumerate().filter(|(_, wide)| wide.covers(&narrow)) {
+                prop_assert!(found.contains(&place), "{shape:?} covers {narrow:?}");
+            }
+        }
+        Ok(())
+    });
+    result.unwrap();
 }

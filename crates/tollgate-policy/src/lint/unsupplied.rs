@@ -50,6 +50,9 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
         if let Some((header, at)) = cost_header(item) {
             report(&format!("header.{header}"), at, &format!("which is the cost of {name}"));
         }
+        for (attribute, at) in cost_conditions(item) {
+            report(attribute, at, &format!("which the cost of {name} depends on"));
+        }
     }
 }
 
@@ -90,16 +93,28 @@ fn help(view: &View<'_>, attribute: &str) -> String {
 /// The attributes of `match` and of its exclusions, as written.
 fn conditions<'a>(item: &Item<'a>) -> impl Iterator<Item = (&'a str, Position)> {
     let entry: &'a raw::Limit = &item.entry.value;
-    entry.r#match.iter().flat_map(|spec| {
-        let not = spec.not.iter().flat_map(|not| &not.0).flat_map(|out| &out.value.0);
-        spec.conditions.0.iter().chain(not).map(|(name, _)| (name.value.as_str(), name.at))
-    })
+    entry.r#match.iter().flat_map(|spec| attributes(&spec.value))
+}
+
+/// The same for the entries of a cost.
+fn cost_conditions<'a>(item: &Item<'a>) -> impl Iterator<Item = (&'a str, Position)> {
+    let entry: &'a raw::Limit = &item.entry.value;
+    let entries = match entry.cost.as_ref().map(|cost| &cost.value) {
+        Some(raw::Cost::ByMatch(entries)) => entries.as_slice(),
+        Some(raw::Cost::Fixed(_) | raw::Cost::Form(_)) | None => &[],
+    };
+    entries.iter().filter_map(|entry| entry.r#match.as_ref()).flat_map(|spec| attributes(spec))
+}
+
+fn attributes(spec: &raw::Match) -> impl Iterator<Item = (&str, Position)> {
+    let not = spec.not.iter().flat_map(|not| &not.0).flat_map(|out| &out.value.0);
+    spec.conditions.0.iter().chain(not).map(|(name, _)| (name.value.as_str(), name.at))
 }
 
 fn cost_header<'a>(item: &Item<'a>) -> Option<(&'a str, Position)> {
     let entry: &'a raw::Limit = &item.entry.value;
     match &entry.cost.as_ref()?.value {
         raw::Cost::Form(form) => form.header.as_ref().map(|header| (&*header.value, header.at)),
-        raw::Cost::Fixed(_) => None,
+        raw::Cost::Fixed(_) | raw::Cost::ByMatch(_) => None,
     }
 }

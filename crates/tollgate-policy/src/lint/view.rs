@@ -1,18 +1,41 @@
 //! The file as lints look at it: each limit with what was written for it, and which others cover it.
 
-use super::cover::Shape;
+use super::candidates::{Candidates, CoverIndex, KeptBy};
+use super::cover::{Pattern, Shape};
+use super::figures::AllFigures;
 use crate::Compiled;
 use crate::diagnostic::Position;
 use crate::limit::{Cost, Limit, Mode};
+use crate::match_spec::MatchSpec;
 use crate::raw::{self, At, Text};
 use crate::settings::{Front, Source};
-use std::collections::HashMap;
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
+
+/// With how many others a limit is compared at most. Only limits that apply to the same requests are compared at all, so
+/// this ends the search only where hundreds do; a lint that has not found its answer by then is quiet.
+const COMPARED_MAX: usize = 500;
 
 pub(super) struct View<'a> {
     pub(super) compiled: &'a Compiled,
     pub(super) limits: Vec<Item<'a>>,
-    /// Limits by the segments with which the paths they match begin; those that match any path by the empty text.
-    anchors: HashMap<&'a str, Vec<usize>>,
+    /// All limits that can refuse.
+    refusing: CoverIndex<'a>,
+    /// The same, those with one key as one group.
+    refusing_by_key: CoverIndex<'a>,
+    /// The same, by the paths that they match.
+    refusing_by_path: CoverIndex<'a>,
+    #[cfg(test)]
+    pub(super) comparisons: std::cell::Cell<usize>,
+}
+
+/// What a search among other limits came to.
+pub(super) enum Search<T> {
+    Found(T),
+    /// There is none.
+    None,
+    /// There are too many to look at.
+    GaveUp,
 }
 
 /// One limit and what was written for it.
@@ -22,8 +45,9 @@ pub(super) struct Item<'a> {
     pub(super) limit: &'a Limit,
     pub(super) shape: &'a Shape,
     pub(super) entry: &'a At<raw::Limit>,
-    /// The attributes of its key, in the order of `limit.key`.
-    pub(super) written_key: &'a [At<Text>],
+    /// The attributes of each of its keys, in the order of [`Limit::keys`].
+    written_keys: Vec<&'a [At<Text>]>,
+    figures: AllFigures<'a>,
 }
 
 /// The shapes live outside the view, so that its parts can refer to them.
@@ -36,18 +60,27 @@ impl<'a> View<'a> {
         let entries = compiled.file.limits.as_ref().map(|limits| limits.as_slice());
         let entries = entries.unwrap_or_default();
         let mut limits: Vec<Item<'a>> = Vec::with_capacity(compiled.limits.len());
-        let mut anchors: HashMap<&str, Vec<usize>> = HashMap::new();
         let mut nth = 0;
         let parts = compiled.limits.iter().zip(&compiled.entries).zip(shapes);
         for (index, (((limit, _), &of), shape)) in parts.enumerate() {
             let Some(entry) = entries.get(of) else { continue };
             let is_first = index == 0 || compiled.entries[index - 1] != of;
             nth = if is_first { 0 } else { nth + 1 };
-            shape.anchors().for_each(|anchor| anchors.entry(anchor).or_default().push(index));
-            let written_key = written_key(entry, nth);
-            limits.push(Item { index, limit, shape, entry, written_key });
+            let (written_keys, figures) = (written_keys(entry, nth), AllFigures::new(entry));
+            limits.push(Item { index, limit, shape, entry, written_keys, figures });
         }
-        Self { compiled, limits, anchors }
+        let refusing = || limits.iter().enumerate().filter(|(_, item)| item.refuses());
+        let all = refusing().map(|(place, item)| (place, 0, item.shape));
+        let by_key = refusing().map(|(place, item)| (place, item.key_group(), item.shape));
+        Self {
+            compiled,
+            refusing: CoverIndex::new(all.clone(), KeptBy::Rarest),
+            refusing_by_key: CoverIndex::new(by_key, KeptBy::Rarest),
+            refusing_by_path: CoverIndex::new(all, KeptBy::Path),
+            limits,
+            #[cfg(test)]
+            comparisons: std::cell::Cell::new(0),
+        }
     }
 
     /// One limit for each entry of the file, for lints that look at what all limits of an entry share.
@@ -57,27 +90,73 @@ impl<'a> View<'a> {
         self.limits.iter().filter(move |item| is_first(item.index))
     }
 
-    /// The other limits that apply to every request to which `item` applies and that can refuse it, in file order.
-    pub(super) fn covering<'v>(&'v self, item: &'v Item<'a>) -> impl Iterator<Item = &'v Item<'a>> {
-        let anchor = item.shape.anchors().next().unwrap_or_default();
-        let covers = |other: &&Item<'_>| {
-            other.index != item.index && other.refuses() && other.shape.covers(item.shape)
-        };
-        self.near(anchor).filter(covers)
+    /// Searches the other limits that apply to every request to which `item` applies and that can refuse it, in the
+    /// order of the file.
+    pub(super) fn find_covering<'v>(
+        &'v self,
+        item: &Item<'a>,
+        wanted: impl FnMut(&Item<'a>) -> bool,
+    ) -> Search<&'v Item<'a>> {
+        self.search(self.refusing.covering(0, item.shape), item, wanted)
     }
 
-    /// The limits that may match every path below `anchor`, in file order: those indexed at it or above it. Looking
-    /// at these only keeps a file of many limits on many paths from taking the square of their number.
-    pub(super) fn near(&self, anchor: &str) -> impl Iterator<Item = &Item<'a>> {
-        let above = anchor.match_indices('/').map(|(at, _)| &anchor[..at]);
-        let mut prefixes: Vec<&str> = above.chain(["", anchor]).collect();
-        prefixes.sort_unstable();
-        prefixes.dedup();
-        let lists = prefixes.into_iter().filter_map(|prefix| self.anchors.get(prefix));
-        let mut indices: Vec<usize> = lists.flatten().copied().collect();
-        indices.sort_unstable();
-        indices.dedup();
-        indices.into_iter().filter_map(|index| self.limits.get(index))
+    /// The same among limits with the key of `item`.
+    pub(super) fn find_covering_with_same_key<'v>(
+        &'v self,
+        item: &Item<'a>,
+        wanted: impl FnMut(&Item<'a>) -> bool,
+    ) -> Search<&'v Item<'a>> {
+        let candidates = self.refusing_by_key.covering(item.key_group(), item.shape);
+        self.search(candidates, item, wanted)
+    }
+
+    fn search<'v>(
+        &'v self,
+        candidates: Candidates<'_>,
+        item: &Item<'a>,
+        mut wanted: impl FnMut(&Item<'a>) -> bool,
+    ) -> Search<&'v Item<'a>> {
+        let others = candidates.filter_map(|place| self.limits.get(place));
+        let others = others.filter(|other| other.index != item.index);
+        for (compared, other) in others.enumerate() {
+            if compared == COMPARED_MAX {
+                return Search::GaveUp;
+            }
+            self.count_comparison();
+            if other.shape.covers(item.shape) && wanted(other) {
+                return Search::Found(other);
+            }
+        }
+        Search::None
+    }
+
+    /// How many comparisons all calls of [`guards`](Self::guards) may take together.
+    pub(super) fn guards_compared_max(&self) -> usize {
+        COMPARED_MAX * self.limits.len()
+    }
+
+    /// The limits that may refuse POST requests for every path that `pattern` matches, in file order; `None` when no
+    /// comparisons are left.
+    pub(super) fn guards<'v>(
+        &'v self,
+        pattern: &Pattern,
+        left: &mut usize,
+    ) -> Option<Vec<&'v Item<'a>>> {
+        let mut guards = Vec::new();
+        let others = self.refusing_by_path.covering_path(0, pattern);
+        for other in others.filter_map(|place| self.limits.get(place)) {
+            *left = left.checked_sub(1)?;
+            self.count_comparison();
+            if other.shape.may_cover_posts(pattern) {
+                guards.push(other);
+            }
+        }
+        Some(guards)
+    }
+
+    fn count_comparison(&self) {
+        #[cfg(test)]
+        self.comparisons.set(self.comparisons.get() + 1);
     }
 
     pub(super) fn listens(&self, front: Front) -> bool {
@@ -101,7 +180,41 @@ impl Item<'_> {
     pub(super) fn refuses(&self) -> bool {
         let limits = self.limit.numbers.is_some()
             || self.limit.tiers.iter().any(|(_, numbers)| numbers.is_some());
-        self.limit.mode == Mode::Enforce && limits && self.limit.cost != Cost::Fixed(0)
+        self.limit.mode == Mode::Enforce && limits && self.costs().1 > 0
+    }
+
+    /// The least and the most units that a request may cost.
+    pub(super) fn costs(&self) -> (u64, u64) {
+        match &self.limit.cost {
+            Cost::Fixed(cost) => (*cost, *cost),
+            Cost::Attribute { max, .. } => (0, *max),
+            Cost::ByMatch(weighted) => {
+                // Without a match a request costs 1, unless an entry takes all that is left.
+                let takes_all =
+                    |spec: &MatchSpec| spec.conditions.is_empty() && spec.not.is_empty();
+                let last = weighted.iter().position(|entry| takes_all(&entry.match_spec));
+                let tried = &weighted[..last.map_or(weighted.len(), |last| last + 1)];
+                let units = tried.iter().map(|entry| entry.units);
+                let all = units.chain(last.is_none().then_some(1));
+                (all.clone().min().unwrap_or(1), all.max().unwrap_or(1))
+            }
+            Cost::Estimate { .. } => (0, u64::MAX),
+        }
+    }
+
+    /// The same number for limits with the same attributes in their keys.
+    fn key_group(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        for key in self.limit.keys() {
+            let mut key: Vec<&str> = key.iter().map(|attribute| &**attribute).collect();
+            key.sort_unstable();
+            key.hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    pub(super) fn figures(&self) -> &AllFigures<'_> {
+        &self.figures
     }
 
     /// Whether it is evaluated at all; a limit in shadow is one that is about to be enforced.
@@ -119,17 +232,28 @@ impl Item<'_> {
         self.entry.name.as_ref().map_or(self.entry.at, |name| name.at)
     }
 
-    /// The attributes of the key, each with its place.
+    /// The attributes of all its keys, each with its place.
     pub(super) fn key(&self) -> impl Iterator<Item = (&str, Position)> {
-        let places = self.written_key.iter().map(|written| written.at);
-        self.limit.key.iter().map(|attribute| &**attribute).zip(places)
+        self.keys().flatten()
+    }
+
+    /// The attributes of each of its keys, each with its place.
+    pub(super) fn keys(&self) -> impl Iterator<Item = impl Iterator<Item = (&str, Position)>> {
+        self.limit.keys().zip(&self.written_keys).map(|(key, written)| {
+            let places = written.iter().map(|written| written.at);
+            key.iter().map(|attribute| &**attribute).zip(places)
+        })
     }
 }
 
-fn written_key(entry: &raw::Limit, nth: usize) -> &[At<Text>] {
-    match (&entry.keys, &entry.key) {
-        (Some(keys), _) => keys.get(nth).map(|key| key.0.as_slice()).unwrap_or_default(),
-        (None, Some(key)) => &key.0,
-        (None, None) => &[],
+fn written_keys(entry: &raw::Limit, nth: usize) -> Vec<&[At<Text>]> {
+    match (&entry.keys, entry.key.as_ref().map(|key| &key.value)) {
+        (Some(keys), _) => keys.get(nth).map(|key| key.0.0.as_slice()).into_iter().collect(),
+        (None, Some(raw::KeyChoice::Attributes(key))) => vec![&key.0],
+        (None, Some(raw::KeyChoice::FirstOf(form))) => {
+            let keys = form.first_of.iter().flat_map(|keys| keys.iter());
+            keys.map(|key| key.0.as_slice()).collect()
+        }
+        (None, None) => vec![&[]],
     }
 }

@@ -1,12 +1,14 @@
 //! `match`, compiled: which limits apply to a request.
 
 mod index;
+mod networks;
 #[cfg(test)]
 mod tests;
 
 use ipnet::IpNet;
 
 pub(crate) use index::{Candidate, Index};
+use networks::Networks;
 
 use crate::address::{self, unmap_net};
 use crate::facts::{AttributeId, Facts, Kind, Names};
@@ -32,7 +34,7 @@ struct Test {
 
 #[derive(Debug)]
 enum Patterns {
-    Networks(Box<[IpNet]>),
+    Networks(Networks),
     Text {
         /// Sorted.
         exact: Box<[Box<str>]>,
@@ -90,9 +92,9 @@ impl Matcher {
 impl Test {
     fn matches(&self, facts: &Facts<'_>) -> bool {
         match &self.patterns {
-            Patterns::Networks(networks) => facts
-                .match_address(self.attribute)
-                .is_some_and(|address| networks.iter().any(|network| network.contains(&address))),
+            Patterns::Networks(networks) => {
+                facts.match_address(self.attribute).is_some_and(|address| networks.contain(address))
+            }
             Patterns::Text { exact, globs } => {
                 facts.match_text(self.attribute).is_some_and(|text| {
                     exact.binary_search_by(|candidate| (**candidate).cmp(text)).is_ok()
@@ -120,7 +122,7 @@ impl Patterns {
             let networks = patterns.iter().map(|pattern| {
                 network(pattern).ok_or_else(|| InvalidCondition::Address(pattern.clone()))
             });
-            return Ok(Self::Networks(networks.collect::<Result<_, _>>()?));
+            return Ok(Self::Networks(Networks::new(&networks.collect::<Result<Vec<_>, _>>()?)));
         }
         let mut exact = Vec::new();
         let mut globs = Vec::new();

@@ -7,7 +7,7 @@ use tollgate_core::Numbers;
 
 use super::{Policy, Rule, TierId};
 use crate::facts::{AttributeId, Facts, KeyValue};
-use crate::limit::{Cost, Limit, Mode, OnMissing};
+use crate::limit::{Cost, Limit, Mode, OnMissing, first_complete};
 use crate::matcher::Candidate;
 
 /// What was selected for one request; reused for the next, so that nothing is allocated in the long run.
@@ -24,6 +24,8 @@ struct Entry {
     numbers: usize,
     cost: u64,
     key: Range<usize>,
+    /// Which of the limit's keys it is.
+    key_place: usize,
     missing: bool,
 }
 
@@ -46,6 +48,8 @@ pub struct Selected<'s> {
     /// The key's values; no two tuples of values have the same bytes. Which attributes they are of is part
     /// of the limit's identity.
     pub key: &'s [u8],
+    /// Which of the limit's [keys](Limit::keys) it is; 0 without `first_of`.
+    pub key_place: usize,
     /// A key attribute is missing and the limit says `on_missing: refuse`: no wait can help, and `key` is empty.
     pub missing: bool,
 }
@@ -72,7 +76,7 @@ impl<'s> Selected<'s> {
         cost: u64,
     ) -> Self {
         let (index, numbers_index) = (usize::MAX, usize::MAX);
-        Self { limit, index, numbers, numbers_index, id, cost, key, missing: false }
+        Self { limit, index, numbers, numbers_index, id, cost, key, key_place: 0, missing: false }
     }
 }
 
@@ -138,8 +142,8 @@ impl Policy {
             let start = selection.keys.len();
             selection.keys.extend_from_slice(key);
             let key = start..selection.keys.len();
-            let entry = Entry { limit, numbers, cost: request_cost, key, missing: false };
-            selection.entries.push(entry);
+            let (cost, key_place, missing) = (request_cost, 0, false);
+            selection.entries.push(Entry { limit, numbers, cost, key, key_place, missing });
         }
     }
 
@@ -200,6 +204,7 @@ impl Policy {
             numbers_index: entry.numbers,
             cost: entry.cost,
             key: &selection.keys[entry.key.clone()],
+            key_place: entry.key_place,
             missing: entry.missing,
         })
     }
@@ -262,24 +267,27 @@ impl Policy {
         let Selection { entries, keys, .. } = selection;
         let has_same_key = |last: &&Entry| {
             self.rules[last.limit].key == rule.key
+                && self.rules[last.limit].fallback_keys == rule.fallback_keys
                 && self.limits[last.limit].on_missing == definition.on_missing
         };
-        let (key, missing) = match entries[first..].last().filter(has_same_key) {
-            Some(last) => (last.key.clone(), last.missing),
+        let (key, key_place, missing) = match entries[first..].last().filter(has_same_key) {
+            Some(last) => (last.key.clone(), last.key_place, last.missing),
             None => {
                 let start = keys.len();
-                let is_complete = push_key(rule, facts, definition.on_missing, keys);
+                let place = rule.key_place(facts);
+                let is_complete = push_key(rule.key(place), facts, definition.on_missing, keys);
                 if !is_complete {
                     keys.truncate(start);
                 }
-                (start..keys.len(), !is_complete)
+                (start..keys.len(), place, !is_complete)
             }
         };
         if missing && definition.on_missing == OnMissing::Skip {
             return;
         }
         let cost = cost(definition, rule, facts).saturating_mul(request_cost);
-        entries.push(Entry { limit, numbers, cost, key, missing });
+        let numbers = numbers + key_place;
+        entries.push(Entry { limit, numbers, cost, key, key_place, missing });
     }
 }
 
@@ -289,12 +297,32 @@ impl Rule {
         let of_tier = |tier| self.tiers.iter().find(|(id, _)| *id == tier);
         tier.and_then(of_tier).map_or(self.base, |(_, numbers)| *numbers)
     }
+
+    /// Which key a request uses: the first that is complete, or the last where none is.
+    #[inline]
+    fn key_place(&self, facts: &Facts<'_>) -> usize {
+        if self.fallback_keys.is_empty() {
+            return 0;
+        }
+        let keys = (0..self.fallback_keys.len() + 1).map(|place| self.key(place));
+        first_complete(keys, |attribute| facts.key_value(*attribute).is_some())
+    }
+
+    #[inline]
+    fn key(&self, place: usize) -> &[AttributeId] {
+        let fallback = place.checked_sub(1).and_then(|place| self.fallback_keys.get(place));
+        fallback.unwrap_or(&self.key)
+    }
 }
 
 fn cost(limit: &Limit, rule: &Rule, facts: &Facts<'_>) -> u64 {
     match &limit.cost {
         Cost::Fixed(cost) => *cost,
         Cost::Estimate { estimate, .. } => *estimate,
+        Cost::ByMatch(_) => {
+            let first = rule.weights.iter().find(|weight| weight.matcher.matches(facts, false));
+            first.map_or(1, |weight| weight.units)
+        }
         Cost::Attribute { default, max, .. } => rule
             .cost_attribute
             .and_then(|attribute| facts.key_value(attribute))
@@ -313,8 +341,13 @@ fn parse_cost(text: &str) -> Option<u64> {
 }
 
 /// Appends the values of the key's attributes. Answers whether all are there, or may be shared as absent.
-fn push_key(rule: &Rule, facts: &Facts<'_>, on_missing: OnMissing, out: &mut Vec<u8>) -> bool {
-    rule.key.iter().all(|attribute: &AttributeId| {
+fn push_key(
+    key: &[AttributeId],
+    facts: &Facts<'_>,
+    on_missing: OnMissing,
+    out: &mut Vec<u8>,
+) -> bool {
+    key.iter().all(|attribute| {
         match facts.key_value(*attribute) {
             Some(KeyValue::Text(text)) => push_value(out, text.as_bytes()),
             Some(KeyValue::Address(IpAddr::V4(v4))) => push_value(out, &v4.octets()),

@@ -1,3 +1,6 @@
+mod first_of;
+mod weights;
+
 use std::collections::HashMap;
 
 use proptest::prelude::*;

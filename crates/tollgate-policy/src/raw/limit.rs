@@ -1,6 +1,6 @@
 //! An entry under `limits`.
 
-use super::decode::{entries, field};
+use super::decode::{entries, field, wrong_type};
 use super::{At, Decimal, Decode, DurationText, Entries, Field, List, OnStoreFailure, OneOrMany};
 use super::{RateText, Text, either, raw, words};
 use crate::diagnostic::{Report, codes};
@@ -19,9 +19,9 @@ raw! {
         /// Which requests it applies to; all of them without it.
         r#match: Match,
         /// The attributes whose values make the key; one shared bucket without it.
-        key: OneOrMany<Text>,
+        key: KeyChoice,
         /// Several keys: one limit each, named `name/attribute+attribute`.
-        keys: List<OneOrMany<Text>>,
+        keys: List<PlainKey>,
         /// What a missing key attribute does.
         on_missing: OnMissing,
         /// How it counts.
@@ -141,12 +141,85 @@ raw! {
 }
 
 either! {
-    /// `cost`.
-    Cost {
-        /// The same for every request.
-        Fixed(u64),
-        /// From the request, or from the response.
-        Form(CostForm),
+    /// `key`.
+    KeyChoice {
+        /// One attribute, or several together.
+        Attributes(OneOrMany<Text>),
+        /// The first of several keys that a request has.
+        FirstOf(FirstOf),
+    }
+}
+
+raw! {
+    /// Several keys in the order in which they are tried.
+    FirstOf {
+        /// Each is an attribute or a list of them; the first whose attributes are all there is used.
+        #[schemars(required)]
+        first_of: List<OneOrMany<Text>>,
+    }
+}
+
+/// A key in `keys`: an attribute or a list of them.
+#[derive(Clone, Debug)]
+pub struct PlainKey(pub OneOrMany<Text>);
+
+impl Decode for PlainKey {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        if matches!(node.value, Value::Map(_)) {
+            let message = "`keys` takes attributes and lists of them, not a map";
+            let help = "write `key: {first_of: [...]}` in a limit of its own";
+            report.error(codes::BAD_KEY, node.at, message, help);
+            return None;
+        }
+        OneOrMany::decode(node, report).map(Self)
+    }
+}
+
+impl JsonSchema for PlainKey {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "plain-key".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        OneOrMany::<Text>::json_schema(generator)
+    }
+}
+
+/// `cost`.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(untagged)]
+pub enum Cost {
+    /// The same for every request.
+    Fixed(u64),
+    /// From the request, or from the response.
+    Form(Box<CostForm>),
+    /// By what the request matches; the first that matches counts, and 1 where none does.
+    ByMatch(List<CostEntry>),
+}
+
+impl Decode for Cost {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        match node.value {
+            Value::Map(_) => CostForm::decode(node, report).map(|form| Self::Form(Box::new(form))),
+            Value::List(_) => List::decode(node, report).map(Self::ByMatch),
+            Value::Scalar { .. } => u64::decode(node, report).map(Self::Fixed),
+            Value::Null => wrong_type(node, "a whole number", report),
+        }
+    }
+}
+
+raw! {
+    /// What the requests cost that match.
+    CostEntry {
+        /// Which requests, of those that the limit applies to; all of them without it.
+        r#match: Match,
+        /// How many units each of them costs.
+        #[schemars(required, range(min = 0, max = 4294967295_u64))]
+        units: u64,
     }
 }
 

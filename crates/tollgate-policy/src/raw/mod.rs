@@ -25,8 +25,9 @@ pub use gateway::{
     ServerTls, UpstreamForm, UpstreamProtocol, UpstreamTimeouts, Upstreams,
 };
 pub use limit::{
-    Algorithm, Conditions, Consistency, ConsistencyForm, ConsistencyWord, Cost, CostForm,
-    CostResponse, Leased, Limit, LimitTier, Match, Mode, OnMissing, OnResponse, Penalty, TierForm,
+    Algorithm, Conditions, Consistency, ConsistencyForm, ConsistencyWord, Cost, CostEntry,
+    CostForm, CostResponse, FirstOf, KeyChoice, Leased, Limit, LimitTier, Match, Mode, OnMissing,
+    OnResponse, Penalty, PlainKey, TierForm,
 };
 pub use settings::{
     Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, Refusal, Resp, TierMapFile,

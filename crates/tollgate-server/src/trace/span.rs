@@ -38,7 +38,12 @@ pub fn bytes_hash(key: &[u8]) -> u64 {
 pub fn key_hash(facts: &Facts<'_>, verdict: &Verdict<'_>) -> u64 {
     let Some(row) = tightest(verdict) else { return 0 };
     let mut hasher = SECRET.build_hasher();
-    for name in &row.limit.key {
+    let several = row.limit.keys().len() > 1;
+    for name in row.limit.key_used(|name| facts.get(name).is_some()) {
+        // Equal values of different attributes are different keys.
+        if several {
+            hasher.write(name.as_bytes());
+        }
         // What is absent differs from every value: lengths are hashed with one added.
         let value = facts.get(name);
         hasher.write_usize(value.as_ref().map_or(0, |value| value.len() + 1));

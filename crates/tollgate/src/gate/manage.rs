@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use tollgate_core::{Intent, Numbers};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::Limit;
-use tollgate_policy::policy::Selected;
+use tollgate_policy::policy::{Selected, Variant};
 use tollgate_store::{
     Adjustment, Answers, Change, Charge, LedgerReport, Mode, Place, Request, Store, StoreError,
     Ticket,
@@ -163,11 +163,12 @@ impl Rules {
         &self.policy().limits()[index].name
     }
 
-    /// The limit's states for one key: one for each period that its tiers have.
+    /// The limit's states for one key: one for each period that its tiers have. Another key of `first_of` has others.
     fn states(&self, one: &Selected<'_>) -> impl Iterator<Item = (u64, &Numbers)> {
         let mut seen = BTreeSet::new();
-        let index = one.index;
-        let variants = self.policy().numbers().iter().filter(move |variant| variant.limit == index);
+        let (limit, key) = (one.index, one.key_place);
+        let is_own = move |variant: &&Variant| variant.limit == limit && variant.key == key;
+        let variants = self.policy().numbers().iter().filter(is_own);
         variants.filter(move |variant| seen.insert(variant.id)).map(|one| (one.id, &one.numbers))
     }
 }

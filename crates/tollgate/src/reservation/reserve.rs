@@ -270,7 +270,7 @@ pub(super) fn entry(
         numbers: *charge.numbers,
         unit: match selected.limit.cost {
             Cost::Estimate { .. } => 1,
-            Cost::Fixed(_) | Cost::Attribute { .. } => selected.cost,
+            Cost::Fixed(_) | Cost::Attribute { .. } | Cost::ByMatch(_) => selected.cost,
         },
         taken: answer.outcome.admitted,
         charged: if answer.outcome.admitted { charge.cost } else { 0 },

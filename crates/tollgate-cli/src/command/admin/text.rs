@@ -45,14 +45,14 @@ pub(super) fn policy(answer: &Value) -> String {
             true => format!("{} (file: {})", text(&limit["mode"]), text(&limit["configured"])),
             false => text(&limit["mode"]),
         };
-        let key: Vec<String> = list(&limit["key"]).iter().map(text).collect();
+        let key = key_names(&limit["key"]);
         let tiers: Vec<String> = limit["tiers"].as_object().map_or_else(Vec::new, |tiers| {
             tiers.iter().map(|(tier, of)| format!("{tier} {}", text(&of["rate"]))).collect()
         });
         rows.push(vec![
             text(&limit["name"]),
             mode,
-            key.join(" "),
+            key,
             text(&limit["algorithm"]),
             text(&limit["rate"]),
             text(&limit["limit"]),
@@ -66,6 +66,20 @@ pub(super) fn policy(answer: &Value) -> String {
         about.push(row(&["overridden, not in the file", &waiting.join(", ")]));
     }
     format!("{}\n{}", table(&about), table(&rows))
+}
+
+/// The attributes of a key, or of each of several.
+fn key_names(key: &Value) -> String {
+    let names = |key: &Value, between: &str| {
+        list(key).iter().map(text).collect::<Vec<String>>().join(between)
+    };
+    match key.get("first_of") {
+        None => names(key, " "),
+        Some(keys) => {
+            let keys: Vec<String> = list(keys).iter().map(|key| names(key, "+")).collect();
+            format!("first of {}", keys.join(", "))
+        }
+    }
 }
 
 pub(super) fn inspected(answer: &Value) -> String {

@@ -80,7 +80,8 @@ impl Loaded {
             let mut description =
                 description.strip_prefix(&again).unwrap_or(description).to_owned();
             if !limit.key.is_empty() {
-                description.push_str(&format!(", by {}", limit.key.join(" and ")));
+                let keys: Vec<String> = limit.keys().map(|key| key.join(" and ")).collect();
+                description.push_str(&format!(", by {}", keys.join(", else ")));
             }
             if limit.mode == Mode::Shadow {
                 description.push_str(", in shadow");

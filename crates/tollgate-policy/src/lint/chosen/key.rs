@@ -3,12 +3,13 @@
 //! One finding for each attribute, at its place in `identity`, else at the first key that uses it. Quiet when neither
 //! the gateway nor forward-auth listens; for claims of a token; for limits that are off; and for a key such as
 //! `[ip, header.x-device]` when another enforced limit that covers the same requests has a key of its other attributes,
-//! here `[ip]`: whatever the client makes up stays within that one.
+//! here `[ip]`: whatever the client makes up stays within that one. Each key of `first_of` counts by itself: a client
+//! that makes up a value for one key does not use those behind it.
 
 use super::chosen_from;
 use crate::diagnostic::{Code, Position};
 use crate::lint::Findings;
-use crate::lint::view::{Item, View};
+use crate::lint::view::{Item, Search, View};
 use crate::suggest::quoted;
 use std::collections::HashSet;
 
@@ -21,14 +22,16 @@ pub(in crate::lint) const CODE: &Code = &Code::new(
 pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
     let mut seen = HashSet::new();
     for item in view.limits.iter().filter(|item| item.is_on()) {
-        for (attribute, at) in item.key() {
+        let keys = item.keys().zip(item.limit.keys()).enumerate();
+        let keys = keys.flat_map(|(place, (key, names))| key.map(move |part| (place, names, part)));
+        for (place, names, (attribute, at)) in keys {
             let Some(source) = chosen_from(view, attribute) else { continue };
-            if seen.contains(attribute) || is_bounded(view, item) {
+            if seen.contains(attribute) || is_bounded(view, item, names) {
                 continue;
             }
             seen.insert(attribute.to_owned());
             let name = quoted(&item.limit.name);
-            let message = if source == attribute {
+            let mut message = if source == attribute {
                 format!("clients choose {}, the key of {name}, themselves", quoted(attribute))
             } else {
                 format!(
@@ -37,19 +40,28 @@ pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
                     quoted(attribute)
                 )
             };
+            if let Some(next) = item.limit.keys().nth(place + 1) {
+                let next = quoted(&next.join("+"));
+                message
+                    .push_str(&format!(", and a new value each time is never counted by {next}"));
+            }
             let help = "take it from a verified token (`jwt.sub`), or let a proxy set the field and remove what clients send";
             findings.warn(identity_at(view, attribute).unwrap_or(at), message, help);
         }
     }
 }
 
-/// Whether another limit holds all buckets that a client can make up for this one.
-fn is_bounded(view: &View<'_>, item: &Item<'_>) -> bool {
+/// Whether another limit holds all buckets that a client can make up for this key.
+fn is_bounded<'a>(view: &View<'a>, item: &Item<'a>, names: &[Box<str>]) -> bool {
     let given = |attribute: &str| chosen_from(view, attribute).is_none();
-    view.covering(item).any(|other| {
+    let bounds = |other: &Item<'_>| {
         let key = &other.limit.key;
-        !key.is_empty() && key.iter().all(|part| given(part) && item.limit.key.contains(part))
-    })
+        let is_part = |part: &str| given(part) && names.iter().any(|name| **name == *part);
+        other.limit.fallback_keys.is_empty()
+            && !key.is_empty()
+            && key.iter().all(|part| is_part(part))
+    };
+    !matches!(view.find_covering(item, bounds), Search::None)
 }
 
 fn identity_at(view: &View<'_>, attribute: &str) -> Option<Position> {

@@ -1,4 +1,4 @@
-//! What a client can choose for itself: TG107 and TG108.
+//! What a client can choose for itself: TG107, TG108 and part of TG111.
 //!
 //! Header fields, cookies and query parameters count as the client sends them, directly or through `identity`; claims of
 //! a token are verified. An attribute that is neither comes from the caller of the check API, who is trusted.
@@ -10,7 +10,7 @@ use super::view::View;
 use crate::settings::Source;
 
 /// The part of the request that the attribute is read from, when the client alone decides what it says.
-fn chosen_from(view: &View<'_>, attribute: &str) -> Option<String> {
+pub(super) fn chosen_from(view: &View<'_>, attribute: &str) -> Option<String> {
     if !view.reads_requests() {
         return None;
     }

@@ -32,6 +32,7 @@ struct Target<'v, 'a> {
 fn targets<'v, 'a>(view: &'v View<'a>) -> Vec<Target<'v, 'a>> {
     let mut targets: Vec<Target<'v, 'a>> = Vec::new();
     let mut known: HashMap<&str, (usize, bool)> = HashMap::new();
+    let mut left = view.guards_compared_max();
     for item in &view.limits {
         let entry: &'a Limit = &item.entry.value;
         let named = matched_paths(entry).map(|mention| (mention, item.refuses()));
@@ -40,23 +41,18 @@ fn targets<'v, 'a>(view: &'v View<'a>) -> Vec<Target<'v, 'a>> {
             if !is_login_like(path) {
                 continue;
             }
-            let (index, was_enforced) = known.entry(path).or_insert_with(|| {
-                targets.push(Target { path, at, guards: guards(view, path) });
-                (targets.len() - 1, is_enforced)
-            });
-            if is_enforced && !*was_enforced {
-                *was_enforced = true;
-                targets[*index].at = at;
+            if let Some((index, was_enforced)) = known.get_mut(path) {
+                if is_enforced && !*was_enforced {
+                    *was_enforced = true;
+                    targets[*index].at = at;
+                }
+            } else if let Some(guards) = view.guards(&Pattern::new("path", path), &mut left) {
+                known.insert(path, (targets.len(), is_enforced));
+                targets.push(Target { path, at, guards });
             }
         }
     }
     targets
-}
-
-fn guards<'v, 'a>(view: &'v View<'a>, path: &str) -> Vec<&'v Item<'a>> {
-    let pattern = Pattern::new("path", path);
-    let near = view.near(pattern.anchor().unwrap_or_default());
-    near.filter(|item| item.refuses() && item.shape.may_cover_posts(&pattern)).collect()
 }
 
 /// The patterns for `path` under `match`, as written.

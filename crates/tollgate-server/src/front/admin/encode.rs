@@ -48,13 +48,30 @@ struct LimitView<'a> {
     /// In the file.
     configured: &'static str,
     overridden: bool,
-    key: &'a [Box<str>],
+    key: KeyNames<'a>,
     #[serde(flatten)]
     numbers: NumbersView,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     tiers: BTreeMap<&'a str, NumbersView>,
     disclose: bool,
     penalty: bool,
+}
+
+/// A limit's key as the file may spell it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum KeyNames<'a> {
+    Attributes(&'a [Box<str>]),
+    FirstOf { first_of: Vec<&'a [Box<str>]> },
+}
+
+impl<'a> KeyNames<'a> {
+    fn of(limit: &'a Limit) -> Self {
+        match limit.fallback_keys.is_empty() {
+            true => Self::Attributes(&limit.key),
+            false => Self::FirstOf { first_of: limit.keys().collect() },
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -112,7 +129,7 @@ impl<'a> LimitView<'a> {
             mode: mode_word(limit.mode),
             configured: mode_word(configured),
             overridden,
-            key: &limit.key,
+            key: KeyNames::of(limit),
             numbers: NumbersView::new(limit.numbers.as_ref()),
             tiers: tiers
                 .map(|(tier, numbers)| (&**tier, NumbersView::new(numbers.as_ref())))
@@ -308,7 +325,8 @@ impl<'a> KeyView<'a> {
     ) -> Self {
         let (limit, outcome) = (inspected.row.limit, inspected.row.outcome);
         let until_us = inspected.blocked_until_us;
-        let key = limit.key.iter().map(|name| (&**name, value(name).unwrap_or_default()));
+        let used = limit.key_used(|name| value(name).is_some());
+        let key = used.iter().map(|name| (&**name, value(name).unwrap_or_default()));
         Self {
             name: &limit.name,
             mode: mode_word(limit.mode),

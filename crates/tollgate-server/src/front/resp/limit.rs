@@ -8,6 +8,7 @@ use std::ops::Range;
 use tollgate::{Decided, Rules, Source};
 use tollgate_core::Outcome;
 use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::Limit;
 
 /// A value, in bytes: as on the check API.
 const VALUE_BYTES_MAX: usize = 4096;
@@ -53,7 +54,7 @@ impl<'a> Call<'a> {
         let limit = &limits[*named];
         let count = unsigned(&bytes[count.clone()]).and_then(|count| usize::try_from(count).ok());
         let count = count.ok_or(BadCall::NotACount)?;
-        if count != limit.key.len() {
+        if limit.fallback_keys.is_empty() && count != limit.key.len() {
             let (limit, key) = (limit.name.clone(), limit.key.join(", ").into());
             return Err(BadCall::Count { limit, key, count });
         }
@@ -70,14 +71,22 @@ impl<'a> Call<'a> {
         facts: &mut Facts<'b>,
         now_us: u64,
     ) -> Result<Option<std::sync::Arc<str>>, BadCall> {
-        let key = &rules.policy().limits()[self.limit].key;
-        for (place, (name, value)) in key.iter().zip(self.values).enumerate() {
+        let limit = &rules.policy().limits()[self.limit];
+        let mut names = limit.key.iter();
+        for (place, value) in self.values.iter().enumerate() {
             let bad = |why: &str| BadCall::Value(place + 1, why.into());
-            let value = &bytes[value.clone()];
+            let value =
+                str::from_utf8(&bytes[value.clone()]).map_err(|_| bad("it is not UTF-8"))?;
+            let (name, value) = match limit.fallback_keys.is_empty() {
+                true => (names.next().map_or("", |name| name), value),
+                false => named(limit, value).ok_or_else(|| {
+                    let names = limit.keys().map(|key| key.join(", ")).collect::<Vec<_>>();
+                    bad(&format!("write name=value, with a name of: {}", names.join(" | ")))
+                })?,
+            };
             if value.len() > VALUE_BYTES_MAX {
                 return Err(bad("it has more than 4096 bytes"));
             }
-            let value = str::from_utf8(value).map_err(|_| bad("it is not UTF-8"))?;
             facts.set(name, value).map_err(|why| bad(&why.to_string()))?;
         }
         rules.identify(facts);
@@ -92,6 +101,15 @@ impl<'a> Call<'a> {
             _ => Err(BadCall::Arguments),
         }
     }
+}
+
+/// The attribute that `name=value` names, and its value. A limit with several keys needs the names: `[user]` and `[ip]`
+/// have one value each. An attribute's own name may have a `=` in it, so the longest that fits counts.
+fn named<'l, 'v>(limit: &'l Limit, text: &'v str) -> Option<(&'l str, &'v str)> {
+    let value = |name: &str| text.strip_prefix(name)?.strip_prefix('=');
+    let names = limit.keys().flatten().map(|name| &**name);
+    let fits = names.filter_map(|name| Some((name, value(name)?)));
+    fits.max_by_key(|(name, _)| name.len())
 }
 
 /// Decimal digits and nothing else.

@@ -178,3 +178,44 @@ fn of_two_blocks_the_later_one_is_told() {
     let day = block(r#"{"attributes": {"user": "42"}, "for": "1d"}"#);
     assert!(day.as_str() > hour.as_str());
 }
+
+/// The attributes say which key is meant, as those of a request do.
+#[test]
+fn one_of_several_keys_is_inspected_reset_and_blocked() {
+    let desk = Desk::with(
+        "admin: {token: s3cret-token, audit: {file: /dev/null}}\ntiers: {from: tier}\nlimits: [{name: tokens, rate: 2/d, algorithm: gcra, \
+         tiers: {pro: 10/h}, key: {first_of: [user, [ip, device], ip]}}]",
+    );
+    let (user, ip) = ([("user", "abcd"), ("ip", "97.98.99.100")], [("ip", "97.98.99.100")]);
+    let spend = |attributes: &[(&str, &str)]| desk.check(attributes) && desk.check(attributes);
+    assert!(spend(&user) && !desk.check(&user), "two");
+    assert!(spend(&ip) && !desk.check(&ip), "and two of its own");
+    let by_ip = r#"{"attributes": {"ip": "97.98.99.100"}}"#;
+    let by_user = r#"{"attributes": {"ip": "97.98.99.100", "user": "abcd"}}"#;
+    let seen = |body: &str| desk.call("POST", "/v1/inspect", body).json()["limits"][0].clone();
+    assert_eq!(
+        (&seen(by_ip)["key"], &seen(by_ip)["remaining"]),
+        (&json!({"ip": "97.98.99.100"}), &json!(0))
+    );
+    assert_eq!(seen(by_user)["key"], json!({"user": "abcd"}));
+    let pair = seen(r#"{"attributes": {"ip": "97.98.99.100", "device": "d"}}"#);
+    assert_eq!(
+        (&pair["key"], &pair["remaining"]),
+        (&json!({"device": "d", "ip": "97.98.99.100"}), &json!(2))
+    );
+    // The bytes of the user are those of the address.
+    assert_eq!(desk.call("POST", "/v1/reset", by_user).json(), json!({"limits": ["tokens"]}));
+    assert!(!desk.check(&ip), "nobody else is reset");
+    assert!(spend(&user));
+    let block = by_ip.replace("}}", "}, \"for\": \"10m\"}");
+    assert_eq!(desk.call("POST", "/v1/block", &block).json()["limits"], json!(["tokens"]));
+    desk.call("POST", "/v1/reset", by_user);
+    assert!(desk.check(&user) && !desk.check(&ip));
+    desk.call("POST", "/v1/reset", by_ip);
+    assert!(desk.check(&ip));
+    let none = desk.call("POST", "/v1/reset", r#"{"attributes": {"device": "d"}}"#);
+    assert_eq!(none.status, 422, "no key is complete");
+    let policy = desk.call("GET", "/v1/policy", "").json();
+    let keys = json!({"first_of": [["user"], ["ip", "device"], ["ip"]]});
+    assert_eq!(policy["limits"][0]["key"], keys);
+}

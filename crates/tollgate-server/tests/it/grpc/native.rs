@@ -138,3 +138,17 @@ fn a_bill_at_the_end_binds() {
     assert_eq!(node.ask("edge", vec![hits(account(), 5)]).overall_code, OVER_LIMIT);
     assert_eq!(look(), OVER_LIMIT);
 }
+
+#[test]
+fn descriptors_weigh_and_name_keys_as_requests_do() {
+    let node = Node::start(
+        "limits: [{name: units, key: {first_of: [descriptor.user, descriptor.ip]}, rate: 100/365d, algorithm: fixed-window, \
+         cost: [{match: {descriptor.path: '/embed/*'}, units: 10}]}]",
+        &[],
+    );
+    let one = |entries: &[(&str, &str)]| left(&node.ask("edge", vec![descriptor(entries)]));
+    assert_eq!(one(&[("user", "a"), ("path", "/read")]), [(true, 99)]);
+    assert_eq!(one(&[("user", "a"), ("path", "/embed/x"), ("ip", "a")]), [(true, 89)]);
+    assert_eq!(one(&[("ip", "a"), ("path", "/embed/x")]), [(true, 90)], "a space of its own");
+    assert_eq!(one(&[("path", "/embed/x")]), [(true, 0)], "no key is complete");
+}

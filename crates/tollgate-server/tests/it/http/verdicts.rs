@@ -129,3 +129,40 @@ fn every_request_is_counted_by_what_became_of_it() {
     assert_eq!(decisions, Some(2.0), "what cannot be read is not decided");
     assert_eq!(page.value("tollgate_connections_open", &[("front", "http")]), Some(1.0));
 }
+
+/// Units of an entry, times the request's own cost; in shadow too.
+#[test]
+fn costs_by_match_share_one_budget() {
+    let served = serve(
+        "limits: [{name: units, key: {first_of: [user, ip]}, rate: 100/h, algorithm: fixed-window, cost: [{match: {path: '/embed/**'}, units: 10}]}, \
+         {name: watched, rate: 15/h, algorithm: fixed-window, mode: shadow, cost: [{match: {path: '/embed/**'}, units: 10}]}]",
+    );
+    let ask = |op: &str, path: &str, cost: u64| {
+        let body =
+            format!(r#"{{"attributes": {{"user": "1", "path": "{path}"}}, "cost": {cost}}}"#);
+        let answer = served.post(op, &body).json();
+        let row = |place: usize| {
+            (
+                answer["limits"][place]["remaining"].clone(),
+                answer["limits"][place]["allowed"].clone(),
+            )
+        };
+        (row(0), row(1))
+    };
+    assert_eq!(ask("/v1/check", "/read", 1), ((json!(99), json!(true)), (json!(14), json!(true))));
+    assert_eq!(ask("/v1/check", "/embed", 1), ((json!(89), json!(true)), (json!(4), json!(true))));
+    assert_eq!(
+        ask("/v1/peek", "/embed/x", 9),
+        ((json!(89), json!(false)), (json!(4), json!(false)))
+    );
+    assert_eq!(ask("/v1/check", "/embed", 8), ((json!(9), json!(true)), (json!(4), json!(false))));
+    // The estimate and what is settled are in units of the endpoint.
+    let served = serve(
+        "limits: [{name: units, rate: 100/h, algorithm: fixed-window, cost: [{match: {path: /embed}, units: 10}]}]",
+    );
+    let reserved =
+        served.post("/v1/reserve", r#"{"attributes": {"path": "/embed"}, "cost": 4}"#).json();
+    assert_eq!(reserved["limits"][0]["remaining"], 60);
+    let settle = format!(r#"{{"reservation": {}, "cost": 3}}"#, reserved["reservation"]);
+    assert_eq!(served.post("/v1/settle", &settle).json()["limits"][0]["remaining"], 70);
+}

@@ -171,3 +171,44 @@ limits: [{name: l, key: [api_key], rate: 1/h, algorithm: gcra, tiers: {pro: 9/h}
         assert!(client.line(&format!("TG.CHECK l 1 {key}")).starts_with(start), "{key}");
     }
 }
+
+const FIRST_OF: &str = "
+limits:
+  - {name: tokens, key: {first_of: [user, [ip, header.user-agent], ip]}, rate: 3/h, algorithm: fixed-window}
+  - {name: strict, key: {first_of: [user, account]}, rate: 3/h, on_missing: refuse}
+  - {name: weighted, key: [user], rate: 100/h, cost: [{match: {user: vip}, units: 0}, {match: {path: /a}, units: 50}, {match: {not: {path: /b}}, units: 2}]}
+";
+
+/// `[user]` and `[ip]` have one value each, so values come with their names.
+#[test]
+fn keys_in_order_take_values_by_name() {
+    let served = Served::new(FIRST_OF);
+    let mut client = served.client();
+    assert!(client.line("TG.CHECK tokens 1 user=127.0.0.1").starts_with("0 3 2 "));
+    assert!(
+        client.line("TG.CHECK tokens 1 ip=127.0.0.1").starts_with("0 3 2 "),
+        "a space of its own"
+    );
+    let all = "TG.CHECK tokens 3 header.user-agent=curl ip=127.0.0.1 user=127.0.0.1";
+    assert!(client.line(all).starts_with("0 3 1 "), "the user comes first");
+    assert!(client.line("TG.CHECK tokens 2 ip=::ffff:127.0.0.1 user= 2").starts_with("0 3 0 "));
+    assert!(client.line("TG.CHECK tokens 1 ip=127.0.0.1").starts_with("1 3 0 "));
+    let pair = "TG.CHECK tokens 2 ip=127.0.0.1 header.user-agent=a=b";
+    assert!(client.line(pair).starts_with("0 3 2 "));
+    assert_eq!(client.line("TG.CHECK tokens 1 header.user-agent=curl"), "0 -1 -1 -1 0", "none");
+    assert_eq!(client.line("TG.CHECK strict 0"), "1 3 0 -1 0", "refused");
+    let help = "write name=value, with a name of: user | ip, header.user-agent | ip";
+    for words in ["TG.CHECK tokens 1 42", "TG.CHECK tokens 1 users=42", "TG.CHECK tokens 1 =42"] {
+        assert_eq!(client.line(words), format!("-ERR value 1: {help}"), "{words}");
+    }
+    assert!(client.line("TG.CHECK tokens 1 ip=nowhere").starts_with("-ERR value 1: "));
+}
+
+/// Only the key's attributes are known here.
+#[test]
+fn costs_by_match_see_the_key_alone() {
+    let served = Served::new(FIRST_OF);
+    let mut client = served.client();
+    assert!(client.line("TG.CHECK weighted 1 vip 9").starts_with("0 100 100 "));
+    assert!(client.line("TG.CHECK weighted 1 ann 9").starts_with("0 100 82 "));
+}

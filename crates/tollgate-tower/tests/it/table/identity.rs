@@ -177,4 +177,70 @@ pub(crate) const CASES: &[Case] = &[
         ],
         ..BASE
     },
+    Case {
+        name: "endpoints of different weight share one budget",
+        policy: "headers: [x-ratelimit-delta]\nlimits: [{name: a, rate: 100/366d, algorithm: gcra, key: [ip], cost: [{match: {path: '/embed/**', not: {method: HEAD}}, units: 10}, \
+                 {match: {path: /status}, units: 0}, {match: {header.x-model: 'large*'}, units: 50}]}]",
+        steps: &[
+            Step {
+                request: "GET /read",
+                answered: &[("x-ratelimit-remaining", Some("99"))],
+                ..PASSED
+            },
+            Step {
+                request: "POST /embed/x?a=b",
+                answered: &[("x-ratelimit-remaining", Some("89"))],
+                ..PASSED
+            },
+            Step {
+                request: "GET /status",
+                answered: &[("x-ratelimit-remaining", Some("89"))],
+                ..PASSED
+            },
+            Step {
+                request: "GET /read",
+                fields: &[("x-model", "large-2")],
+                answered: &[("x-ratelimit-remaining", Some("39"))],
+                ..PASSED
+            },
+            Step {
+                request: "GET /read",
+                fields: &[("x-model", "large-2")],
+                answered: &[("x-ratelimit-remaining", Some("39"))],
+                ..REFUSED
+            },
+            Step {
+                request: "GET /read",
+                answered: &[("x-ratelimit-remaining", Some("38"))],
+                ..PASSED
+            },
+        ],
+        ..BASE
+    },
+    Case {
+        name: "the first of several keys that a request has is used",
+        policy: "headers: [x-ratelimit-delta]\nidentity: {user: header.x-user}\nlimits: [{name: a, rate: 2/366d, algorithm: fixed-window, \
+                 key: {first_of: [user, [ip, header.user-agent], ip]}}]",
+        steps: &[
+            Step {
+                fields: &[("x-user", "127.0.0.1"), ("user-agent", "curl")],
+                answered: &[("x-ratelimit-remaining", Some("1"))],
+                ..PASSED
+            },
+            Step {
+                fields: &[("user-agent", "curl")],
+                answered: &[("x-ratelimit-remaining", Some("1"))],
+                ..PASSED
+            },
+            Step { answered: &[("x-ratelimit-remaining", Some("1"))], ..PASSED },
+            Step { answered: &[("x-ratelimit-remaining", Some("0"))], ..PASSED },
+            REFUSED,
+            Step { fields: &[("x-user", "127.0.0.1")], ..PASSED },
+            Step { fields: &[("x-user", "127.0.0.1"), ("user-agent", "curl")], ..REFUSED },
+            Step { fields: &[("user-agent", "curl")], ..PASSED },
+            Step { fields: &[("user-agent", "curl")], ..REFUSED },
+            Step { fields: &[("user-agent", "wget")], ..PASSED },
+        ],
+        ..BASE
+    },
 ];

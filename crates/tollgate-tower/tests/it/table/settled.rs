@@ -121,4 +121,31 @@ pub(crate) const CASES: &[Case] = &[
         ],
         ..BASE
     },
+    Case {
+        name: "a refund gives back the units of the endpoint",
+        policy: "headers: [x-ratelimit-delta]\nlimits: [{name: a, rate: 100/366d, algorithm: fixed-window, on_response: {refund: [5xx]}, \
+                 cost: [{match: {path: /embed}, units: 60}]}]",
+        steps: &[
+            Step {
+                request: "GET /embed",
+                upstream: (500, &[], "oh"),
+                status: 500,
+                body: Some("oh"),
+                answered: &[("x-ratelimit-remaining", Some("40"))],
+                ..PASSED
+            },
+            Step {
+                request: "GET /embed",
+                answered: &[("x-ratelimit-remaining", Some("40"))],
+                ..PASSED
+            },
+            Step { request: "GET /embed", ..REFUSED },
+            Step {
+                request: "GET /read",
+                answered: &[("x-ratelimit-remaining", Some("39"))],
+                ..PASSED
+            },
+        ],
+        ..BASE
+    },
 ];

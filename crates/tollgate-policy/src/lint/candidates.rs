@@ -1,0 +1,164 @@
+//! Finds the few matches that may cover another, so that a file of many limits does not take the square of their number.
+//!
+//! A match that covers another has a pattern that covers the other's first pattern of the same attribute. So each match
+//! is kept under the texts with which its patterns begin, for the one condition that the fewest others share, and
+//! a search looks only under the beginnings of the patterns it asks for.
+
+use super::cover::{Pattern, Shape};
+use crate::glob::Glob;
+use ipnet::IpNet;
+use std::collections::HashMap;
+
+/// Longer texts are cut: two that begin alike so far are compared.
+const TEXT_BYTES_MAX: usize = 64;
+
+/// Matches by what their patterns begin with. Matches of different groups never meet.
+#[derive(Debug, Default)]
+pub(super) struct CoverIndex<'a> {
+    /// Matches without conditions, by group.
+    unconditional: HashMap<u64, Vec<usize>>,
+    lists: HashMap<(u64, &'a str, Start<'a>), Vec<usize>>,
+}
+
+/// What a pattern begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Start<'a> {
+    Exact(&'a str),
+    /// The text before the first wildcard.
+    Wild(&'a str),
+    Network(IpNet),
+}
+
+/// By which conditions matches are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeptBy {
+    /// By the path alone; others count as unconditional.
+    Path,
+    /// By the condition that the fewest others share.
+    Rarest,
+}
+
+/// Places of matches in ascending order, from several lists.
+pub(super) struct Candidates<'i> {
+    lists: Vec<&'i [usize]>,
+}
+
+impl<'a> CoverIndex<'a> {
+    /// Of matches with their place, which ascends, and their group.
+    pub(super) fn new(
+        matches: impl Iterator<Item = (usize, u64, &'a Shape)> + Clone,
+        by: KeptBy,
+    ) -> Self {
+        let mut counts: HashMap<(u64, &str, Start<'_>), usize> = HashMap::new();
+        let usable = move |attribute: &str| by == KeptBy::Rarest || attribute == "path";
+        for (_, group, shape) in matches.clone() {
+            for (attribute, patterns) in shape.conditions() {
+                for start in patterns.iter().filter_map(Start::of) {
+                    *counts.entry((group, attribute, start)).or_default() += 1;
+                }
+            }
+        }
+        let mut this = Self::default();
+        for (place, group, shape) in matches {
+            let sharing = |(attribute, patterns): &(&'a str, &'a [Pattern])| {
+                let starts = patterns.iter().filter_map(Start::of);
+                starts.filter_map(|start| counts.get(&(group, *attribute, start))).sum::<usize>()
+            };
+            let conditions = shape.conditions().filter(|(attribute, _)| usable(attribute));
+            match conditions.min_by_key(sharing) {
+                None => this.unconditional.entry(group).or_default().push(place),
+                Some((attribute, patterns)) => {
+                    for start in patterns.iter().filter_map(Start::of) {
+                        let list = this.lists.entry((group, attribute, start)).or_default();
+                        if list.last() != Some(&place) {
+                            list.push(place);
+                        }
+                    }
+                }
+            }
+        }
+        this
+    }
+
+    /// The matches of the group that may cover `shape`; it may be one of them.
+    pub(super) fn covering<'i>(&'i self, group: u64, shape: &'i Shape) -> Candidates<'i> {
+        let mut lists = Vec::new();
+        for (attribute, patterns) in shape.conditions() {
+            if let Some(first) = patterns.first() {
+                self.push(group, attribute, first, &mut lists);
+            }
+        }
+        self.with_unconditional(group, lists)
+    }
+
+    /// The matches of the group that may match every path that `pattern` matches.
+    pub(super) fn covering_path<'i>(&'i self, group: u64, pattern: &'i Pattern) -> Candidates<'i> {
+        let mut lists = Vec::new();
+        self.push(group, "path", pattern, &mut lists);
+        self.with_unconditional(group, lists)
+    }
+
+    fn with_unconditional<'i>(&'i self, group: u64, mut lists: Vec<&'i [usize]>) -> Candidates<'i> {
+        lists.extend(self.unconditional.get(&group).map(Vec::as_slice));
+        Candidates { lists }
+    }
+
+    /// Adds the lists under all beginnings of the pattern.
+    fn push<'i>(
+        &'i self,
+        group: u64,
+        attribute: &'i str,
+        pattern: &'i Pattern,
+        lists: &mut Vec<&'i [usize]>,
+    ) {
+        let mut look = |start: Start<'i>| {
+            lists.extend(self.lists.get(&(group, attribute, start)).map(Vec::as_slice));
+        };
+        let text = match pattern {
+            Pattern::Network(network) => {
+                let wider = std::iter::successors(Some(*network), IpNet::supernet);
+                return wider.for_each(|network| look(Start::Network(network)));
+            }
+            Pattern::Glob(Glob::Exact(text)) => {
+                look(Start::Exact(cut(text)));
+                cut(text)
+            }
+            Pattern::Glob(Glob::Wild { head, .. }) => cut(head),
+            Pattern::Unknown => return,
+        };
+        let ends = (0..=text.len()).filter_map(|end| text.get(..end));
+        ends.for_each(|beginning| look(Start::Wild(beginning)));
+    }
+}
+
+impl<'a> Start<'a> {
+    fn of(pattern: &'a Pattern) -> Option<Self> {
+        match pattern {
+            Pattern::Network(network) => Some(Self::Network(network.trunc())),
+            Pattern::Glob(Glob::Exact(text)) => Some(Self::Exact(cut(text))),
+            Pattern::Glob(Glob::Wild { head, .. }) => Some(Self::Wild(cut(head))),
+            // It covers nothing.
+            Pattern::Unknown => None,
+        }
+    }
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
+}
+
+impl Iterator for Candidates<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let next = *self.lists.iter().filter_map(|list| list.first()).min()?;
+        for list in &mut self.lists {
+            if let [first, rest @ ..] = list
+                && *first == next
+            {
+                *list = rest;
+            }
+        }
+        Some(next)
+    }
+}

@@ -1,0 +1,57 @@
+//! TG121: an entry of a cost list that no request can meet.
+//!
+//! Fires for an entry that an earlier one covers, and for one whose conditions never hold together with those of the
+//! limit's own `match`. Only what can be proved is claimed. Quiet for limits that are off.
+
+use super::Findings;
+use super::candidates::{CoverIndex, KeptBy};
+use super::cover::Shape;
+use super::view::View;
+use crate::diagnostic::Code;
+use crate::limit::Cost;
+use crate::raw;
+use crate::suggest::quoted;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG121",
+    "cost that no request has",
+    "The first entry that matches counts, so an entry behind one that matches the same requests is never used.",
+);
+
+/// With how many earlier entries each is compared at most.
+const COMPARED_MAX: usize = 500;
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    for item in view.firsts().filter(|item| item.is_on()) {
+        let Some(raw::Cost::ByMatch(entries)) = item.entry.cost.as_ref().map(|cost| &cost.value)
+        else {
+            continue;
+        };
+        let Cost::ByMatch(weighted) = &item.limit.cost else { continue };
+        let (_, of_limit) = &view.compiled.limits[item.index];
+        let own: Vec<_> = weighted.iter().map(|entry| Shape::new(&entry.match_spec)).collect();
+        let index = own.iter().enumerate().map(|(place, shape)| (place, 0, shape));
+        let index = CoverIndex::new(index, KeptBy::Rarest);
+        let name = quoted(item.entry_name());
+        for (place, (entry, weight)) in entries.iter().zip(weighted).enumerate() {
+            let requests = Shape::both(of_limit, &weight.match_spec);
+            if requests.is_impossible() {
+                let message = format!("{name} applies to none of the requests that cost this");
+                findings.warn(entry.at, message, "remove the entry, or correct its `match`");
+                continue;
+            }
+            let earlier = index.covering(0, &requests).take_while(|earlier| *earlier < place);
+            let by = earlier.take(COMPARED_MAX).find(|earlier| own[*earlier].covers(&requests));
+            let Some(by) = by.and_then(|by| entries.get(by)) else { continue };
+            let message = format!(
+                "no request under {name} costs this: the entry in line {} matches all of them first",
+                by.at.line
+            );
+            findings.warn(
+                entry.at,
+                message,
+                "put the narrower entry first, or remove one of the two",
+            );
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! TG122: a key of `first_of` that no request uses.
+//!
+//! Fires for a key behind one whose attributes it has all, and, where the gateway listens, for a key behind one that every
+//! request has: `ip`, `method`, `path` and `host`. Quiet for limits that are off.
+
+use super::{Findings, view::View};
+use crate::diagnostic::Code;
+use crate::settings::Front;
+use crate::suggest::quoted;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG122",
+    "key that no request uses",
+    "A request uses the first key whose attributes it has, so a key behind one that is always complete is never used.",
+);
+
+const ALWAYS: [&str; 4] = ["ip", "method", "path", "host"];
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    let is_gateway = view.listens(Front::Gateway);
+    for item in view.limits.iter().filter(|item| item.is_on()) {
+        let keys: Vec<&[Box<str>]> = item.limit.keys().collect();
+        for (place, written) in item.keys().enumerate().skip(1) {
+            let comes_first = |earlier: &&&[Box<str>]| {
+                let is_there = |part: &Box<str>| {
+                    keys[place].contains(part) || (is_gateway && ALWAYS.contains(&&**part))
+                };
+                earlier.iter().all(is_there)
+            };
+            let Some(earlier) = keys[..place].iter().find(comes_first) else { continue };
+            let (name, key) = (quoted(&item.limit.name), quoted(&keys[place].join("+")));
+            let earlier = quoted(&earlier.join("+"));
+            let message = format!(
+                "no request under {name} uses the key {key}: each request that has it also has {earlier}, which comes first"
+            );
+            let at = written.map(|(_, at)| at).next().unwrap_or(item.at());
+            findings.warn(
+                at,
+                message,
+                format!("put {key} before {earlier}, or remove one of the two"),
+            );
+        }
+    }
+}
