@@ -247,7 +247,7 @@ impl Policy {
             limit.mode != Mode::Off
                 && !limit.addressed
                 && rule.numbers(tier).is_none()
-                && push_key(rule, facts, limit.on_missing, &mut key)
+                && push_key(rule.key(rule.key_place(facts)), facts, limit.on_missing, &mut key)
         };
         (0..self.limits.len()).filter(is_unlimited)
     }

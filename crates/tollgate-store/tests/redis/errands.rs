@@ -75,7 +75,7 @@ async fn what_a_server_refuses_to_look_up_does_not_keep_it_from_deciding() {
     server.run("SET plans text").await;
     let store = RedisStore::open(&server.endpoint(), patient()).unwrap();
     for _ in 0..20 {
-        let error = store.field("plans", "somebody").await.unwrap_err();
+        let error = store.first_field("plans", &["somebody"]).await.unwrap_err();
         assert_eq!(error.kind, StoreErrorKind::Rejected, "{error}");
     }
     assert!(!store.is_open());

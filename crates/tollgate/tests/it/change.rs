@@ -155,7 +155,7 @@ fn another_tier_keeps_the_same() {
         let compiled = tollgate::policy::compile(text.as_bytes()).unwrap();
         let gate = Gate::new(tollgate::Setup::of(&compiled), MemoryStore::default()).unwrap();
         let rules = gate.rules();
-        let mut ask = |plan: &str, cost: u64| {
+        let ask = |plan: &str, cost: u64| {
             let mut facts = rules.facts(Default::default());
             facts.set("user", "a").unwrap();
             facts.set("plan", plan).unwrap();
