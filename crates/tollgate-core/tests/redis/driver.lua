@@ -1,4 +1,4 @@
--- Runs a whole trace on one key: eight arguments an operation, one row of text an operation. It follows the mirror
+-- Runs a whole trace on one key: nine arguments an operation, one row of text an operation. It follows the mirror
 -- in question, which it knows as `mirror`. The state goes through the key between any two operations.
 
 local function text(n)
@@ -16,6 +16,8 @@ local function state_text(state)
     return tat_text(state)
   elseif state.previous then
     return text(state.index) .. ' ' .. text(state.previous) .. ' ' .. text(state.current)
+  elseif state.start then
+    return text(state.start) .. ' ' .. text(state.count)
   elseif state.index then
     return text(state.index) .. ' ' .. text(state.count)
   end
@@ -45,13 +47,14 @@ end
 
 local receipts, rows = {}, {}
 redis.call('DEL', KEYS[1])
-for i = 1, #ARGV, 8 do
+for i = 1, #ARGV, 9 do
   local op, now, amount = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
   local params = mirror.params(
     tonumber(ARGV[i + 4]),
     tonumber(ARGV[i + 5]),
     tonumber(ARGV[i + 6]),
-    tonumber(ARGV[i + 7])
+    tonumber(ARGV[i + 7]),
+    tonumber(ARGV[i + 8])
   )
   local state = mirror.decode(redis.call('GET', KEYS[1]) or nil)
   local outcome, receipt = nil, nil

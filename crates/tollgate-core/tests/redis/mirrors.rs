@@ -15,6 +15,11 @@ fn fixed_window() {
 }
 
 #[test]
+fn calendar_window() {
+    decides_as_rust_does("calendar-window");
+}
+
+#[test]
 fn sliding_window() {
     decides_as_rust_does("sliding-window");
 }

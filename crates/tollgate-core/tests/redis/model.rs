@@ -2,15 +2,29 @@
 
 use crate::plan::{MAX_US, Plan, Step};
 use tollgate_core::algorithm::{
-    Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, Tat, TokenBucket,
-    fixed_window, sliding_window, token_bucket,
+    CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, Tat,
+    TokenBucket, calendar_window, fixed_window, sliding_window, token_bucket,
 };
-use tollgate_core::lua::LEDGER_EPOCH_US;
-use tollgate_core::{Algorithm, Intent, InvalidNumbers, Numbers, Outcome, Rate, Receipt, State};
+use tollgate_core::lua::{self, LEDGER_EPOCH_US};
+use tollgate_core::{
+    Algorithm, CalendarUnit, Intent, InvalidNumbers, Numbers, Outcome, Rate, Receipt, Shift, State,
+    Zone,
+};
+
+/// Clocks that change twice a year around the instants at which traces start.
+static BERLIN: Zone = Zone::new(
+    "Europe/Berlin",
+    7_200,
+    &[
+        Shift { from_s: 1_698_541_200, offset_s: 3_600 },
+        Shift { from_s: 1_711_846_800, offset_s: 7_200 },
+        Shift { from_s: 1_729_990_800, offset_s: 3_600 },
+    ],
+);
 
 /// The arguments of one operation, as the driver reads them, and the row it should answer.
 pub(crate) struct Played {
-    pub(crate) arguments: [String; 8],
+    pub(crate) arguments: [String; 9],
     pub(crate) expected: String,
 }
 
@@ -55,7 +69,7 @@ pub(crate) struct Model<'a> {
 impl<'a> Model<'a> {
     pub(crate) fn new(algorithm: &'a str, plan: &Plan, coverage: &'a mut Coverage) -> Self {
         let sizes = Sizes::new(algorithm, plan.count, plan.period_us, plan.size);
-        let numbers = sizes.numbers(algorithm).unwrap();
+        let numbers = sizes.numbers(algorithm, plan.start_us).unwrap();
         let (now_us, edges_us, receipts) = (plan.start_us, Vec::new(), Vec::new());
         let (state, remaining) = (State::New, numbers.capacity());
         Self { algorithm, sizes, numbers, state, now_us, edges_us, remaining, receipts, coverage }
@@ -65,6 +79,12 @@ impl<'a> Model<'a> {
         self.hop(step.hop, step.raw);
         if step.op >= 240 {
             self.resize(step.raw);
+        }
+        // A caller mostly knows the windows around its own now, which may not be the store's.
+        if self.algorithm == "calendar-window" && step.raw % 5 > 0 {
+            let skew_us = step.raw % 7 / 6 * self.sizes.period_us;
+            let at_us = self.now_us.saturating_sub(skew_us);
+            self.numbers = self.sizes.numbers(self.algorithm, at_us).unwrap();
         }
         let amount = self.cost(step.cost, step.raw);
         match step.op {
@@ -126,9 +146,16 @@ impl<'a> Model<'a> {
     ) -> Played {
         self.coverage.operations += 1;
         let Sizes { count, period_us, burst, queue } = self.sizes;
+        let params = match self.numbers {
+            Numbers::CalendarWindow(_) => {
+                let [_, limit, first_s, one_s, two_s, three_s] = lua::mirrored(&self.numbers);
+                [limit, first_s, one_s, two_s, three_s]
+            }
+            _ => [count, period_us, burst, queue, 0],
+        };
         // Amounts reach the mirror clamped: above 2^53 - 1 they all exceed every capacity alike.
-        let words = [self.now_us, amount.min(MAX_US), from as u64, count, period_us, burst, queue];
-        let mut arguments = [const { String::new() }; 8];
+        let words = [self.now_us, amount.min(MAX_US), from as u64].into_iter().chain(params);
+        let mut arguments = [const { String::new() }; 9];
         op.clone_into(&mut arguments[0]);
         for (argument, word) in arguments[1..].iter_mut().zip(words) {
             *argument = word.to_string();
@@ -225,7 +252,7 @@ impl<'a> Model<'a> {
             period_us = (period_us / 2 + raw % (period_us + 1)).max(1_000);
         }
         let sizes = Sizes::new(self.algorithm, count.min(most), period_us, (raw >> 8) as u8);
-        if let Ok(numbers) = sizes.numbers(self.algorithm) {
+        if let Ok(numbers) = sizes.numbers(self.algorithm, self.now_us) {
             (self.sizes, self.numbers) = (sizes, numbers);
             self.coverage.new_numbers += 1;
         }
@@ -249,6 +276,9 @@ impl<'a> Model<'a> {
     fn state_text(&self) -> String {
         let state = match (&self.state, self.algorithm) {
             (State::New, "fixed-window") => State::FixedWindow(fixed_window::State::default()),
+            (State::New, "calendar-window") => {
+                State::CalendarWindow(calendar_window::State::default())
+            }
             (State::New, "sliding-window") => {
                 State::SlidingWindow(sliding_window::State::default())
             }
@@ -259,6 +289,7 @@ impl<'a> Model<'a> {
         };
         match state {
             State::FixedWindow(state) => format!("{} {}", state.index, state.count),
+            State::CalendarWindow(state) => format!("{} {}", state.start_s, state.count),
             State::SlidingWindow(state) => {
                 format!("{} {} {}", state.index, state.previous, state.current)
             }
@@ -303,13 +334,19 @@ impl Sizes {
         Self { count, period_us, burst, queue: queue.min(most.saturating_sub(burst)) }
     }
 
-    fn numbers(self, algorithm: &str) -> Result<Numbers, InvalidNumbers> {
+    /// Windows of the calendar are those around `at_us`.
+    fn numbers(self, algorithm: &str, at_us: u64) -> Result<Numbers, InvalidNumbers> {
         let Self { count, period_us, burst, queue } = self;
         if algorithm == "concurrency" {
             return Concurrency::try_new(count, period_us).map(Numbers::Concurrency);
         }
         let rate = Rate::try_new(count, period_us)?;
         Ok(match algorithm {
+            "calendar-window" => {
+                let unit = [CalendarUnit::Day, CalendarUnit::Week, CalendarUnit::Month];
+                let unit = unit[(period_us % 3) as usize];
+                Numbers::CalendarWindow(CalendarWindow::new(rate.count(), unit, &BERLIN)).at(at_us)
+            }
             "fixed-window" => Numbers::FixedWindow(FixedWindow::new(rate)),
             "sliding-window" => Numbers::SlidingWindow(SlidingWindow::new(rate)),
             "sliding-log" => Numbers::SlidingLog(SlidingLog::new(rate)),

@@ -1,5 +1,7 @@
 //! The units of time that the protocol has.
 
+use tollgate_core::CalendarUnit;
+
 /// A unit, numbered as `RateLimitResponse.RateLimit.Unit` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -47,8 +49,11 @@ impl Unit {
         }
     }
 
-    /// The unit that is exactly this long.
+    /// The unit that is exactly this long; or a month, which is shown as one of 31 days by the calendar.
     pub fn of_period_us(period_us: u64) -> Option<Self> {
+        if period_us == CalendarUnit::Month.nominal_us() {
+            return Some(Self::Month);
+        }
         Self::ALL.into_iter().find(|unit| unit.period_us() == period_us)
     }
 

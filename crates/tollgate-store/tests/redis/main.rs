@@ -1,6 +1,7 @@
 //! The Redis store on a real redis-server: Debian's package `redis-server`.
 
 mod alike;
+mod calendar;
 mod cluster;
 mod errands;
 mod failures;

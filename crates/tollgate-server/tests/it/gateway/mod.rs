@@ -13,6 +13,7 @@ mod lives;
 mod plain;
 mod restart;
 mod smuggling;
+mod status;
 mod streams;
 mod table;
 mod tls;

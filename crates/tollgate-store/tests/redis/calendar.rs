@@ -1,0 +1,65 @@
+//! Windows of the calendar by the server's clock, whatever the caller's says.
+
+use crate::server::Server;
+use crate::shop::patient;
+use tollgate_core::algorithm::CalendarWindow;
+use tollgate_core::{CalendarUnit, Intent, Numbers, Receipt, Zone};
+use tollgate_store::{
+    Adjustment, Answer, Answers, Change, Charge, Mode, RedisStore, Request, Store, Ticket,
+};
+
+const SECOND_US: u64 = 1_000_000;
+
+fn charge<'a>(key: &'a [u8], numbers: &'a Numbers) -> Charge<'a> {
+    let (limit, ticket, cost, mode, penalty) = (1, Ticket::default(), 1, Mode::Enforce, None);
+    Charge { limit, key, numbers, ticket, cost, mode, penalty }
+}
+
+async fn take(store: &RedisStore, now_us: u64, key: &[u8], numbers: &Numbers) -> Answer {
+    let (charges, mut answers) = ([charge(key, numbers)], Answers::default());
+    let requests = [Request { charges: &charges, intent: Intent::Take }];
+    store.decide(now_us, &requests, &mut answers).await.unwrap();
+    answers.get(0).unwrap().1[0]
+}
+
+/// The end of the window in which an instant lies.
+fn end_us(unit: CalendarUnit, now_us: u64) -> u64 {
+    Zone::UTC.span(unit, (now_us / SECOND_US) as i64).end_s as u64 * SECOND_US
+}
+
+/// Callers whose clocks differ by up to a window meet in the server's own, and a give-back finds it.
+#[tokio::test]
+async fn nodes_whose_clocks_differ_count_in_one_window() {
+    let server = Server::start().await;
+    let mut options = patient();
+    options.caller_time = false;
+    let store = RedisStore::open(&server.endpoint(), options).unwrap();
+    let mut connection = server.connect().await;
+    for unit in [CalendarUnit::Day, CalendarUnit::Week, CalendarUnit::Month] {
+        let numbers = Numbers::CalendarWindow(CalendarWindow::new(5, unit, Zone::UTC));
+        let key = unit.word().as_bytes();
+        let (seconds, micros): (u64, u64) =
+            redis::cmd("TIME").query_async(&mut connection).await.unwrap();
+        let now_us = seconds * SECOND_US + micros;
+        let window_us = unit.nominal_us() * 27 / 31;
+        let mut receipts: Vec<Receipt> = Vec::new();
+        for (used, called_us) in
+            [now_us, now_us - window_us, now_us + window_us, now_us].into_iter().enumerate()
+        {
+            let answer = take(&store, called_us, key, &numbers).await;
+            assert_eq!(answer.outcome.remaining, 4 - used as u64, "{unit:?}");
+            let receipt = answer.receipt.unwrap();
+            assert_eq!(
+                answer.outcome.reset_after_us,
+                end_us(unit, now_us) - receipt.at_us,
+                "{unit:?}: the true end, unless midnight has just passed"
+            );
+            receipts.push(receipt);
+        }
+        let change = Change::GiveBack { units: 1, receipt: receipts[1], under: numbers };
+        let adjustments = [Adjustment { charge: charge(key, &numbers), change }];
+        let mut answers = Answers::default();
+        store.adjust(now_us - window_us, &adjustments, &mut answers).await.unwrap();
+        assert_eq!(answers.get(0).unwrap().1[0].outcome.remaining, 2, "{unit:?}");
+    }
+}
