@@ -122,7 +122,7 @@ codes! {
     BAD_SECRET "TG048" "malformed secret"
         "A secret is a text, or {env: NAME} with the name of an environment variable; it is not empty."
     TLS_MISMATCH "TG049" "contradictory TLS settings"
-        "`tls` needs rediss:// in a URL, and `cert` and `key` come together."
+        "`tls` needs rediss:// in a URL, `cert` and `key` come together, and `client_names` needs `client_ca`."
     GIVEN_TWICE "TG050" "credentials given twice"
         "The URL carries a user name or password, and so does the field."
     NEEDS_REDIS "TG051" "needs the redis store"
@@ -138,7 +138,7 @@ codes! {
     NAMED_FILE "TG071" "unusable file"
         "A file that the policy names does not hold what it should: keys of tokens, tiers, certificates, their keys. One that cannot be read is a warning for `check` and an error for `serve`."
     OUT_OF_DATE "TG072" "certificate out of date"
-        "A warning: the gateway would start, and clients or servers would refuse its certificate."
+        "A warning: the listener would start, and clients or servers would refuse its certificate."
     TOO_MANY_ERRORS "TG099" "too many errors"
         "After a hundred errors the rest are only counted."
 }

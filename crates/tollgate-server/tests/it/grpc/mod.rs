@@ -7,6 +7,7 @@ mod failure;
 mod files;
 mod model;
 mod native;
+mod original;
 mod reach;
 mod reload;
 mod stores;
