@@ -27,11 +27,11 @@ pub(super) fn verifier(
     if names.is_empty() {
         return Ok(authority);
     }
-    let parse = |name: &Box<str>| {
-        let bad = |_| TlsError::ClientName(name.clone());
-        ServerName::try_from(name.to_string()).map_err(bad)
+    let parse = |name: &str| {
+        let bad = |_| TlsError::ClientName(name.into());
+        ServerName::try_from(name.to_owned()).map_err(bad)
     };
-    let names = names.iter().map(parse).collect::<Result<_, _>>()?;
+    let names = names.iter().map(|name| parse(name)).collect::<Result<_, _>>()?;
     Ok(Arc::new(NamedClients { authority, names }))
 }
 
