@@ -21,6 +21,8 @@ pub struct Settings {
     pub upstream: Vec<Upstream>,
     /// How the gateway listens and sends.
     pub gateway: Gateway,
+    /// The certificate of `listen.grpc`, where it speaks TLS.
+    pub grpc_tls: Option<ServerTls>,
     /// Where counts are kept.
     pub store: Store,
     /// For limits that do not say.
@@ -49,8 +51,8 @@ pub struct Settings {
     pub resp_password: Option<Secret>,
     /// Codes of lints that are accepted.
     pub lint_allow: Vec<Box<str>>,
-    /// Files of envoyproxy/ratelimit.
-    pub envoy: Option<Envoy>,
+    /// Files of envoyproxy/ratelimit, and what Envoy is told.
+    pub envoy: Envoy,
     /// How long requests in flight may take at shutdown.
     pub drain: Duration,
 }
@@ -123,8 +125,8 @@ pub struct Upstream {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gateway {
-    /// Certificate and key, where the listener speaks TLS.
-    pub tls: Option<(Box<str>, Box<str>)>,
+    /// Where the listener speaks TLS.
+    pub tls: Option<ServerTls>,
     /// Whether every connection has to begin with a header of the PROXY protocol; none may otherwise.
     pub proxy_protocol: bool,
     /// Whether clients may ask for their own limits, at `/.well-known/ratelimit`.
@@ -153,6 +155,20 @@ pub struct Gateway {
     pub client_body: Duration,
     /// From an answer to a client's next request, and how long it may take nothing of an answer.
     pub client_idle: Duration,
+}
+
+/// A server's certificate, and which clients it takes. All files are PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerTls {
+    /// The certificate and those that vouch for it.
+    pub cert: Box<str>,
+    /// Its key.
+    pub key: Box<str>,
+    /// The authorities of which a client must show a certificate.
+    pub client_ca: Option<Box<str>>,
+    /// The names of which a client's certificate must have one; any where this is empty.
+    pub client_names: Vec<Box<str>>,
 }
 
 /// What is spoken with servers.
@@ -392,14 +408,18 @@ pub enum TierSource {
     },
 }
 
-/// Files of envoyproxy/ratelimit.
+/// Files of envoyproxy/ratelimit, and what Envoy is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Envoy {
-    /// Paths, with `*`.
+    /// Paths, with `*`; none where no files are used.
     pub configs: Vec<Box<str>>,
-    /// Whether several limits are all-or-nothing, as everywhere else here.
+    /// Whether several limits are all-or-nothing, as everywhere else here; so they are without files.
     pub strict: bool,
+    /// The status that Envoy's filter refuses with.
+    pub rate_limited_status: u16,
+    /// Whether answers have `dynamic_metadata`.
+    pub dynamic_metadata: bool,
 }
 
 impl Front {

@@ -6,8 +6,9 @@ mod ratelimit;
 #[cfg(test)]
 mod tests;
 
-use crate::front::{admin::AccessError, gateway::TlsError, resp::PasswordError};
+use crate::front::{admin::AccessError, resp::PasswordError};
 use crate::storage::StorageError;
+use crate::tls::TlsError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -88,8 +89,8 @@ pub enum ConfigError {
         /// Why.
         error: StorageError,
     },
-    /// The gateway cannot be used as the file says.
-    Gateway {
+    /// TLS cannot be spoken as the file says.
+    Tls {
         /// Which one.
         file: PathBuf,
         /// Why.
@@ -175,7 +176,7 @@ impl ConfigError {
             | Self::Access { file, .. }
             | Self::Password { file, .. }
             | Self::Storage { file, .. }
-            | Self::Gateway { file, .. }
+            | Self::Tls { file, .. }
             | Self::Keys { file, .. }
             | Self::LimitsGone { file, .. }
             | Self::Named { file, .. } => file,
@@ -191,7 +192,7 @@ impl ConfigError {
                 | Self::Access { .. }
                 | Self::Password { .. }
                 | Self::Storage { .. }
-                | Self::Gateway { .. }
+                | Self::Tls { .. }
         )
     }
 }
@@ -231,7 +232,7 @@ impl fmt::Display for ConfigError {
             Self::Storage { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Keys { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
-            Self::Gateway { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::Tls { file, error } => write!(f, "{}: {error}", file.display()),
         }
     }
 }

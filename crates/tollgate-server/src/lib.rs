@@ -15,6 +15,7 @@ pub mod serve;
 pub mod storage;
 mod supervise;
 pub mod tiers;
+pub mod tls;
 mod toll;
 pub mod trace;
 pub mod watch;

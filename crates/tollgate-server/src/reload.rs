@@ -12,13 +12,14 @@ use crate::Node;
 use crate::config::{Config, ConfigError, KeyFile, Loaded, Ratelimit, TierFile, WatchedSet};
 use crate::front::admin::{Admin, LastReload, Origin};
 use crate::metrics::Reloaded;
+use crate::tls::Certificate;
 use crate::watch::{WatchedFile, read_capped};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tollgate_policy::settings::{Listener, Settings, Store};
+use tollgate_policy::settings::{Listener, ServerTls, Settings, Store};
 use tollgate_policy::{Compiled, TierRules};
 
 pub use control::Reload;
@@ -68,6 +69,8 @@ pub(crate) struct Reloader {
     tier_rules: TierRules,
     keys: Option<Watched>,
     ratelimit: Option<WatchedSet>,
+    /// That of `listen.grpc`; the gateway looks after its own.
+    certificate: Option<Arc<Certificate>>,
     /// The file that a refused policy names and that is why it was refused.
     awaited: Option<Watched>,
 }
@@ -85,8 +88,8 @@ struct Watched {
 #[derive(Debug, PartialEq, Eq)]
 struct Bound {
     listeners: Vec<Listener>,
-    /// The gateway's certificate and key.
-    certificate: Option<(Box<str>, Box<str>)>,
+    /// The certificates of the gateway and of `listen.grpc`.
+    certificates: [Option<ServerTls>; 2],
     /// Whether connections to it begin with who they come from.
     proxy_protocol: bool,
     /// How long its clients may take.
@@ -122,8 +125,14 @@ impl Reloader {
             tier_rules,
             keys,
             ratelimit,
+            certificate: None,
             awaited: None,
         }
+    }
+
+    /// Looks after this certificate too.
+    pub(crate) fn with_certificate(self, certificate: Option<Arc<Certificate>>) -> Self {
+        Self { certificate, ..self }
     }
 
     /// Says what is in force.
@@ -139,6 +148,9 @@ impl Reloader {
 
     /// Looks once at each file and puts in force what is new and settled.
     pub(crate) fn look(&mut self) {
+        if let Some(certificate) = &self.certificate {
+            certificate.look(&self.node.health, self.node.clock.now_us());
+        }
         if let Some(Ok(_)) = self.awaited.as_mut().and_then(Watched::look) {
             let _ = self.reload();
         }
@@ -348,7 +360,7 @@ impl Bound {
     fn of(settings: &Settings) -> Self {
         Self {
             listeners: settings.listeners.clone(),
-            certificate: settings.gateway.tls.clone(),
+            certificates: [settings.gateway.tls.clone(), settings.grpc_tls.clone()],
             proxy_protocol: settings.gateway.proxy_protocol,
             times: [
                 settings.gateway.client_head,
@@ -360,7 +372,8 @@ impl Bound {
     }
 
     fn differences(&self, other: &Self) -> Vec<&'static str> {
-        let listens = |bound: &Self| (bound.certificate.clone(), bound.proxy_protocol, bound.times);
+        let listens =
+            |bound: &Self| (bound.certificates.clone(), bound.proxy_protocol, bound.times);
         let same = self.listeners == other.listeners && listens(self) == listens(other);
         let listen = (!same).then_some("listen");
         let store = (self.store != other.store).then_some("store");

@@ -2,12 +2,13 @@
 
 mod descriptors;
 
-use crate::config::{Config, ConfigError, locate};
+use crate::config::{Config, ConfigError, Loaded, locate};
 use crate::front::resp::{self, Resp};
 use crate::front::{admin::Admin, gateway, grpc::Rls, http::CheckApi};
 use crate::net::{self, BindError, InheritError, Inherited, Intake, Limits, Listener};
 use crate::node::{Node, NodeError};
 use crate::reload::{self, Control, Reload, Reloader};
+use crate::tls::{Certificate, Listens, TlsError};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -102,24 +103,37 @@ impl Server {
         let gateway = match has_gateway {
             true => {
                 let shared = gateway::Shared::new(node.clone(), config.folder());
-                let unusable = |error| {
-                    let error = ConfigError::Gateway { file: config.name(), error };
-                    StartError::Config(locate(&config, &loaded.compiled, error))
-                };
-                Some(Arc::new(shared.map_err(unusable)?))
+                Some(Arc::new(shared.map_err(|error| unusable(&config, &loaded, error))?))
             }
             false => None,
         };
+        let certificate = certificate(&config, &loaded)?;
         let told = orders.0.told();
-        let reloader = Reloader::new(node.clone(), admin.clone(), told, config, loaded);
+        let reloader = Reloader::new(node.clone(), admin.clone(), told, config, loaded)
+            .with_certificate(certificate.clone());
         reloader.announce();
         tell_of_admin(&node.conduct().settings);
         let control = Control::start(node.clone(), reloader, orders).map_err(StartError::System)?;
         let (traffic, admin) =
-            start(&node, admin, gateway, listeners).map_err(StartError::System)?;
+            start(&node, admin, gateway, certificate, listeners).map_err(StartError::System)?;
         node.health.set_serving(true);
         Ok(Running { addresses, traffic, admin, control, node })
     }
+}
+
+/// That of `listen.grpc`, where it speaks TLS.
+fn certificate(config: &Config, loaded: &Loaded) -> Result<Option<Arc<Certificate>>, StartError> {
+    let settings = &loaded.compiled.settings;
+    let listens = settings.listeners.iter().any(|one| one.front == Front::Grpc);
+    let files = settings.grpc_tls.as_ref().filter(|_| listens);
+    let made = files.map(|files| Certificate::new(files, config.folder(), Listens::Grpc));
+    let made = made.transpose().map_err(|error| unusable(config, loaded, error))?;
+    Ok(made.map(Arc::new))
+}
+
+fn unusable(config: &Config, loaded: &Loaded, error: TlsError) -> StartError {
+    let error = ConfigError::Tls { file: config.name(), error };
+    StartError::Config(locate(config, &loaded.compiled, error))
 }
 
 /// Every socket, before anything is served: a node that cannot have all of them has none.
@@ -173,6 +187,7 @@ fn start(
     node: &Arc<Node>,
     admin: Option<Arc<Admin>>,
     gateway: Option<Arc<gateway::Shared>>,
+    certificate: Option<Arc<Certificate>>,
     listeners: Vec<(Front, Listener)>,
 ) -> io::Result<(net::Server, net::Server)> {
     let fronts = listeners.iter().filter(|(front, _)| *front != Front::Admin).count();
@@ -200,8 +215,9 @@ fn start(
                 traffic = traffic.relay(listener, limits, intake, relay);
             }
             (Front::Grpc, _, _) => {
-                let (node, terms) = (node.clone(), limits.clone());
-                let rls = move || Rls::new(node.clone(), &terms);
+                let (node, terms, certificate) =
+                    (node.clone(), limits.clone(), certificate.clone());
+                let rls = move || Rls::new(node.clone(), &terms).with_tls(certificate.clone());
                 traffic = traffic.front(listener, limits.clone(), rls);
             }
             (Front::Resp, _, _) => {

@@ -58,7 +58,7 @@ impl Setup {
             web,
             envoy: None,
             on_store_failure: settings.on_store_failure,
-            strict: settings.envoy.as_ref().is_none_or(|envoy| envoy.strict),
+            strict: settings.envoy.strict,
         }
     }
 

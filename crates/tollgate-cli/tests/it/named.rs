@@ -15,6 +15,13 @@ listen:
 upstream: http://127.0.0.1:1
 limits: [{name: a, rate: 5/min}]
 ";
+const GRPC: &str = "
+listen:
+  grpc:
+    address: 127.0.0.1:0
+    tls: {cert: site.pem, key: site.key, client_ca: ca.pem}
+limits: [{name: a, rate: 5/min}]
+";
 const SERVERS: &str = "
 listen: {gateway: '127.0.0.1:0'}
 upstream:
@@ -35,11 +42,17 @@ type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
 #[test]
 fn check_looks_at_the_files_that_serve_needs() {
     let [cert, key] = EXPIRED;
-    let cases: [Case<'_>; 10] = [
+    let pair = [("site.pem", cert), ("site.key", key)];
+    let with_ca = |ca| [&pair[..], &[("ca.pem", ca)]].concat();
+    let junk_ca = with_ca("x");
+    let cases: [Case<'_>; 13] = [
         ("no-cert", GATEWAY, &[], "5:17", "site.pem: No such file"),
         ("no-key", GATEWAY, &[("site.pem", cert)], "5:32", "site.key: No such file"),
         ("junk", GATEWAY, &[("site.pem", "x"), ("site.key", key)], "5:17", "no certificate"),
         ("swapped", GATEWAY, &[("site.pem", cert), ("site.key", cert)], "5:32", "has no key"),
+        ("grpc-no-cert", GRPC, &[], "5:17", "site.pem: No such file"),
+        ("grpc-no-ca", GRPC, &pair, "5:53", "ca.pem: No such file"),
+        ("grpc-junk-ca", GRPC, &junk_ca, "5:53", "ca.pem has no certificate"),
         ("no-ca", SERVERS, &[], "6:9", "ca.pem: No such file"),
         ("junk-ca", SERVERS, &[("ca.pem", key)], "6:9", "ca.pem has no certificate"),
         ("no-keys", KEYS, &[], "3:13", "keys: No such file"),
@@ -72,14 +85,17 @@ fn check_looks_at_the_files_that_serve_needs() {
 
 #[test]
 fn a_certificate_that_is_out_of_date_is_a_warning() {
-    let folder = Folder::with("named-expired", GATEWAY);
-    for (name, text) in ["site.pem", "site.key"].into_iter().zip(EXPIRED) {
-        fs::write(folder.0.join(name), text).unwrap();
+    for (name, policy) in [("gateway", GATEWAY), ("grpc", GRPC)] {
+        let folder = Folder::with(&format!("named-expired-{name}"), policy);
+        let files = [("site.pem", EXPIRED[0]), ("site.key", EXPIRED[1]), ("ca.pem", EXPIRED[0])];
+        for (file, text) in files {
+            fs::write(folder.0.join(file), text).unwrap();
+        }
+        let path = folder.0.join("tollgate.yaml");
+        let (status, out, _) = run(&["check", path.to_str().unwrap()], "");
+        let said = ":5:17: warning[TG072]: the certificate in ";
+        assert!(status == 0 && out.contains(said) && out.contains("has expired"), "{name}: {out}");
     }
-    let path = folder.0.join("tollgate.yaml");
-    let (status, out, _) = run(&["check", path.to_str().unwrap()], "");
-    assert!(status == 0 && out.contains(":5:17: warning[TG072]: the certificate in "), "{out}");
-    assert!(out.contains("has expired"), "{out}");
 }
 
 /// What no front end uses is not looked at, and a file that is there is not complained about.

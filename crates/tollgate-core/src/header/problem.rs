@@ -52,13 +52,23 @@ impl Problem {
     /// Appends the body as compact JSON. Limits that are not disclosed are left out of `violated`; when
     /// none is left, so is the member.
     pub fn render<'a>(self, violated: impl IntoIterator<Item = &'a str>, out: &mut String) {
+        self.render_with_status(self.status(), violated, out);
+    }
+
+    /// The same for an answer with another status, which somebody else gives.
+    pub fn render_with_status<'a>(
+        self,
+        status: u16,
+        violated: impl IntoIterator<Item = &'a str>,
+        out: &mut String,
+    ) {
         out.push_str("{\"type\":");
         json_string(out, self.uri());
         out.push_str(",\"title\":");
         json_string(out, self.title());
         out.push_str(",\"status\":");
         // Writing to a string cannot fail.
-        let _ = write!(out, "{}", self.status());
+        let _ = write!(out, "{status}");
         let mut any = false;
         for name in violated {
             out.push_str(if any { "," } else { ",\"violated-policies\":[" });

@@ -100,11 +100,32 @@ pub(super) fn lint_allow(file: &File, report: &mut Report) -> Vec<Box<str>> {
     })
 }
 
-pub(super) fn envoy(file: &File, report: &mut Report) -> Option<Envoy> {
-    let field = file.envoy.as_ref()?;
-    let at: Position = field.configs.as_ref().map_or(field.at, |configs| configs.at);
+pub(super) fn envoy(file: &File, report: &mut Report) -> Envoy {
+    let mut envoy = Envoy {
+        configs: Vec::new(),
+        strict: true,
+        rate_limited_status: STATUS_USUAL,
+        dynamic_metadata: true,
+    };
+    let Some(field) = &file.envoy else { return envoy };
+    let is_alone = field.rate_limited_status.is_none() && field.dynamic_metadata.is_none();
     let configs = field.configs.as_ref().map(|configs| configs.0.as_slice()).unwrap_or_default();
-    some_items(configs, "configs", at, report);
-    let strict = field.compat.as_ref().is_some_and(|compat| compat.value == EnvoyCompat::Strict);
-    Some(Envoy { configs: each(configs, report, |text| not_empty(text)), strict })
+    if field.configs.is_some() || is_alone {
+        let at: Position = field.configs.as_ref().map_or(field.at, |configs| configs.at);
+        some_items(configs, "configs", at, report);
+    }
+    envoy.configs = each(configs, report, |text| not_empty(text));
+    envoy.strict = match field.compat.as_ref().map(|word| word.value) {
+        Some(compat) => compat == EnvoyCompat::Strict,
+        None => envoy.configs.is_empty(),
+    };
+    let status = number(&field.rate_limited_status, STATUS_USUAL.into(), STATUSES, report);
+    envoy.rate_limited_status = u16::try_from(status).unwrap_or(STATUS_USUAL);
+    envoy.dynamic_metadata = field.dynamic_metadata.as_ref().is_none_or(|field| field.value);
+    envoy
 }
+
+/// What Envoy refuses with unless `rate_limited_status` of its filter says otherwise.
+const STATUS_USUAL: u16 = 429;
+/// Envoy makes anything below an error 429.
+const STATUSES: (u64, u64) = (400, 599);

@@ -1,14 +1,16 @@
-//! `listen.gateway` in its long form, and `upstream`.
+//! `listen.gateway` and `listen.grpc` in their long forms, and `upstream`.
 
-use super::fields::{duration_us, each, missing, number32, required, some_items, text};
+use super::fields::{duration_us, each, missing, not_empty, number32, required, some_items, text};
 use super::store::tls;
 use crate::diagnostic::{Report, codes};
 use crate::grammar::{self, Problem};
 use crate::raw::{
-    self, At, Balance, Field, File, GatewayListen, HostPolicy, OneOrMany, ProxyProtocol, Text,
-    UpstreamForm, Upstreams,
+    self, At, Balance, Field, File, GatewayListen, GrpcListen, HostPolicy, OneOrMany,
+    ProxyProtocol, Text, UpstreamForm, Upstreams,
 };
-use crate::settings::{Front, Gateway, HealthCheck, Listener, Upstream, UpstreamProtocol};
+use crate::settings::{
+    Front, Gateway, HealthCheck, Listener, ServerTls, Upstream, UpstreamProtocol,
+};
 use std::time::Duration;
 
 const SECOND_US: u64 = 1_000_000;
@@ -51,11 +53,7 @@ pub(super) fn gateway(file: &File, report: &mut Report) -> Gateway {
         if form.address.is_none() {
             missing("address", (*at, &form.unreadable), report);
         }
-        certificate = form.tls.as_ref().and_then(|tls| {
-            let cert = required(&tls.cert, "cert", (tls.at, &tls.unreadable), report);
-            let key = required(&tls.key, "key", (tls.at, &tls.unreadable), report);
-            cert.zip(key)
-        });
+        certificate = form.tls.as_ref().and_then(|tls| server_tls(tls, report));
         proxy_protocol =
             form.proxy_protocol.as_ref().is_some_and(|word| word.value == ProxyProtocol::Required);
         status = form.status.as_ref().is_some_and(|status| status.value);
@@ -93,6 +91,34 @@ pub(super) fn gateway(file: &File, report: &mut Report) -> Gateway {
         client_body: time(client.map(|times| &times.body), 10, report),
         client_idle: time(client.map(|times| &times.idle), 60, report),
     }
+}
+
+/// `listen.grpc.tls`.
+pub(super) fn grpc_tls(file: &File, report: &mut Report) -> Option<ServerTls> {
+    let listen = file.listen.as_ref().and_then(|listen| listen.grpc.as_ref());
+    let Some(At { value: GrpcListen::Form(form), at, .. }) = listen else { return None };
+    if form.address.is_none() {
+        missing("address", (*at, &form.unreadable), report);
+    }
+    form.tls.as_ref().and_then(|tls| server_tls(tls, report))
+}
+
+/// The certificate of a listener.
+fn server_tls(tls: &At<raw::ServerTls>, report: &mut Report) -> Option<ServerTls> {
+    let cert = required(&tls.cert, "cert", (tls.at, &tls.unreadable), report);
+    let key = required(&tls.key, "key", (tls.at, &tls.unreadable), report);
+    let client_ca = text(&tls.client_ca, report);
+    let mut client_names = Vec::new();
+    if let Some(names) = &tls.client_names {
+        some_items(&names.0, "client_names", names.at, report);
+        client_names = each(&names.0, report, |name| not_empty(name));
+        if tls.client_ca.is_none() && !tls.unreadable.contains(&"client_ca") {
+            let message = "`client_names` needs `client_ca`";
+            let help = "name the authorities of client certificates, or remove `client_names`";
+            report.error(codes::TLS_MISMATCH, names.name_at, message, help);
+        }
+    }
+    Some(ServerTls { cert: cert?, key: key?, client_ca, client_names })
 }
 
 fn health(form: &UpstreamForm, report: &mut Report) -> Option<HealthCheck> {

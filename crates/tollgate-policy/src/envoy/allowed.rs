@@ -37,7 +37,10 @@ pub(super) fn check(node: &Node, report: &mut Report) {
             Value::List(items) => items.iter().for_each(|item| match item.value {
                 Value::Map(_) => check(item, report),
                 _ => {
-                    let message = "config error, yaml file contains list of type other than map";
+                    let found = shown(&item.value);
+                    let message = format!(
+                        "config error, yaml file contains list of type other than map: {found}"
+                    );
                     report.error(
                         codes::RATELIMIT_FILE,
                         item.at,
@@ -47,13 +50,23 @@ pub(super) fn check(node: &Node, report: &mut Report) {
                 }
             }),
             Value::Scalar { kind: Kind::Number, text } => {
-                let message =
-                    format!("error checking config: `{text}` is of no type that a config has");
-                let help = "values are texts, whole numbers, and true or false";
+                let message = format!(
+                    "error checking config: `{text}` is not a text, a whole number or a flag"
+                );
+                let help = "write a text, a whole number, or true or false";
                 report.error(codes::RATELIMIT_FILE, value.at, message, help);
             }
             Value::Scalar { .. } | Value::Null => {}
         }
+    }
+}
+
+fn shown(value: &Value) -> &str {
+    match value {
+        Value::Scalar { text, .. } => text,
+        Value::Null => "<nil>",
+        Value::List(_) => "[...]",
+        Value::Map(_) => "map[...]",
     }
 }
 

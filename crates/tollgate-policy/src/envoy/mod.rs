@@ -19,6 +19,7 @@ mod find;
 mod metadata;
 mod read;
 mod unit;
+mod values;
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,12 @@
 //! From files to the tree, with every error of the original, and its place.
 
 use super::find::{Descriptor, Level, Place};
+use super::values::{UNMARSHAL, count, field, flag, found, mismatch, text, wrong};
 use super::{Bad, Configs, Metadata, Options, Rule, Unit, allowed};
-use crate::diagnostic::{Position, Report, codes};
+use crate::diagnostic::Report;
 use crate::glob::Glob;
 use crate::limit::{Counting, Limit, Mode};
-use crate::yaml::{self, Kind, Node, Value};
+use crate::yaml::{self, Node, Value};
 use std::collections::HashSet;
 use std::panic::resume_unwind;
 use std::thread;
@@ -39,7 +40,10 @@ fn read_here(
     for (file, (_, bytes)) in files.iter().enumerate() {
         let mut report = Report::default();
         match yaml::parse_deep(bytes, depth_max) {
-            Err(error) => report.push(error),
+            Err(mut error) => {
+                error.message = format!("error loading config file: yaml: {}", error.message);
+                report.push(error);
+            }
             Ok(node) => {
                 allowed::check(&node, &mut report);
                 if report.is_empty() {
@@ -70,14 +74,17 @@ struct Path {
     parts: Vec<Box<str>>,
 }
 
-fn wrong(report: &mut Report, at: Position, message: impl Into<String>, help: &str) {
-    report.error(codes::RATELIMIT_FILE, at, message, help);
-}
-
 impl Reader {
     fn file(&mut self, node: &Node, report: &mut Report) {
+        if !matches!(node.value, Value::Map(_) | Value::Null) {
+            let found = found(node);
+            let message = format!(
+                "{UNMARSHAL} cannot unmarshal {found} into map[interface {{}}]interface {{}}"
+            );
+            return wrong(report, node.at, message, "begin the file with `domain: NAME`");
+        }
         let domain = field(node, "domain");
-        let name = domain.map(|node| text(node, report)).unwrap_or_default();
+        let name = text(node, "domain", report);
         let at = domain.map_or(node.at, |domain| domain.at);
         if name.is_empty() {
             let help = "add `domain: NAME`, as the filter in Envoy names it";
@@ -100,13 +107,14 @@ impl Reader {
             None | Some((Value::Null, _)) => return level,
             Some((Value::List(list), _)) => list,
             Some((_, at)) => {
-                wrong(report, at, "`descriptors` is not a list", "write each as `- key: NAME`");
+                let message = mismatch(node, "descriptors", "[]config.YamlDescriptor");
+                wrong(report, at, message, "write each as `- key: NAME`");
                 return level;
             }
         };
         for item in list {
-            let key = field(item, "key").map(|node| text(node, report)).unwrap_or_default();
-            let value = field(item, "value").map(|node| text(node, report)).unwrap_or_default();
+            let key = text(item, "key", report);
+            let value = text(item, "value", report);
             if key.is_empty() {
                 wrong(report, item.at, "descriptor has empty key", "add `key: NAME`");
                 continue;
@@ -140,10 +148,20 @@ impl Reader {
         let is_shared = flag(node, "share_threshold", report);
         if is_shared && !value.contains('*') {
             let at = field(node, "share_threshold").map_or(node.at, |field| field.at);
-            let message = "share_threshold can only be used with wildcard values (containing '*')";
+            let found = path.parts.iter().rev().take(2).rev().filter(|part| !part.is_empty());
+            let found = found.map(|part| &**part).collect::<Vec<_>>().join("_");
+            let message = format!(
+                "share_threshold can only be used with wildcard values (containing '*'), but found key '{found}'"
+            );
             wrong(report, at, message, "give `value` a `*`, or remove `share_threshold`");
         }
         let limit = field(node, "rate_limit").filter(|field| !matches!(field.value, Value::Null));
+        let is_map = |limit: &Node| matches!(limit.value, Value::Map(_));
+        if let Some(limit) = limit.filter(|limit| !is_map(limit)) {
+            let message = mismatch(node, "rate_limit", "config.YamlRateLimit");
+            wrong(report, limit.at, message, "write `unit` and `requests_per_unit` below it");
+        }
+        let limit = limit.filter(|limit| is_map(limit));
         let rule = limit.and_then(|limit| self.rule(node, limit, &path, report));
         let rule = rule.map(|rule| {
             self.configs.rules.push(rule);
@@ -162,7 +180,7 @@ impl Reader {
         report: &mut Report,
     ) -> Option<Rule> {
         let unlimited = flag(node, "unlimited", report);
-        let written = field(node, "unit").map(|unit| text(unit, report)).unwrap_or_default();
+        let written = text(node, "unit", report);
         let at = field(node, "unit").map_or(node.at, |unit| unit.at);
         let unit = Unit::parse(&written);
         match (unlimited, unit) {
@@ -177,8 +195,8 @@ impl Reader {
             }
             _ => {}
         }
-        let requests_per_unit = field(node, "requests_per_unit").map_or(0, |n| count(n, report));
-        let name = field(node, "name").map(|name| text(name, report)).filter(|n| !n.is_empty());
+        let requests_per_unit = count(node, "requests_per_unit", report);
+        let name = Some(text(node, "name", report)).filter(|name| !name.is_empty());
         let replaces = replaces(node, name.as_deref(), report);
         let limit = unit.filter(|_| !unlimited).and_then(|unit| {
             self.limit(
@@ -255,13 +273,14 @@ fn replaces(node: &Node, own: Option<&str>, report: &mut Report) -> Box<[Box<str
     let Some(field_) = field(node, "replaces") else { return Box::default() };
     let Value::List(items) = &field_.value else {
         if !matches!(field_.value, Value::Null) {
-            wrong(report, field_.at, "`replaces` is not a list", "write each as `- name: NAME`");
+            let message = mismatch(node, "replaces", "[]config.yamlReplaces");
+            wrong(report, field_.at, message, "write each as `- name: NAME`");
         }
         return Box::default();
     };
     let mut names = Vec::new();
     for item in items {
-        let name = field(item, "name").map(|name| text(name, report)).unwrap_or_default();
+        let name = text(item, "name", report);
         if name.is_empty() {
             let help = "name the limit that is replaced: `- name: NAME`";
             wrong(report, item.at, "should not have an empty replaces entry", help);
@@ -273,58 +292,4 @@ fn replaces(node: &Node, own: Option<&str>, report: &mut Report) -> Box<[Box<str
         }
     }
     names.into()
-}
-
-fn field<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
-    let Value::Map(entries) = &node.value else { return None };
-    entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
-}
-
-fn text(node: &Node, report: &mut Report) -> String {
-    match &node.value {
-        Value::Scalar { text, .. } => text.clone(),
-        Value::Null => String::new(),
-        Value::List(_) | Value::Map(_) => {
-            wrong(
-                report,
-                node.at,
-                "error loading config file: a text is needed here",
-                "write a text",
-            );
-            String::new()
-        }
-    }
-}
-
-fn flag(node: &Node, name: &str, report: &mut Report) -> bool {
-    match field(node, name).map(|field| (&field.value, field.at)) {
-        None | Some((Value::Null, _)) => false,
-        Some((Value::Scalar { kind: Kind::Bool(value), .. }, _)) => *value,
-        // The original reads YAML 1.1, which has more words for it.
-        Some((Value::Scalar { text, .. }, _)) if is_word(text, ["yes", "on", "y"]) => true,
-        Some((Value::Scalar { text, .. }, _)) if is_word(text, ["no", "off", "n"]) => false,
-        Some((_, at)) => {
-            let message = format!("error loading config file: `{name}` is true or false");
-            wrong(report, at, message, "write `true` or `false`");
-            false
-        }
-    }
-}
-
-fn is_word(text: &str, words: [&str; 3]) -> bool {
-    words.iter().any(|word| text.eq_ignore_ascii_case(word))
-}
-
-fn count(node: &Node, report: &mut Report) -> u32 {
-    let given = match &node.value {
-        Value::Null => Some(0),
-        Value::Scalar { kind: Kind::Unsigned(value), .. } => u32::try_from(*value).ok(),
-        _ => None,
-    };
-    given.unwrap_or_else(|| {
-        let message =
-            "error loading config file: `requests_per_unit` is a whole number up to 4294967295";
-        wrong(report, node.at, message, "write digits without quotes");
-        0
-    })
 }

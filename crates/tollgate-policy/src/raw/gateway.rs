@@ -24,6 +24,36 @@ impl Decode for GatewayListen {
     }
 }
 
+/// `listen.grpc`: an address, or a map with one.
+#[derive(Clone, Debug, schemars::JsonSchema)]
+#[schemars(untagged)]
+pub enum GrpcListen {
+    /// Only where.
+    Address(At<Text>),
+    /// And how.
+    Form(Box<GrpcForm>),
+}
+
+impl Decode for GrpcListen {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        match node.value {
+            Value::Map(_) => GrpcForm::decode(node, report).map(|form| Self::Form(form.into())),
+            _ => item(node, report).map(Self::Address),
+        }
+    }
+}
+
+raw! {
+    /// Where Envoy's rate limit service listens, and what is spoken there.
+    GrpcForm {
+        /// The address and port.
+        #[schemars(required)]
+        address: Text,
+        /// Speaks TLS with this certificate.
+        tls: ServerTls,
+    }
+}
+
 raw! {
     /// Where the gateway listens, and what is spoken there.
     GatewayForm {
@@ -42,7 +72,7 @@ raw! {
 }
 
 raw! {
-    /// A server's certificate.
+    /// A server's certificate, and which clients it takes.
     ServerTls {
         /// The certificate and those that vouch for it, PEM.
         #[schemars(required)]
@@ -50,6 +80,10 @@ raw! {
         /// Its key, PEM.
         #[schemars(required)]
         key: Text,
+        /// Authorities, PEM. Clients must show a certificate of one of them.
+        client_ca: Text,
+        /// DNS names or addresses. A client's certificate must be for one of them.
+        client_names: OneOrMany<Text>,
     }
 }
 

@@ -21,8 +21,9 @@ pub use forms::{
     Decimal, DurationText, Entries, List, OneOrMany, RateText, Secret, SizeText, Text,
 };
 pub use gateway::{
-    Balance, ClientTimeouts, GatewayForm, GatewayListen, HealthCheck, HostPolicy, ProxyProtocol,
-    ServerTls, UpstreamForm, UpstreamProtocol, UpstreamTimeouts, Upstreams,
+    Balance, ClientTimeouts, GatewayForm, GatewayListen, GrpcForm, GrpcListen, HealthCheck,
+    HostPolicy, ProxyProtocol, ServerTls, UpstreamForm, UpstreamProtocol, UpstreamTimeouts,
+    Upstreams,
 };
 pub use limit::{
     Algorithm, Conditions, Consistency, ConsistencyForm, ConsistencyWord, Cost, CostEntry,

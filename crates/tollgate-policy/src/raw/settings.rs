@@ -1,6 +1,6 @@
 //! Everything that is neither a limit nor a store.
 
-use super::gateway::GatewayListen;
+use super::gateway::{GatewayListen, GrpcListen};
 use super::{At, Entries, Field, OneOrMany, Password, Text, either, raw, words};
 use crate::diagnostic::Position;
 
@@ -11,8 +11,8 @@ raw! {
         gateway: GatewayListen,
         /// Check API and forward-auth.
         http: Text,
-        /// Envoy RLS v3 and gRPC health.
-        grpc: Text,
+        /// Envoy RLS v3 and gRPC health: an address, or a map with one.
+        grpc: GrpcListen,
         /// CL.THROTTLE for any Redis client.
         resp: Text,
         /// Health, metrics, dashboard and admin API.
@@ -28,13 +28,18 @@ impl Listen {
             Some(GatewayListen::Form(form)) => form.address.as_ref(),
             None => None,
         };
+        let grpc = match self.grpc.as_deref() {
+            Some(GrpcListen::Address(address)) => Some(address),
+            Some(GrpcListen::Form(form)) => form.address.as_ref(),
+            None => None,
+        };
         fn address(field: &Field<Text>) -> Option<&At<Text>> {
             field.as_ref()
         }
         [
             ("gateway", gateway),
             ("http", address(&self.http)),
-            ("grpc", address(&self.grpc)),
+            ("grpc", grpc),
             ("resp", address(&self.resp)),
             ("admin", address(&self.admin)),
         ]
@@ -203,12 +208,16 @@ raw! {
 }
 
 raw! {
-    /// Files of envoyproxy/ratelimit.
+    /// Files of envoyproxy/ratelimit, and what Envoy is told.
     Envoy {
         /// Paths, with `*`.
         configs: OneOrMany<Text>,
         /// How closely to follow envoyproxy/ratelimit.
         compat: EnvoyCompat,
+        /// The status that Envoy's filter refuses with, which problem bodies repeat.
+        rate_limited_status: u64,
+        /// Whether answers have `dynamic_metadata`.
+        dynamic_metadata: bool,
     }
 }
 

@@ -2,12 +2,15 @@
 
 use super::load::{KeyFile, TierFile, read_regular};
 use super::{Config, ConfigError};
-use crate::front::gateway::{self, TlsError};
+use crate::front::gateway;
+use crate::tls::{self, TlsError, Trouble};
 use std::path::{Path, PathBuf};
 use tollgate::ProcessClock;
 use tollgate_policy::diagnostic::{Position, Severity, codes};
-use tollgate_policy::raw::{At, Field, File, GatewayListen, Text, Upstreams};
-use tollgate_policy::settings::{Front, TierSource};
+use tollgate_policy::raw::{
+    At, Field, File, GatewayListen, GrpcListen, ServerTls, Text, Upstreams,
+};
+use tollgate_policy::settings::{Front, Settings, TierSource};
 use tollgate_policy::{Compiled, Diagnostic, TierRules};
 
 const BESIDE: &str = "`serve` needs it beside the policy: check the name, and who may read it";
@@ -30,20 +33,17 @@ pub fn check_named(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic
         errors.extend(tiers.err());
     }
     let mut found = Vec::new();
-    if settings.listeners.iter().any(|listener| listener.front == Front::Gateway) {
-        let now_us = ProcessClock.now_us();
-        for problem in gateway::check(settings, folder, now_us) {
-            match problem {
-                gateway::Trouble::Unusable(error) => {
-                    errors.push(ConfigError::Gateway { file: config.name(), error });
-                }
-                gateway::Trouble::OutOfDate(file, message) => {
-                    let at = place(folder, &compiled.file, &file);
-                    let help = "renew it; a running gateway takes it up by itself";
-                    let warning =
-                        Diagnostic::new(codes::OUT_OF_DATE, Severity::Warning, at, message, help);
-                    found.push((config.name(), warning));
-                }
+    for trouble in troubles(settings, folder) {
+        match trouble {
+            Trouble::Unusable(error) => {
+                errors.push(ConfigError::Tls { file: config.name(), error });
+            }
+            Trouble::OutOfDate(file, message) => {
+                let at = place(folder, &compiled.file, &file);
+                let help = "renew it; a running node takes it up by itself";
+                let warning =
+                    Diagnostic::new(codes::OUT_OF_DATE, Severity::Warning, at, message, help);
+                found.push((config.name(), warning));
             }
         }
     }
@@ -66,11 +66,24 @@ pub fn check_named(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic
     found
 }
 
+/// What is wrong with the certificates of the listeners that there are.
+fn troubles(settings: &Settings, folder: &Path) -> Vec<Trouble> {
+    let now_us = ProcessClock.now_us();
+    let listens = |front| settings.listeners.iter().any(|listener| listener.front == front);
+    let mut found = match listens(Front::Gateway) {
+        true => gateway::check(settings, folder, now_us),
+        false => Vec::new(),
+    };
+    if let Some(files) = settings.grpc_tls.as_ref().filter(|_| listens(Front::Grpc)) {
+        found.extend(tls::check(files, folder, now_us));
+    }
+    found
+}
+
 fn is_unreadable(error: &ConfigError) -> bool {
     matches!(
         error,
-        ConfigError::Unreadable { .. }
-            | ConfigError::Gateway { error: TlsError::Unreadable(..), .. }
+        ConfigError::Unreadable { .. } | ConfigError::Tls { error: TlsError::Unreadable(..), .. }
     )
 }
 
@@ -85,13 +98,18 @@ pub(crate) fn locate(config: &Config, compiled: &Compiled, error: ConfigError) -
             let help = "write a JSON Web Key Set, a public key in PEM, or a secret of 32 bytes or more for HS256";
             (file.clone(), format!("{}: {error}", file.display()), help)
         }
-        ConfigError::Gateway { error, .. } => {
+        ConfigError::Tls { error, .. } => {
             let file = error.file().map(Path::to_owned).unwrap_or_default();
             (file, error.to_string(), help(error))
         }
         _ => return error,
     };
-    let at = place(config.folder(), &compiled.file, &file);
+    let at = match &error {
+        ConfigError::Tls { error: TlsError::ClientName(name), .. } => {
+            client_name(&compiled.file, name)
+        }
+        _ => place(config.folder(), &compiled.file, &file),
+    };
     let diagnostic = Diagnostic::new(codes::NAMED_FILE, Severity::Error, at, message, help);
     ConfigError::Named { policy: config.name(), file, diagnostic: Box::new(diagnostic) }
 }
@@ -106,7 +124,31 @@ fn help(error: &TlsError) -> &'static str {
             "the certificate comes first, those that vouch for it after it, and the key is its own"
         }
         TlsError::Name(..) => "name the server as its certificate does",
+        TlsError::ClientName(..) => {
+            "write a DNS name or an address, as client certificates have it"
+        }
     }
+}
+
+/// The certificates of listeners.
+fn listeners(file: &File) -> impl Iterator<Item = &ServerTls> {
+    let listen = file.listen.as_ref();
+    let gateway = match listen.and_then(|listen| listen.gateway.as_deref()) {
+        Some(GatewayListen::Form(form)) => form.tls.as_deref(),
+        _ => None,
+    };
+    let grpc = match listen.and_then(|listen| listen.grpc.as_deref()) {
+        Some(GrpcListen::Form(form)) => form.tls.as_deref(),
+        _ => None,
+    };
+    gateway.into_iter().chain(grpc)
+}
+
+/// Where the policy has this name of clients.
+fn client_name(file: &File, wanted: &str) -> Position {
+    let lists = listeners(file).filter_map(|tls| tls.client_names.as_ref());
+    let mut names = lists.flat_map(|list| list.value.0.iter());
+    names.find(|name| name.value.0 == wanted).map_or(Position::START, |name| name.at)
 }
 
 /// Where the policy names the file; the servers for what is no file's.
@@ -114,11 +156,8 @@ fn place(folder: &Path, file: &File, wanted: &Path) -> Position {
     let mut names: Vec<&Field<Text>> = Vec::new();
     names.extend(file.jwt.as_ref().map(|jwt| &jwt.keys));
     let tiers = file.tiers.as_ref().and_then(|tiers| tiers.file_path());
-    let gateway = file.listen.as_ref().and_then(|listen| listen.gateway.as_ref());
-    if let Some(At { value: GatewayListen::Form(form), .. }) = gateway
-        && let Some(tls) = &form.tls
-    {
-        names.extend([&tls.cert, &tls.key]);
+    for tls in listeners(file) {
+        names.extend([&tls.cert, &tls.key, &tls.client_ca]);
     }
     if let Some(At { value: Upstreams::Form(form), .. }) = &file.upstream
         && let Some(tls) = &form.tls

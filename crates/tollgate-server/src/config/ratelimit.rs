@@ -30,7 +30,10 @@ pub(crate) struct WatchedSet {
 impl Ratelimit {
     /// Reads what the settings name, beside the policy.
     pub(super) fn load(folder: &Path, settings: &Settings) -> Result<Option<Self>, ConfigError> {
-        let Some(envoy) = &settings.envoy else { return Ok(None) };
+        let envoy = &settings.envoy;
+        if envoy.configs.is_empty() {
+            return Ok(None);
+        }
         let patterns: Vec<PathBuf> =
             envoy.configs.iter().map(|pattern| folder.join(&**pattern)).collect();
         let stamp = stamp(&patterns);

@@ -1,7 +1,7 @@
 //! What a front end implements.
 
 use super::{Body, Plain, PlainAnswer, Unread};
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 /// A request whose body has not been read yet.
 pub type Request = hyper::Request<Unread>;
@@ -16,6 +16,11 @@ pub type Response = hyper::Response<Body>;
 pub trait Handler: 'static {
     /// Answers a request of the peer at this address.
     fn handle(&self, request: Request, peer: SocketAddr) -> impl Future<Output = Response>;
+
+    /// The TLS to speak with a client that connects now; `None` for a listener without.
+    fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {
+        None
+    }
 
     /// Answers a request that came whole, at less cost; or answers `false`, and then nothing has happened and the request
     /// comes to [`handle`](Self::handle). Nobody has to implement it, and it makes no difference but in time.

@@ -31,6 +31,7 @@ mod body;
 mod connection;
 mod figures;
 mod handler;
+mod handshake;
 mod headless;
 mod inherited;
 mod life;

@@ -6,6 +6,7 @@ mod plain;
 use super::{
     connection::{HTTP1_FIELDS, serve_http2, too_slow},
     figures,
+    handshake::handshake,
     headless::{tell_length, wants_head},
     life::{Life, Order},
     plain::End,
@@ -38,7 +39,6 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
 };
-use tokio_rustls::TlsAcceptor;
 use tollgate_policy::address::unmap;
 
 pub use body::Upload;
@@ -209,11 +209,7 @@ async fn encrypted<R: Relay>(
     relay: Rc<R>,
     life: Rc<Life>,
 ) {
-    let mut accepting = std::pin::pin!(TlsAcceptor::from(config).accept(stream));
-    let Some(Ok(stream)) = life.until_closed(|context| accepting.as_mut().poll(context)).await
-    else {
-        return;
-    };
+    let Some(stream) = handshake(stream, config, &life).await else { return };
     let version = match stream.get_ref().1.alpn_protocol() {
         Some(b"h2") => Version::Http2,
         _ => Version::Http1,

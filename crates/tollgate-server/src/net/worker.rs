@@ -4,6 +4,7 @@ use super::{
     Handler, Intake, Limits, Protocol, Relay, Wire,
     accept::Door,
     connection,
+    handshake::handshake,
     life::Terms,
     registry::{Place, Registry},
     relay,
@@ -57,8 +58,24 @@ impl<H: Handler> Connect for Http<H> {
         let handler = self.0.clone();
         tokio::task::spawn_local(async move {
             let _count = count;
-            connection::serve(stream, peer, handler, place).await;
+            match handler.tls() {
+                None => connection::serve(stream, peer, handler, place).await,
+                Some(config) => Box::pin(encrypted(stream, config, peer, handler, place)).await,
+            }
         });
+    }
+}
+
+/// Serves HTTP over TLS.
+async fn encrypted<H: Handler>(
+    stream: tokio::net::TcpStream,
+    config: Arc<rustls::ServerConfig>,
+    peer: SocketAddr,
+    handler: Rc<H>,
+    place: Place,
+) {
+    if let Some(stream) = handshake(stream, config, &place.life).await {
+        connection::serve(stream, peer, handler, place).await;
     }
 }
 

@@ -39,7 +39,7 @@ fn everything_has_a_default() {
         assert_eq!(settings.client_address.ipv6_prefix, 64);
         assert_eq!(settings.headers, ["draft-11", "x-ratelimit-epoch"]);
         assert_eq!(settings.drain, Duration::from_secs(10));
-        assert!(settings.jwt.is_none() && settings.envoy.is_none());
+        assert!(settings.jwt.is_none() && settings.envoy.configs.is_empty());
         assert!(settings.admin_token.is_none() && settings.admin_audit.is_none());
         assert!(settings.lint_allow.is_empty());
         assert!(settings.tiers.default.is_none() && settings.tiers.source.is_none());
@@ -56,7 +56,7 @@ fn the_example_of_the_design() {
     assert_eq!(settings.identity[0], ("user".into(), Source::Header("x-user-id".into())));
     assert_eq!(settings.jwt.unwrap().algorithms, [JwtAlgorithm::Es256]);
     assert_eq!(settings.tiers.source, Some(TierSource::Attribute("header.x-plan".into())));
-    assert!(!settings.envoy.unwrap().strict);
+    assert!(!settings.envoy.strict);
 }
 
 #[test]
@@ -91,9 +91,27 @@ fn front_ends() {
     );
     assert_eq!(settings.admin_audit.as_deref(), Some("audit.jsonl"));
     assert_eq!(settings.lint_allow, ["TG101".into(), "TG110".into()]);
-    let envoy = settings.envoy.unwrap();
+    let envoy = settings.envoy;
     assert_eq!((envoy.configs, envoy.strict), (vec!["ratelimit/*.yaml".into()], true));
     assert_eq!(settings.drain, Duration::from_secs(30));
+}
+
+#[test]
+fn envoy() {
+    let settings = good("envoy").settings;
+    assert_eq!(listeners(&settings), [(Front::Grpc, "127.0.0.1:8081".into())]);
+    let tls = settings.grpc_tls.unwrap();
+    assert_eq!((&*tls.cert, &*tls.key), ("rls.pem", "rls.key"));
+    assert_eq!(tls.client_ca.as_deref(), Some("envoys.pem"));
+    assert_eq!(tls.client_names, ["envoy.internal".into(), "10.1.2.3".into()]);
+    let told = (settings.envoy.rate_limited_status, settings.envoy.dynamic_metadata);
+    assert_eq!(told, (503, false));
+    assert!(settings.envoy.configs.is_empty() && settings.envoy.strict);
+
+    let usual = good("listen").settings;
+    let told = (usual.envoy.rate_limited_status, usual.envoy.dynamic_metadata);
+    assert_eq!(told, (429, true));
+    assert!(usual.grpc_tls.is_none());
 }
 
 #[test]
@@ -102,7 +120,8 @@ fn gateway() {
     assert_eq!(listeners(&settings), [(Front::Gateway, "0.0.0.0:8443".into())]);
     assert_eq!(settings.upstream.len(), 2);
     let gateway = settings.gateway;
-    assert_eq!(gateway.tls, Some(("site.pem".into(), "site.key".into())));
+    let tls = gateway.tls.unwrap();
+    assert_eq!((&*tls.cert, &*tls.key, tls.client_ca), ("site.pem", "site.key", None));
     assert!(gateway.proxy_protocol && gateway.round_robin && gateway.own_host);
     let times = [gateway.connect, gateway.response, gateway.idle];
     assert_eq!(times, [1, 30, 120].map(Duration::from_secs));

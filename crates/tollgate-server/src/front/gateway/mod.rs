@@ -35,16 +35,15 @@ mod two;
 mod unread;
 mod upgrade;
 mod upstream;
-mod validity;
 
-pub use tls::TlsError;
-pub(crate) use tls::{Trouble, check};
+pub(crate) use tls::check;
 
 use crate::{
     Conduct, Node,
     front::admin::guard::Guard,
     metrics::{Front, Outcome},
     net::{Bare, Caller, Relay, Tunnel, Upload},
+    tls::{Certificate, Listens, TlsError},
     trace,
 };
 use answer::{answer, answered};
@@ -68,7 +67,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
-use tls::Certificate;
 use tollgate::{ProcessClock, Verdict};
 use tollgate_policy::{address::unmap, facts::Facts, settings::UpstreamProtocol};
 use tollgate_tower::{self as toll, Question, Toll};
@@ -99,7 +97,9 @@ impl Shared {
         let conduct = node.conduct();
         let settings = &conduct.settings;
         let certificate = settings.gateway.tls.as_ref();
-        let certificate = certificate.map(|files| Certificate::new(files, folder)).transpose()?;
+        let certificate = certificate
+            .map(|files| Certificate::new(files, folder, Listens::Gateway))
+            .transpose()?;
         let upstreams = Upstreams::new(settings, folder, 1)?;
         drop(conduct);
         Ok(Self {

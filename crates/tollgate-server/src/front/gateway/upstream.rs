@@ -2,8 +2,9 @@
 
 use super::{
     reach::{self, Reach},
-    tls::{self, TlsError},
+    tls,
 };
+use crate::tls::TlsError;
 use hyper::header::HeaderValue;
 use rustls::{ClientConfig, pki_types::ServerName};
 use std::{

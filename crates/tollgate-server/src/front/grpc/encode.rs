@@ -1,5 +1,7 @@
 //! What was decided, as Envoy reads it: the messages of [`wire`](super::wire), written from what they are about.
 
+use super::asking::Asking;
+use super::metadata;
 use super::pen::Pen;
 use super::wire::{OK, OVER_LIMIT};
 use crate::front::http::encode::fields;
@@ -7,7 +9,8 @@ use crate::metrics::Outcome;
 use smallvec::SmallVec;
 use tollgate::{Row, Source, Verdict};
 use tollgate_core::header::{Fields, Problem, Profile};
-use tollgate_policy::envoy::{Metadata, Rule, Unit};
+use tollgate_policy::envoy::{Rule, Unit};
+use tollgate_policy::settings::Envoy;
 
 /// The answer for one request.
 pub(super) struct Decided<'a, 'b> {
@@ -15,6 +18,8 @@ pub(super) struct Decided<'a, 'b> {
     /// For each descriptor.
     pub(super) shown: &'b [Shown<'a>],
     pub(super) now_us: u64,
+    /// What the file says that Envoy is told.
+    pub(super) envoy: &'b Envoy,
 }
 
 /// The answer for one descriptor.
@@ -27,7 +32,7 @@ pub(super) struct Shown<'a> {
 
 impl Shown<'_> {
     /// Whether one of its limits says no; a shadow limit does not say it here.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.rows.iter().any(|row| row.refuses())
     }
 
@@ -38,6 +43,7 @@ impl Shown<'_> {
 
 /// Adds all of it to `out`, and says whether the request may pass. The code is never UNKNOWN, with which Envoy would let the request pass.
 pub(super) fn response(
+    asking: &Asking<'_>,
     decided: &Decided<'_, '_>,
     profiles: &[Profile],
     fields: &mut Fields,
@@ -56,6 +62,10 @@ pub(super) fn response(
         pen.message(2, |pen| status(shown, pen));
     }
     let mut header = |key: &str, value: &str| {
+        // Clients need not know that a service was asked which had nothing to say.
+        if verdict.source == Source::None && key == "X-Tollgate-Source" {
+            return;
+        }
         pen.message(3, |pen| {
             pen.small(1, key);
             pen.text(2, value);
@@ -69,10 +79,14 @@ pub(super) fn response(
             .iter()
             .filter(|row| row.refuses() && row.limit.disclose && row.source != Source::FailClosed);
         let mut body = String::new();
-        Problem::QuotaExceeded.render(named.map(|row| &*row.limit.name), &mut body);
+        let status = decided.envoy.rate_limited_status;
+        let names = named.map(|row| &*row.limit.name);
+        Problem::QuotaExceeded.render_with_status(status, names, &mut body);
         pen.text(5, &body);
     }
-    metadata(decided, verdict, &mut pen);
+    if decided.envoy.dynamic_metadata {
+        pen.message(6, |pen| metadata::write(asking, decided, verdict, pen));
+    }
     allowed
 }
 
@@ -138,87 +152,4 @@ fn code(is_over: bool) -> u64 {
 /// What fits into 32 bits.
 fn saturate(value: u64) -> u64 {
     value.min(u32::MAX.into())
-}
-
-/// That of the descriptors that passed, the first of equal names; and which limit decided.
-fn metadata(decided: &Decided<'_, '_>, verdict: &Verdict<'_>, pen: &mut Pen<'_>) {
-    let passed = decided.shown.iter().filter(|one| !one.is_over());
-    let maps = passed.filter_map(|one| match one.rule?.metadata.as_ref()? {
-        Metadata::Map(entries) => Some(entries),
-        _ => None,
-    });
-    let deciding = match verdict.allowed {
-        true => {
-            verdict.rows.iter().filter(|row| row.enforced()).min_by_key(|row| row.outcome.remaining)
-        }
-        false => verdict
-            .rows
-            .iter()
-            .filter(|row| row.refuses())
-            .max_by_key(|row| row.outcome.retry_after_us.unwrap_or(u64::MAX)),
-    };
-    // Ours, whatever a file calls its own.
-    let mut known: SmallVec<[&str; 4]> = deciding.iter().map(|_| OURS).collect();
-    let given: SmallVec<[(&str, &Metadata); 4]> =
-        maps.flatten().filter_map(|entry| first(entry, &mut known)).collect();
-    if given.is_empty() && deciding.is_none() {
-        return;
-    }
-    pen.message(6, |pen| {
-        given.into_iter().for_each(|(name, given)| field(pen, name, |pen| value(pen, given)));
-        if let Some(row) = deciding {
-            field(pen, OURS, |pen| {
-                pen.message(5, |pen| {
-                    field(pen, "limit", |pen| pen.bytes_as_is(3, row.limit.name.as_bytes()));
-                    let source = row.source.as_str();
-                    field(pen, "source", |pen| pen.bytes_as_is(3, source.as_bytes()));
-                    field(pen, "allowed", |pen| pen.number_as_is(4, verdict.allowed.into()));
-                });
-            });
-        }
-    });
-}
-
-/// The name under which metadata says what decided.
-const OURS: &str = "tollgate";
-
-/// An entry, unless there is one of its name.
-fn first<'a>(
-    (name, given): &'a (Box<str>, Metadata),
-    known: &mut SmallVec<[&'a str; 4]>,
-) -> Option<(&'a str, &'a Metadata)> {
-    if known.contains(&&**name) {
-        return None;
-    }
-    known.push(name);
-    Some((name, given))
-}
-
-/// An entry of a `Struct`.
-fn field(pen: &mut Pen<'_>, name: &str, write: impl FnOnce(&mut Pen<'_>)) {
-    pen.message(1, |pen| {
-        pen.text(1, name);
-        pen.message(2, write);
-    });
-}
-
-/// A `Value`, as deep as its file, which is bounded.
-fn value(pen: &mut Pen<'_>, given: &Metadata) {
-    match given {
-        Metadata::Null => pen.number_as_is(1, 0),
-        Metadata::Bool(value) => pen.number_as_is(4, (*value).into()),
-        Metadata::Text(text) => pen.bytes_as_is(3, text.as_bytes()),
-        Metadata::Number(text) => match text.parse() {
-            Ok(number) => pen.double_as_is(2, number),
-            Err(_) => pen.bytes_as_is(3, text.as_bytes()),
-        },
-        Metadata::List(items) => pen.message(6, |pen| {
-            items.iter().for_each(|item| pen.message(1, |pen| value(pen, item)));
-        }),
-        Metadata::Map(entries) => pen.message(5, |pen| {
-            let mut known = SmallVec::new();
-            let entries = entries.iter().filter_map(|entry| first(entry, &mut known));
-            entries.for_each(|(name, item)| field(pen, name, |pen| value(pen, item)));
-        }),
-    }
 }

@@ -1,17 +1,21 @@
-//! `grpc.health.v1.Health`: whether the node is to be asked, once or from now on.
+//! `grpc.health.v1.Health` and `/healthcheck`: whether the node is to be asked, once or from now on.
 
 use super::fault::{NOT_FOUND, Status};
-use super::status;
 use super::wire::{HealthCheckRequest, HealthCheckResponse};
+use super::{json, status};
 use crate::Node;
 use crate::net::{Body, Response};
 use bytes::Bytes;
+use hyper::StatusCode;
 use hyper::body::Frame;
 use hyper::header::CONTENT_TYPE;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::sync::watch;
+
+/// Where the original tells HTTP clients.
+pub(super) const PATH: &str = "/healthcheck";
 
 const SERVING: i32 = 1;
 const NOT_SERVING: i32 = 2;
@@ -25,6 +29,14 @@ pub(super) fn check(
     match is_known(request) {
         true => Ok(HealthCheckResponse { status: shown(node.health.is_ready()) }),
         false => Err(Status::new(NOT_FOUND, "there is no such service")),
+    }
+}
+
+/// The answer of the original at [`PATH`]: 200 and `OK`, or 500 and nothing.
+pub(super) fn http(node: &Node) -> Response {
+    match node.health.is_ready() {
+        true => json::plain(StatusCode::OK, "OK"),
+        false => json::plain(StatusCode::INTERNAL_SERVER_ERROR, ""),
     }
 }
 

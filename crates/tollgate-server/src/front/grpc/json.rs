@@ -12,10 +12,10 @@ use std::fmt::Write;
 use std::time::Duration;
 use tollgate_policy::envoy::Unit;
 
-pub(crate) const PATH: &str = "/json";
+pub(super) const PATH: &str = "/json";
 
 /// Answers one request: 200, 429 when it is over a limit, 400 when it makes no sense.
-pub(crate) async fn answer(service: &Service, request: Request, body_within: Duration) -> Response {
+pub(super) async fn answer(service: &Service, request: Request, body_within: Duration) -> Response {
     if request.method() != Method::POST {
         let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "use POST\n");
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));

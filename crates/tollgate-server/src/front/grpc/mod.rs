@@ -1,4 +1,5 @@
-//! Envoy's rate limit service, version 3, with health and reflection, on HTTP/2; and `POST /json`, which is the same in JSON.
+//! Envoy's rate limit service, version 3, with health and reflection, on HTTP/2; `POST /json`, which is the same in JSON;
+//! and `/healthcheck`.
 //!
 //! gRPC needs little of HTTP/2, and all of that is here: a message in a frame, a status in trailers. So it runs on the same
 //! workers, under the same caps, as every other front end.
@@ -9,6 +10,7 @@ mod encode;
 pub mod fault;
 mod health;
 mod json;
+mod metadata;
 mod pen;
 mod reflection;
 mod service;
@@ -19,6 +21,7 @@ pub use service::{Caller, Service};
 
 use crate::Node;
 use crate::net::{BodyError, Handler, Limits, Request, Response, collect};
+use crate::tls::Certificate;
 use crate::trace;
 use fault::{DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, Status, UNIMPLEMENTED};
 use hyper::header::CONTENT_TYPE;
@@ -27,7 +30,25 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use json::answer as answer_json;
+/// What the original answers on its HTTP port, and both ports do here.
+const HTTP_PATHS: [&str; 2] = [json::PATH, health::PATH];
+
+/// Whether [`answer_http`] answers requests for this path.
+pub(crate) fn is_http_path(path: &str) -> bool {
+    HTTP_PATHS.contains(&path)
+}
+
+/// Answers what the original answers on its HTTP port.
+pub(crate) async fn answer_http(
+    service: &Service,
+    request: Request,
+    body_within: Duration,
+) -> Response {
+    match request.uri().path() {
+        health::PATH => health::http(&service.node),
+        _ => json::answer(service, request, body_within).await,
+    }
+}
 
 /// What Envoy calls.
 pub const SERVICE: &str = "envoy.service.ratelimit.v3.RateLimitService";
@@ -47,12 +68,18 @@ pub(crate) const BYTES_MAX: usize = 64 * 1024;
 pub struct Rls {
     service: Service,
     body_within: Duration,
+    certificate: Option<Arc<Certificate>>,
 }
 
 impl Rls {
     /// A handler for one worker.
     pub fn new(node: Arc<Node>, limits: &Limits) -> Self {
-        Self { service: Service::new(node), body_within: limits.body }
+        Self { service: Service::new(node), body_within: limits.body, certificate: None }
+    }
+
+    /// Speaks TLS with this certificate.
+    pub(crate) fn with_tls(self, certificate: Option<Arc<Certificate>>) -> Self {
+        Self { certificate, ..self }
     }
 
     async fn answer(&self, request: Request) -> Result<Response, Status> {
@@ -90,8 +117,8 @@ impl Rls {
 
 impl Handler for Rls {
     async fn handle(&self, request: Request, _: SocketAddr) -> Response {
-        if request.uri().path() == json::PATH {
-            return Box::pin(json::answer(&self.service, request, self.body_within)).await;
+        if is_http_path(request.uri().path()) {
+            return Box::pin(answer_http(&self.service, request, self.body_within)).await;
         }
         let is_grpc = request
             .headers()
@@ -100,12 +127,16 @@ impl Handler for Rls {
         if request.method() != Method::POST || !is_grpc {
             return json::plain(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "this port speaks gRPC, and JSON at POST /json\n",
+                "this port speaks gRPC, JSON at POST /json, and GET /healthcheck\n",
             );
         }
         match self.answer(request).await {
             Ok(response) => response,
             Err(status) => status.into_response(),
         }
+    }
+
+    fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {
+        self.certificate.as_deref().map(Certificate::config)
     }
 }

@@ -39,6 +39,13 @@ impl Pen<'_> {
         self.0.extend_from_slice(bytes);
     }
 
+    /// One text made of several, even where it is empty.
+    pub(super) fn texts_as_is<const N: usize>(&mut self, field: u8, texts: [&str; N]) {
+        self.0.push(field << 3 | BYTES);
+        self.varint(texts.iter().map(|text| text.len() as u64).sum());
+        texts.iter().for_each(|text| self.0.extend_from_slice(text.as_bytes()));
+    }
+
     pub(super) fn text(&mut self, field: u8, text: &str) {
         self.bytes(field, text.as_bytes());
     }

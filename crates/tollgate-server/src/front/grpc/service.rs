@@ -154,10 +154,12 @@ impl Service {
             own: one.own,
         });
         let shown: SmallVec<[Shown<'_>; 8]> = shown.collect();
-        let decided = Decided { verdict: &charged.verdict, shown: &shown, now_us };
+        let conduct = node.conduct();
+        let envoy = &conduct.settings.envoy;
+        let decided = Decided { verdict: &charged.verdict, shown: &shown, now_us, envoy };
         let (mut outcome, profiles) = (Outcome::Admitted, rules.profiles());
         let framed = status::frame(answer, |out| {
-            let allowed = encode::response(&decided, profiles, fields, out);
+            let allowed = encode::response(asking, &decided, profiles, fields, out);
             outcome = encode::outcome(&decided, allowed);
         });
         if trace::enabled() {

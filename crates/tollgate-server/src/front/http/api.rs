@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Node,
     front::forward_auth::ForwardAuth,
-    front::grpc::{Service, answer_json},
+    front::grpc::{Service, answer_http, is_http_path},
     metrics::{Front, Outcome},
     net::{Handler, Limits, Plain, PlainAnswer, Request, Response, collect},
     trace,
@@ -24,7 +24,7 @@ use tollgate_policy::facts::{Facts, FactsBuffer};
 /// Answers `POST /v1/{check,peek,reserve,settle,cancel}`, `GET /openapi.json` and `/v1/forward-auth`.
 pub struct CheckApi {
     pub(super) node: Arc<Node>,
-    /// For `/json`.
+    /// For `/json` and `/healthcheck`.
     rls: Service,
     forward_auth: ForwardAuth,
     body_within: Duration,
@@ -176,9 +176,9 @@ impl CheckApi {
 
 impl Handler for CheckApi {
     async fn handle(&self, request: Request, peer: SocketAddr) -> Response {
-        if request.uri().path() == "/json" {
+        if is_http_path(request.uri().path()) {
             // Not a part of what every other request holds.
-            return Box::pin(answer_json(&self.rls, request, self.body_within)).await;
+            return Box::pin(answer_http(&self.rls, request, self.body_within)).await;
         }
         let (response, outcome) = self.answer(request, peer).await;
         self.node.metrics.requests(Front::Http, outcome);

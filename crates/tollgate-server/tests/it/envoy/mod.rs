@@ -4,6 +4,8 @@ mod billing;
 mod down;
 mod fields;
 mod files;
+mod quotas;
+mod tls;
 
 use crate::grpc::Node;
 use crate::http::{Answer, Client};
@@ -32,17 +34,22 @@ fn policy() -> String {
 
 /// An application that answers everything with a few bytes, and says what they cost.
 fn app() -> SocketAddr {
+    app_that_says("hi")
+}
+
+/// An application that answers everything with this text.
+fn app_that_says(text: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            thread::spawn(move || answer(stream));
+            thread::spawn(move || answer(stream, text));
         }
     });
     address
 }
 
-fn answer(mut stream: TcpStream) {
+fn answer(mut stream: TcpStream, text: &str) {
     let (mut read, mut bytes) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = stream.read(&mut bytes) {
         read.extend_from_slice(&bytes[..count]);
@@ -50,8 +57,10 @@ fn answer(mut stream: TcpStream) {
             let head = String::from_utf8_lossy(&read[..end]).to_lowercase();
             let wanted = head.lines().find_map(|line| line.strip_prefix("x-cost: "));
             let tokens = wanted.unwrap_or("1");
-            let answer =
-                format!("HTTP/1.1 200 OK\r\nx-tokens: {tokens}\r\ncontent-length: 2\r\n\r\nhi");
+            let length = text.len();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nx-tokens: {tokens}\r\ncontent-length: {length}\r\n\r\n{text}"
+            );
             read.drain(..end + 4);
             if stream.write_all(answer.as_bytes()).is_err() {
                 return;

@@ -1,7 +1,6 @@
 //! Files of envoyproxy/ratelimit, counted as it counts, or strictly.
 
 use super::*;
-use tollgate_server::front::grpc::wire::Kind;
 
 const EDGE: &str = "
 domain: edge
@@ -120,17 +119,6 @@ fn a_quota_that_is_only_looked_at_refuses_nobody_alone() {
             "{compat}"
         );
     }
-}
-
-#[test]
-fn metadata_of_those_who_pass_is_handed_on() {
-    let node = node("strict");
-    let plan = |value| hits(descriptor(&[("plan", "free")]), value);
-    let metadata = node.ask("edge", vec![plan(5)]).dynamic_metadata.unwrap();
-    assert_eq!(metadata.get("team"), Some(&Kind::Text("a".into())));
-    assert_eq!(metadata.get("weight"), Some(&Kind::Number(2.0)));
-    let metadata = node.ask("edge", vec![plan(1)]).dynamic_metadata.unwrap();
-    assert!(metadata.get("team").is_none() && metadata.get("tollgate").is_some());
 }
 
 #[test]

@@ -7,9 +7,11 @@ mod failure;
 mod files;
 mod model;
 mod native;
+mod original;
 mod reach;
 mod reload;
 mod stores;
+pub(crate) mod tls;
 mod watch;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -42,6 +44,17 @@ pub(crate) struct Node {
 /// A folder that goes with this.
 pub(crate) struct Folder(PathBuf);
 
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let folder =
+            std::env::temp_dir().join(format!("tollgate-rls-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+}
+
 impl std::ops::Deref for Folder {
     type Target = PathBuf;
 
@@ -59,18 +72,19 @@ impl Drop for Folder {
 impl Node {
     /// With the rest of its file, and other files beside it.
     pub(crate) fn start(rest: &str, files: &[(&str, &str)]) -> Self {
-        static STARTED: AtomicU32 = AtomicU32::new(0);
-        let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("tollgate-rls-{}-{number}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let folder = Folder::new();
         for (name, text) in files {
             fs::write(folder.join(name), text).unwrap();
         }
-        let listen = "listen: {grpc: '127.0.0.1:0', http: '127.0.0.1:0', admin: '127.0.0.1:0'}";
+        Self::within(folder, "'127.0.0.1:0'", rest)
+    }
+
+    /// In a folder with files, with its `listen.grpc` and the rest of its file.
+    pub(crate) fn within(folder: Folder, grpc: &str, rest: &str) -> Self {
+        let listen = format!("listen: {{grpc: {grpc}, http: '127.0.0.1:0', admin: '127.0.0.1:0'}}");
         fs::write(folder.join("tollgate.yaml"), format!("{listen}\n{rest}")).unwrap();
         let running = Server::start(Config::file(folder.join("tollgate.yaml"))).unwrap();
-        Self { running, folder: Folder(folder) }
+        Self { running, folder }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -1,0 +1,84 @@
+//! Values of a ratelimit file, and what the original says where one has another type.
+
+use crate::diagnostic::{Position, Report, codes};
+use crate::yaml::{Kind, Node, Value};
+
+pub(super) fn wrong(report: &mut Report, at: Position, message: impl Into<String>, help: &str) {
+    report.error(codes::RATELIMIT_FILE, at, message, help);
+}
+
+/// The value of a field of a map.
+pub(super) fn field<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
+    let Value::Map(entries) = &node.value else { return None };
+    entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
+}
+
+/// How the original begins where a value has another type than it should.
+pub(super) const UNMARSHAL: &str = "error loading config file: yaml: unmarshal errors:";
+
+/// The words of the original's YAML reader for a field of another type than `into`, a type of its own.
+pub(super) fn mismatch(node: &Node, name: &str, into: &str) -> String {
+    let found = field(node, name).map(found).unwrap_or_default();
+    format!("{UNMARSHAL} `{name}`: cannot unmarshal {found} into {into}")
+}
+
+/// The tag of a value and, for a scalar, its text; a long one is cut as the original cuts it.
+pub(super) fn found(node: &Node) -> String {
+    let (tag, text) = match &node.value {
+        Value::List(_) => return "!!seq".into(),
+        Value::Map(_) => return "!!map".into(),
+        Value::Null => ("!!null", "null"),
+        Value::Scalar { kind: Kind::Text, text } => ("!!str", text.as_str()),
+        Value::Scalar { kind: Kind::Bool(_), text } => ("!!bool", text.as_str()),
+        Value::Scalar { text, .. } if text.contains('.') => ("!!float", text.as_str()),
+        Value::Scalar { text, .. } => ("!!int", text.as_str()),
+    };
+    let is_long = text.chars().count() > 10;
+    let shown: String = text.chars().take(if is_long { 7 } else { 10 }).collect();
+    format!("{tag} `{shown}{}`", if is_long { "..." } else { "" })
+}
+
+/// A text; numbers and words are taken as they are written.
+pub(super) fn text(parent: &Node, name: &str, report: &mut Report) -> String {
+    match field(parent, name).map(|field| (&field.value, field.at)) {
+        None | Some((Value::Null, _)) => String::new(),
+        Some((Value::Scalar { text, .. }, _)) => text.clone(),
+        Some((Value::List(_) | Value::Map(_), at)) => {
+            wrong(report, at, mismatch(parent, name, "string"), "write a text");
+            String::new()
+        }
+    }
+}
+
+pub(super) fn flag(parent: &Node, name: &str, report: &mut Report) -> bool {
+    match field(parent, name).map(|field| (&field.value, field.at)) {
+        None | Some((Value::Null, _)) => false,
+        Some((Value::Scalar { kind: Kind::Bool(value), .. }, _)) => *value,
+        // The original reads YAML 1.1, which has more words for it.
+        Some((Value::Scalar { text, .. }, _)) if is_word(text, ["yes", "on", "y"]) => true,
+        Some((Value::Scalar { text, .. }, _)) if is_word(text, ["no", "off", "n"]) => false,
+        Some((_, at)) => {
+            wrong(report, at, mismatch(parent, name, "bool"), "write `true` or `false`");
+            false
+        }
+    }
+}
+
+fn is_word(text: &str, words: [&str; 3]) -> bool {
+    words.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// A whole number of 32 bits; 0 where there is none.
+pub(super) fn count(parent: &Node, name: &str, report: &mut Report) -> u32 {
+    let Some(node) = field(parent, name) else { return 0 };
+    let given = match &node.value {
+        Value::Null => Some(0),
+        Value::Scalar { kind: Kind::Unsigned(value), .. } => u32::try_from(*value).ok(),
+        _ => None,
+    };
+    given.unwrap_or_else(|| {
+        let help = "write a whole number up to 4294967295, digits without quotes";
+        wrong(report, node.at, mismatch(parent, name, "uint32"), help);
+        0
+    })
+}

@@ -1,0 +1,295 @@
+//! Certificates of listeners, read again when their files change, and which clients a listener takes.
+
+mod clients;
+mod validity;
+
+use crate::{health::Health, watch::read_capped};
+use arc_swap::ArcSwap;
+use rustls::{
+    RootCertStore, ServerConfig,
+    crypto::{CryptoProvider, ring},
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+use tollgate_policy::settings::ServerTls;
+use validity::Validity;
+
+/// Why TLS cannot be spoken.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A file is not to be had.
+    Unreadable(PathBuf, io::Error),
+    /// A file has nothing of what it should have.
+    NotPem(PathBuf, &'static str),
+    /// The certificate and the key do not belong together, or are of a kind that is not used.
+    Unusable(PathBuf, rustls::Error),
+    /// A server's host is no name that a certificate could have.
+    Name(Box<str>),
+    /// One of `client_names` is no name that a certificate could have.
+    ClientName(Box<str>),
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(file, error) => write!(f, "cannot read {}: {error}", file.display()),
+            Self::NotPem(file, what) => {
+                write!(f, "{} has no {what}; it is to be a file in PEM form", file.display())
+            }
+            Self::Unusable(file, error) => {
+                write!(f, "the certificate in {} cannot be used: {error}", file.display())
+            }
+            Self::Name(host) | Self::ClientName(host) => {
+                write!(f, "`{host}` is not a name that a certificate can have")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+impl TlsError {
+    /// Which file is to be mended.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Unreadable(file, _) | Self::NotPem(file, _) | Self::Unusable(file, _) => {
+                Some(file)
+            }
+            Self::Name(_) | Self::ClientName(_) => None,
+        }
+    }
+}
+
+/// What `tollgate check` has to say about the files of a listener, or of upstreams.
+pub(crate) enum Trouble {
+    /// It could not start.
+    Unusable(TlsError),
+    /// Nobody would accept what it shows. Which file, and what is to be said.
+    OutOfDate(PathBuf, String),
+}
+
+/// What is wrong with the certificate of a listener.
+pub(crate) fn check(files: &ServerTls, folder: &Path, now_us: u64) -> Vec<Trouble> {
+    let made = Certificate::new(files, folder, Listens::Gateway);
+    let mut found: Vec<_> = made.err().map(Trouble::Unusable).into_iter().collect();
+    found.extend(out_of_date(&files.cert, folder, now_us));
+    found
+}
+
+/// Whether nobody would accept the certificate in this file, for its time.
+pub(crate) fn out_of_date(cert: &str, folder: &Path, now_us: u64) -> Option<Trouble> {
+    let file = folder.join(cert);
+    let text = objection(&file, &read(&file).ok()?, now_us)?;
+    Some(Trouble::OutOfDate(file, text))
+}
+
+/// What is wrong with the time of a certificate, which is the first in its file.
+fn objection(file: &Path, bytes: &[u8], now_us: u64) -> Option<String> {
+    let objection = validity(bytes)?.objection(now_us)?;
+    Some(format!("the certificate in {} {objection}", file.display()))
+}
+
+/// Which listener a certificate belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listens {
+    Gateway,
+    Grpc,
+}
+
+impl Listens {
+    /// Under this name `/readyz` tells what is wrong with its certificate.
+    const fn subject(self) -> &'static str {
+        match self {
+            Self::Gateway => "certificate",
+            Self::Grpc => "grpc-certificate",
+        }
+    }
+
+    /// In the log.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Gateway => "the gateway's certificate",
+            Self::Grpc => "the certificate of listen.grpc",
+        }
+    }
+}
+
+/// A listener's certificate and the authorities of its clients, as their files are now.
+#[derive(Debug)]
+pub(crate) struct Certificate {
+    listens: Listens,
+    files: Files,
+    config: ArcSwap<ServerConfig>,
+    /// What was read last, whether or not it could be used; nothing where that was not possible.
+    read: Mutex<Option<Contents>>,
+    /// What is in use, as far as its time is concerned, and whether that has been objected to.
+    validity: ArcSwap<Option<Validity>>,
+    is_told: AtomicBool,
+}
+
+/// Where everything is.
+#[derive(Debug)]
+struct Files {
+    cert: PathBuf,
+    key: PathBuf,
+    client_ca: Option<PathBuf>,
+    client_names: Vec<Box<str>>,
+}
+
+/// What is there.
+#[derive(Debug, PartialEq, Eq)]
+struct Contents {
+    cert: Vec<u8>,
+    key: Vec<u8>,
+    client_ca: Option<Vec<u8>>,
+}
+
+impl Files {
+    fn read(&self) -> Result<Contents, TlsError> {
+        Ok(Contents {
+            cert: read(&self.cert)?,
+            key: read(&self.key)?,
+            client_ca: self.client_ca.as_deref().map(read).transpose()?,
+        })
+    }
+}
+
+impl Certificate {
+    pub(crate) fn new(
+        files: &ServerTls,
+        folder: &Path,
+        listens: Listens,
+    ) -> Result<Self, TlsError> {
+        let files = Files {
+            cert: folder.join(&*files.cert),
+            key: folder.join(&*files.key),
+            client_ca: files.client_ca.as_deref().map(|file| folder.join(file)),
+            client_names: files.client_names.clone(),
+        };
+        let contents = files.read()?;
+        let config = server(&files, &contents)?;
+        Ok(Self {
+            listens,
+            files,
+            config: ArcSwap::from_pointee(config),
+            validity: ArcSwap::from_pointee(validity(&contents.cert)),
+            read: Mutex::new(Some(contents)),
+            is_told: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes up what has changed, and says what is wrong: in the log once, and for as long as it lasts in `/readyz`.
+    pub(crate) fn look(&self, health: &Health, now_us: u64) {
+        let (subject, name) = (self.listens.subject(), self.listens.name());
+        match self.renew() {
+            Ok(true) => {
+                health.heal(subject);
+                self.is_told.store(false, Relaxed);
+                tracing::info!("{name} has been renewed");
+            }
+            Ok(false) => {}
+            Err(error) => {
+                health.degrade(subject, error.to_string());
+                tracing::warn!(%error, "{name} stays as it was");
+            }
+        }
+        let objection = self.validity.load().and_then(|validity| validity.objection(now_us));
+        if let Some(objection) = objection
+            && !self.is_told.swap(true, Relaxed)
+        {
+            let file = self.files.cert.display();
+            tracing::warn!(%file, "{name} {objection}");
+            health.degrade(subject, format!("the certificate in {file} {objection}"));
+        }
+    }
+
+    /// For connections from now on.
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        self.config.load_full()
+    }
+
+    /// Uses the files for connections to come if they have changed; whether they had. While a certificate is replaced its key
+    /// may be the old one: then the last good pair stays, and the files are looked at again when they change again.
+    fn renew(&self) -> Result<bool, TlsError> {
+        let mut last = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let contents = match self.files.read() {
+            Ok(contents) => contents,
+            // It is said once.
+            Err(error) => return last.take().map_or(Ok(false), |_| Err(error)),
+        };
+        if last.as_ref() == Some(&contents) {
+            return Ok(false);
+        }
+        let config = server(&self.files, &contents);
+        let dates = validity(&contents.cert);
+        *last = Some(contents);
+        self.config.store(Arc::new(config?));
+        self.validity.store(Arc::new(dates));
+        Ok(true)
+    }
+}
+
+/// Of the certificate, which is the first of its file.
+fn validity(bytes: &[u8]) -> Option<Validity> {
+    Validity::of(&CertificateDer::pem_slice_iter(bytes).next()?.ok()?)
+}
+
+pub(crate) fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
+    read_capped(file).map_err(|error| TlsError::Unreadable(file.into(), error))
+}
+
+pub(crate) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+pub(crate) fn certificates(
+    file: &Path,
+    bytes: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bytes).collect();
+    all.ok()
+        .filter(|all| !all.is_empty())
+        .ok_or_else(|| TlsError::NotPem(file.into(), "certificate"))
+}
+
+pub(crate) fn private_key(file: &Path, bytes: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_slice(bytes).map_err(|_| TlsError::NotPem(file.into(), "key"))
+}
+
+fn server(files: &Files, contents: &Contents) -> Result<ServerConfig, TlsError> {
+    let unusable = |error| TlsError::Unusable(files.cert.clone(), error);
+    let builder = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(unusable)?;
+    let builder = match files.client_ca.as_deref().zip(contents.client_ca.as_deref()) {
+        None => builder.with_no_client_auth(),
+        Some((file, bytes)) => {
+            builder.with_client_cert_verifier(clients::verifier(file, bytes, &files.client_names)?)
+        }
+    };
+    let mut config = builder
+        .with_single_cert(
+            certificates(&files.cert, &contents.cert)?,
+            private_key(&files.key, &contents.key)?,
+        )
+        .map_err(unusable)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Authorities from a file.
+pub(crate) fn authorities(file: &Path, bytes: &[u8]) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(file, bytes)? {
+        roots.add(certificate).map_err(|error| TlsError::Unusable(file.into(), error))?;
+    }
+    Ok(roots)
+}
