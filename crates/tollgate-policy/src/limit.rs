@@ -17,6 +17,8 @@ pub struct Limit {
     pub fallback_keys: Box<[Box<[Box<str>]>]>,
     /// What a missing key attribute does.
     pub on_missing: OnMissing,
+    /// What a token that is present and not verified does, where the limit reads its claims.
+    pub on_invalid: OnInvalid,
     /// The base numbers; `None` is unlimited.
     pub numbers: Option<Numbers>,
     /// Numbers by tier, where they differ; `None` is unlimited.
@@ -64,6 +66,16 @@ pub enum OnMissing {
     Refuse,
     /// Requests without the attribute share one bucket.
     Share,
+}
+
+/// `on_invalid`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnInvalid {
+    /// The request is refused.
+    #[default]
+    Refuse,
+    /// The claims count as missing.
+    AsMissing,
 }
 
 /// `cost`.
@@ -221,6 +233,7 @@ impl Limit {
             key: key.iter().map(|attribute| Box::from(*attribute)).collect(),
             fallback_keys: Box::default(),
             on_missing: OnMissing::default(),
+            on_invalid: OnInvalid::default(),
             numbers,
             tiers: Box::default(),
             cost: Cost::Fixed(1),

@@ -118,6 +118,8 @@ struct TierId(usize);
 struct Tiers {
     ids: FxHashMap<Box<str>, TierId>,
     attribute: Option<AttributeId>,
+    /// What a request's tier follows from.
+    inputs: Vec<AttributeId>,
     default: Option<TierId>,
 }
 
@@ -209,10 +211,13 @@ struct Compiler {
 impl Compiler {
     fn options(&mut self, options: &PolicyOptions) -> Result<(), InvalidPolicy> {
         for name in &options.attributes {
-            self.attribute(name)?;
+            let id = self.attribute(name)?;
+            self.tiers.inputs.push(id);
         }
         if let Some(name) = &options.tier_attribute {
-            self.tiers.attribute = Some(self.attribute(name)?);
+            let id = self.attribute(name)?;
+            self.tiers.attribute = Some(id);
+            self.tiers.inputs.push(id);
         }
         self.tiers.default = options.default_tier.as_ref().map(|tier| self.tiers.intern(tier));
         Ok(())

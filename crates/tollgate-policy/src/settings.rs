@@ -47,6 +47,8 @@ pub struct Settings {
     pub admin_token: Option<Secret>,
     /// The file to record changes in; the log without it.
     pub admin_audit: Option<Box<str>>,
+    /// More names that clients may call the admin listener by, in lower case: `name`, `*.name` or `*`.
+    pub admin_hosts: Vec<Box<str>>,
     /// What a Redis client has to say before anything else.
     pub resp_password: Option<Secret>,
     /// Codes of lints that are accepted.
@@ -353,6 +355,8 @@ pub struct Jwt {
     pub issuer: Option<Box<str>>,
     /// The `aud` that tokens must carry.
     pub audience: Option<Box<str>>,
+    /// How far clocks may differ for `exp` and `nbf`.
+    pub leeway_us: u64,
 }
 
 /// A signature algorithm.

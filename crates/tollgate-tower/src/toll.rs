@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::policy::{Facts, FactsBuffer};
 use tollgate::{Held, InForce, Passage, Spares, Verdict, Work};
+use tollgate_policy::facts::Unverified;
 
 /// Decides requests over HTTP. Cheap to clone; all clones are one.
 pub struct Toll<E> {
@@ -148,7 +149,10 @@ impl<E: Engine> Toll<E> {
         let gate = self.engine.gate();
         let mut kit = KIT.with(Spares::take);
         let now_us = self.engine.now_us();
-        let claims = |token: &str| self.engine.tokens()?.verify(token, now_us);
+        let claims = |token: &str| match self.engine.tokens() {
+            Some(tokens) => tokens.verify(token, now_us),
+            None => Err(Unverified::NoKeys),
+        };
         let mut facts = self.reader.facts(rules, head, peer, claims, mem::take(&mut kit.facts));
         add(&mut facts);
         rules.identify(&mut facts);
@@ -175,7 +179,8 @@ impl<E: Engine> Toll<E> {
             )),
             false => {
                 let template = rules.web().refusal.as_ref();
-                Answer::Refused(Box::new(refuse(&verdict, shown, template)))
+                let reason = facts.unverified();
+                Answer::Refused(Box::new(refuse(&verdict, shown, template, reason)))
             }
         };
         kit.work.recycle(verdict);

@@ -264,6 +264,7 @@ impl Rules {
             false => 0,
         };
         let mut row = Row::new(limit, selected.numbers, answer.outcome, source, bucket);
+        row.unverified = selected.unverified;
         if selected.missing {
             (row.outcome.limit, row.outcome.reset_after_us) = (selected.numbers.capacity(), 0);
         }

@@ -34,6 +34,8 @@ pub struct Row<'g> {
     pub source: Source,
     /// A hash of limit and key that is the same on every node; zero unless the gate was asked for it.
     pub bucket: u64,
+    /// Whether the limit refuses because the request's token did not verify.
+    pub unverified: bool,
 }
 
 impl<'g> Row<'g> {
@@ -44,7 +46,7 @@ impl<'g> Row<'g> {
         source: Source,
         bucket: u64,
     ) -> Self {
-        Self { limit, outcome, window_us: numbers.window_us(), source, bucket }
+        Self { limit, outcome, window_us: numbers.window_us(), source, bucket, unverified: false }
     }
 
     /// Whether a refusal by this limit refuses the request.

@@ -1,4 +1,4 @@
-//! `listen`, `trusted_proxies`, `client_address`, `admin.audit`, `lint` and `envoy`.
+//! `listen`, `trusted_proxies`, `client_address`, `admin.audit`, `admin.hosts`, `lint` and `envoy`.
 
 use super::fields::{each, exactly_one, not_empty, number, number32, required, some_items};
 use crate::diagnostic::{Position, Report, codes};
@@ -80,6 +80,14 @@ pub(super) fn client_address(file: &File, report: &mut Report) -> ClientAddress 
 pub(super) fn admin_audit(file: &File, report: &mut Report) -> Option<Box<str>> {
     let audit = file.admin.as_ref()?.audit.as_ref()?;
     required(&audit.file, "file", (audit.at, &audit.unreadable), report)
+}
+
+pub(super) fn admin_hosts(file: &File, report: &mut Report) -> Vec<Box<str>> {
+    let Some(hosts) = file.admin.as_ref().and_then(|admin| admin.hosts.as_ref()) else {
+        return Vec::new();
+    };
+    some_items(&hosts.0, "hosts", hosts.at, report);
+    each(&hosts.0, report, |text: &Text| grammar::host(text))
 }
 
 /// Only the shape of the codes; an unknown lint that looks like one may belong to a newer version.

@@ -1,6 +1,8 @@
 //! `identity`, `jwt` and `tiers`: who a request is from.
 
-use super::fields::{each, exactly_one, missing, not_empty, required, some_items, text};
+use super::fields::{
+    duration_us, each, exactly_one, missing, not_empty, required, some_items, text,
+};
 use crate::diagnostic::{Report, codes};
 use crate::grammar::{self, Problem};
 use crate::raw::{self, At, File, Text, TiersFile, TiersRedis};
@@ -52,6 +54,11 @@ fn source(text: &str) -> Result<Source, Problem> {
     }
 }
 
+/// How far clocks may differ where a file does not say.
+const LEEWAY_US: u64 = 5_000_000;
+/// A token that expired long ago would count against its user.
+const LEEWAY_US_MAX: u64 = 600_000_000;
+
 /// Without `algorithms`: the three that need no shared secret.
 pub(super) fn jwt(file: &File, report: &mut Report) -> Option<Jwt> {
     let field = file.jwt.as_ref()?;
@@ -68,6 +75,7 @@ pub(super) fn jwt(file: &File, report: &mut Report) -> Option<Jwt> {
         algorithms,
         issuer: text(&field.issuer, report),
         audience: text(&field.audience, report),
+        leeway_us: duration_us(&field.leeway, LEEWAY_US, (0, LEEWAY_US_MAX), report),
     })
 }
 

@@ -4,7 +4,7 @@ use super::numbers::{LimitNumbers, numbers};
 use super::{cost, failure, lease, matching, on_response, penalty};
 use crate::diagnostic::{Position, Report, codes};
 use crate::grammar;
-use crate::limit::{Consistency, Counting, Limit, Mode, OnMissing};
+use crate::limit::{Consistency, Counting, Limit, Mode, OnInvalid, OnMissing};
 use crate::match_spec::MatchSpec;
 use crate::raw::{self, At, File, KeyChoice, OneOrMany, Text};
 use crate::settings::Settings;
@@ -82,6 +82,7 @@ fn limit(
             numbers: numbers.base.numbers,
             tiers: tiers(&numbers),
             on_missing: on_missing(entry),
+            on_invalid: on_invalid(entry),
             cost: cost.clone(),
             mode: mode(entry),
             on_store_failure,
@@ -222,6 +223,13 @@ fn on_missing(entry: &raw::Limit) -> OnMissing {
         None | Some(raw::OnMissing::Skip) => OnMissing::Skip,
         Some(raw::OnMissing::Refuse) => OnMissing::Refuse,
         Some(raw::OnMissing::Share) => OnMissing::Share,
+    }
+}
+
+fn on_invalid(entry: &raw::Limit) -> OnInvalid {
+    match entry.on_invalid.as_ref().map(|field| field.value) {
+        None | Some(raw::OnInvalid::Refuse) => OnInvalid::Refuse,
+        Some(raw::OnInvalid::AsMissing) => OnInvalid::AsMissing,
     }
 }
 

@@ -76,6 +76,7 @@ fn settings(file: &File, report: &mut Report) -> Settings {
         resp_password: file.resp.as_ref().and_then(|resp| fields::secret(&resp.password, report)),
         admin_token: file.admin.as_ref().and_then(|admin| fields::secret(&admin.token, report)),
         admin_audit: front::admin_audit(file, report),
+        admin_hosts: front::admin_hosts(file, report),
         lint_allow: front::lint_allow(file, report),
         envoy: front::envoy(file, report),
         drain: std::time::Duration::from_micros(drain_us),

@@ -15,6 +15,7 @@
 mod names;
 #[cfg(test)]
 mod tests;
+mod unverified;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,6 +26,7 @@ use sha2::{Digest, Sha256};
 
 pub use names::AttributeId;
 pub(crate) use names::{Kind, Names};
+pub use unverified::Unverified;
 
 use crate::address::{self, InvalidAddress, mask, unmap};
 use crate::hashed;
@@ -43,6 +45,7 @@ pub struct Facts<'a> {
     address: Option<IpAddr>,
     clear_api_key: Clear<'a>,
     tier: &'a str,
+    unverified: Option<Unverified>,
 }
 
 /// The memory of past [`Facts`], without what they knew.
@@ -65,6 +68,8 @@ enum Clear<'a> {
 enum Value<'a> {
     #[default]
     Absent,
+    /// Sent with the request, and not to be believed.
+    Unverified,
     Given(&'a str),
     /// In `text`.
     Rewritten(Range<usize>),
@@ -89,6 +94,7 @@ impl<'a> Facts<'a> {
             address: None,
             clear_api_key: Clear::Given(""),
             tier: "",
+            unverified: None,
         }
     }
 
@@ -220,6 +226,25 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Marks an attribute as sent with the request but not verified. Limits that read it refuse, unless they say
+    /// `on_invalid: as_missing`; everything else takes it as absent.
+    pub fn set_unverified(&mut self, id: AttributeId, why: Unverified) {
+        if let Some(place) = self.values.get_mut(id.index()) {
+            *place = Value::Unverified;
+            self.unverified.get_or_insert(why);
+        }
+    }
+
+    /// Why attributes did not verify, where some did not.
+    pub fn unverified(&self) -> Option<Unverified> {
+        self.unverified
+    }
+
+    /// Whether this attribute was sent and not verified.
+    pub(crate) fn is_unverified(&self, id: AttributeId) -> bool {
+        matches!(self.values.get(id.index()), Some(Value::Unverified))
+    }
+
     /// Sets the tier, whatever the tier attribute says; for tiers that come from a file or from Redis.
     pub fn set_tier(&mut self, tier: &'a str) {
         self.tier = tier;
@@ -291,7 +316,7 @@ impl<'a> Facts<'a> {
 
     fn resolve(&self, value: &Value<'a>) -> Option<&str> {
         match value {
-            Value::Absent | Value::Address => None,
+            Value::Absent | Value::Unverified | Value::Address => None,
             Value::Given(text) => Some(text),
             Value::Rewritten(range) => self.text.get(range.clone()),
             Value::Path => Some(&self.path),

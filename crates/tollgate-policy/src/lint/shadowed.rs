@@ -21,7 +21,7 @@ use super::Findings;
 use super::figures::{AllFigures, Figures};
 use super::view::{Item, Search, View};
 use crate::diagnostic::Code;
-use crate::limit::{Consistency, Cost, Limit, OnMissing, OnStoreFailure};
+use crate::limit::{Consistency, Cost, Limit, OnInvalid, OnMissing, OnStoreFailure};
 use crate::raw::Algorithm;
 use crate::suggest::quoted;
 
@@ -81,9 +81,11 @@ fn costs_as_much(other: &Item<'_>, item: &Item<'_>) -> bool {
 fn is_as_strict(other: &Item<'_>, item: &Item<'_>) -> bool {
     let (theirs, ours) = (other.limit.on_missing, item.limit.on_missing);
     let missing = theirs == ours || ours == OnMissing::Skip || theirs == OnMissing::Refuse;
+    let invalid = other.limit.on_invalid == item.limit.on_invalid
+        || item.limit.on_invalid == OnInvalid::AsMissing;
     let (theirs, ours) = (other.limit.on_store_failure, item.limit.on_store_failure);
     let failed = theirs == ours || ours == OnStoreFailure::Open || theirs == OnStoreFailure::Closed;
-    (item.limit.key.is_empty() || missing) && failed
+    (item.limit.key.is_empty() || missing) && invalid && failed
 }
 
 fn is_as_tight(other: &AllFigures<'_>, item: &AllFigures<'_>) -> bool {

@@ -87,6 +87,20 @@ impl Matcher {
         conditions.all(|test| is_open(test) || test.matches(facts))
             && !self.not.iter().any(|tests| excludes(tests))
     }
+
+    /// Whether the limit would apply if every condition on an attribute that was not verified held. Inside `not` such an
+    /// attribute is absent: an exception has to be proved.
+    pub(crate) fn could_match(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
+        let could = |test: &Test| facts.is_unverified(test.attribute) || test.matches(facts);
+        (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches(facts)))
+            && self.conditions.iter().all(could)
+            && !self.not.iter().any(|tests| tests.iter().all(|test| test.matches(facts)))
+    }
+
+    /// The attributes of its conditions, those inside `not` aside.
+    pub(crate) fn attributes(&self) -> impl Iterator<Item = AttributeId> {
+        self.conditions.iter().map(|test| test.attribute)
+    }
 }
 
 impl Test {

@@ -1,5 +1,7 @@
 //! From facts to charges: which limits apply, with which numbers, at which cost, under which key.
 
+mod unverified;
+
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -27,6 +29,7 @@ struct Entry {
     /// Which of the limit's keys it is.
     key_place: usize,
     missing: bool,
+    unverified: bool,
 }
 
 /// One limit that applies to the request.
@@ -52,6 +55,8 @@ pub struct Selected<'s> {
     pub key_place: usize,
     /// A key attribute is missing and the limit says `on_missing: refuse`: no wait can help, and `key` is empty.
     pub missing: bool,
+    /// The same for a token that is present and not verified, under `on_invalid: refuse`. Then `missing` is set too.
+    pub unverified: bool,
 }
 
 /// The tier of a request.
@@ -76,7 +81,18 @@ impl<'s> Selected<'s> {
         cost: u64,
     ) -> Self {
         let (index, numbers_index) = (usize::MAX, usize::MAX);
-        Self { limit, index, numbers, numbers_index, id, cost, key, key_place: 0, missing: false }
+        Self {
+            limit,
+            index,
+            numbers,
+            numbers_index,
+            id,
+            cost,
+            key,
+            key_place: 0,
+            missing: false,
+            unverified: false,
+        }
     }
 }
 
@@ -121,7 +137,10 @@ impl Policy {
         let (tier, first) = (self.tier(facts), selection.entries.len());
         for candidate in &candidates {
             let limit = candidate.limit();
-            if self.rules[limit].matcher.matches(facts, !candidate.must_check_path()) {
+            let is_path_checked = !candidate.must_check_path();
+            if facts.unverified().is_some() && self.doubts(limit, facts, is_path_checked) {
+                self.push_unverified(limit, facts, tier, selection);
+            } else if self.rules[limit].matcher.matches(facts, is_path_checked) {
                 self.push(limit, facts, tier, request_cost, first, selection);
             }
         }
@@ -142,8 +161,15 @@ impl Policy {
             let start = selection.keys.len();
             selection.keys.extend_from_slice(key);
             let key = start..selection.keys.len();
-            let (cost, key_place, missing) = (request_cost, 0, false);
-            selection.entries.push(Entry { limit, numbers, cost, key, key_place, missing });
+            selection.entries.push(Entry {
+                limit,
+                numbers,
+                cost: request_cost,
+                key,
+                key_place: 0,
+                missing: false,
+                unverified: false,
+            });
         }
     }
 
@@ -206,6 +232,7 @@ impl Policy {
             key: &selection.keys[entry.key.clone()],
             key_place: entry.key_place,
             missing: entry.missing,
+            unverified: entry.unverified,
         })
     }
 
@@ -266,7 +293,8 @@ impl Policy {
         let Some(numbers) = rule.numbers(tier) else { return };
         let Selection { entries, keys, .. } = selection;
         let has_same_key = |last: &&Entry| {
-            self.rules[last.limit].key == rule.key
+            !last.unverified
+                && self.rules[last.limit].key == rule.key
                 && self.rules[last.limit].fallback_keys == rule.fallback_keys
                 && self.limits[last.limit].on_missing == definition.on_missing
         };
@@ -287,7 +315,8 @@ impl Policy {
         }
         let cost = cost(definition, rule, facts).saturating_mul(request_cost);
         let numbers = numbers + key_place;
-        entries.push(Entry { limit, numbers, cost, key, key_place, missing });
+        let unverified = false;
+        entries.push(Entry { limit, numbers, cost, key, key_place, missing, unverified });
     }
 }
 

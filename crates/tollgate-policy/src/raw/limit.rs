@@ -24,6 +24,8 @@ raw! {
         keys: List<PlainKey>,
         /// What a missing key attribute does.
         on_missing: OnMissing,
+        /// What a token that is present and not verified does.
+        on_invalid: OnInvalid,
         /// How it counts.
         algorithm: Algorithm,
         /// How much per how long; a bare number of slots for `concurrency`.
@@ -115,6 +117,16 @@ words! {
         Refuse = "refuse",
         /// All requests without the attribute share one bucket.
         Share = "share",
+    }
+}
+
+words! {
+    /// `on_invalid`.
+    OnInvalid {
+        /// The request is refused; the default.
+        Refuse = "refuse",
+        /// The claims of the token count as missing.
+        AsMissing = "as_missing",
     }
 }
 

@@ -27,8 +27,8 @@ pub use gateway::{
 };
 pub use limit::{
     Algorithm, Conditions, Consistency, ConsistencyForm, ConsistencyWord, Cost, CostEntry,
-    CostForm, CostResponse, FirstOf, KeyChoice, Leased, Limit, LimitTier, Match, Mode, OnMissing,
-    OnResponse, Penalty, PlainKey, TierForm,
+    CostForm, CostResponse, FirstOf, KeyChoice, Leased, Limit, LimitTier, Match, Mode, OnInvalid,
+    OnMissing, OnResponse, Penalty, PlainKey, TierForm,
 };
 pub use settings::{
     Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, Refusal, Resp, TierMapFile,

@@ -1,7 +1,7 @@
 //! Everything that is neither a limit nor a store.
 
 use super::gateway::{GatewayListen, GrpcListen};
-use super::{At, Entries, Field, OneOrMany, Password, Text, either, raw, words};
+use super::{At, DurationText, Entries, Field, OneOrMany, Password, Text, either, raw, words};
 use crate::diagnostic::Position;
 
 raw! {
@@ -70,6 +70,8 @@ raw! {
         issuer: Text,
         /// The `aud` that tokens must carry.
         audience: Text,
+        /// How far clocks may differ for `exp` and `nbf`: 0s to 10m, 5s without it.
+        leeway: DurationText,
     }
 }
 
@@ -179,6 +181,8 @@ raw! {
         token: Password,
         /// Where changes are recorded; without it, in the log.
         audit: Audit,
+        /// More names that clients may call the admin listener by; `*.example.com` for all below one, `*` for any.
+        hosts: OneOrMany<Text>,
     }
 }
 

@@ -8,6 +8,7 @@ use http::{Response, StatusCode};
 use std::fmt::Write;
 use tollgate::{Row, Source, Verdict};
 use tollgate_core::header::{Problem, retry_after_seconds};
+use tollgate_policy::facts::Unverified;
 use tollgate_policy::settings::Template;
 
 /// A refusal, before it is put into words: what an answer of one's own can be made of.
@@ -24,11 +25,19 @@ pub struct Refusal {
     pub limits: Vec<Box<str>>,
     /// What clients are told about their quota, `Retry-After` included.
     pub shown: Shown,
+    /// Why the request's token did not verify, where that is why it was refused. No wait helps then; another token does.
+    pub unverified: Option<Unverified>,
     template: Option<Template>,
 }
 
 /// What a verdict that refuses comes to.
-pub(crate) fn refuse(verdict: &Verdict<'_>, shown: Shown, template: Option<&Template>) -> Refusal {
+pub(crate) fn refuse(
+    verdict: &Verdict<'_>,
+    shown: Shown,
+    template: Option<&Template>,
+    unverified: Option<Unverified>,
+) -> Refusal {
+    let for_token = verdict.rows.iter().any(|row| row.refuses() && row.unverified);
     let named = |row: &&Row<'_>| row.refuses() && row.limit.disclose;
     Refusal {
         status: StatusCode::from_u16(status(verdict)).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
@@ -36,6 +45,7 @@ pub(crate) fn refuse(verdict: &Verdict<'_>, shown: Shown, template: Option<&Temp
         source: verdict.source,
         limits: verdict.rows.iter().filter(named).map(|row| row.limit.name.clone()).collect(),
         shown,
+        unverified: unverified.filter(|_| for_token),
         template: template.cloned(),
     }
 }
@@ -62,13 +72,22 @@ impl Refusal {
         if form == Form::Grpc {
             let (code, text) = match self.status.as_u16() {
                 503 => ("14", "the rate limit could not be decided"),
+                _ if self.unverified.is_some() => ("8", "the bearer token did not verify"),
                 _ => ("8", "rate limit exceeded"),
             };
             headers.insert(GRPC_STATUS, HeaderValue::from_static(code));
             headers.insert(GRPC_MESSAGE, HeaderValue::from_static(text));
         }
-        self.shown.write(headers);
+        self.write_headers(headers);
         response
+    }
+
+    /// Writes the headers of a refusal: what [`shown`](Self::shown) says, and `X-Tollgate-Reason` where it is the token.
+    pub fn write_headers(&self, headers: &mut HeaderMap) {
+        self.shown.write(headers);
+        if let Some(why) = self.unverified {
+            headers.insert(REASON, HeaderValue::from_static(why.as_str()));
+        }
     }
 
     /// RFC 9457, of the type that fits.
@@ -80,10 +99,20 @@ impl Refusal {
         };
         let mut out = String::new();
         problem.render(self.limits.iter().map(|name| &**name), &mut out);
+        if let Some(why) = self.unverified
+            && out.pop().is_some()
+        {
+            let _ = write!(out, ",\"detail\":\"{why}\"}}");
+        }
         out
     }
 
     fn json(&self) -> String {
+        if let Some(why) = self.unverified {
+            return format!(
+                "{{\"error\":\"rate_limit_exceeded\",\"message\":\"{why}\",\"retry_after\":null}}"
+            );
+        }
         match self.retry_after_s {
             Some(seconds) => format!(
                 "{{\"error\":\"rate_limit_exceeded\",\"message\":\"Too many requests. Retry after {seconds} seconds.\",\"retry_after\":{seconds}}}"
@@ -123,6 +152,7 @@ impl Refusal {
     }
 }
 
+const REASON: HeaderName = HeaderName::from_static("x-tollgate-reason");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 

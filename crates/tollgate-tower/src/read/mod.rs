@@ -22,14 +22,14 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use crate::token::Claims;
+use crate::token::{self, Claims};
 use arc_swap::ArcSwap;
 use http::header::{AUTHORIZATION, COOKIE, HOST};
 use http::{HeaderMap, HeaderName};
 use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::Rules;
-use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer};
+use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer, Unverified};
 use tollgate_policy::settings::Source;
 
 pub use head::Head;
@@ -78,20 +78,20 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// What is known of a request, given its head and the address of whoever it came from. Claims count where a token was verified.
+    /// What is known of a request, given its head and the address of whoever it came from. `claims` verifies its token.
     pub fn facts<'a>(
         &self,
         rules: &'a Rules,
         head: &'a impl Head,
         peer: Option<IpAddr>,
-        claims: impl FnOnce(&str) -> Option<Claims>,
+        claims: impl FnOnce(&str) -> Result<Claims, Unverified>,
         buffer: FactsBuffer,
     ) -> Facts<'a> {
         let plan = self.plan(rules);
         let mut facts = rules.facts(buffer);
         let claims = match plan.has_claims {
-            true => bearer(head).and_then(claims),
-            false => None,
+            true => token::bearer(head).and_then(|token| token.map(claims).transpose()),
+            false => Ok(None),
         };
         for step in &plan.steps {
             // Only an address can be refused, and `ip` is read as one.
@@ -115,10 +115,7 @@ impl Reader {
                     Some(value) => facts.write_id(step.id, |out| query::decode(value, out)),
                     None => Ok(()),
                 },
-                From::Claim(name) => match &claims {
-                    Some(claims) => facts.write_id(step.id, |out| claims.write(name, out)),
-                    None => Ok(()),
-                },
+                From::Claim(name) => set_claim(&mut facts, step.id, &claims, name),
             };
         }
         facts
@@ -302,10 +299,24 @@ fn set_bytes<'a>(facts: &mut Facts<'a>, id: AttributeId, value: &'a [u8]) -> Set
     }
 }
 
-/// The token of a request that carries one: the first, where some line of several has none, so that it cannot be hidden behind another scheme.
-fn bearer(head: &impl Head) -> Option<&str> {
-    head.lines(&AUTHORIZATION).find_map(|line| {
-        let (scheme, token) = visible(line)?.trim().split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-    })
+/// A claim of the request's token. Where the token did not verify, the attribute was sent and is not to be believed.
+fn set_claim(
+    facts: &mut Facts<'_>,
+    id: AttributeId,
+    claims: &Result<Option<Claims>, Unverified>,
+    name: &str,
+) -> Set {
+    let mut wrong = None;
+    let set = match claims {
+        Ok(None) => Ok(()),
+        Ok(Some(claims)) => facts.write_id(id, |out| wrong = claims.write(name, out).err()),
+        Err(why) => {
+            wrong = Some(*why);
+            Ok(())
+        }
+    };
+    if let Some(why) = wrong {
+        facts.set_unverified(id, why);
+    }
+    set
 }

@@ -4,6 +4,7 @@ use super::Reader;
 use http::Request;
 use http::request::Parts;
 use tollgate::{Gate, MemoryStore, Setup, policy};
+use tollgate_policy::facts::Unverified;
 
 /// Everything that can be read, in one policy.
 const POLICY: &str = r#"
@@ -78,7 +79,8 @@ fn heads_become_facts() {
     let reader = Reader::default();
     for (request, fields, attribute, expected) in TABLE {
         let head = head(request, fields);
-        let facts = reader.facts(&rules, &head, None, |_| None, Default::default());
+        let facts =
+            reader.facts(&rules, &head, None, |_| Err(Unverified::NoKeys), Default::default());
         assert_eq!(
             facts.get(attribute).as_deref(),
             *expected,
@@ -116,7 +118,13 @@ fn the_client_is_whom_trusted_proxies_name() {
     for (peer, fields, client) in CLIENTS {
         let head = head("GET /", fields);
         let peer = peer.parse().expect("an address");
-        let facts = reader.facts(&rules, &head, Some(peer), |_| None, Default::default());
+        let facts = reader.facts(
+            &rules,
+            &head,
+            Some(peer),
+            |_| Err(Unverified::NoKeys),
+            Default::default(),
+        );
         assert_eq!(facts.get("ip").as_deref(), Some(*client), "{peer} {fields:?}");
     }
 }
@@ -149,7 +157,8 @@ fn a_reader_follows_the_rules() {
     let head = head("GET /", &[("x-a", b"1"), ("x-b", b"2")]);
     {
         let rules = gate.rules();
-        let facts = reader.facts(&rules, &head, None, |_| None, Default::default());
+        let facts =
+            reader.facts(&rules, &head, None, |_| Err(Unverified::NoKeys), Default::default());
         assert_eq!(
             (facts.get("header.x-a").as_deref(), facts.get("header.x-b")),
             (Some("1"), None)
@@ -158,28 +167,36 @@ fn a_reader_follows_the_rules() {
     let other = b"limits: [{name: a, rate: 1/s, key: [header.x-b]}]";
     gate.replace(Setup::of(&policy::compile(other).expect("a policy"))).expect("a policy");
     let rules = gate.rules();
-    let facts = reader.facts(&rules, &head, None, |_| None, Default::default());
+    let facts = reader.facts(&rules, &head, None, |_| Err(Unverified::NoKeys), Default::default());
     assert_eq!((facts.get("header.x-a"), facts.get("header.x-b").as_deref()), (None, Some("2")));
     assert!(reader.reads(&rules, &http::HeaderName::from_static("x-b")));
     assert!(!reader.reads(&rules, &http::HeaderName::from_static("x-a")));
 }
 
-/// A token counts wherever it stands among fields that should be one.
+/// A token counts, or it is refused; it is never taken for absent.
 #[test]
-fn a_token_cannot_hide_behind_another_scheme() {
+fn a_token_cannot_hide() {
     let gate = gate("limits: [{name: a, rate: 1/s, key: [jwt.sub]}]");
     let rules = gate.rules();
-    let fields: [(&str, &[u8]); 3] = [
-        ("authorization", b"Basic x"),
-        ("authorization", b"bearer  one"),
-        ("authorization", b"Bearer two"),
+    let cases: [(&[&[u8]], &[&str], Option<Unverified>); 5] = [
+        (&[b"bearer  one"], &["one"], Some(Unverified::Signature)),
+        (&[b"Bearer"], &[], Some(Unverified::Malformed)),
+        (&[b"Basic x", b"Bearer one"], &[], Some(Unverified::Ambiguous)),
+        (&[b"Basic x"], &[], None),
+        (&[], &[], None),
     ];
-    let head = head("get /", &fields);
-    let mut seen = Vec::new();
-    let claims = |token: &str| {
-        seen.push(token.to_owned());
-        None
-    };
-    drop(Reader::default().facts(&rules, &head, None, claims, Default::default()));
-    assert_eq!(seen, ["one"]);
+    for (lines, tokens, why) in cases {
+        let fields: Vec<(&str, &[u8])> =
+            lines.iter().map(|line| ("authorization", *line)).collect();
+        let head = head("get /", &fields);
+        let mut seen = Vec::new();
+        let claims = |token: &str| {
+            seen.push(token.to_owned());
+            Err(Unverified::Signature)
+        };
+        let facts = Reader::default().facts(&rules, &head, None, claims, Default::default());
+        assert_eq!(facts.unverified(), why, "{lines:?}");
+        drop(facts);
+        assert_eq!(seen, tokens, "{lines:?}");
+    }
 }

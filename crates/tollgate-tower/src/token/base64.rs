@@ -1,7 +1,11 @@
-//! Base64 for URLs, without padding, as tokens have it.
+//! Base64 as tokens have it, and as services read it.
 
-/// The bytes, or `None` for what an encoder would not have written: bits that mean nothing would let one token have many spellings.
+/// The bytes of a text in either alphabet, with or without padding.
+///
+/// Services accept tokens with padding, with `+` and `/`, and with bits behind the last byte. A token that differs from a
+/// good one in its encoding only is the same token here too, or its user could leave a limit by re-encoding it.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim_end_matches('=');
     let mut out = Vec::with_capacity(text.len() / 4 * 3 + 2);
     let (mut bits, mut count) = (0_u32, 0);
     for byte in text.bytes() {
@@ -13,7 +17,8 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
             bits &= (1 << count) - 1;
         }
     }
-    (count < 6 && bits == 0).then_some(out)
+    // Six bits are less than a byte: something is missing.
+    (count < 6).then_some(out)
 }
 
 fn value(byte: u8) -> Option<u8> {
@@ -21,8 +26,8 @@ fn value(byte: u8) -> Option<u8> {
         b'A'..=b'Z' => byte - b'A',
         b'a'..=b'z' => byte - b'a' + 26,
         b'0'..=b'9' => byte - b'0' + 52,
-        b'-' => 62,
-        b'_' => 63,
+        b'-' | b'+' => 62,
+        b'_' | b'/' => 63,
         _ => return None,
     })
 }

@@ -17,16 +17,20 @@ pub(super) fn read(file: &[u8]) -> Result<Vec<Key>, InvalidKeys> {
 }
 
 fn one(jwk: &Value) -> Result<Option<Key>, InvalidKeys> {
-    let text = |name: &str| jwk.get(name).and_then(Value::as_str);
+    let text = |name: &str| match jwk.get(name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(_) => Err(InvalidKeys(format!("`{name}` of a key is not a text"))),
+    };
     let bytes = |name: &str| {
-        let found = text(name).and_then(base64::decode);
+        let found = text(name)?.and_then(base64::decode);
         found.ok_or_else(|| InvalidKeys(format!("`{name}` of a key is not base64url")))
     };
-    let name = text("kid").map(Box::from);
-    if text("use").is_some_and(|purpose| purpose != "sig") {
+    let name = text("kid")?.map(Box::from);
+    if text("use")?.is_some_and(|purpose| purpose != "sig") || !may_verify(jwk)? {
         return Ok(None);
     }
-    let algorithm = match (text("kty"), text("crv")) {
+    let algorithm = match (text("kty")?, text("crv")?) {
         (Some("oct"), _) => JwtAlgorithm::Hs256,
         (Some("RSA"), _) => JwtAlgorithm::Rs256,
         (Some("EC"), Some("P-256")) => JwtAlgorithm::Es256,
@@ -34,9 +38,17 @@ fn one(jwk: &Value) -> Result<Option<Key>, InvalidKeys> {
         (Some(_), _) => return Ok(None),
         (None, _) => return Err(InvalidKeys("a JSON Web Key has no `kty`".into())),
     };
-    // One that says it is for something else is for something else.
-    if text("alg").is_some_and(|alg| alg != key::name(algorithm)) {
-        return Ok(None);
+    match text("alg")? {
+        None => {}
+        Some(alg) if alg == key::name(algorithm) => {}
+        Some(alg) if key::parse(alg).is_some() => {
+            let kind = text("kty")?.unwrap_or_default();
+            return Err(InvalidKeys(format!(
+                "a key has `alg` {alg}, which a key with `kty` {kind} cannot be for"
+            )));
+        }
+        // One that says it is for something else is for something else.
+        Some(_) => return Ok(None),
     }
     let key = match algorithm {
         JwtAlgorithm::Hs256 => Key::secret(&bytes("k")?, name),
@@ -50,4 +62,15 @@ fn one(jwk: &Value) -> Result<Option<Key>, InvalidKeys> {
         JwtAlgorithm::EdDsa => Key::ed25519(bytes("x")?, name),
     };
     key.map(Some)
+}
+
+/// Whether `key_ops`, where a key has it, lets the key verify signatures (RFC 7517 4.3).
+fn may_verify(jwk: &Value) -> Result<bool, InvalidKeys> {
+    let wrong = || InvalidKeys("`key_ops` of a key is not a list of texts".into());
+    let Some(operations) = jwk.get("key_ops") else { return Ok(true) };
+    let operations = operations.as_array().ok_or_else(wrong)?;
+    if !operations.iter().all(Value::is_string) {
+        return Err(wrong());
+    }
+    Ok(operations.iter().any(|operation| operation == "verify"))
 }

@@ -1,7 +1,7 @@
 //! A key and the one algorithm it is for.
 
-use super::InvalidKeys;
-use ring::{hmac, signature};
+use super::{InvalidKeys, ed25519};
+use ring::{agreement, hmac, signature};
 use tollgate_policy::settings::JwtAlgorithm;
 
 /// What verifies signatures.
@@ -39,10 +39,7 @@ impl Key {
     pub(super) fn rsa(n: &[u8], e: &[u8], name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
         // Some write a zero first, which the format of numbers in certificates needs and ours does not take.
         let (n, e) = (without_zeros(n), without_zeros(e));
-        let refuse = |why: String| {
-            let name = name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
-            Err(InvalidKeys(format!("the RSA key{name} {why}")))
-        };
+        let refuse = |why: String| Err(refused("RSA", name.as_deref(), &why));
         if !MODULUS_BYTES.contains(&n.len()) {
             let bits = n.first().map_or(0, |first| n.len() * 8 - first.leading_zeros() as usize);
             return refuse(format!("has {bits} bits, and RS256 takes 2048 to 8192"));
@@ -60,17 +57,26 @@ impl Key {
     }
 
     pub(super) fn p256(point: Vec<u8>, name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
-        match (point.len(), point.first()) {
-            (65, Some(4)) => Ok(Self { name, material: Material::P256(point) }),
-            _ => Err(InvalidKeys("a key for ES256 is a point of P-256, not compressed".into())),
+        if point.len() != 65 || point.first() != Some(&4) {
+            let why = "is not a point of P-256, not compressed, which ES256 takes";
+            return Err(refused("P-256", name.as_deref(), why));
         }
+        if !is_on_p256(&point) {
+            return Err(refused("P-256", name.as_deref(), "is not on the curve"));
+        }
+        Ok(Self { name, material: Material::P256(point) })
     }
 
     pub(super) fn ed25519(bytes: Vec<u8>, name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
-        match bytes.len() {
-            32 => Ok(Self { name, material: Material::Ed25519(bytes) }),
-            _ => Err(InvalidKeys("a key for EdDSA has the 32 bytes of Ed25519".into())),
+        let Ok(point) = <&[u8; 32]>::try_from(&*bytes) else {
+            let why = "has not the 32 bytes of Ed25519, which EdDSA takes";
+            return Err(refused("Ed25519", name.as_deref(), why));
+        };
+        if !ed25519::is_point(point) {
+            let why = "is not on the curve, or is a point that verifies what nobody signed";
+            return Err(refused("Ed25519", name.as_deref(), why));
         }
+        Ok(Self { name, material: Material::Ed25519(bytes) })
     }
 
     /// The one algorithm it is for, whatever a token says.
@@ -83,12 +89,9 @@ impl Key {
         }
     }
 
-    /// A token that names a key means that one, or one without a name.
-    pub(super) fn answers_to(&self, name: Option<&str>) -> bool {
-        match (&self.name, name) {
-            (Some(own), Some(name)) => **own == *name,
-            _ => true,
-        }
+    /// Its `kid`.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     pub(super) fn verifies(&self, message: &[u8], signed: &[u8]) -> bool {
@@ -105,6 +108,21 @@ impl Key {
             Material::Ed25519(key) => public(&signature::ED25519, key),
         }
     }
+}
+
+fn refused(kind: &str, name: Option<&str>, why: &str) -> InvalidKeys {
+    let name = name.map(|name| format!(" `{name}`")).unwrap_or_default();
+    InvalidKeys(format!("the {kind} key{name} {why}"))
+}
+
+/// Whether a key could be agreed on with the owner of this point, which ring refuses off the curve.
+fn is_on_p256(point: &[u8]) -> bool {
+    let random = ring::rand::SystemRandom::new();
+    let Ok(ours) = agreement::EphemeralPrivateKey::generate(&agreement::ECDH_P256, &random) else {
+        return false;
+    };
+    let theirs = agreement::UnparsedPublicKey::new(&agreement::ECDH_P256, point);
+    agreement::agree_ephemeral(ours, &theirs, |_| ()).is_ok()
 }
 
 fn without_zeros(number: &[u8]) -> &[u8] {

@@ -5,6 +5,8 @@
 //! brings along (`jwk`, `jku`, `x5c`) are not looked at.
 
 mod base64;
+mod bearer;
+mod ed25519;
 mod form;
 mod jwks;
 mod key;
@@ -15,7 +17,10 @@ mod tests;
 use key::Key;
 use serde_json::{Map, Value};
 use std::fmt;
+use tollgate_policy::facts::Unverified;
 use tollgate_policy::settings::{Jwt, JwtAlgorithm};
+
+pub(crate) use bearer::find as bearer;
 
 /// Verifies tokens as a file says.
 pub struct Verifier {
@@ -23,6 +28,7 @@ pub struct Verifier {
     algorithms: Vec<JwtAlgorithm>,
     issuer: Option<Box<str>>,
     audience: Option<Box<str>>,
+    leeway_us: u64,
 }
 
 /// Why a file of keys cannot be used.
@@ -36,10 +42,9 @@ pub struct Claims(Map<String, Value>);
 
 /// More is no token that anybody meant to send with each request.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
-/// So many keys of one kind are tried for a token that does not name one.
-const TRIES_MAX: usize = 8;
-/// How far ahead of ours the clock of whoever made a token may be.
-const AHEAD_S: u64 = 5;
+/// Keys of one algorithm that are tried for one token. A set with more of them has to name them, since each costs the
+/// verification of a signature for every token that somebody made up.
+const KEYS_TRIED_MAX: usize = 4;
 
 impl Verifier {
     /// By these settings, with the content of the file that they name: a JSON Web Key Set, one JSON Web Key, a public key in
@@ -59,67 +64,118 @@ impl Verifier {
                 wanted.join(", ")
             )));
         }
+        bounded(&keys)?;
         Ok(Self {
             keys,
             algorithms: jwt.algorithms.clone(),
             issuer: jwt.issuer.clone(),
             audience: jwt.audience.clone(),
+            leeway_us: jwt.leeway_us,
         })
     }
 
     /// What the token says, if someone with a key signed it, it is meant for us, and it is valid at `now_us`.
-    pub fn verify(&self, token: &str, now_us: u64) -> Option<Claims> {
+    ///
+    /// # Errors
+    ///
+    /// Why the token does not count.
+    pub fn verify(&self, token: &str, now_us: u64) -> Result<Claims, Unverified> {
         if token.len() > TOKEN_BYTES_MAX {
-            return None;
+            return Err(Unverified::TooLong);
         }
-        let (signed, signature) = token.rsplit_once('.')?;
-        let (header, claims) = signed.split_once('.')?;
-        let header = object(header)?;
-        let algorithm = key::parse(header.get("alg")?.as_str()?)?;
+        let parts = token.rsplit_once('.').and_then(|(signed, signature)| {
+            let (header, claims) = signed.split_once('.')?;
+            Some((signed, object(header)?, claims, base64::decode(signature)?))
+        });
+        let (signed, header, claims, signature) = parts.ok_or(Unverified::Malformed)?;
+        let named = header.get("alg").and_then(Value::as_str).and_then(key::parse);
+        let algorithm = named.ok_or(Unverified::Algorithm)?;
         if !self.algorithms.contains(&algorithm) || header.contains_key("crit") {
-            return None;
+            return Err(Unverified::Algorithm);
         }
         let kid = match header.get("kid") {
             None => None,
-            Some(kid) => Some(kid.as_str()?),
+            Some(kid) => Some(kid.as_str().ok_or(Unverified::Malformed)?),
         };
-        let signature = base64::decode(signature)?;
-        let fits = |key: &&Key| key.algorithm() == algorithm && key.answers_to(kid);
-        let mut keys = self.keys.iter().filter(fits).take(TRIES_MAX);
-        if !keys.any(|key| key.verifies(signed.as_bytes(), &signature)) {
-            return None;
+        let mut keys = self.keys(algorithm, kid).peekable();
+        if keys.peek().is_none() {
+            return Err(Unverified::Key);
         }
-        let claims = object(claims)?;
-        self.is_meant_for_us(&claims, now_us / 1_000_000).then_some(Claims(claims))
+        if !keys.any(|key| key.verifies(signed.as_bytes(), &signature)) {
+            return Err(Unverified::Signature);
+        }
+        let claims = object(claims).ok_or(Unverified::Malformed)?;
+        self.is_meant_for_us(&claims, now_us)?;
+        Ok(Claims(claims))
     }
 
-    /// A claim of another type than it should have is not one to pass over.
-    fn is_meant_for_us(&self, claims: &Map<String, Value>, now_s: u64) -> bool {
-        let instant = |name: &str| claims.get(name).map(seconds);
-        let is_alive = match instant("exp") {
-            None => true,
-            Some(expires) => expires.is_some_and(|expires_s| now_s < expires_s),
+    /// The keys to try for a token, [`KEYS_TRIED_MAX`] of them at most. A token that names no key is tried with all keys of its
+    /// algorithm where they are few, and with those that have no name otherwise.
+    fn keys(&self, algorithm: JwtAlgorithm, kid: Option<&str>) -> impl Iterator<Item = &Key> {
+        let fits = move |key: &&Key| key.algorithm() == algorithm;
+        let are_few = self.keys.iter().filter(fits).nth(KEYS_TRIED_MAX).is_none();
+        self.keys.iter().filter(fits).filter(move |key| match (key.name(), kid) {
+            (None, _) => true,
+            (Some(_), None) => are_few,
+            (Some(name), Some(kid)) => name == kid,
+        })
+    }
+
+    /// Looks at what the token says about itself. A claim of another type than it should have is not one to pass over.
+    fn is_meant_for_us(&self, claims: &Map<String, Value>, now_us: u64) -> Result<(), Unverified> {
+        let instant_us = |name: &str| {
+            let seconds = claims.get(name).map(|value| seconds(value).ok_or(Unverified::Claim));
+            Ok(seconds.transpose()?.map(|seconds| seconds.saturating_mul(1_000_000)))
         };
-        let has_begun = match instant("nbf") {
-            None => true,
-            Some(begins) => begins.is_some_and(|begins_s| begins_s <= now_s + AHEAD_S),
-        };
-        let is_from = self
-            .issuer
-            .as_ref()
-            .is_none_or(|issuer| claims.get("iss").and_then(Value::as_str) == Some(issuer));
-        let is_for = self.audience.as_ref().is_none_or(|audience| match claims.get("aud") {
-            Some(Value::String(one)) => **one == **audience,
+        let is_over = |expires_us: u64| now_us >= expires_us.saturating_add(self.leeway_us);
+        if instant_us("exp")?.is_some_and(is_over) {
+            return Err(Unverified::Expired);
+        }
+        let is_early = |begins_us: u64| now_us.saturating_add(self.leeway_us) < begins_us;
+        if instant_us("nbf")?.is_some_and(is_early) {
+            return Err(Unverified::NotYetValid);
+        }
+        let is_from = |issuer: &str| claims.get("iss").and_then(Value::as_str) == Some(issuer);
+        if self.issuer.as_deref().is_some_and(|issuer| !is_from(issuer)) {
+            return Err(Unverified::Issuer);
+        }
+        let is_for = |audience: &str| match claims.get("aud") {
+            Some(Value::String(one)) => **one == *audience,
             Some(Value::Array(all)) => all.iter().any(|one| one.as_str() == Some(audience)),
             _ => false,
-        });
-        is_alive && has_begun && is_from && is_for
+        };
+        if self.audience.as_deref().is_some_and(|audience| !is_for(audience)) {
+            return Err(Unverified::Audience);
+        }
+        Ok(())
     }
+}
+
+/// Refuses files by which a token could have more keys tried than [`KEYS_TRIED_MAX`].
+fn bounded(keys: &[Key]) -> Result<(), InvalidKeys> {
+    for key in keys {
+        let is_tried = |other: &&Key| {
+            other.algorithm() == key.algorithm()
+                && (other.name().is_none() || other.name() == key.name())
+        };
+        let tried = keys.iter().filter(is_tried).count();
+        if tried > KEYS_TRIED_MAX {
+            let algorithm = key::name(key.algorithm());
+            return Err(InvalidKeys(format!(
+                "{tried} keys for {algorithm} would be tried for one token, and {KEYS_TRIED_MAX} are the most; give each key a `kid` of its own"
+            )));
+        }
+    }
+    Ok(())
 }
 
 impl Claims {
     /// Appends a claim as text: a text, a number, or true or false. A name with dots is that of a claim, else the way to one.
-    pub fn write(&self, name: &str, out: &mut String) {
+    ///
+    /// # Errors
+    ///
+    /// When the claim is a list or an object, which no attribute can be.
+    pub fn write(&self, name: &str, out: &mut String) -> Result<(), Unverified> {
         let found = self.0.get(name).or_else(|| {
             let mut parts = name.split('.');
             let first = self.0.get(parts.next()?)?;
@@ -128,8 +184,10 @@ impl Claims {
         match found {
             Some(Value::String(text)) => out.push_str(text),
             Some(value @ (Value::Number(_) | Value::Bool(_))) => out.push_str(&value.to_string()),
-            _ => {}
+            Some(Value::Array(_) | Value::Object(_)) => return Err(Unverified::Claim),
+            Some(Value::Null) | None => {}
         }
+        Ok(())
     }
 }
 

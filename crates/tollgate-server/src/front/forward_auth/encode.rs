@@ -20,7 +20,7 @@ pub(super) fn deny(refusal: &Refusal, deny_status: Option<u16>) -> Response {
     let status = deny_status.and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.unwrap_or(refusal.status);
     let mut headers = HeaderMap::new();
-    refusal.shown.write(&mut headers);
+    refusal.write_headers(&mut headers);
     // A problem repeats the status, so it goes with its own only.
     let body = match status == refusal.status {
         true => {

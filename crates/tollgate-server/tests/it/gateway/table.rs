@@ -5,7 +5,7 @@ pub(super) mod cases;
 
 use super::{Backend, Gateway, read_head};
 use crate::nodes::Redis;
-use cases::{Case, Got, Step, answers, failing, identity, settled};
+use cases::{Case, Got, Step, answers, failing, identity, settled, tokens};
 use std::{
     fs,
     io::{Read, Write},
@@ -87,7 +87,7 @@ fn play(case: &Case, store: &str) {
 
 #[test]
 fn the_table_holds() {
-    let cases = [answers::CASES, identity::CASES, settled::CASES, failing::CASES];
+    let cases = [answers::CASES, identity::CASES, tokens::CASES, settled::CASES, failing::CASES];
     for case in cases.into_iter().flatten() {
         play(case, if case.storeless { NOBODY } else { "" });
     }
@@ -97,7 +97,7 @@ fn the_table_holds() {
 #[test]
 fn the_table_holds_on_redis() {
     let redis = Redis::start();
-    let cases = [answers::CASES, identity::CASES];
+    let cases = [answers::CASES, identity::CASES, tokens::CASES];
     for (number, case) in cases.into_iter().flatten().enumerate() {
         // Each begins with nothing counted.
         let fields = format!("url: '{}', prefix: t{number}, deadline: 10s", redis.url());

@@ -1,0 +1,47 @@
+//! Whether a request carries a bearer token, and which.
+
+use http::header::AUTHORIZATION;
+use tollgate_policy::facts::Unverified;
+
+use crate::Head;
+
+/// The bearer token of a request. `Ok(None)`: the request carries none, or credentials of another scheme.
+///
+/// Services find a token behind a tab, behind several spaces and behind other spellings of `Bearer`. So whatever begins
+/// with that word carries a token, and it is one that counts or one that is refused; it is never absent.
+pub(crate) fn find<H: Head>(head: &H) -> Result<Option<&str>, Unverified> {
+    let mut lines = head.lines(&AUTHORIZATION);
+    let Some(first) = lines.next() else { return Ok(None) };
+    // Services differ in which of two they read.
+    if lines.any(|line| line.trim_ascii() != first.trim_ascii()) {
+        let is_bearer = |line: &[u8]| !matches!(token(line), Ok(None));
+        return match head.lines(&AUTHORIZATION).any(is_bearer) {
+            true => Err(Unverified::Ambiguous),
+            false => Ok(None),
+        };
+    }
+    token(first)
+}
+
+/// The token of one header.
+fn token(line: &[u8]) -> Result<Option<&str>, Unverified> {
+    // Some services trim what they take for a space: control characters, and a byte that is one in Latin-1.
+    let start = line.iter().position(u8::is_ascii_graphic).unwrap_or(line.len());
+    let (before, value) = line.split_at(start);
+    let Some((scheme, rest)) = value.split_at_checked(SCHEME.len()) else { return Ok(None) };
+    if !scheme.eq_ignore_ascii_case(SCHEME) {
+        return Ok(None);
+    }
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let starts_well = before.iter().all(is_space) && rest.first().is_some_and(is_space);
+    let token = rest.trim_ascii();
+    match starts_well && !token.is_empty() && token.iter().all(u8::is_ascii_graphic) {
+        true => str::from_utf8(token).map(Some).map_err(|_| Unverified::Malformed),
+        false => Err(Unverified::Malformed),
+    }
+}
+
+const SCHEME: &[u8] = b"bearer";
+
+#[cfg(test)]
+mod tests;
