@@ -27,4 +27,50 @@ impl Web {
         };
         Self { client, identity: settings.identity.clone(), refusal: settings.refusal.clone() }
     }
+
+    /// Whether values of this attribute may be secrets, by its name and by where it comes from. They are shown as their digest.
+    /// An API key is its digest already, and a claim is not the token.
+    pub fn holds_secret(&self, attribute: &str) -> bool {
+        if attribute == "api_key" {
+            return false;
+        }
+        let source = self.identity.iter().find(|(name, _)| **name == *attribute);
+        let (kind, name) = match source.map(|(_, source)| source) {
+            Some(Source::Header(name)) => ("header", &**name),
+            Some(Source::Cookie(name)) => ("cookie", &**name),
+            Some(Source::Query(name)) => ("query", &**name),
+            Some(Source::Jwt(name)) => ("jwt", &**name),
+            None => attribute.split_once('.').unwrap_or(("", attribute)),
+        };
+        match kind {
+            "cookie" => true,
+            "jwt" => false,
+            _ => is_secret(name) || is_secret(attribute),
+        }
+    }
 }
+
+/// Whether something with this name is likely a secret. A name too many costs a look at a digest, one too few a secret.
+fn is_secret(name: &str) -> bool {
+    const PARTS: [&str; 12] = [
+        "apikey",
+        "authorization",
+        "cookie",
+        "credential",
+        "csrf",
+        "jwt",
+        "passw",
+        "secret",
+        "session",
+        "signature",
+        "token",
+        "xsrf",
+    ];
+    const WORDS: [&str; 8] = ["bearer", "code", "key", "otp", "pass", "pwd", "sid", "sig"];
+    let name = name.to_ascii_lowercase();
+    let mut words = name.split(|character: char| !character.is_ascii_alphanumeric());
+    PARTS.iter().any(|part| name.contains(part)) || words.any(|word| WORDS.contains(&word))
+}
+
+#[cfg(test)]
+mod tests;

@@ -364,6 +364,13 @@ pub(crate) fn canonical(
 /// How many hexadecimal digits of the SHA-256 stand for an API key.
 pub(crate) const API_KEY_DIGITS: usize = 32;
 
+/// A secret as it is shown and as keys have it: the first 128 bits of its SHA-256, in hexadecimal.
+pub fn digest(secret: &str) -> String {
+    let mut out = String::with_capacity(API_KEY_DIGITS);
+    push_digest(&mut out, secret);
+    out
+}
+
 fn push_digest(out: &mut String, secret: &str) {
     let digest = Sha256::digest(secret);
     hashed::push_hex(out, &digest[..API_KEY_DIGITS / 2]);

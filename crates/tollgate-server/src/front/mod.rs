@@ -5,8 +5,10 @@ mod date;
 mod forward_auth;
 pub mod gateway;
 pub mod grpc;
+mod guard;
 pub mod http;
 mod media;
+mod page;
 pub mod resp;
 
 use std::pin::Pin;

@@ -76,6 +76,8 @@ pub enum Denied {
     Wrong,
     /// Too many wrong ones came from there before.
     Limited,
+    /// The call names a host that the listener does not answer to.
+    Host,
 }
 
 /// Why a server behind the gateway gave no answer.
@@ -297,7 +299,8 @@ impl Reloaded {
 
 impl Denied {
     /// Every reason, in the order in which they are declared.
-    pub const ALL: [Self; 4] = [Self::Disabled, Self::Missing, Self::Wrong, Self::Limited];
+    pub const ALL: [Self; 5] =
+        [Self::Disabled, Self::Missing, Self::Wrong, Self::Limited, Self::Host];
 
     /// The word of the label.
     pub const fn as_str(self) -> &'static str {
@@ -306,6 +309,7 @@ impl Denied {
             Self::Missing => "missing",
             Self::Wrong => "wrong",
             Self::Limited => "limited",
+            Self::Host => "host",
         }
     }
 }

@@ -325,7 +325,7 @@ fn means<'a>(fields: &[httparse::Header<'a>]) -> Option<Means<'a>> {
                 value.eq_ignore_ascii_case(b"keep-alive").then_some(())?;
             }
             2 if is("te") => return None,
-            6 if is("expect") => return None,
+            6 if is("expect") || is("origin") => return None,
             7 if is("upgrade") || is("trailer") => return None,
             16 if is("proxy-connection") || is("content-encoding") => return None,
             17 if is("transfer-encoding") => return None,

@@ -81,7 +81,7 @@ limits: [{name: per-user, key: [user], rate: 9/s}, {name: described, key: [descr
 fn post(address: &str, path: &str, body: &str) -> u16 {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
     stream.write_all(format!("{head}{body}").as_bytes()).unwrap();

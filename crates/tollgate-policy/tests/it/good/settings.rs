@@ -2,7 +2,8 @@
 
 use super::good;
 use std::time::Duration;
-use tollgate_policy::limit::OnStoreFailure;
+use tollgate_policy::Compiled;
+use tollgate_policy::limit::{OnInvalid, OnStoreFailure};
 use tollgate_policy::settings::{
     AddressSource, Front, JwtAlgorithm, Redis, RedisServer, Secret, SecretSource, Settings, Source,
     Store, TierSource, Tls, UpstreamProtocol,
@@ -146,6 +147,15 @@ fn gateway() {
     let times = [usual.client_head, usual.client_body, usual.client_idle];
     assert_eq!(times, [10, 10, 60].map(Duration::from_secs));
     assert_eq!(usual.protocol, UpstreamProtocol::Http1);
+}
+
+#[test]
+fn tokens_that_do_not_verify() {
+    let Compiled { settings, limits, .. } = good("tokens");
+    assert_eq!(settings.jwt.unwrap().leeway_us, 30_000_000);
+    assert_eq!(settings.admin_hosts, ["tollgate.example.com".into(), "*.corp.example".into()]);
+    let invalid: Vec<OnInvalid> = limits.iter().map(|(limit, _)| limit.on_invalid).collect();
+    assert_eq!(invalid, [OnInvalid::Refuse, OnInvalid::Refuse, OnInvalid::AsMissing]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tollgate::{Rules, StoreError};
-use tollgate_policy::facts::Facts;
+use tollgate_policy::facts::{self, Facts};
 use tollgate_policy::limit::Mode;
 
 /// What is done to a key.
@@ -200,7 +200,13 @@ impl Admin {
     ) -> Result<Vec<KeyView<'r>>, Problem> {
         let inspected = self.node.gate.inspect(rules, now_us, facts, limit).await;
         let inspected = inspected.map_err(|error| store_failed(&error))?;
-        let value = |name: &str| facts.get(name).map(Into::into);
+        let web = rules.web();
+        let value = |name: &str| {
+            facts.get(name).map(|value| match web.holds_secret(name) {
+                true => facts::digest(&value),
+                false => value.into(),
+            })
+        };
         Ok(inspected.iter().map(|one| KeyView::new(one, now_us, value)).collect())
     }
 

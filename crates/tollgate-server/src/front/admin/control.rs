@@ -2,6 +2,7 @@
 
 use crate::audit::{Audit, AuditError};
 use crate::front::admin::{Token, TokenError};
+use crate::front::page::Hosts;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,8 @@ pub struct Access {
     /// Nobody may without one.
     pub(super) token: Option<Token>,
     pub(super) audit: Audit,
+    /// The names by which clients may call it.
+    pub(super) hosts: Hosts,
 }
 
 /// Settings of `admin` that cannot be put in force.
@@ -83,7 +86,8 @@ impl Access {
             Some(file) => Audit::file(beside.join(&**file)).map_err(AccessError::Audit)?,
             None => Audit::Stderr,
         };
-        Ok(Self { token: token.map_err(AccessError::Token)?, audit })
+        let hosts = Hosts::new(&settings.admin_hosts);
+        Ok(Self { token: token.map_err(AccessError::Token)?, audit, hosts })
     }
 }
 

@@ -13,7 +13,6 @@ mod change;
 mod control;
 mod decode;
 mod encode;
-pub(in crate::front) mod guard;
 mod problem;
 mod reading;
 mod route;
@@ -24,7 +23,7 @@ pub use control::{Access, AccessError, Control, LastReload, Origin, ReloadFailur
 pub(crate) use reading::of as reading;
 
 use crate::audit::Who;
-use crate::front::{http::decode::BODY_BYTES_MAX, media::is_json};
+use crate::front::{guard::Guard, http::decode::BODY_BYTES_MAX, media::is_json};
 use crate::metrics::{Denied, Format, Front, Outcome};
 use crate::net::{Body, Handler, Request, Response, collect};
 use crate::node::Node;
@@ -33,7 +32,6 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use change::KeyChange;
 use encode::PolicyView;
-use guard::Guard;
 use hyper::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, StatusCode, http::request::Parts};
 use problem::Problem;
@@ -123,6 +121,10 @@ impl Admin {
     where
         F: AsyncFnOnce() -> Result<Bytes, crate::net::BodyError>,
     {
+        if let Some(host) = self.access.load().hosts.stranger(head) {
+            self.node.metrics.admin_denied(Denied::Host);
+            return Err(Problem::wrong_host(host));
+        }
         let route = Route::find(&head.method, head.uri.path())?;
         match route {
             Route::Health => return Ok(text("text/plain; charset=utf-8", "ok\n")),

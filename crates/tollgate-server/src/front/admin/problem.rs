@@ -87,6 +87,15 @@ impl Problem {
         .at("authorization")
     }
 
+    /// A page whose name comes to mean this machine would be served otherwise.
+    pub(super) fn wrong_host(host: &str) -> Self {
+        let detail = format!(
+            "the admin listener does not answer to the name `{}`; call it by an address or as localhost, or add the name to `admin.hosts` in the policy file",
+            host.escape_debug()
+        );
+        Self::new(StatusCode::MISDIRECTED_REQUEST, detail).at("host")
+    }
+
     pub(super) fn unauthorised(detail: &str) -> Self {
         let challenge = HeaderValue::from_static("Bearer realm=\"tollgate admin\"");
         Self::new(StatusCode::UNAUTHORIZED, detail)

@@ -40,7 +40,7 @@ pub(crate) use tls::check;
 
 use crate::{
     Conduct, Node,
-    front::admin::guard::Guard,
+    front::guard::Guard,
     metrics::{Front, Outcome},
     net::{Bare, Caller, Relay, Tunnel, Upload},
     tls::{Certificate, Listens, TlsError},

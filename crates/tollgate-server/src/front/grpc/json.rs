@@ -4,6 +4,7 @@ mod read;
 
 use super::service::{Caller, Service};
 use super::wire::{self, Kind, RateLimitResponse};
+use crate::front::{media::is_json, page::sent_by_page};
 use crate::net::{Body, BodyError, Request, Response, collect};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, StatusCode};
@@ -14,12 +15,22 @@ use tollgate_policy::envoy::Unit;
 
 pub(super) const PATH: &str = "/json";
 
-/// Answers one request: 200, 429 when it is over a limit, 400 when it makes no sense.
+/// Answers one request: 200, 429 when it is over a limit, 400 when it makes no sense, 403 and 415 when a web page could have sent it.
 pub(super) async fn answer(service: &Service, request: Request, body_within: Duration) -> Response {
     if request.method() != Method::POST {
         let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "use POST\n");
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         return response;
+    }
+    if sent_by_page(request.headers()) {
+        return plain(
+            StatusCode::FORBIDDEN,
+            "this is for programs, not for web pages: leave out Origin\n",
+        );
+    }
+    if !is_json(request.headers()) {
+        let text = "send JSON with Content-Type: application/json, as curl --json does\n";
+        return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
     }
     let body = match collect(request.into_body(), super::BYTES_MAX, body_within).await {
         Ok(body) => body,

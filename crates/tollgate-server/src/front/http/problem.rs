@@ -25,6 +25,8 @@ pub(super) enum Problem {
     Method { allow: &'static str },
     /// Nobody, or several, are asked, which only those on the way could have done.
     Host,
+    /// A web page sent it.
+    Page,
     /// The body does not say that it is JSON.
     NotJson,
     /// The body is compressed.
@@ -47,6 +49,7 @@ impl Problem {
             Self::NoSuchPath => StatusCode::NOT_FOUND,
             Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::Host => StatusCode::BAD_REQUEST,
+            Self::Page => StatusCode::FORBIDDEN,
             Self::NotJson | Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Body(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Body(BodyError::TooSlow) => StatusCode::REQUEST_TIMEOUT,
@@ -72,6 +75,7 @@ impl Problem {
             Self::NoSuchPath => "path".into(),
             Self::Method { .. } => "method".into(),
             Self::Host => "host".into(),
+            Self::Page => "origin".into(),
             Self::NotJson => "content-type".into(),
             Self::Encoded => "content-encoding".into(),
             Self::Body(_) => "body".into(),
@@ -93,6 +97,7 @@ impl Problem {
                 "the body has to be JSON and say so: send Content-Type: application/json, as curl --json does".into()
             }
             Self::Host => "a request over HTTP/1.1 has one Host field".into(),
+            Self::Page => "the check API is for programs, and this request is from a web page; ask from a server, or leave out the Origin header".into(),
             Self::Encoded => "send the body as it is, without Content-Encoding".into(),
             Self::Body(BodyError::TooLarge) => {
                 format!("larger than {BODY_BYTES_MAX} bytes; send less").into()

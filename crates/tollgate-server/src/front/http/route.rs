@@ -1,7 +1,7 @@
 //! Which request is which.
 
 use super::{decode::Op, problem::Problem};
-use crate::front::{forward_auth, media::is_json};
+use crate::front::{forward_auth, media::is_json, page::sent_by_page};
 use hyper::{Method, Version, header, http::request::Parts};
 
 /// What can be asked of the front end.
@@ -53,6 +53,7 @@ impl Route {
             return Err(Problem::Method { allow });
         }
         match route {
+            Self::Op(_) if sent_by_page(&head.headers) => Err(Problem::Page),
             Self::Op(_) if !is_json(&head.headers) => Err(Problem::NotJson),
             Self::Op(_) if head.headers.contains_key(header::CONTENT_ENCODING) => {
                 Err(Problem::Encoded)

@@ -9,6 +9,7 @@ use super::session::Session;
 use super::table::Table;
 use super::talk::Shared;
 use crate::metrics::Outcome;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// The Redis whose protocol this is: clients decide by it what they may send.
@@ -105,7 +106,7 @@ impl Shared {
         if let Some((user, password)) = credentials
             && let Err(why) = self.admit(user, password, session)
         {
-            return refuse(table, why);
+            return refuse(table, &why);
         }
         if !session.is_known() {
             return refuse(table, HELLO_FIRST);
@@ -136,7 +137,7 @@ impl Shared {
     fn auth(&self, table: &mut Table, user: &[u8], password: &[u8], session: &mut Session) {
         match self.admit(user, password, session) {
             Ok(()) => ok(table),
-            Err(why) => refuse(table, why),
+            Err(why) => refuse(table, &why),
         }
     }
 
@@ -146,15 +147,26 @@ impl Shared {
         user: &[u8],
         password: &[u8],
         session: &mut Session,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), Cow<'static, str>> {
         let entrance = &self.node.resp;
         if !entrance.is_guarded() {
-            return Err(NO_PASSWORD);
+            return Err(NO_PASSWORD.into());
+        }
+        let (now_us, peer) = (self.node.clock.now_us(), session.peer.ip());
+        // The answer does not say whether the password was right, or waiting would cost nothing.
+        if let Some(wait_us) = self.guard.waits_us(now_us, peer) {
+            session.guessed();
+            let seconds = wait_us.div_ceil(1_000_000);
+            let why =
+                format!("ERR too many wrong passwords came from your address; wait {seconds} s");
+            return Err(why.into());
         }
         if !entrance.admits(password) || user != b"default" {
+            self.guard.wait_us(now_us, peer);
             session.guessed();
-            return Err(WRONG_PASSWORD);
+            return Err(WRONG_PASSWORD.into());
         }
+        self.guard.clear(peer);
         session.enter();
         Ok(())
     }

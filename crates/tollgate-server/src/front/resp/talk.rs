@@ -3,6 +3,7 @@
 use super::session::Session;
 use super::table::{Enrolled, Table};
 use crate::Node;
+use crate::front::guard::Guard;
 use crate::net::{Limits, Protocol, Wire};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -45,6 +46,7 @@ pub struct Resp {
 pub struct Shared {
     pub(super) node: Arc<Node>,
     pub(super) enrolled: Enrolled,
+    pub(super) guard: Guard,
     connections: AtomicI64,
 }
 
@@ -52,7 +54,7 @@ impl Shared {
     /// For the clients of this node.
     pub fn new(node: Arc<Node>) -> Arc<Self> {
         let (enrolled, connections) = (Enrolled::default(), AtomicI64::new(0));
-        Arc::new(Self { node, enrolled, connections })
+        Arc::new(Self { node, enrolled, guard: Guard::new(), connections })
     }
 }
 

@@ -5,7 +5,9 @@ mod audited;
 mod changes;
 mod errors;
 mod halfway;
+mod hosts;
 mod reads;
+mod secrets;
 mod socket;
 
 use bytes::Bytes;
@@ -106,11 +108,15 @@ impl Desk {
 
     /// With an audit log in a folder of its own.
     pub(crate) fn audited(name: &str) -> Self {
+        Self::audited_with(name, POLICY)
+    }
+
+    /// With an audit log in a folder of its own, and a policy that writes it to /dev/null otherwise.
+    pub(crate) fn audited_with(name: &str, policy: &str) -> Self {
         let folder =
             std::env::temp_dir().join(format!("tollgate-admin-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let policy = POLICY.replace("/dev/null", "audit.jsonl");
-        Self::build(&policy, Some(folder))
+        Self::build(&policy.replace("/dev/null", "audit.jsonl"), Some(folder))
     }
 
     fn build(policy: &str, folder: Option<PathBuf>) -> Self {

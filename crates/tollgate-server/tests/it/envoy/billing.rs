@@ -13,8 +13,10 @@ fn what_a_stream_used_is_billed_when_it_is_through() {
         until(|| {
             let stream = TcpStream::connect(node.address()).unwrap();
             let mut client = Client(stream);
-            let head =
-                format!("POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+            let head = format!(
+                "POST /json HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
             client.send(format!("{head}{body}").as_bytes());
             let left = client.answer().json()["statuses"][0]["limitRemaining"].as_u64();
             left.unwrap_or(0) == 1000_u64.saturating_sub(units)

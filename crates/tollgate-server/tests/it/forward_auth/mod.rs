@@ -2,6 +2,7 @@
 
 mod program;
 mod proxies;
+mod tokens;
 
 use crate::http::{Answer, Served, serve};
 

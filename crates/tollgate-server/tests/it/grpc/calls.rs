@@ -89,14 +89,46 @@ fn reflection_tells_what_there_is() {
 
 /// The status and the body of a request in HTTP/1.
 fn post(address: SocketAddr, method: &str, body: &str) -> (u16, String) {
+    post_with(address, method, "content-type: application/json\r\n", body)
+}
+
+fn post_with(address: SocketAddr, method: &str, lines: &str, body: &str) -> (u16, String) {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let mut client = Client(stream);
-    let head =
-        format!("{method} /json HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "{method} /json HTTP/1.1\r\nhost: x\r\n{lines}content-length: {}\r\n\r\n",
+        body.len()
+    );
     client.0.write_all(format!("{head}{body}").as_bytes()).unwrap();
     let answer = client.answer();
     (answer.status, answer.body)
+}
+
+/// A page of anybody's can send a form or a text to any address, and JSON to a name that it makes resolve to us.
+#[test]
+fn web_pages_can_spend_nothing() {
+    let node = Node::start(FILE, &[]);
+    let body = r#"{"domain": "edge", "descriptors": [{"entries": [{"key": "user", "value": "eve"}], "hitsAddend": "2"}]}"#;
+    for front in [Front::Grpc, Front::Http] {
+        let address = node.running.address(front).unwrap();
+        let body = body.replace("eve", front.name());
+        for (lines, status, told) in [
+            ("", 415, "Content-Type: application/json"),
+            ("content-type: text/plain\r\n", 415, "curl --json"),
+            ("content-type: application/x-www-form-urlencoded\r\n", 415, ""),
+            ("content-type: multipart/form-data; boundary=x\r\n", 415, ""),
+            ("content-type: application/json\r\norigin: http://evil.example\r\n", 403, "web pages"),
+            ("content-type: application/json\r\norigin: null\r\n", 403, "web pages"),
+        ] {
+            let (found, text) = post_with(address, "POST", lines, &body);
+            assert_eq!(found, status, "{lines}: {text}");
+            assert!(text.contains(told), "{lines}: {text}");
+        }
+        // None of them counted: both units are there.
+        assert_eq!(post(address, "POST", &body).0, 200);
+        assert_eq!(post(address, "POST", &body).0, 429);
+    }
 }
 
 #[test]

@@ -18,6 +18,13 @@ const BAD: &[(&str, u16, &str, &str)] = &[
         "content-type",
         "curl --json",
     ),
+    // A page whose name resolves to this machine may send JSON.
+    (
+        "POST /v1/check HTTP/1.1\r\nhost: evil.example\r\norigin: http://evil.example\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
+        403,
+        "origin",
+        "web page",
+    ),
     (
         "POST /v1/check HTTP/1.1\r\nhost: x\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\n{}",
         415,

@@ -39,6 +39,40 @@ fn whoever_guesses_has_to_connect_again() {
     assert_eq!(client.rest(), "");
 }
 
+/// A guess costs a connection nothing, so it costs the address.
+#[test]
+fn an_address_waits_after_ten_guesses() {
+    let served = Served::new("resp: {password: hunter2}");
+    let guesses =
+        ["AUTH nope", "AUTH default nope", "HELLO 3 AUTH default nope", "AUTH other hunter2"];
+    let mut wrong = 0;
+    for guess in guesses.into_iter().cycle().take(40) {
+        // Each by a connection of its own: what counts is where they come from.
+        let said = served.client().line(guess);
+        match said == WRONG {
+            true => wrong += 1,
+            false => assert!(said.starts_with("-ERR too many wrong passwords came"), "{said}"),
+        }
+    }
+    // One more for each six seconds that this took.
+    assert!((10..=13).contains(&wrong), "{wrong}");
+    let said = served.client().line("AUTH hunter2");
+    assert!(said.starts_with("-ERR too many wrong passwords came"), "not told: {said}");
+    let said = served.client().line("HELLO 3 AUTH default hunter2");
+    assert!(said.starts_with("-ERR too many wrong passwords came"), "not told: {said}");
+}
+
+#[test]
+fn the_password_clears_the_guesses() {
+    let served = Served::new("resp: {password: hunter2}");
+    for _ in 0..5 {
+        for _ in 0..9 {
+            assert_eq!(served.client().line("AUTH nope"), WRONG);
+        }
+        assert_eq!(served.client().line("AUTH hunter2"), "OK");
+    }
+}
+
 /// Before the password, a command is as long as it takes to say it.
 #[test]
 fn a_stranger_gets_little_room() {

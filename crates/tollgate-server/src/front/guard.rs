@@ -1,4 +1,4 @@
-//! How fast one address may try tokens.
+//! How fast one address may try secrets: the token of the admin API, the password of Redis clients.
 
 use std::net::{IpAddr, Ipv6Addr};
 use tollgate_core::algorithm::{FixedWindow, Gcra};
@@ -6,7 +6,7 @@ use tollgate_core::{Intent, Numbers, Rate};
 use tollgate_store::memory::Options;
 use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Ticket};
 
-/// Wrong tokens from one address, at once and per minute.
+/// Wrong secrets from one address, at once and per minute.
 const TRIES: u64 = 10;
 const MINUTE_US: u64 = 60_000_000;
 /// Enough for thousands of addresses; then those that tried least are forgotten.
@@ -15,11 +15,11 @@ const BYTES_MAX: u64 = 512 << 10;
 /// Counts tries by address, and makes those wait that tried too often. An IPv6 address stands for its network, which one
 /// machine has all of.
 ///
-/// A try is counted before the token is looked at, so that many at once are counted too; the right token then clears
-/// the count. Whoever is made to wait is not told whether the token was right, or waiting would cost nothing. So
-/// somebody who tries tokens from the operators' own address can keep them out for as long as it lasts.
+/// A try is counted before the secret is looked at, so that many at once are counted too; the right secret then clears
+/// the count. Clients that are made to wait are not told whether the secret was right, or waiting would cost nothing. So
+/// somebody who tries secrets from the operators' own address can keep them out for as long as it lasts.
 #[derive(Debug)]
-pub(in crate::front) struct Guard {
+pub(super) struct Guard {
     store: MemoryStore,
     numbers: Numbers,
 }
@@ -30,7 +30,7 @@ impl Guard {
     }
 
     /// So many at once and per minute, by address.
-    pub(in crate::front) fn per_minute(count: u64) -> Self {
+    pub(super) fn per_minute(count: u64) -> Self {
         let gcra = Rate::try_new(count, MINUTE_US).and_then(|rate| Gcra::try_new(rate, None));
         // These numbers are in range. Were they not, nobody should be let in.
         let nothing = FixedWindow::new(Rate::NOTHING);
@@ -41,7 +41,16 @@ impl Guard {
     }
 
     /// Counts a try; the time to wait instead, when there were too many.
-    pub(in crate::front) fn wait_us(&self, now_us: u64, peer: IpAddr) -> Option<u64> {
+    pub(super) fn wait_us(&self, now_us: u64, peer: IpAddr) -> Option<u64> {
+        self.decide(now_us, peer, Intent::Take)
+    }
+
+    /// The time to wait after too many tries, without counting one.
+    pub(super) fn waits_us(&self, now_us: u64, peer: IpAddr) -> Option<u64> {
+        self.decide(now_us, peer, Intent::Peek)
+    }
+
+    fn decide(&self, now_us: u64, peer: IpAddr, intent: Intent) -> Option<u64> {
         let key = key(peer);
         let charge = Charge {
             limit: 0,
@@ -53,7 +62,7 @@ impl Guard {
             penalty: None,
         };
         let charges = [charge];
-        let request = Request { charges: &charges, intent: Intent::Take };
+        let request = Request { charges: &charges, intent };
         let mut answers = Answers::default();
         self.store.decide_now(now_us, &[request], &mut answers);
         match answers.get(0) {
@@ -62,7 +71,7 @@ impl Guard {
         }
     }
 
-    /// Forgets the tries of somebody who knows the token.
+    /// Forgets the tries of somebody who knows the secret.
     pub(super) fn clear(&self, peer: IpAddr) {
         self.store.reset_now(0, &key(peer));
     }
