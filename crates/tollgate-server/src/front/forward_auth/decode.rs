@@ -35,7 +35,7 @@ pub(super) enum Misconfigured {
     Untrusted,
     /// Neither of these fields is there, or it makes no sense.
     Field(&'static str),
-    /// A parameter makes no sense.
+    /// A parameter makes no sense: its name, and its value where that cannot be a secret.
     Parameter(Box<str>),
     /// There is no such limit.
     Limit(Box<str>),
@@ -108,7 +108,7 @@ type Parameters = (Option<Vec<usize>>, u64, Option<u16>);
 fn parameters(query: &str, policy: &Policy) -> Result<Parameters, Misconfigured> {
     let (mut only, mut cost, mut deny_status) = (None, 1, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let wrong = || Misconfigured::Parameter(pair.into());
+        let wrong = || Misconfigured::Parameter(without_secret(pair).into());
         let (name, value) = pair.split_once('=').ok_or_else(wrong)?;
         match (name, value) {
             ("policy", value) => {
@@ -127,6 +127,15 @@ fn parameters(query: &str, policy: &Policy) -> Result<Parameters, Misconfigured>
         }
     }
     Ok((only, cost, deny_status))
+}
+
+/// What the log may say of a parameter. It may be of the client's own query, and its value a token.
+fn without_secret(pair: &str) -> &str {
+    match pair.split_once('=') {
+        Some(("deny_status" | "cost", _)) => pair,
+        Some((name, _)) => name,
+        None => "",
+    }
 }
 
 /// The limit of that name, or all that an entry with `keys` became.

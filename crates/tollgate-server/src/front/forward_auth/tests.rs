@@ -1,1 +1,22 @@
+use super::decode;
+use hyper::Request;
+use tollgate_policy::policy::{Policy, PolicyOptions};
 
+/// Some proxies put a client's query behind the path that they ask, and the log tells of mistakes.
+#[test]
+fn the_log_says_nothing_of_values_in_a_query() {
+    let policy = Policy::new(Vec::new(), PolicyOptions::default()).unwrap();
+    let wrong = |query: &str| {
+        let head = Request::builder()
+            .uri(format!("/v1/forward-auth?{query}"))
+            .header("x-forwarded-method", "GET")
+            .header("x-forwarded-uri", "/");
+        let (head, ()) = head.body(()).unwrap().into_parts();
+        decode::asked(head, &policy).err().unwrap().to_string()
+    };
+    for query in ["access_token=hunter2", "hunter2", "a=1&key=hunter2"] {
+        assert!(!wrong(query).contains("hunter2"), "{query}: {}", wrong(query));
+    }
+    assert!(wrong("access_token=hunter2").starts_with("`access_token` is no parameter"));
+    assert!(wrong("cost=-1").starts_with("`cost=-1` is no parameter"));
+}

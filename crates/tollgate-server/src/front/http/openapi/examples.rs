@@ -62,6 +62,11 @@ pub(super) fn problem(op: Op, status: u16) -> Value {
             ("Bad Request", "missing; this operation needs it", "reservation")
         }
         400 => ("Bad Request", "negative; a cost is 0 or more", "cost"),
+        403 => (
+            "Forbidden",
+            "the check API is for programs, and this request is from a web page; ask from a server, or leave out the Origin header",
+            "origin",
+        ),
         404 => ("Not Found", "no such reservation; it may have expired", "reservation"),
         408 => ("Request Timeout", "the body took too long", "body"),
         409 => ("Conflict", "the reservation has already ended in another way", "reservation"),

@@ -89,6 +89,7 @@ fn problems(op: Op, types: &mut Types) -> Map<String, Value> {
             400,
             "The body says something that it cannot mean, or is not JSON; `field` names the member.",
         ),
+        (403, "A web page sent the request; the API is for programs."),
         (408, "The body did not arrive in time."),
         (413, "The body is larger than 64 KiB."),
         (415, "The body is not declared as JSON; send `Content-Type: application/json`."),

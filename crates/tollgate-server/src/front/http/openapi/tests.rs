@@ -100,8 +100,8 @@ fn each_call_lists_its_statuses() {
         let responses = operation(op)["responses"].clone();
         let statuses: Vec<&String> = responses.as_object().unwrap().keys().collect();
         let expected = match op {
-            Op::Check | Op::Peek | Op::Reserve => "200 400 408 413 415 429 503",
-            Op::Settle | Op::Cancel => "200 400 404 408 409 413 415 503",
+            Op::Check | Op::Peek | Op::Reserve => "200 400 403 408 413 415 429 503",
+            Op::Settle | Op::Cancel => "200 400 403 404 408 409 413 415 503",
         };
         assert_eq!(statuses, expected.split(' ').collect::<Vec<_>>(), "{op:?}");
     }

@@ -2,6 +2,7 @@
 
 mod lives;
 mod same;
+mod tokens;
 
 use super::{Gateway, PATIENCE};
 use bytes::Bytes;
