@@ -173,12 +173,15 @@ fn a_reader_follows_the_rules() {
     assert!(!reader.reads(&rules, &http::HeaderName::from_static("x-a")));
 }
 
+/// Lines of `Authorization`, the tokens that are verified, and why none counts.
+type Tokens<'a> = (&'a [&'a [u8]], &'a [&'a str], Option<Unverified>);
+
 /// A token counts, or it is refused; it is never taken for absent.
 #[test]
 fn a_token_cannot_hide() {
     let gate = gate("limits: [{name: a, rate: 1/s, key: [jwt.sub]}]");
     let rules = gate.rules();
-    let cases: [(&[&[u8]], &[&str], Option<Unverified>); 5] = [
+    let cases: [Tokens<'_>; 5] = [
         (&[b"bearer  one"], &["one"], Some(Unverified::Signature)),
         (&[b"Bearer"], &[], Some(Unverified::Malformed)),
         (&[b"Basic x", b"Bearer one"], &[], Some(Unverified::Ambiguous)),
