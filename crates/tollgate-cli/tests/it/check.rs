@@ -1,6 +1,7 @@
 //! `tollgate check`, `tollgate schema`, and no command at all.
 
 use super::run;
+use crate::serve::process::{Folder, Process};
 use serde_json::Value;
 
 #[test]
@@ -124,10 +125,51 @@ fn the_openapi_description_is_the_committed_one() {
 #[test]
 fn what_is_no_command_is_refused_and_help_names_those_there_are() {
     assert_eq!(run(&["chek"], "").0, 2);
-    assert_eq!(run(&["check"], "").0, 2, "a file is needed");
     let (status, help, _) = run(&["--help"], "");
     assert!(
         status == 0 && help.contains("tollgate check") && help.contains("Exit status"),
         "{help}"
     );
+}
+
+#[test]
+fn without_a_file_it_is_the_one_that_is_there_and_says_so() {
+    let check = |folder: &Folder| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        let output = command.arg("check").current_dir(&folder.0).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (status, out, error) = check(&Folder::with("check-here", "drain: 5"));
+    assert_eq!(status, Some(1));
+    assert!(out.starts_with("tollgate.yaml:1:8: error[TG011]"), "{out}");
+    assert!(error.starts_with("checking ./tollgate.yaml\n1 error"), "{error}");
+    let (status, out, error) = check(&Folder::new("check-nothing"));
+    assert_eq!((status, out.as_str()), (Some(2), ""));
+    assert!(error.contains("no ./tollgate.yaml here"), "{error}");
+}
+
+/// What `serve` would refuse: `check` says it at its place in the tier file.
+#[test]
+fn tier_files_are_looked_at() {
+    let policy = "tiers: {by: api_key, file: tiers.yaml}
+limits: [{name: a, key: [api_key], on_missing: refuse, rate: 5/min, tiers: {pro: 9/min}}]";
+    let folder = Folder::with("check-tiers", policy);
+    let path = folder.0.join("tollgate.yaml");
+    let check = |tiers: &str| {
+        std::fs::write(folder.0.join("tiers.yaml"), tiers).unwrap();
+        run(&["check", path.to_str().unwrap()], "")
+    };
+    let (status, out, _) = check("key-1: pro\nkey-2: prp\nsha256:hunter2: pro\n");
+    assert_eq!(status, 1);
+    for part in [
+        "tiers.yaml:2:8: error[TG080]: no limit has the tier `prp`",
+        "tiers.yaml:3:1: error[TG081]",
+    ] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    assert!(!out.contains("hunter2"), "{out}");
+    let mut process = Process::start(&folder.0, &["serve"], &[]);
+    assert_eq!(process.end().code(), Some(1), "{:#?}", process.lines);
+    assert_eq!(check("key-1: pro\n").0, 0);
 }

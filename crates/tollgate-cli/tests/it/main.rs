@@ -4,6 +4,7 @@ mod admin;
 mod check;
 mod faults;
 mod gateway;
+mod hash;
 mod import;
 mod named;
 mod outage;

@@ -199,3 +199,80 @@ fn shells_are_completed_and_pages_printed() {
     let (status, _, text) = run(&["man", "sing"], "");
     assert!(status == 2 && text.contains("`sing`"), "{text}");
 }
+
+#[test]
+fn a_name_is_resolved_and_one_that_cannot_be_is_named() {
+    let folder = Folder::with("names", "listen: {http: 'localhost:0', admin: 'localhost:0'}");
+    let mut process = Process::start(&folder.0, &["serve", "--listen", "http=localhost:0"], &[]);
+    let (http, admin) = (process.address("http"), process.address("admin"));
+    assert!(http.starts_with("127.0.0.1:") && admin.starts_with("127.0.0.1:"), "{http} {admin}");
+    assert_eq!(check(&http, "{}").0, 200);
+    let bad = |arguments: &[&str]| {
+        let mut process = Process::start(&folder.0, arguments, &[]);
+        (process.end().code(), process.lines.join("\n"))
+    };
+    let (status, text) = bad(&["serve", "--listen", "http=nowhere.invalid:8081"]);
+    assert_eq!(status, Some(2));
+    assert!(text.contains("`listen.http`") && text.contains("`nowhere.invalid`"), "{text}");
+    let (status, text) = bad(&["serve", "--listen", "http=localhost"]);
+    assert!(status == Some(2) && text.contains("such as `127.0.0.1:8081`"), "{text}");
+    let (status, text) = bad(&["serve", "--listen", "web=localhost:1"]);
+    assert!(status == Some(2) && text.contains("the front ends are gateway, http,"), "{text}");
+    let taken = format!("http=localhost:{}", admin.rsplit(':').next().unwrap());
+    let (status, text) = bad(&["serve", "--listen", &taken]);
+    assert!(
+        status == Some(2) && text.contains(&format!("{admin} (localhost) is in use")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_start_without_admin_says_what_is_off_and_what_to_add() {
+    let gateway = "listen: {gateway: '127.0.0.1:0'}\nupstream: http://127.0.0.1:1\nlimits: []";
+    let folder = Folder::with("no-admin", gateway);
+    let mut process = Process::start(&folder.0, &["serve"], &[]);
+    process.address("gateway");
+    let said = |process: &Process| {
+        let lines = process.lines.iter().filter(|line| line.contains("no admin listener"));
+        lines.cloned().collect::<Vec<_>>()
+    };
+    let lines = said(&process);
+    assert_eq!(lines.len(), 1, "{:#?}", process.lines);
+    assert!(lines[0].contains("/metrics") && lines[0].contains("`admin: 127.0.0.1:8090`"));
+    let folder = Folder::with("admin", LISTEN);
+    let mut process = Process::start(&folder.0, &["serve"], &[]);
+    process.address("admin");
+    assert_eq!(said(&process).len(), 0, "{:#?}", process.lines);
+}
+
+#[test]
+fn an_empty_file_is_valid_and_said_to_be_empty() {
+    let folder = Folder::with("empty", "# nothing yet\n");
+    let listen = ["serve", "--listen", "http=127.0.0.1:0", "--listen", "admin=127.0.0.1:0"];
+    let mut process = Process::start(&folder.0, &listen, &[]);
+    let http = process.address("http");
+    assert_eq!(check(&http, "{}").0, 200);
+    let text = process.lines.join("\n");
+    assert!(
+        text.contains("no limits are configured") && text.contains("the file is empty"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_wrong_content_type_says_which_is_right_and_how() {
+    let token = "admin: {token: a-token-of-some-length}\n";
+    let folder = Folder::with("media", &format!("{LISTEN}{token}limits: [{{name: a, rate: 1/s}}]"));
+    let mut process = Process::start(&folder.0, &["serve"], &[]);
+    for (front, path) in [("http", "/v1/check"), ("admin", "/v1/inspect")] {
+        let address = process.address(front);
+        let url = format!("http://{address}{path}");
+        let arguments =
+            ["-s", "-i", "-H", "Authorization: Bearer a-token-of-some-length", "-d", "{}", &url];
+        let output = Command::new("curl").args(arguments).output().unwrap();
+        let answer = String::from_utf8(output.stdout).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 415 "), "{answer}");
+        assert!(answer.contains("Content-Type: application/json"), "{answer}");
+        assert!(answer.contains("curl --json"), "{answer}");
+    }
+}

@@ -114,6 +114,29 @@ fn refusals_end_with_0_and_nothing_is_said() {
     assert!(ran.stdout.starts_with("{\"allowed\":false,"));
 }
 
+/// A summary is what a pipe, a log and CI want to see, too.
+#[test]
+fn the_summary_is_said_to_whoever_reads_standard_error_unless_it_is_not_wanted() {
+    let folder = Folder::new("summary");
+    let row = "{\"time\": 1, \"attributes\": {\"user\": \"1\"}}\n";
+    std::fs::write(folder.0.join("rows"), row.repeat(3)).unwrap();
+    let said = |more: &[&str]| {
+        let arguments = [&["--config", "tollgate.yaml", "--requests", "rows"], more].concat();
+        let output = tollgate(&arguments).current_dir(&folder.0).output().unwrap();
+        assert_eq!(
+            (output.status.code(), output.stdout.iter().filter(|b| **b == b'\n').count()),
+            (Some(0), 3)
+        );
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let summary = said(&[]);
+    let lines: Vec<&str> = summary.lines().collect();
+    assert!(lines[0].starts_with("3 rows, ") && lines[0].ends_with(" rows/s"), "{summary}");
+    assert_eq!(lines[1..], ["1 admitted, 2 refused", "  a: 1 admitted, 2 refused"]);
+    assert!(!summary.contains('\x1b') && !summary.contains('\r'), "{summary:?}");
+    assert_eq!(said(&["--quiet"]), "");
+}
+
 #[test]
 fn a_dash_reads_standard_input_as_it_comes() {
     let folder = Folder::new("dash");
@@ -198,4 +221,18 @@ fn a_bucket_is_one_for_each_limit_and_key_and_for_good() {
     assert_eq!(found[0], found[2]);
     assert!(found[0] != found[1] && found[0] != found[3] && found[1] != found[3]);
     assert_eq!(found, buckets());
+}
+
+/// The line of a limit with a key is for all keys, as its bars are.
+#[test]
+fn the_picture_says_how_many_keys_share_its_line() {
+    let folder = Folder::new("keys");
+    let rows: String = (0..100)
+        .map(|n| format!("{{\"time\": {n}, \"attributes\": {{\"user\": \"{}\"}}}}\n", n % 20))
+        .collect();
+    std::fs::write(folder.0.join("rows"), rows).unwrap();
+    let arguments = ["--config", "tollgate.yaml", "--requests", "rows", "--plot", "plot.svg"];
+    assert!(tollgate(&arguments).current_dir(&folder.0).output().unwrap().status.success());
+    let svg = std::fs::read_to_string(folder.0.join("plot.svg")).unwrap();
+    assert!(svg.contains("by user: 20 keys"), "{svg}");
 }

@@ -30,3 +30,23 @@ fn a_problem_says_what_to_do() {
     assert_eq!(shown, "tollgate: for: not a\\u{1b} string\n");
     assert!(problem(&answer(502, "<html>")).contains("502"));
 }
+
+#[test]
+fn a_key_shows_its_tier_and_what_a_change_keeps() {
+    let limit = |name: &str, keeps: Value| {
+        json!({"name": name, "mode": "enforce", "key": {"user": "a"}, "algorithm": "gcra", "rate": "10/d",
+            "limit": 10, "used": 9, "remaining": 1, "reset_after": 5.5, "keeps": keeps, "blocked_until": null})
+    };
+    let unlimited = json!({"name": "free", "mode": "enforce", "key": {}, "rate": "unlimited", "used": null,
+        "remaining": null, "reset_after": null, "keeps": null, "blocked_until": null});
+    let shown = inspected(&json!({
+        "tier": {"name": "pro", "source": "file", "by": "user", "unknown": "go\u{1b}ld"},
+        "limits": [limit("bucket", json!({"owed": 5.5})), limit("window", json!({"units": 9})), unlimited],
+    }));
+    assert!(
+        shown.starts_with("tier pro, from: file, by user; no limit has the tier go\\u{1b}ld\n\n"),
+        "{shown}"
+    );
+    assert!(shown.contains(" 5.5 s owed\n") && shown.contains(" 9 units\n"), "{shown}");
+    assert!(shown.contains("unlimited\n"), "{shown}");
+}
