@@ -9,7 +9,9 @@ fn encrypted(file: String, folder: &Path, client: Option<&str>) -> String {
     let socket = blocks().into_iter().find(|block| block.starts_with("transport_socket:")).unwrap();
     let socket = socket.replace("/etc/envoy", folder.to_str().unwrap());
     let socket: String = match client {
-        Some(name) => socket.replace("/envoy.", &format!("/{name}.")),
+        Some(name) => ["pem", "key"].iter().fold(socket, |socket, kind| {
+            socket.replace(&format!("/envoy.{kind}"), &format!("/{name}.{kind}"))
+        }),
         None => socket.replace("tls_certificates:", "# tls_certificates:"),
     };
     let socket: String = socket.lines().map(|line| format!("      {line}\n")).collect();

@@ -64,6 +64,33 @@ fn clients_speak_tls_and_certificates_are_renewed() {
     while curl(port, &folder.join("second.pem"), &[]) != "200 2" {}
 }
 
+/// With `client_ca`, clients show a certificate of an authority, and here one certificate is both.
+#[test]
+fn clients_have_to_show_who_they_are() {
+    let folder = folder("mutual");
+    for name in ["site", "client", "stranger"] {
+        certificate(&folder, name);
+    }
+    let backend = Backend::usual();
+    let gateway = Gateway::within(
+        folder.clone(),
+        &format!(
+            "listen: {{gateway: {{address: '127.0.0.1:0', tls: {{cert: site.pem, key: site.key, client_ca: client.pem}}}}}}\nupstream: {}\n",
+            backend.url()
+        ),
+    );
+    let ask = |client: &str| {
+        let file =
+            |kind: &str| folder.join(format!("{client}.{kind}")).to_str().unwrap().to_owned();
+        let (cert, key) = (file("pem"), file("key"));
+        curl(gateway.address().port(), &folder.join("site.pem"), &["--cert", &cert, "--key", &key])
+    };
+    assert_eq!(ask("client"), "200 2");
+    assert!(ask("stranger").starts_with("000"));
+    assert!(curl(gateway.address().port(), &folder.join("site.pem"), &[]).starts_with("000"));
+    assert_eq!(backend.seen().len(), 1);
+}
+
 /// A server that speaks TLS is believed only with a certificate that we trust.
 #[test]
 fn servers_have_to_show_who_they_are() {
