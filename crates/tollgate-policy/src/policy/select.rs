@@ -208,7 +208,7 @@ impl Policy {
             }
             if limit.mode == Mode::Enforce
                 && !limit.addressed
-                && !rule.key.iter().any(|attribute| open.contains(attribute))
+                && !rule.keys_tried(facts).any(|attribute| open.contains(attribute))
                 && rule.matcher.may_match(facts, &open)
             {
                 self.push(place, facts, tier, 1, 0, selection);
@@ -335,6 +335,11 @@ impl Rule {
         }
         let keys = (0..self.fallback_keys.len() + 1).map(|place| self.key(place));
         first_complete(keys, |attribute| facts.key_value(*attribute).is_some())
+    }
+
+    /// The attributes of the key that a request uses, and of those that are tried before it.
+    fn keys_tried(&self, facts: &Facts<'_>) -> impl Iterator<Item = &AttributeId> {
+        (0..=self.key_place(facts)).flat_map(|place| self.key(place))
     }
 
     #[inline]

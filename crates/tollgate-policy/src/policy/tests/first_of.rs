@@ -121,3 +121,29 @@ fn the_key_used_is_known_by_name() {
     assert_eq!(used(&["ip"]), "ip");
     assert_eq!(used(&[]), "ip");
 }
+
+/// A key that is tried first and names an open attribute may be the one that a request uses.
+#[test]
+fn limits_whose_key_may_name_an_open_attribute_are_left_out() {
+    let open = |keys: &[&[&str]], attributes: &[(&str, &str)]| {
+        let policy = policy(vec![limit(keys)]);
+        let mut selection = Selection::default();
+        policy.select_open(&facts(&policy, attributes), &["path"], 9, &mut selection);
+        policy.selected(&selection).map(|one| one.key_place).collect::<Vec<_>>()
+    };
+    let ip = [("ip", "192.0.2.1")];
+    assert_eq!(open(KEYS, &ip), [2]);
+    assert_eq!(open(&[&["user"], &["ip"], &["path"]], &ip), [1]);
+    assert_eq!(open(&[&["user", "path"], &["ip"]], &ip), []);
+    assert_eq!(open(&[&["user"], &["path"]], &[("path", "/")]), []);
+}
+
+#[test]
+fn unlimited_limits_are_found_by_the_key_that_is_used() {
+    let mut unlimited = limit(KEYS);
+    unlimited.numbers = None;
+    let policy = policy(vec![unlimited]);
+    let count = |attributes: &[(&str, &str)]| policy.unlimited(&facts(&policy, attributes)).count();
+    assert_eq!((count(&[("ip", "192.0.2.1")]), count(&[("user", "u")])), (1, 1));
+    assert_eq!(count(&[("header.user-agent", "curl")]), 0);
+}
