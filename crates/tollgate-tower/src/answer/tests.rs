@@ -56,6 +56,10 @@ const ONE: &str =
 const HIDDEN: &str = "headers: [draft-11]\nlimits: [{name: login, rate: 1/min, algorithm: fixed-window, disclose: false}]";
 const BLOCKED: &str = "headers: [none]\nlimits: [{name: api, rate: 1/min, algorithm: fixed-window, penalty: {after: 1, block: 5m}}]";
 const TEXT: &str = "headers: [none]\nrefusal: {body: '{status}: again in {retry_after} s. {limits} {no brace'}\nlimits: [{name: \"a<b\", rate: 1/min, algorithm: fixed-window}]";
+const FIGURES: &str = "headers: [none]\nrefusal: {body: '{limit} in {window} s'}\nlimits: [{name: a, rate: 1/min, algorithm: fixed-window}]";
+const FIGURES_HIDDEN: &str = "headers: [none]\nrefusal: {body: '{limit} in {window} s'}\nlimits: [{name: a, rate: 1/min, algorithm: fixed-window, disclose: false}]";
+const BURST: &str = "headers: [none]\nlimits: [{name: api, rate: 5/s, burst: 2, algorithm: gcra}]";
+const TWO: &str = "headers: [none]\nlimits: [{name: a, rate: 1/min, algorithm: fixed-window}, {name: b, rate: 1/10min, algorithm: fixed-window}]";
 const HTML: &str = "headers: [none]\nrefusal: {body: '<p>{limits}</p>', content_type: text/html}\nlimits: [{name: \"a<b\", rate: 1/min, algorithm: fixed-window}]";
 
 /// A file, the request's fields, status, media type, Retry-After, body.
@@ -67,7 +71,7 @@ const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
         429,
         "application/problem+json",
         Some("42"),
-        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"]}"#,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 42 seconds.","retry_after":42,"limit":1,"window":60}"#,
     ),
     (
         NOTHING,
@@ -75,7 +79,7 @@ const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
         429,
         "application/problem+json",
         None,
-        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["api"]}"#,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["api"],"error":"rate_limit_exceeded","message":"Too many requests.","retry_after":null,"limit":0,"window":60}"#,
     ),
     (
         ONE,
@@ -99,7 +103,7 @@ const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
         429,
         "application/problem+json",
         Some("42"),
-        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"]}"#,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 42 seconds.","retry_after":42,"limit":1,"window":60}"#,
     ),
     (
         ONE,
@@ -107,7 +111,7 @@ const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
         429,
         "application/problem+json",
         Some("42"),
-        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"]}"#,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 42 seconds.","retry_after":42,"limit":1,"window":60}"#,
     ),
     (
         NOTHING,
@@ -131,9 +135,27 @@ const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
         429,
         "application/problem+json",
         Some("300"),
-        r#"{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"violated-policies":["api"]}"#,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"violated-policies":["api"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 300 seconds.","retry_after":300,"limit":1,"window":60}"#,
     ),
     (TEXT, &[], 429, "text/plain; charset=utf-8", Some("42"), "429: again in 42 s. a<b {no brace"),
+    (FIGURES, &[], 429, "text/plain; charset=utf-8", Some("42"), "1 in 60 s"),
+    (FIGURES_HIDDEN, &[], 429, "text/plain; charset=utf-8", Some("42"), " in  s"),
+    (
+        BURST,
+        &[],
+        429,
+        "application/problem+json",
+        Some("1"),
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["api"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 1 seconds.","retry_after":1,"limit":2,"window":1,"burst":2}"#,
+    ),
+    (
+        TWO,
+        &[],
+        429,
+        "application/problem+json",
+        Some("582"),
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a","b"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 582 seconds.","retry_after":582,"limit":1,"window":600}"#,
+    ),
     (HTML, &[("accept", "application/json")], 429, "text/html", Some("42"), "<p>a&lt;b</p>"),
     (ONE, &[("content-type", "application/grpc+proto")], 200, "application/grpc", Some("42"), ""),
     (
@@ -142,7 +164,7 @@ const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
         429,
         "application/problem+json",
         Some("42"),
-        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"]}"#,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 42 seconds.","retry_after":42,"limit":1,"window":60}"#,
     ),
 ];
 
@@ -151,7 +173,7 @@ fn refusals_are_put_into_words() {
     for (file, fields, status, kind, retry_after, body) in REFUSALS {
         let toll = toll(file);
         let request = map(fields);
-        let refusal = (0..3).find_map(|_| match ask(&toll, fields) {
+        let refusal = (0..4).find_map(|_| match ask(&toll, fields) {
             Answer::Refused(refusal) => Some(refusal),
             Answer::Admitted(_) => None,
         });
