@@ -89,7 +89,7 @@ impl DenyCache {
         }
         let now_us = entry.learnt_us;
         if let Some(old) = entries.get(&name) {
-            entry.detours = old.detours;
+            entry.follow(old);
         } else if entries.len() >= self.entries_per_shard {
             // All of them still hold, so the flood is wide: what is left out is asked of the store, as without a cache.
             let is_refusal = entry.role == Role::Refuses;
@@ -120,10 +120,7 @@ impl DenyCache {
     pub(crate) fn spend(&self, charges: &[Charge<'_>]) {
         for charge in charges.iter().filter(|charge| charge.penalty.is_some()) {
             let (shard, name) = self.place(charge.limit, charge.key);
-            let mut shard = lock(&self.shards[shard]);
-            if shard.entries.get(&name).is_some_and(|entry| entry.role == Role::Shows) {
-                shard.forget(name);
-            }
+            lock(&self.shards[shard]).forget(name);
         }
     }
 

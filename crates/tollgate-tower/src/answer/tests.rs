@@ -241,3 +241,78 @@ fn lines_say_what_a_map_of_fields_does() {
     assert!(!text.is_empty());
     assert_eq!(String::from_utf8(lines).unwrap(), text);
 }
+
+/// Profiles, and what their answer says of a key that is blocked for ten minutes, though its limit resets within the second.
+const BLOCKS: &[(&str, Fields)] = &[
+    ("draft-11", &[("ratelimit", "\"api\";r=0;t=600")]),
+    ("draft-7", &[("ratelimit", "limit=1, remaining=0, reset=600")]),
+    ("draft-6", &[("ratelimit-reset", "600"), ("ratelimit-remaining", "0")]),
+    ("ratelimit", &[("ratelimit-reset", "600"), ("ratelimit-remaining", "0")]),
+    ("x-ratelimit-epoch", &[("x-ratelimit-reset", "1794744618")]),
+    ("x-ratelimit-delta", &[("x-ratelimit-reset", "600")]),
+    ("github", &[("x-ratelimit-reset", "1794744618"), ("x-ratelimit-used", "1")]),
+    ("discord", &[("x-ratelimit-reset", "1794744618"), ("x-ratelimit-reset-after", "600")]),
+];
+
+#[test]
+fn the_reset_of_a_blocked_key_is_the_blocks_end_in_every_profile() {
+    let rates = [
+        "rate: 1/s",
+        "rate: 1/s, algorithm: fixed-window",
+        "rate: 1/s, algorithm: sliding-log",
+        "rate: 1/s, algorithm: token-bucket",
+        "rate: 1/s, algorithm: gcra",
+        "rate: 1/s, algorithm: leaky-bucket",
+        "rate: 1, algorithm: concurrency",
+    ];
+    for (rate, (profile, said)) in
+        rates.iter().flat_map(|rate| BLOCKS.iter().map(move |to| (rate, to)))
+    {
+        let toll = toll(&format!(
+            "headers: [{profile}]\nlimits: [{{name: api, {rate}, penalty: {{after: 1, block: 10m}}}}]"
+        ));
+        // The pass is kept: a slot that is given back would be free again.
+        let held = ask(&toll, &[]);
+        for n in 0..3 {
+            let Answer::Refused(refusal) = ask(&toll, &[]) else { panic!("{profile} {rate}: {n}") };
+            let response = refusal.into_response(&HeaderMap::new());
+            let all = shown(response.headers());
+            for one in said.iter().chain(&[("retry-after", "600")]) {
+                assert!(all.contains(one), "{profile}, {rate}: {one:?} in {all:?}");
+            }
+        }
+        drop(held);
+    }
+}
+
+#[test]
+fn the_three_numbers_stand_beside_the_current_draft() {
+    let toll = toll(
+        "headers: [draft-11, ratelimit]\nlimits: [{name: a, rate: 5/min, algorithm: fixed-window}]",
+    );
+    let Answer::Admitted(pass) = ask(&toll, &[]) else { panic!("refused") };
+    let mut headers = HeaderMap::new();
+    pass.shown().write(&mut headers);
+    let all: Fields = &[
+        ("ratelimit", "\"a\";r=4;t=42"),
+        ("ratelimit-limit", "5"),
+        ("ratelimit-policy", "\"a\";q=5;w=60"),
+        ("ratelimit-remaining", "4"),
+        ("ratelimit-reset", "42"),
+    ];
+    assert_eq!(shown(&headers), all);
+    // Beside a set of the service's own the tighter one stands, and policies stay with the draft that lists them.
+    let mut headers = map(&[("ratelimit-limit", "9"), ("ratelimit-remaining", "2")]);
+    pass.shown().merge(&mut headers);
+    let kept: Fields = &[
+        ("ratelimit", "\"a\";r=4;t=42"),
+        ("ratelimit-limit", "9"),
+        ("ratelimit-policy", "\"a\";q=5;w=60"),
+        ("ratelimit-remaining", "2"),
+    ];
+    assert_eq!(shown(&headers), kept);
+    let mut headers =
+        map(&[("ratelimit-limit", "9"), ("ratelimit-remaining", "7"), ("ratelimit-other", "x")]);
+    pass.shown().merge(&mut headers);
+    assert_eq!(shown(&headers), all);
+}

@@ -29,6 +29,17 @@ pub(super) struct Entry {
     /// Whether one is on its way.
     pub(super) flying: bool,
     pub(super) detours: Detours,
+    /// What other costs met before this one, the last first.
+    pub(super) waits: [Option<Wait>; 3],
+}
+
+/// Until when a cost is refused.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    cost: u64,
+    learnt_us: u64,
+    /// `None` where no wait helps.
+    until_us: Option<u64>,
 }
 
 /// What an entry is good for.
@@ -120,6 +131,7 @@ impl Entry {
         &self,
         rules: &Rules,
         now_us: u64,
+        max_age_us: u64,
         one: &Selected<'_>,
         charge: &Charge<'_>,
     ) -> Recalled {
@@ -135,7 +147,9 @@ impl Entry {
         outcome.reset_after_us = outcome.reset_after_us.saturating_sub(age_us);
         // Zero would say that more is available, and the figure beside it says how much is.
         outcome.more_after_us = outcome.more_after_us.map(|us| us.saturating_sub(age_us).max(1));
-        let (met, is_reset) = (self.met(charge.numbers, charge.cost), self.is_reset(age_us));
+        let oldest_us = now_us.saturating_sub(max_age_us);
+        let met = self.met(charge.numbers, charge.cost, oldest_us);
+        let is_reset = self.is_reset(age_us);
         if is_reset {
             outcome = Outcome::unasked(self.outcome.limit);
         }
@@ -164,11 +178,34 @@ impl Entry {
         (1..=age_us).contains(&self.outcome.reset_after_us)
     }
 
-    /// What this cost met then. `remaining` is exact, so it tells which costs were admitted.
-    fn met(&self, numbers: &Numbers, cost: u64) -> Met {
+    /// Takes over from the entry before what it knows of other costs.
+    pub(super) fn follow(&mut self, old: &Self) {
+        self.detours = old.detours;
+        let is_like = old.generation == self.generation
+            && old.numbers == self.numbers
+            && old.enforced == self.enforced
+            && old.blocked == self.blocked
+            && !old.outcome.admitted;
+        if !is_like {
+            return;
+        }
+        let last = Wait {
+            cost: old.cost,
+            learnt_us: old.learnt_us,
+            until_us: old.outcome.retry_after_us.map(|us| old.learnt_us.saturating_add(us)),
+        };
+        let known = [last].into_iter().chain(old.waits.into_iter().flatten());
+        let mut others = known.filter(|wait| wait.cost != self.cost);
+        self.waits = std::array::from_fn(|_| others.next());
+    }
+
+    /// What this cost met then, or since `oldest_us`. `remaining` is exact, so it tells which costs were admitted.
+    fn met(&self, numbers: &Numbers, cost: u64, oldest_us: u64) -> Met {
         let Outcome { admitted, limit, remaining, retry_after_us, reset_after_us, .. } =
             self.outcome;
         let is_same = cost == self.cost && !admitted;
+        let mut known = self.waits.iter().flatten();
+        let known = known.find(|wait| wait.cost == cost && wait.learnt_us > oldest_us);
         match (self.outcome.more_after_us, numbers) {
             _ if !self.blocked && (cost == 0 || cost <= remaining) => Met::Admission,
             _ if cost > limit => Met::Wait(None),
@@ -177,6 +214,9 @@ impl Entry {
                 Met::Wait(Some(us))
             }
             (_, Numbers::FixedWindow(_)) if !self.blocked => Met::Wait(Some(reset_after_us)),
+            _ if known.is_some() => Met::Wait(known.and_then(|wait| {
+                wait.until_us.map(|until_us| until_us.saturating_sub(self.learnt_us))
+            })),
             _ => Met::AtMost(reset_after_us.max(retry_after_us.unwrap_or(0))),
         }
     }

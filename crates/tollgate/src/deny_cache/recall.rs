@@ -68,7 +68,9 @@ impl DenyCache {
         }
         let (shard, name) = self.place(charge.limit, charge.key);
         let entry = lock(&self.shards[shard]).entries.get(&name).copied();
-        entry.map_or(Recalled::Unknown, |entry| entry.recall(rules, now_us, one, charge))
+        entry.map_or(Recalled::Unknown, |entry| {
+            entry.recall(rules, now_us, self.max_age_us, one, charge)
+        })
     }
 
     /// Of requests that meet a refusal that is too old, one asks the store. Answers whether this one is refused meanwhile.
@@ -154,6 +156,7 @@ impl DenyCache {
                 left_us: None,
                 flying: false,
                 detours: Detours::default(),
+                waits: [None; 3],
             };
             self.keep(charge, entry, forgets);
         }
