@@ -94,7 +94,8 @@ impl Numbers {
         self.bucket().map_or_else(|| self.capacity(), |bucket| bucket.count().into())
     }
 
-    /// The burst of gcra, token bucket and leaky bucket, where it is another number than the rate's own.
+    /// The burst of gcra, token bucket and leaky bucket, where it is another number than the rate's
+    /// own.
     #[inline]
     pub fn burst(&self) -> Option<u64> {
         let bucket = self.bucket()?;

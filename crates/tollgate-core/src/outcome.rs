@@ -58,8 +58,9 @@ impl Outcome {
 
     /// The answer for a key whose block ends in `left_us`, where the algorithm alone gives `self`.
     ///
-    /// The wait, the reset and draft-11 `t` name one instant: the block's end, or the algorithm's own wait where
-    /// that one ends later. Two instants in one answer would tell a client to come back while it is still blocked.
+    /// The wait, the reset and draft-11 `t` name one instant: the block's end, or the algorithm's
+    /// own wait where that one ends later. Two instants in one answer would tell a client to come
+    /// back while it is still blocked.
     #[must_use]
     pub const fn in_block(self, left_us: u64) -> Self {
         let (retry_after_us, until_us) = match self.retry_after_us {

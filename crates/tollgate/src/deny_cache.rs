@@ -1,4 +1,5 @@
-//! Refusals remembered for a moment with the rows beside them, so that a flood on a refused key costs a shared store nothing.
+//! Refusals remembered for a moment with the rows beside them, so that a flood on a refused key
+//! costs a shared store nothing.
 
 mod entry;
 mod flight;
@@ -21,15 +22,19 @@ use crate::Rules;
 /// Locks, each with its own part of the entries.
 const SHARDS: usize = 16;
 
-/// Remembers for each (limit, key) of a refused request the row that the store answered, for `max_age` at most.
+/// Remembers for each (limit, key) of a refused request the row that the store answered, for
+/// `max_age` at most.
 ///
-/// A request is refused without the store where a remembered refusal holds and all its other rows are known: the answer has the
-/// same rows as without the cache. A refusal holds for the rules it was made under, the same numbers, and costs that are not below.
+/// A request is refused without the store where a remembered refusal holds and all its other rows
+/// are known: the answer has the same rows as without the cache. A refusal holds for the rules it
+/// was made under, the same numbers, and costs that are not below.
 ///
-/// Slots never refuse from here, since they come back at any moment, nor does a leased limit, whose store remembers for itself, nor
-/// a limit with a penalty whose key is not blocked yet, since its refusals count.
+/// Slots never refuse from here, since they come back at any moment, nor does a leased limit, whose
+/// store remembers for itself, nor a limit with a penalty whose key is not blocked yet, since its
+/// refusals count.
 ///
-/// Once an entry is too old one request asks the store, and others are refused as before until it has been answered.
+/// Once an entry is too old one request asks the store, and others are refused as before until it
+/// has been answered.
 #[derive(Debug)]
 pub struct DenyCache {
     shards: [Mutex<Shard>; SHARDS],
@@ -63,7 +68,8 @@ impl DenyCache {
         }
     }
 
-    /// The moment before the store is asked. Nothing is learnt of a request that only leases decide.
+    /// The moment before the store is asked. Nothing is learnt of a request that only leases
+    /// decide.
     pub(crate) fn moment<'a>(
         &self,
         rules: &Rules,
@@ -116,7 +122,8 @@ impl DenyCache {
         shard.forget(name);
     }
 
-    /// Forgets the rows of keys that something was taken from and whose refusals count: they may refuse next, which has to reach the store.
+    /// Forgets the rows of keys that something was taken from and whose refusals count: they may
+    /// refuse next, which has to reach the store.
     pub(crate) fn spend(&self, charges: &[Charge<'_>]) {
         for charge in charges.iter().filter(|charge| charge.penalty.is_some()) {
             let (shard, name) = self.place(charge.limit, charge.key);

@@ -196,7 +196,8 @@ impl<S: Store> Gate<S> {
         }
     }
 
-    /// Adds the rows of a request that the deny cache refuses. Debts must reach the store even when a limit refuses.
+    /// Adds the rows of a request that the deny cache refuses. Debts must reach the store even when
+    /// a limit refuses.
     #[inline]
     pub(crate) fn recall<'a, 'c, 'r: 'a>(
         &'c self,

@@ -58,7 +58,8 @@ impl<'g> Row<'g> {
         Self { limit, outcome, window_us, burst, source, bucket, unverified: false, blocked }
     }
 
-    /// The tightest of some rows: refused for longest, else with the least remaining; the first of equals.
+    /// The tightest of some rows: refused for longest, else with the least remaining; the first of
+    /// equals.
     pub fn tightest<'r>(rows: impl IntoIterator<Item = &'r Self>) -> Option<&'r Self>
     where
         'g: 'r,
@@ -112,7 +113,8 @@ impl<'g> Verdict<'g> {
 }
 
 impl Rules {
-    /// Counts what each limit said. What a shadow limit would have said to a request that asked nobody is not known.
+    /// Counts what each limit said. What a shadow limit would have said to a request that asked
+    /// nobody is not known.
     pub(crate) fn count(&self, verdict: &Verdict<'_>) {
         for row in verdict.rows.iter().filter(|row| row.enforced() || !verdict.remembered) {
             if let Some(index) = self.policy().limits().element_offset(row.limit) {

@@ -192,7 +192,8 @@ fn window(out: &mut Vec<u8>, row: &Row<'_>) {
     }
 }
 
-/// The window as it is shown. One of zero seconds is malformed, so one shorter than a second counts as a second.
+/// The window as it is shown. One of zero seconds is malformed, so one shorter than a second counts
+/// as a second.
 pub(super) const fn window_seconds(window_us: u64) -> u64 {
     let seconds = window_us.div_ceil(super::US_PER_S);
     if seconds == 0 { 1 } else { seconds }

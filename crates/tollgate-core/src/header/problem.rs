@@ -77,12 +77,7 @@ impl Problem {
         out.push('}');
     }
 
-    fn open<'a>(
-        self,
-        status: u16,
-        violated: impl IntoIterator<Item = &'a str>,
-        out: &mut String,
-    ) {
+    fn open<'a>(self, status: u16, violated: impl IntoIterator<Item = &'a str>, out: &mut String) {
         out.push_str("{\"type\":");
         json_string(out, self.uri());
         out.push_str(",\"title\":");
@@ -108,7 +103,8 @@ impl Problem {
 pub struct Quota {
     /// The capacity, as in the header fields.
     pub limit: u64,
-    /// The window in whole seconds, as in the header fields; `None` where capacity does not come back by itself.
+    /// The window in whole seconds, as in the header fields; `None` where capacity does not come
+    /// back by itself.
     pub window_s: Option<u64>,
     /// The burst, where the limit has one of its own.
     pub burst: Option<u64>,
@@ -134,7 +130,8 @@ impl Quota {
     }
 }
 
-/// Appends `"error":...,"message":...,"retry_after":...`: how a refusal is told to clients that know no problem types.
+/// Appends `"error":...,"message":...,"retry_after":...`: how a refusal is told to clients that
+/// know no problem types.
 pub fn refusal_members(retry_after_s: Option<u64>, out: &mut String) {
     out.push_str("\"error\":\"rate_limit_exceeded\",\"message\":\"Too many requests.");
     if let Some(seconds) = retry_after_s {

@@ -10,7 +10,8 @@ pub enum Profile {
     Draft7,
     /// Drafts up to -06: one field per number, seconds from now, the tightest limit only.
     Draft6,
-    /// The three numbers of drafts up to -06 without their policies, so that they can stand beside another draft.
+    /// The three numbers of drafts up to -06 without their policies, so that they can stand beside
+    /// another draft.
     RateLimit,
     /// `X-RateLimit-*` with the reset as seconds since the Unix epoch.
     XRateLimitEpoch,

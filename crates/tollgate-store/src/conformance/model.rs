@@ -112,7 +112,8 @@ impl Model {
     }
 }
 
-/// In a block the wait, the reset and `t` are one instant: its end, or the limit's own wait where that ends later.
+/// In a block the wait, the reset and `t` are one instant: its end, or the limit's own wait where
+/// that ends later.
 fn blocked(own: Outcome, left_us: u64) -> Answer {
     let mut outcome = own;
     outcome.admitted = false;

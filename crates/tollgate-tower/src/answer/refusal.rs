@@ -33,7 +33,8 @@ pub struct Refusal {
     template: Option<Template>,
 }
 
-/// What the rows of a refusal say of it in a problem: the type that fits, and the figures of the tightest limit that is disclosed.
+/// What the rows of a refusal say of it in a problem: the type that fits, and the figures of the
+/// tightest limit that is disclosed.
 pub fn problem_of(verdict: &Verdict<'_>) -> (Problem, Option<Quota>) {
     let mut refusing = verdict.rows.iter().filter(|row| row.refuses());
     let problem = match (status(verdict), refusing.clone().next()) {

@@ -242,7 +242,8 @@ fn lines_say_what_a_map_of_fields_does() {
     assert_eq!(String::from_utf8(lines).unwrap(), text);
 }
 
-/// Profiles, and what their answer says of a key that is blocked for ten minutes, though its limit resets within the second.
+/// Profiles, and what their answer says of a key that is blocked for ten minutes, though its limit
+/// resets within the second.
 const BLOCKS: &[(&str, Fields)] = &[
     ("draft-11", &[("ratelimit", "\"api\";r=0;t=600")]),
     ("draft-7", &[("ratelimit", "limit=1, remaining=0, reset=600")]),
@@ -301,7 +302,8 @@ fn the_three_numbers_stand_beside_the_current_draft() {
         ("ratelimit-reset", "42"),
     ];
     assert_eq!(shown(&headers), all);
-    // Beside a set of the service's own the tighter one stands, and policies stay with the draft that lists them.
+    // Beside a set of the service's own the tighter one stands, and policies stay with the draft
+    // that lists them.
     let mut headers = map(&[("ratelimit-limit", "9"), ("ratelimit-remaining", "2")]);
     pass.shown().merge(&mut headers);
     let kept: Fields = &[

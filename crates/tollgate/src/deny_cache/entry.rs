@@ -5,7 +5,8 @@ use tollgate_core::{Algorithm, Numbers, Outcome};
 use tollgate_policy::policy::Selected;
 use tollgate_store::Charge;
 
-/// Store calls in [`DETOURS_US`] that one refused key may cause for rows that this node does not know.
+/// Store calls in [`DETOURS_US`] that one refused key may cause for rows that this node does not
+/// know.
 const DETOURS_MAX: u32 = 16;
 const DETOURS_US: u64 = 1_000_000;
 
@@ -126,7 +127,8 @@ impl RecalledRow {
 }
 
 impl Entry {
-    /// What the entry says about this charge, if it says anything. How old that may be is for the caller to judge.
+    /// What the entry says about this charge, if it says anything. How old that may be is for the
+    /// caller to judge.
     pub(super) fn recall(
         &self,
         rules: &Rules,
@@ -199,7 +201,8 @@ impl Entry {
         self.waits = std::array::from_fn(|_| others.next());
     }
 
-    /// What this cost met then, or since `oldest_us`. `remaining` is exact, so it tells which costs were admitted.
+    /// What this cost met then, or since `oldest_us`. `remaining` is exact, so it tells which costs
+    /// were admitted.
     fn met(&self, numbers: &Numbers, cost: u64, oldest_us: u64) -> Met {
         let Outcome { admitted, limit, remaining, retry_after_us, reset_after_us, .. } =
             self.outcome;

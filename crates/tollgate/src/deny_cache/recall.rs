@@ -14,9 +14,11 @@ use tollgate_store::{Answer, Charge, Origin, Place};
 pub(crate) type Places = SmallVec<[Option<usize>; 4]>;
 
 impl DenyCache {
-    /// Adds the rows of a request that is known to be refused. `None` where the store has to be asked, in `flight` for others too.
+    /// Adds the rows of a request that is known to be refused. `None` where the store has to be
+    /// asked, in `flight` for others too.
     ///
-    /// A row is left out only where it is not known and the refused key has made requests ask for such rows too often.
+    /// A row is left out only where it is not known and the refused key has made requests ask for
+    /// such rows too often.
     pub(crate) fn recall<'a, 'c, 'r: 'a>(
         &'c self,
         rules: &'r Rules,
@@ -67,13 +69,14 @@ impl DenyCache {
             return Recalled::Row(RecalledRow::of_missing(charge, now_us));
         }
         let (shard, name) = self.place(charge.limit, charge.key);
-        let entry = lock(&self.shards[shard]).entries.get(&name).copied();
-        entry.map_or(Recalled::Unknown, |entry| {
+        let shard = lock(&self.shards[shard]);
+        shard.entries.get(&name).map_or(Recalled::Unknown, |entry| {
             entry.recall(rules, now_us, self.max_age_us, one, charge)
         })
     }
 
-    /// Of requests that meet a refusal that is too old, one asks the store. Answers whether this one is refused meanwhile.
+    /// Of requests that meet a refusal that is too old, one asks the store. Answers whether this
+    /// one is refused meanwhile.
     fn waits<'c>(
         &'c self,
         now_us: u64,
@@ -111,8 +114,8 @@ impl DenyCache {
         shard.entries.get_mut(&name).is_none_or(|entry| entry.detours.take(now_us))
     }
 
-    /// Remembers the rows of a request that an enforced limit refused, unless something was forgotten since the `moment` before the store
-    /// was asked.
+    /// Remembers the rows of a request that an enforced limit refused, unless something was
+    /// forgotten since the `moment` before the store was asked.
     #[expect(clippy::too_many_arguments, reason = "a request, its answer, and when it was asked")]
     pub(crate) fn learn<'a>(
         &self,
@@ -163,8 +166,9 @@ impl DenyCache {
     }
 }
 
-/// What a row is remembered for. Slots come back at any moment, a leased limit's store remembers for itself, and numbers of a request's own or
-/// limits that count what they refuse have to be asked.
+/// What a row is remembered for. Slots come back at any moment, a leased limit's store remembers
+/// for itself, and numbers of a request's own or limits that count what they refuse have to be
+/// asked.
 fn role(rules: &Rules, one: &Selected<'_>, charge: &Charge<'_>, answer: &Answer) -> Role {
     let refuses = charge.mode.is_enforced() && !answer.outcome.admitted;
     let is_slots = matches!(charge.numbers, Numbers::Concurrency(_));

@@ -62,13 +62,15 @@ const MIXED: &[&str] = &[
     "  - {name: user, key: [user], rate: 3/min, algorithm: leaky-bucket, burst: 3}\n  - {name: ip, key: [ip], rate: 5/min, algorithm: fixed-window, penalty: {after: 1, block: 5s, max: 1h}}\n",
 ];
 
-/// Whether the row is one that the store answered for this key less than `max_age` ago, with durations that have run since.
+/// Whether the row is one that the store answered for this key less than `max_age` ago, with
+/// durations that have run since.
 fn was_answered(history: &[(u64, Seen, u64)], at_us: u64, row: &Seen, cost: u64) -> bool {
     history.iter().any(|(then_us, (name, key, then, blocked), then_cost)| {
         let age_us = at_us - then_us;
         let (name_is, key_is, now, blocked_is) = (row.0 == *name, row.1 == *key, row.2, row.3);
         let left = |us: u64| us.saturating_sub(age_us);
-        // A refusal may be answered for another cost than the one it was learnt for; which cost is admitted follows from `remaining`.
+        // A refusal may be answered for another cost than the one it was learnt for; which cost is
+        // admitted follows from `remaining`.
         let waits = match *then_cost == cost && !then.admitted {
             true => now.retry_after_us == then.retry_after_us.map(left),
             false => *blocked || now.admitted == (cost <= then.remaining),
@@ -193,7 +195,8 @@ fn keys_that_are_not_known_yet_do_not_open_the_store_to_a_flood() {
     }
     assert_eq!(calls, 2 + 16);
     assert_eq!(whole, calls, "what nobody asked about is left out");
-    // With every cost another wait, the answers beyond those asked for have one that is long enough.
+    // With every cost another wait, the answers beyond those asked for have one that is long
+    // enough.
     let [plain, cached] = gates("  - {name: user, key: [user], rate: 100/h}\n");
     ask(&plain, NOW_US, (0, 0, 0, 100, false));
     ask(&cached, NOW_US, (0, 0, 0, 100, false));

@@ -58,7 +58,8 @@ fn a_refusal_says_why_and_charges_nobody() {
     assert_eq!(left(&node.ask("other", vec![user("ann")])), [(true, 4)], "another domain");
 }
 
-/// The limit that metadata names is the one that the headers and the body show, among equals the first.
+/// The limit that metadata names is the one that the headers and the body show, among equals the
+/// first.
 #[test]
 fn one_limit_decides_wherever_it_is_named() {
     let file = "

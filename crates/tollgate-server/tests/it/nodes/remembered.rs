@@ -28,7 +28,8 @@ fn node(redis: &Redis, number: usize, policy: &str, cache: &str) -> Arc<Node> {
     Arc::new(Node::new(compiled, setup).unwrap())
 }
 
-/// Everything that a client is told, without where it came from: the check API's JSON, the headers of all profiles, the type of the problem.
+/// Everything that a client is told, without where it came from: the check API's JSON, the headers
+/// of all profiles, the type of the problem.
 fn told(runtime: &Runtime, node: &Node, at_us: u64, (user, ip, cost): (&str, &str, u64)) -> Value {
     let rules = node.gate.rules();
     let mut facts = rules.facts(Default::default());
