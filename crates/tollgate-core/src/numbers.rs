@@ -94,6 +94,14 @@ impl Numbers {
         self.bucket().map_or_else(|| self.capacity(), |bucket| bucket.count().into())
     }
 
+    /// The burst of gcra, token bucket and leaky bucket, where it is another number than the rate's
+    /// own.
+    #[inline]
+    pub fn burst(&self) -> Option<u64> {
+        let bucket = self.bucket()?;
+        Some(bucket.burst()).filter(|burst| *burst != u64::from(bucket.count()))
+    }
+
     /// What gcra, token bucket and leaky bucket are made of.
     pub const fn bucket(&self) -> Option<&Bucket> {
         match self {

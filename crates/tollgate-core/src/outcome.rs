@@ -55,6 +55,29 @@ impl Outcome {
             more_after_us: Some(retry_after_us),
         }
     }
+
+    /// The answer for a key whose block ends in `left_us`, where the algorithm alone gives `self`.
+    ///
+    /// The wait, the reset and draft-11 `t` name one instant: the block's end, or the algorithm's
+    /// own wait where that one ends later. Two instants in one answer would tell a client to come
+    /// back while it is still blocked.
+    #[must_use]
+    pub const fn in_block(self, left_us: u64) -> Self {
+        let (retry_after_us, until_us) = match self.retry_after_us {
+            Some(own_us) if own_us > left_us => (Some(own_us), own_us),
+            Some(_) => (Some(left_us), left_us),
+            None => (None, left_us),
+        };
+        Self {
+            admitted: false,
+            limit: self.limit,
+            remaining: 0,
+            retry_after_us,
+            reset_after_us: until_us,
+            delay_us: 0,
+            more_after_us: Some(until_us),
+        }
+    }
 }
 
 /// What a later give-back needs to know of a charge.

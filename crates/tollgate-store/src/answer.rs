@@ -1,11 +1,12 @@
 //! What a store answers.
 
-use tollgate_core::{Numbers, Outcome, Receipt};
+use tollgate_core::{Outcome, Receipt};
 
 /// One charge's answer: the limit's own, whatever the others said.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
-    /// What the limit alone says. In a block: refused, nothing remaining, and the block's end as the wait.
+    /// What the limit alone says. In a block: refused, nothing remaining, and the block's end as
+    /// wait and reset.
     pub outcome: Outcome,
     /// Whether a penalty's block refused it.
     pub blocked: bool,
@@ -47,18 +48,9 @@ impl Answer {
     }
 
     /// Shows the block that the key is in for another `left_us`.
-    pub(crate) fn show_block(&mut self, numbers: &Numbers, left_us: u64) {
-        let retry_after_us = self.outcome.retry_after_us.map(|own_us| own_us.max(left_us));
+    pub(crate) const fn show_block(&mut self, left_us: u64) {
         self.blocked = true;
-        self.outcome.admitted = false;
-        self.outcome.remaining = 0;
-        self.outcome.delay_us = 0;
-        self.outcome.retry_after_us = retry_after_us;
-        // Never later than the wait itself, and no promise for slots, which come back when work ends.
-        self.outcome.more_after_us = match numbers {
-            Numbers::Concurrency(_) => None,
-            _ => retry_after_us.or(Some(left_us)),
-        };
+        self.outcome = self.outcome.in_block(left_us);
     }
 }
 

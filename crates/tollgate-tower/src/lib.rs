@@ -17,7 +17,7 @@ mod token;
 mod toll;
 mod usage;
 
-pub use answer::{Refusal, Shown, field_name, render_fields};
+pub use answer::{Refusal, Shown, field_name, problem_of, render_fields};
 pub use engine::{Engine, Task};
 pub use layer::{Tollgate, TollgateBody, TollgateLayer};
 pub use pass::{Holding, Pass, Passed};

@@ -53,7 +53,7 @@ impl Counters {
         let is_shadow = row.limit.mode == Mode::Shadow;
         let stripe = &self.0[stripe()].0;
         stripe[kind(row.source, row.outcome.admitted, is_shadow)].fetch_add(1, Ordering::Relaxed);
-        if row.source == Source::DenyCache {
+        if row.source == Source::DenyCache && row.refuses() {
             stripe[5].fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -13,7 +13,7 @@ pub use each::{Decided, Desk, Single};
 pub use manage::Inspected;
 
 use crate::counters::Counters;
-use crate::deny_cache::{DenyCache, Flight};
+use crate::deny_cache::{DenyCache, Flight, Places};
 use crate::reservation::Slots;
 use crate::{Rules, Setup, Verdict, Work};
 use arc_swap::{ArcSwap, Guard};
@@ -185,18 +185,32 @@ impl<S: Store> Gate<S> {
         mut rows: Vec<crate::Row<'r>>,
     ) -> Verdict<'r> {
         let mut flight = Flight::default();
-        if let Some(deny_cache) = self.deny_cache_for(charges)
-            && deny_cache.refuses(rules, now_us, selected.clone(), charges, &mut rows, &mut flight)
-        {
-            return Verdict::new(false, rows);
+        let known =
+            self.recall(rules, now_us, selected.clone(), charges, &mut rows, &mut flight).is_some();
+        match known {
+            true => Verdict::remembered(rows),
+            false => {
+                self.ask_store(rules, now_us, selected, charges, intent, answers, rows, flight)
+                    .await
+            }
         }
-        self.ask_store(rules, now_us, selected, charges, intent, answers, rows, flight).await
     }
 
-    /// What is taken whoever refuses has to reach the store.
-    pub(crate) fn deny_cache_for(&self, charges: &[Charge<'_>]) -> Option<&DenyCache> {
+    /// Adds the rows of a request that the deny cache refuses. Debts must reach the store even when
+    /// a limit refuses.
+    #[inline]
+    pub(crate) fn recall<'a, 'c, 'r: 'a>(
+        &'c self,
+        rules: &'r Rules,
+        now_us: u64,
+        selected: impl Iterator<Item = Selected<'a>> + Clone,
+        charges: &[Charge<'_>],
+        rows: &mut Vec<crate::Row<'r>>,
+        flight: &mut Flight<'c>,
+    ) -> Option<Places> {
         let owes = |charge: &Charge<'_>| charge.mode.owed().is_some_and(|units| units > 0);
-        self.deny_cache.as_ref().filter(|_| !charges.iter().any(owes))
+        let deny_cache = self.deny_cache.as_ref().filter(|_| !charges.iter().any(owes))?;
+        deny_cache.recall(rules, now_us, selected, charges, rows, flight)
     }
 
     /// What the store says, else what the limits do without it.
@@ -222,11 +236,13 @@ impl<S: Store> Gate<S> {
                 rows.extend(
                     selected.clone().zip(decided).map(|(one, answer)| rules.row(&one, answer)),
                 );
-                if let Some((deny_cache, moment)) = self.deny_cache.as_ref().zip(moment)
-                    && !allowed
-                {
+                if let Some((deny_cache, moment)) = self.deny_cache.as_ref().zip(moment) {
                     let place = |charge: &Charge<'_>| self.store.place(charge);
-                    deny_cache.learn(rules, now_us, selected, charges, decided, place, &moment);
+                    match allowed {
+                        true => deny_cache.spend(charges),
+                        false => deny_cache
+                            .learn(rules, now_us, selected, charges, decided, place, &moment),
+                    }
                 }
                 flight.land();
                 Verdict::new(allowed, rows)

@@ -265,6 +265,7 @@ impl Rules {
         };
         let mut row = Row::new(limit, selected.numbers, answer.outcome, source, bucket);
         row.unverified = selected.unverified;
+        row.blocked = answer.blocked;
         if selected.missing {
             (row.outcome.limit, row.outcome.reset_after_us) = (selected.numbers.capacity(), 0);
         }

@@ -1,6 +1,7 @@
 //! What every front end renders.
 
 use crate::{Rules, Source};
+use tollgate_core::header::tightness;
 use tollgate_core::{Algorithm, Numbers, Outcome};
 use tollgate_policy::limit::{Limit, Mode};
 
@@ -18,6 +19,8 @@ pub struct Verdict<'g> {
     pub source: Source,
     /// The limits that applied, in file order.
     pub rows: Vec<Row<'g>>,
+    /// Whether the deny cache answered, and nobody was asked.
+    pub(crate) remembered: bool,
 }
 
 /// One limit's own answer, whatever the others said.
@@ -30,12 +33,16 @@ pub struct Row<'g> {
     pub outcome: Outcome,
     /// The window to show beside the capacity.
     pub window_us: Option<u64>,
+    /// The burst, where it is another number than the rate's own.
+    pub burst: Option<u64>,
     /// Where this row came from.
     pub source: Source,
     /// A hash of limit and key that is the same on every node; zero unless the gate was asked for it.
     pub bucket: u64,
     /// Whether the limit refuses because the request's token did not verify.
     pub unverified: bool,
+    /// Whether a block refused it, a penalty's or an operator's, whatever the source.
+    pub blocked: bool,
 }
 
 impl<'g> Row<'g> {
@@ -46,7 +53,21 @@ impl<'g> Row<'g> {
         source: Source,
         bucket: u64,
     ) -> Self {
-        Self { limit, outcome, window_us: numbers.window_us(), source, bucket, unverified: false }
+        let blocked = source == Source::Blocked;
+        let (window_us, burst) = (numbers.window_us(), numbers.burst());
+        Self { limit, outcome, window_us, burst, source, bucket, unverified: false, blocked }
+    }
+
+    /// The tightest of some rows: refused for longest, else with the least remaining; the first of
+    /// equals.
+    pub fn tightest<'r>(rows: impl IntoIterator<Item = &'r Self>) -> Option<&'r Self>
+    where
+        'g: 'r,
+    {
+        let key = |row: &&Self| {
+            tightness(row.refuses(), row.outcome.retry_after_us, row.outcome.remaining)
+        };
+        rows.into_iter().min_by_key(key)
     }
 
     /// Whether a refusal by this limit refuses the request.
@@ -79,14 +100,23 @@ impl<'g> Verdict<'g> {
             true => rows.iter().filter(|row| row.enforced()).map(|row| row.outcome.delay_us).max(),
             false => None,
         };
-        Self { allowed, delay_us: delay_us.unwrap_or(0), retry_after_us, source, rows }
+        let delay_us = delay_us.unwrap_or(0);
+        Self { allowed, delay_us, retry_after_us, source, rows, remembered: false }
+    }
+}
+
+impl<'g> Verdict<'g> {
+    /// A refusal by the deny cache.
+    pub(crate) fn remembered(rows: Vec<Row<'g>>) -> Self {
+        Self { remembered: true, ..Self::new(false, rows) }
     }
 }
 
 impl Rules {
-    /// Counts what each limit said.
+    /// Counts what each limit said. What a shadow limit would have said to a request that asked
+    /// nobody is not known.
     pub(crate) fn count(&self, verdict: &Verdict<'_>) {
-        for row in &verdict.rows {
+        for row in verdict.rows.iter().filter(|row| row.enforced() || !verdict.remembered) {
             if let Some(index) = self.policy().limits().element_offset(row.limit) {
                 self.counters(index).count(row);
             }

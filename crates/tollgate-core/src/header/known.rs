@@ -188,9 +188,15 @@ pub(super) fn unnamed_policy(out: &mut Vec<u8>, row: &Row<'_>) {
 
 fn window(out: &mut Vec<u8>, row: &Row<'_>) {
     if let Some(window_us) = row.window_us {
-        // A window of zero seconds is malformed, so one shorter than a second counts as a second.
-        write::parameter(out, b";w=", window_us.div_ceil(super::US_PER_S).max(1));
+        write::parameter(out, b";w=", window_seconds(window_us));
     }
+}
+
+/// The window as it is shown. One of zero seconds is malformed, so one shorter than a second counts
+/// as a second.
+pub(super) const fn window_seconds(window_us: u64) -> u64 {
+    let seconds = window_us.div_ceil(super::US_PER_S);
+    if seconds == 0 { 1 } else { seconds }
 }
 
 /// Which of the limit's keys it is, where the row says so.

@@ -50,11 +50,11 @@ pub use parse::{
     FieldError, FieldErrorKind, LimitItem, MAX_FIELD_BYTES, MAX_MEMBERS, Parsed, PolicyItem, When,
     parse, parse_policy, parse_ratelimit,
 };
-pub use problem::Problem;
+pub use problem::{Problem, Quota, refusal_members};
 pub use profile::Profile;
 pub use render::{render, render_all};
 pub use retry_after::{parse_retry_after, retry_after_seconds};
-pub use row::{Row, Scope, Unit, tightest, valid_name};
+pub use row::{Row, Scope, Unit, tightest, tightness, valid_name};
 
 const US_PER_S: u64 = 1_000_000;
 

@@ -1,5 +1,6 @@
 //! Bodies of refusals: RFC 9457 problem details with the draft's three types.
 
+use super::known::window_seconds;
 use alloc::string::String;
 use core::fmt::Write as _;
 
@@ -52,16 +53,31 @@ impl Problem {
     /// Appends the body as compact JSON. Limits that are not disclosed are left out of `violated`; when
     /// none is left, so is the member.
     pub fn render<'a>(self, violated: impl IntoIterator<Item = &'a str>, out: &mut String) {
-        self.render_with_status(self.status(), violated, out);
+        self.open(self.status(), violated, out);
+        out.push('}');
     }
 
-    /// The same for an answer with another status, which somebody else gives.
-    pub fn render_with_status<'a>(
+    /// [`render`](Self::render) for an answer with this status, which somebody else may give, and what
+    /// many clients look for in a refusal: `error`, `message` and `retry_after`, then the `limit`, its
+    /// `window` in seconds and its `burst`. Where no limit is disclosed these are left out.
+    pub fn render_refusal<'a>(
         self,
         status: u16,
         violated: impl IntoIterator<Item = &'a str>,
+        retry_after_s: Option<u64>,
+        quota: Option<&Quota>,
         out: &mut String,
     ) {
+        self.open(status, violated, out);
+        if let Some(quota) = quota {
+            out.push(',');
+            refusal_members(retry_after_s, out);
+            quota.members(out);
+        }
+        out.push('}');
+    }
+
+    fn open<'a>(self, status: u16, violated: impl IntoIterator<Item = &'a str>, out: &mut String) {
         out.push_str("{\"type\":");
         json_string(out, self.uri());
         out.push_str(",\"title\":");
@@ -75,7 +91,62 @@ impl Problem {
             json_string(out, name);
             any = true;
         }
-        out.push_str(if any { "]}" } else { "}" });
+        if any {
+            out.push(']');
+        }
+    }
+}
+
+/// The tightest limit that refused, as the body of a refusal shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Quota {
+    /// The capacity, as in the header fields.
+    pub limit: u64,
+    /// The window in whole seconds, as in the header fields; `None` where capacity does not come
+    /// back by itself.
+    pub window_s: Option<u64>,
+    /// The burst, where the limit has one of its own.
+    pub burst: Option<u64>,
+}
+
+impl Quota {
+    /// Of a limit with this capacity, window and burst.
+    pub const fn new(limit: u64, window_us: Option<u64>, burst: Option<u64>) -> Self {
+        let window_s = match window_us {
+            Some(us) => Some(window_seconds(us)),
+            None => None,
+        };
+        Self { limit, window_s, burst }
+    }
+
+    fn members(&self, out: &mut String) {
+        // Writing to a string cannot fail.
+        let _ = write!(out, ",\"limit\":{},\"window\":", self.limit);
+        number(self.window_s, out);
+        if let Some(burst) = self.burst {
+            let _ = write!(out, ",\"burst\":{burst}");
+        }
+    }
+}
+
+/// Appends `"error":...,"message":...,"retry_after":...`: how a refusal is told to clients that
+/// know no problem types.
+pub fn refusal_members(retry_after_s: Option<u64>, out: &mut String) {
+    out.push_str("\"error\":\"rate_limit_exceeded\",\"message\":\"Too many requests.");
+    if let Some(seconds) = retry_after_s {
+        // Writing to a string cannot fail.
+        let _ = write!(out, " Retry after {seconds} seconds.");
+    }
+    out.push_str("\",\"retry_after\":");
+    number(retry_after_s, out);
+}
+
+fn number(value: Option<u64>, out: &mut String) {
+    match value {
+        // Writing to a string cannot fail.
+        Some(value) => drop(write!(out, "{value}")),
+        None => out.push_str("null"),
     }
 }
 

@@ -10,6 +10,9 @@ pub enum Profile {
     Draft7,
     /// Drafts up to -06: one field per number, seconds from now, the tightest limit only.
     Draft6,
+    /// The three numbers of drafts up to -06 without their policies, so that they can stand beside
+    /// another draft.
+    RateLimit,
     /// `X-RateLimit-*` with the reset as seconds since the Unix epoch.
     XRateLimitEpoch,
     /// `X-RateLimit-*` with the reset as seconds from now.
@@ -24,10 +27,11 @@ pub enum Profile {
 
 impl Profile {
     /// Every profile there is.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Draft11,
         Self::Draft7,
         Self::Draft6,
+        Self::RateLimit,
         Self::XRateLimitEpoch,
         Self::XRateLimitDelta,
         Self::GitHub,
@@ -46,6 +50,7 @@ impl Profile {
             Self::Draft11 => "draft-11",
             Self::Draft7 => "draft-7",
             Self::Draft6 => "draft-6",
+            Self::RateLimit => "ratelimit",
             Self::XRateLimitEpoch => "x-ratelimit-epoch",
             Self::XRateLimitDelta => "x-ratelimit-delta",
             Self::GitHub => "github",
@@ -59,6 +64,7 @@ impl Profile {
         match self {
             Self::Draft11 | Self::Draft7 => &[name::POLICY, name::RATELIMIT],
             Self::Draft6 => &[name::POLICY, name::LIMIT, name::REMAINING, name::RESET],
+            Self::RateLimit => &[name::LIMIT, name::REMAINING, name::RESET],
             Self::XRateLimitEpoch | Self::XRateLimitDelta => {
                 &[name::X_LIMIT, name::X_REMAINING, name::X_RESET, name::X_POLICY]
             }

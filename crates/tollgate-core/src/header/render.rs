@@ -42,6 +42,7 @@ pub fn render_all<'r, 'a>(
             }
             Profile::Draft7 => draft_7(row, fields),
             Profile::Draft6 => draft_6(row, fields),
+            Profile::RateLimit => numbers(row, fields),
             Profile::GitHub => github(row, now_us, fields),
             Profile::Discord => discord(row, now_us, fields),
             Profile::None => {}
@@ -61,6 +62,10 @@ fn draft_7(row: &Row<'_>, fields: &mut Fields) {
 
 fn draft_6(row: &Row<'_>, fields: &mut Fields) {
     fields.push(line::POLICY, |out| unnamed_policy(out, row));
+    numbers(row, fields);
+}
+
+fn numbers(row: &Row<'_>, fields: &mut Fields) {
     fields.push(line::LIMIT, |out| write::uint(out, row.limit));
     fields.push(line::REMAINING, |out| write::uint(out, row.remaining));
     fields.push(line::RESET, |out| write::uint(out, reset_after_s(row)));

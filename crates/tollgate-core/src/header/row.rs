@@ -115,15 +115,18 @@ pub(super) fn tightest_at(rows: &[Row<'_>]) -> Option<usize> {
     if rows.iter().all(|row| !row.refused) {
         return Some(places.min_by_key(|(_, row)| row.remaining)?.0);
     }
-    let tightest = places.min_by_key(|(_, row)| {
-        if row.refused {
-            let wait = (row.retry_after_us.is_none(), row.retry_after_us);
-            (false, Reverse(wait), 0)
-        } else {
-            (true, Reverse((false, None)), row.remaining)
-        }
-    });
-    Some(tightest?.0)
+    let key = |row: &Row<'_>| tightness(row.refused, row.retry_after_us, row.remaining);
+    Some(places.min_by_key(|(_, row)| key(row))?.0)
+}
+
+/// How tight a limit is, the smallest being the tightest: those that refuse by the longest wait, no
+/// wait being the longest; then the others by what remains. Whoever names one limit of several
+/// names the first of the tightest.
+pub fn tightness(refused: bool, retry_after_us: Option<u64>, remaining: u64) -> impl Ord {
+    match refused {
+        true => (false, Reverse((retry_after_us.is_none(), retry_after_us)), 0),
+        false => (true, Reverse((false, None)), remaining),
+    }
 }
 
 /// Whether a limit's name can stand in a field: not empty, and printable ASCII throughout.

@@ -31,7 +31,14 @@ pub(super) fn headers(file: &File, report: &mut Report) -> Vec<&'static str> {
         let clash = chosen.iter().find_map(|other| Some((other, profile.shared_field(*other)?)));
         if let Some((other, field)) = clash {
             let message = format!("`{name}` and `{}` both write {field}", other.name());
-            report.error(codes::PROFILES_COLLIDE, item.at, message, "keep one of the two");
+            let draft_6 = [profile, *other].contains(&Profile::Draft6);
+            let help = match draft_6 && field == "RateLimit-Policy" {
+                true => {
+                    "keep one of the two, or write `ratelimit` for `draft-6`: its numbers without policies"
+                }
+                false => "keep one of the two",
+            };
+            report.error(codes::PROFILES_COLLIDE, item.at, message, help);
         }
         chosen.push(profile);
     }

@@ -7,7 +7,7 @@ use crate::settings::Template;
 use crate::suggest::quoted;
 
 /// What stands between braces in a template, and is replaced.
-const PLACES: [&str; 3] = ["status", "retry_after", "limits"];
+const PLACES: [&str; 5] = ["status", "retry_after", "limits", "limit", "window"];
 
 pub(super) fn refusal(file: &File, report: &mut Report) -> Option<Template> {
     let field = file.refusal.as_ref()?;
@@ -15,7 +15,7 @@ pub(super) fn refusal(file: &File, report: &mut Report) -> Option<Template> {
     if let (Some(body), Some(written)) = (&body, &field.body) {
         for place in places(body).filter(|place| !PLACES.contains(place)) {
             let message = format!("nothing is known that could replace {}", quoted(place));
-            let help = "write {status}, {retry_after} or {limits}; with a space after the brace, as in `{ name }`, it stays as it is";
+            let help = "write {status}, {retry_after}, {limit}, {window} or {limits}; with a space after the brace, as in `{ name }`, it stays as it is";
             report.error(codes::BAD_TEMPLATE, written.at, message, help);
         }
     }

@@ -28,7 +28,7 @@ pub use adjustments::{debts, give_backs, resets};
 pub use admission::{all_or_nothing, batches, costs, owed, peeks, shadows, tier_changes};
 pub use desk::Desk;
 pub use model::Model;
-pub use penalties::{blocks, operators_blocks, uncounted};
+pub use penalties::{block_ends, blocks, operators_blocks, uncounted};
 pub use reservations::{ended_once, expiring, settled};
 pub use trace::{calendar_traces, calendars, seven, traces};
 
@@ -44,6 +44,7 @@ pub async fn run<S: Store>(fresh: impl AsyncFn() -> S) {
     owed(&fresh().await).await;
     tier_changes(&fresh().await).await;
     blocks(&fresh().await).await;
+    block_ends(&fresh().await).await;
     uncounted(&fresh().await).await;
     operators_blocks(&fresh().await).await;
     give_backs(&fresh().await).await;

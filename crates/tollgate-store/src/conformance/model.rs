@@ -3,7 +3,7 @@
 use super::desk::Line;
 use crate::{Answer, Change, Origin};
 use std::collections::HashMap;
-use tollgate_core::{Algorithm, Intent, Numbers, Outcome, State, penalty};
+use tollgate_core::{Algorithm, Intent, Outcome, State, penalty};
 
 /// State by limit and key, without any bound. It is what a store is compared with.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ impl Model {
             None => Answer { outcome: own, blocked: false, receipt: None, origin: Origin::State },
             Some(end_us) => {
                 let now = line.numbers.decide(state, now_us, line.cost, Intent::Peek);
-                blocked(&line.numbers, now, end_us - now_us)
+                blocked(now, end_us - now_us)
             }
         }
     }
@@ -103,7 +103,7 @@ impl Model {
         match line.penalty {
             Some(penalty) if line.mode.is_enforced() && !answer.blocked => {
                 match penalty.count(penalties, now_us) {
-                    Some(end_us) => blocked(&line.numbers, answer.outcome, end_us - now_us),
+                    Some(end_us) => blocked(answer.outcome, end_us - now_us),
                     None => answer,
                 }
             }
@@ -112,16 +112,15 @@ impl Model {
     }
 }
 
-fn blocked(numbers: &Numbers, own: Outcome, left_us: u64) -> Answer {
+/// In a block the wait, the reset and `t` are one instant: its end, or the limit's own wait where
+/// that ends later.
+fn blocked(own: Outcome, left_us: u64) -> Answer {
     let mut outcome = own;
     outcome.admitted = false;
     outcome.remaining = 0;
     outcome.delay_us = 0;
     outcome.retry_after_us = own.retry_after_us.map(|wait_us| wait_us.max(left_us));
-    // Never later than the wait itself, and no promise for slots, which come back when work ends.
-    outcome.more_after_us = match numbers {
-        Numbers::Concurrency(_) => None,
-        _ => outcome.retry_after_us.or(Some(left_us)),
-    };
+    outcome.reset_after_us = outcome.retry_after_us.unwrap_or(left_us);
+    outcome.more_after_us = Some(outcome.reset_after_us);
     Answer { outcome, blocked: true, receipt: None, origin: Origin::State }
 }

@@ -2,8 +2,9 @@
 
 use super::admission::one_a_second;
 use super::desk::{Desk, Line};
-use crate::{Change, Store};
-use tollgate_core::Penalty;
+use super::trace::seven;
+use crate::{Answer, Change, Store};
+use tollgate_core::{Algorithm, Penalty};
 
 const SECOND_US: u64 = 1_000_000;
 
@@ -53,6 +54,60 @@ pub async fn blocks<S: Store>(store: &S) {
     }
     let (_, rows) = desk.peek(&[line]).await;
     assert_eq!(rows[0].outcome.retry_after_us, Some(10 * SECOND_US), "after `max` it starts over");
+}
+
+/// In a block the wait, the reset and `t` of every algorithm are one instant: the block's end, or
+/// the limit's own wait where that ends later. The refusal that starts the block says so already,
+/// as does a peek and a request of cost 0.
+pub async fn block_ends<S: Store>(store: &S) {
+    for (n, numbers) in seven(10).into_iter().enumerate() {
+        let mut desk = Desk::new(store);
+        let (name, capacity) = (numbers.algorithm(), numbers.capacity());
+        let line = Line::new(30 + n as u64, name, numbers);
+        assert!(desk.take(&[line.cost(capacity)]).await.0, "{name}: all of it fits");
+        let own = desk.peek(&[line]).await.1[0].outcome;
+        let own_us = own.retry_after_us.unwrap_or(0);
+        assert!(own_us > 0 && own.reset_after_us >= own_us, "{name}: nothing is left: {own:?}");
+        for block_us in [own_us * 100, own_us / 2 + 1] {
+            let penalty = match Penalty::try_new(1, block_us, 1_000, block_us) {
+                Ok(penalty) => penalty,
+                Err(error) => panic!("{name}: {error}"),
+            };
+            let key = format!("{name} {block_us}");
+            let line = Line::new(50 + n as u64, &key, numbers).penalty(penalty);
+            assert!(desk.take(&[line.cost(capacity)]).await.0);
+            let end_us = desk.now_us + block_us;
+            let started = desk.take(&[line]).await.1[0];
+            shows(name, &started, Some(block_us.max(own_us)), block_us);
+            for now_us in [desk.now_us, end_us - 1] {
+                desk.now_us = now_us;
+                let left_us = end_us - now_us;
+                let looked = desk.peek(&[line]).await.1[0];
+                let taken = desk.take(&[line]).await.1[0];
+                assert_eq!(looked.outcome, taken.outcome, "{name}");
+                let wait_us = taken.outcome.retry_after_us;
+                assert!(wait_us >= Some(left_us), "{name}: {taken:?}");
+                shows(name, &taken, wait_us, left_us);
+                shows(name, &desk.take(&[line.cost(0)]).await.1[0], Some(left_us), left_us);
+                let never = desk.take(&[line.cost(capacity + 1)]).await.1[0];
+                shows(name, &never, None, left_us);
+            }
+            desk.now_us = end_us - block_us;
+        }
+        let until_us = desk.now_us + 1_000 * own_us;
+        let rows = desk.adjust(&[(line, Change::Block { until_us })]).await;
+        shows(name, &rows[0], Some(1_000 * own_us), 1_000 * own_us);
+    }
+}
+
+fn shows(name: &str, answer: &Answer, wait_us: Option<u64>, left_us: u64) {
+    let until_us = wait_us.unwrap_or(left_us);
+    let outcome = answer.outcome;
+    assert!(answer.blocked && !outcome.admitted, "{name}: {answer:?}");
+    assert_eq!(outcome.retry_after_us, wait_us, "{name}: {answer:?}");
+    assert_eq!(outcome.reset_after_us, until_us, "{name}: the reset is not before the wait ends");
+    assert_eq!(outcome.more_after_us, Some(until_us), "{name}: nor is `t`");
+    assert_eq!(outcome.remaining, 0, "{name}");
 }
 
 /// Peeks, shadow limits and refusals by other limits count nothing; a block refuses the whole request and takes nothing.

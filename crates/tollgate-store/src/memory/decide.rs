@@ -287,6 +287,6 @@ pub(super) fn punish(
     }
     let found = shard.find(charge.numbers, tag);
     if let Some(end_us) = shard.count_refusal(shared, found, tag, charge, penalty, now_us) {
-        answer.show_block(charge.numbers, end_us.saturating_sub(now_us));
+        answer.show_block(end_us.saturating_sub(now_us));
     }
 }

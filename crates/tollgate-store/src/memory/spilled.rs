@@ -122,7 +122,7 @@ impl Shard {
             origin: Origin::State,
         };
         if let Some(end_us) = block {
-            answer.show_block(numbers, end_us - now_us);
+            answer.show_block(end_us - now_us);
         }
         answer
     }

@@ -107,7 +107,7 @@ fn row<'a>(
     if line.mode.is_enforced()
         && let Some(left_us) = cell.blocked_for_us(line.penalty.as_ref(), now_us)
     {
-        row.show_block(&line.numbers, left_us);
+        row.show_block(left_us);
     }
     Some(row)
 }

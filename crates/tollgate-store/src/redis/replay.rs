@@ -136,7 +136,7 @@ impl Replay<'_> {
         let mut answer =
             Answer::untaken(numbers.decide(&cell.state, self.now_us, line.cost, intent));
         if let Some(left_us) = blocked {
-            answer.show_block(numbers, left_us);
+            answer.show_block(left_us);
         }
         Some(answer)
     }
@@ -157,7 +157,7 @@ impl Replay<'_> {
                 let outcome = ledger_outcome(numbers, self.outcomes.next()?)?;
                 *row = Answer::untaken(outcome);
                 if let Some(left_us) = self.blocked(line) {
-                    row.show_block(numbers, left_us);
+                    row.show_block(left_us);
                 }
                 if let Some([at_us, mark_us]) =
                     self.outcomes.as_slice().first().and_then(|next| pack::numbers(next))
@@ -203,7 +203,7 @@ impl Replay<'_> {
                     let penalty = &self.batch.tables.penalties[penalty];
                     let counted = cell.penalty.get_or_insert_default();
                     if let Some(end_us) = penalty.count(counted, self.now_us) {
-                        row.show_block(numbers, end_us - self.now_us);
+                        row.show_block(end_us - self.now_us);
                     }
                 }
             }
@@ -243,7 +243,7 @@ impl Replay<'_> {
         // One that starts at the end of time is over at once, and shown all the same.
         let started = started.map(|end_us| end_us - self.now_us);
         if let Some(left_us) = started.or_else(|| self.blocked(line)) {
-            row.show_block(numbers, left_us);
+            row.show_block(left_us);
         }
         Some(())
     }

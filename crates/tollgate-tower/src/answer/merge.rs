@@ -133,11 +133,14 @@ fn remove_set(profile: Profile, replaces: bool, headers: &mut HeaderMap) {
     ];
     let family = match profile {
         Profile::Draft11 | Profile::Draft7 | Profile::None => return,
-        Profile::Draft6 => "ratelimit-",
+        Profile::Draft6 | Profile::RateLimit => "ratelimit-",
         _ => "x-ratelimit-",
     };
-    // Whose policies are shown is another question, where the profile has any.
-    let list = policy_field(profile);
+    // Whose policies are shown is another question, where the profile or one beside it has any.
+    let list = match profile {
+        Profile::RateLimit => Some(POLICY),
+        _ => policy_field(profile),
+    };
     let goes = |name: &&HeaderName| {
         let part = name.as_str().strip_prefix(family);
         part.is_some_and(|part| replaces || PARTS.contains(&part)) && list.as_ref() != Some(name)

@@ -16,8 +16,8 @@ use tollgate_core::Numbers;
 use tollgate_core::header::{self, Fields, Profile, Scope, Unit};
 
 pub use name::field_name;
-pub use refusal::Refusal;
 pub(crate) use refusal::refuse;
+pub use refusal::{Refusal, problem_of};
 
 /// The fields of an answer: what clients are told about their quota.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVal
 use http::{Response, StatusCode};
 use std::fmt::Write;
 use tollgate::{Row, Source, Verdict};
-use tollgate_core::header::{Problem, retry_after_seconds};
+use tollgate_core::header::{Problem, Quota, refusal_members, retry_after_seconds};
 use tollgate_policy::facts::Unverified;
 use tollgate_policy::settings::Template;
 
@@ -23,11 +23,29 @@ pub struct Refusal {
     pub source: Source,
     /// The limits that refused, without those that are not disclosed.
     pub limits: Vec<Box<str>>,
+    /// The figures of the tightest of these; `None` where none is disclosed.
+    pub quota: Option<Quota>,
     /// What clients are told about their quota, `Retry-After` included.
     pub shown: Shown,
     /// Why the request's token did not verify, where that is why it was refused. No wait helps then; another token does.
     pub unverified: Option<Unverified>,
+    problem: Problem,
     template: Option<Template>,
+}
+
+/// What the rows of a refusal say of it in a problem: the type that fits, and the figures of the
+/// tightest limit that is disclosed.
+pub fn problem_of(verdict: &Verdict<'_>) -> (Problem, Option<Quota>) {
+    let mut refusing = verdict.rows.iter().filter(|row| row.refuses());
+    let problem = match (status(verdict), refusing.clone().next()) {
+        (503, _) => Problem::TemporaryReducedCapacity,
+        // The first limit that refuses says where the decision came from.
+        (_, Some(first)) if first.blocked => Problem::AbnormalUsageDetected,
+        _ => Problem::QuotaExceeded,
+    };
+    let shown = Row::tightest(refusing.by_ref().filter(|row| row.limit.disclose));
+    let quota = shown.map(|row| Quota::new(row.outcome.limit, row.window_us, row.burst));
+    (problem, quota)
 }
 
 /// What a verdict that refuses comes to.
@@ -39,13 +57,17 @@ pub(crate) fn refuse(
 ) -> Refusal {
     let for_token = verdict.rows.iter().any(|row| row.refuses() && row.unverified);
     let named = |row: &&Row<'_>| row.refuses() && row.limit.disclose;
+    let (problem, quota) = problem_of(verdict);
     Refusal {
         status: StatusCode::from_u16(status(verdict)).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
         retry_after_s: verdict.retry_after_us.map(retry_after_seconds),
         source: verdict.source,
         limits: verdict.rows.iter().filter(named).map(|row| row.limit.name.clone()).collect(),
+        // Where the token is at fault, no figure of a limit explains the refusal.
+        quota: quota.filter(|_| !for_token),
         shown,
         unverified: unverified.filter(|_| for_token),
+        problem,
         template: template.cloned(),
     }
 }
@@ -92,13 +114,10 @@ impl Refusal {
 
     /// RFC 9457, of the type that fits.
     pub fn problem(&self) -> String {
-        let problem = match (self.status.as_u16(), self.source) {
-            (503, _) => Problem::TemporaryReducedCapacity,
-            (_, Source::Blocked) => Problem::AbnormalUsageDetected,
-            _ => Problem::QuotaExceeded,
-        };
         let mut out = String::new();
-        problem.render(self.limits.iter().map(|name| &**name), &mut out);
+        let names = self.limits.iter().map(|name| &**name);
+        let (status, wait) = (self.status.as_u16(), self.retry_after_s);
+        self.problem.render_refusal(status, names, wait, self.quota.as_ref(), &mut out);
         if let Some(why) = self.unverified
             && out.pop().is_some()
         {
@@ -113,12 +132,10 @@ impl Refusal {
                 "{{\"error\":\"rate_limit_exceeded\",\"message\":\"{why}\",\"retry_after\":null}}"
             );
         }
-        match self.retry_after_s {
-            Some(seconds) => format!(
-                "{{\"error\":\"rate_limit_exceeded\",\"message\":\"Too many requests. Retry after {seconds} seconds.\",\"retry_after\":{seconds}}}"
-            ),
-            None => "{\"error\":\"rate_limit_exceeded\",\"message\":\"Too many requests.\",\"retry_after\":null}".into(),
-        }
+        let mut out = String::from("{");
+        refusal_members(self.retry_after_s, &mut out);
+        out.push('}');
+        out
     }
 
     fn fill(&self, template: &Template) -> String {
@@ -131,10 +148,9 @@ impl Refusal {
             // Writing to a string cannot fail.
             let _ = match place {
                 "{status}" => write!(out, "{}", self.status.as_u16()),
-                "{retry_after}" => match self.retry_after_s {
-                    Some(seconds) => write!(out, "{seconds}"),
-                    None => Ok(()),
-                },
+                "{retry_after}" => put(&mut out, self.retry_after_s),
+                "{limit}" => put(&mut out, self.quota.map(|quota| quota.limit)),
+                "{window}" => put(&mut out, self.quota.and_then(|quota| quota.window_s)),
                 "{limits}" => {
                     escape(&self.limits.join(", "), &template.content_type, &mut out);
                     Ok(())
@@ -153,6 +169,14 @@ impl Refusal {
 }
 
 const REASON: HeaderName = HeaderName::from_static("x-tollgate-reason");
+/// Appends a figure; nothing where there is none.
+fn put(out: &mut String, figure: Option<u64>) -> std::fmt::Result {
+    match figure {
+        Some(figure) => write!(out, "{figure}"),
+        None => Ok(()),
+    }
+}
+
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 

@@ -56,6 +56,10 @@ const ONE: &str =
 const HIDDEN: &str = "headers: [draft-11]\nlimits: [{name: login, rate: 1/min, algorithm: fixed-window, disclose: false}]";
 const BLOCKED: &str = "headers: [none]\nlimits: [{name: api, rate: 1/min, algorithm: fixed-window, penalty: {after: 1, block: 5m}}]";
 const TEXT: &str = "headers: [none]\nrefusal: {body: '{status}: again in {retry_after} s. {limits} {no brace'}\nlimits: [{name: \"a<b\", rate: 1/min, algorithm: fixed-window}]";
+const FIGURES: &str = "headers: [none]\nrefusal: {body: '{limit} in {window} s'}\nlimits: [{name: a, rate: 1/min, algorithm: fixed-window}]";
+const FIGURES_HIDDEN: &str = "headers: [none]\nrefusal: {body: '{limit} in {window} s'}\nlimits: [{name: a, rate: 1/min, algorithm: fixed-window, disclose: false}]";
+const BURST: &str = "headers: [none]\nlimits: [{name: api, rate: 5/s, burst: 2, algorithm: gcra}]";
+const TWO: &str = "headers: [none]\nlimits: [{name: a, rate: 1/min, algorithm: fixed-window}, {name: b, rate: 1/10min, algorithm: fixed-window}]";
 const HTML: &str = "headers: [none]\nrefusal: {body: '<p>{limits}</p>', content_type: text/html}\nlimits: [{name: \"a<b\", rate: 1/min, algorithm: fixed-window}]";
 
 /// A file, the request's fields, status, media type, Retry-After, body.
@@ -67,7 +71,7 @@ const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
         429,
         "application/problem+json",
         Some("42"),
-        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"]}"#,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 42 seconds.","retry_after":42,"limit":1,"window":60}"#,
     ),
     (
         NOTHING,
@@ -75,7 +79,7 @@ const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
         429,
         "application/problem+json",
         None,
-        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["api"]}"#,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["api"],"error":"rate_limit_exceeded","message":"Too many requests.","retry_after":null,"limit":0,"window":60}"#,
     ),
     (
         ONE,
@@ -99,7 +103,7 @@ const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
         429,
         "application/problem+json",
         Some("42"),
-        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"]}"#,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 42 seconds.","retry_after":42,"limit":1,"window":60}"#,
     ),
     (
         ONE,
@@ -107,7 +111,7 @@ const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
         429,
         "application/problem+json",
         Some("42"),
-        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"]}"#,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 42 seconds.","retry_after":42,"limit":1,"window":60}"#,
     ),
     (
         NOTHING,
@@ -131,9 +135,27 @@ const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
         429,
         "application/problem+json",
         Some("300"),
-        r#"{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"violated-policies":["api"]}"#,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"violated-policies":["api"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 300 seconds.","retry_after":300,"limit":1,"window":60}"#,
     ),
     (TEXT, &[], 429, "text/plain; charset=utf-8", Some("42"), "429: again in 42 s. a<b {no brace"),
+    (FIGURES, &[], 429, "text/plain; charset=utf-8", Some("42"), "1 in 60 s"),
+    (FIGURES_HIDDEN, &[], 429, "text/plain; charset=utf-8", Some("42"), " in  s"),
+    (
+        BURST,
+        &[],
+        429,
+        "application/problem+json",
+        Some("1"),
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["api"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 1 seconds.","retry_after":1,"limit":2,"window":1,"burst":2}"#,
+    ),
+    (
+        TWO,
+        &[],
+        429,
+        "application/problem+json",
+        Some("582"),
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a","b"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 582 seconds.","retry_after":582,"limit":1,"window":600}"#,
+    ),
     (HTML, &[("accept", "application/json")], 429, "text/html", Some("42"), "<p>a&lt;b</p>"),
     (ONE, &[("content-type", "application/grpc+proto")], 200, "application/grpc", Some("42"), ""),
     (
@@ -142,7 +164,7 @@ const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
         429,
         "application/problem+json",
         Some("42"),
-        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"]}"#,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a<b"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after 42 seconds.","retry_after":42,"limit":1,"window":60}"#,
     ),
 ];
 
@@ -151,7 +173,7 @@ fn refusals_are_put_into_words() {
     for (file, fields, status, kind, retry_after, body) in REFUSALS {
         let toll = toll(file);
         let request = map(fields);
-        let refusal = (0..3).find_map(|_| match ask(&toll, fields) {
+        let refusal = (0..4).find_map(|_| match ask(&toll, fields) {
             Answer::Refused(refusal) => Some(refusal),
             Answer::Admitted(_) => None,
         });
@@ -218,4 +240,81 @@ fn lines_say_what_a_map_of_fields_does() {
         .collect();
     assert!(!text.is_empty());
     assert_eq!(String::from_utf8(lines).unwrap(), text);
+}
+
+/// Profiles, and what their answer says of a key that is blocked for ten minutes, though its limit
+/// resets within the second.
+const BLOCKS: &[(&str, Fields)] = &[
+    ("draft-11", &[("ratelimit", "\"api\";r=0;t=600")]),
+    ("draft-7", &[("ratelimit", "limit=1, remaining=0, reset=600")]),
+    ("draft-6", &[("ratelimit-reset", "600"), ("ratelimit-remaining", "0")]),
+    ("ratelimit", &[("ratelimit-reset", "600"), ("ratelimit-remaining", "0")]),
+    ("x-ratelimit-epoch", &[("x-ratelimit-reset", "1794744618")]),
+    ("x-ratelimit-delta", &[("x-ratelimit-reset", "600")]),
+    ("github", &[("x-ratelimit-reset", "1794744618"), ("x-ratelimit-used", "1")]),
+    ("discord", &[("x-ratelimit-reset", "1794744618"), ("x-ratelimit-reset-after", "600")]),
+];
+
+#[test]
+fn the_reset_of_a_blocked_key_is_the_blocks_end_in_every_profile() {
+    let rates = [
+        "rate: 1/s",
+        "rate: 1/s, algorithm: fixed-window",
+        "rate: 1/s, algorithm: sliding-log",
+        "rate: 1/s, algorithm: token-bucket",
+        "rate: 1/s, algorithm: gcra",
+        "rate: 1/s, algorithm: leaky-bucket",
+        "rate: 1, algorithm: concurrency",
+    ];
+    for (rate, (profile, said)) in
+        rates.iter().flat_map(|rate| BLOCKS.iter().map(move |to| (rate, to)))
+    {
+        let toll = toll(&format!(
+            "headers: [{profile}]\nlimits: [{{name: api, {rate}, penalty: {{after: 1, block: 10m}}}}]"
+        ));
+        // The pass is kept: a slot that is given back would be free again.
+        let held = ask(&toll, &[]);
+        for n in 0..3 {
+            let Answer::Refused(refusal) = ask(&toll, &[]) else { panic!("{profile} {rate}: {n}") };
+            let response = refusal.into_response(&HeaderMap::new());
+            let all = shown(response.headers());
+            for one in said.iter().chain(&[("retry-after", "600")]) {
+                assert!(all.contains(one), "{profile}, {rate}: {one:?} in {all:?}");
+            }
+        }
+        drop(held);
+    }
+}
+
+#[test]
+fn the_three_numbers_stand_beside_the_current_draft() {
+    let toll = toll(
+        "headers: [draft-11, ratelimit]\nlimits: [{name: a, rate: 5/min, algorithm: fixed-window}]",
+    );
+    let Answer::Admitted(pass) = ask(&toll, &[]) else { panic!("refused") };
+    let mut headers = HeaderMap::new();
+    pass.shown().write(&mut headers);
+    let all: Fields = &[
+        ("ratelimit", "\"a\";r=4;t=42"),
+        ("ratelimit-limit", "5"),
+        ("ratelimit-policy", "\"a\";q=5;w=60"),
+        ("ratelimit-remaining", "4"),
+        ("ratelimit-reset", "42"),
+    ];
+    assert_eq!(shown(&headers), all);
+    // Beside a set of the service's own the tighter one stands, and policies stay with the draft
+    // that lists them.
+    let mut headers = map(&[("ratelimit-limit", "9"), ("ratelimit-remaining", "2")]);
+    pass.shown().merge(&mut headers);
+    let kept: Fields = &[
+        ("ratelimit", "\"a\";r=4;t=42"),
+        ("ratelimit-limit", "9"),
+        ("ratelimit-policy", "\"a\";q=5;w=60"),
+        ("ratelimit-remaining", "2"),
+    ];
+    assert_eq!(shown(&headers), kept);
+    let mut headers =
+        map(&[("ratelimit-limit", "9"), ("ratelimit-remaining", "7"), ("ratelimit-other", "x")]);
+    pass.shown().merge(&mut headers);
+    assert_eq!(shown(&headers), all);
 }

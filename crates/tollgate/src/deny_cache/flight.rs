@@ -5,7 +5,8 @@
 //! for longer by what is old: an answer replaces the entry or ends it, and one that fails or goes away makes room for the next. An entry
 //! whose own time has passed refuses nobody, since the store would admit then.
 
-use super::{DenyCache, Entry, lock};
+use super::entry::Entry;
+use super::{DenyCache, lock};
 use smallvec::SmallVec;
 
 /// How long others are refused by an entry that is too old, at most.

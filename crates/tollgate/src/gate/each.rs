@@ -130,7 +130,7 @@ impl<S: Store> Gate<S> {
                     if single.is_counted_here() {
                         tally.count(rules.usual(), allowed);
                     }
-                    if let (false, Some(moment)) = (allowed, &moment) {
+                    if let Some(moment) = &moment {
                         self.learn(rules, now_us, single, charge, answer, moment[asked]);
                     }
                 }
@@ -178,7 +178,7 @@ impl<S: Store> Gate<S> {
                 if single.is_counted_here() {
                     self.foreign.own.count_one(rules.usual(), allowed);
                 }
-                if let (false, Some(moment)) = (allowed, &moment) {
+                if let Some(moment) = &moment {
                     self.learn(rules, now_us, single, &charge, answer, moment[0]);
                 }
                 flight.land();
@@ -201,10 +201,9 @@ impl<S: Store> Gate<S> {
         charge: &Charge<'_>,
         flight: &mut Flight<'c>,
     ) -> Option<Decided> {
-        let deny_cache = self.deny_cache.as_ref()?;
-        let selected = single.selected(rules)?;
+        let selected = single.selected(rules).filter(|_| self.deny_cache.is_some())?;
         let (mut rows, charge) = (Vec::new(), std::slice::from_ref(charge));
-        deny_cache.refuses(rules, now_us, once(selected), charge, &mut rows, flight);
+        self.recall(rules, now_us, once(selected), charge, &mut rows, flight)?;
         let row = rows.first()?;
         if single.intent() == Intent::Take {
             rules.counters(selected.index).count(row);
@@ -224,6 +223,9 @@ impl<S: Store> Gate<S> {
         if let (Some(deny_cache), Some(selected)) = (&self.deny_cache, single.selected(rules)) {
             let place = |charge: &Charge<'_>| self.store.place(charge);
             let (charge, answer) = (std::slice::from_ref(charge), std::slice::from_ref(answer));
+            if answer[0].outcome.admitted {
+                return deny_cache.spend(charge);
+            }
             let moment = [forgets].into_iter().collect();
             deny_cache.learn(rules, now_us, once(selected), charge, answer, place, &moment);
         }

@@ -189,23 +189,17 @@ impl<S: Store> Gate<S> {
         let charges = merged.charges(rules, &above);
         let mut rows = std::mem::take(&mut work.rows);
         let mut flight = Flight::default();
-        if let Some(deny_cache) = self.deny_cache_for(&charges) {
-            let mut places = Vec::with_capacity(charges.len());
-            for (one, charge) in merged.selected().zip(&charges) {
-                let (before, charges) = (rows.len(), std::slice::from_ref(charge));
-                let one = std::iter::once(one);
-                deny_cache.refuses(rules, now_us, one, charges, &mut rows, &mut flight);
-                places.push((rows.len() > before).then_some(before));
+        let one = merged.selected();
+        if let Some(places) = self.recall(rules, now_us, one, &charges, &mut rows, &mut flight) {
+            for (place, _) in places.iter().zip(&above).filter(|(_, above)| above.is_some()) {
+                place.and_then(|n| rows.get_mut(n)).map(show_below);
             }
-            if !rows.is_empty() {
-                let mut each = merged.rows;
-                // Rows of which this node knows nothing are left out, as everywhere.
-                each.iter_mut()
-                    .for_each(|part| *part = part.iter().filter_map(|n| places[*n]).collect());
-                let verdict = Verdict::new(false, rows);
-                self.count_parts(rules, &verdict);
-                return Partial { verdict, rows: each };
-            }
+            let mut each = merged.rows;
+            each.iter_mut()
+                .for_each(|part| *part = part.iter().filter_map(|n| places[*n]).collect());
+            let verdict = Verdict::remembered(rows);
+            self.count_parts(rules, &verdict);
+            return Partial { verdict, rows: each };
         }
         let (selected, answers) = (merged.selected(), &mut work.answers);
         let take = Intent::Take;
@@ -213,8 +207,7 @@ impl<S: Store> Gate<S> {
         let mut verdict = asked.await;
         for (row, above) in verdict.rows.iter_mut().zip(&above) {
             if above.is_some() && !row.source.is_without_store() {
-                row.outcome.limit = row.outcome.limit.saturating_sub(1);
-                row.outcome.remaining = row.outcome.remaining.saturating_sub(1);
+                show_below(row);
             }
         }
         self.count_parts(rules, &verdict);
@@ -303,4 +296,10 @@ impl<S: Store> Gate<S> {
         let verdict = Verdict::new(true, rows.collect());
         Ok(Partial { verdict, rows: merged.rows })
     }
+}
+
+/// Shows the limit itself, where a part looked at one with room for one more.
+fn show_below(row: &mut Row<'_>) {
+    row.outcome.limit = row.outcome.limit.saturating_sub(1);
+    row.outcome.remaining = row.outcome.remaining.saturating_sub(1);
 }

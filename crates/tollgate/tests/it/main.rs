@@ -2,6 +2,7 @@
 
 mod change;
 mod deny_cache;
+mod deny_cache_rows;
 mod desk;
 mod each;
 mod failure;

@@ -3,7 +3,7 @@
 use crate::faulty::Faulty;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use tollgate::{Gate, MemoryStore, Parts, Setup, Store, Use, Work, policy};
+use tollgate::{DenyCache, Gate, MemoryStore, Parts, Setup, Store, Use, Work, policy};
 use tollgate_core::Rate;
 use tollgate_policy::envoy::{Configs, Options};
 
@@ -206,4 +206,16 @@ fn without_the_store_each_limit_does_as_it_says() {
     let (allowed, said) = ask(&gate, &[("user", "ann", 1, Use::Charge)]);
     assert!(allowed);
     assert_eq!(said, [[(true, 5), (true, 100)]]);
+}
+
+#[test]
+fn what_only_counts_is_not_refused_by_what_is_remembered() {
+    let cache = DenyCache::new(100, std::time::Duration::from_secs(1));
+    let gate = gate_over(Faulty::default(), true).with_deny_cache(cache);
+    let asked = |how| ask(&gate, &[("user", "ann", 5, how)]);
+    let answers: Vec<_> = [Use::Charge, Use::Charge, Use::Charge, Use::Count].map(asked).into();
+    assert_eq!(answers.iter().map(|one| one.0).collect::<Vec<_>>(), [true, false, false, true]);
+    assert_eq!(answers[1], answers[2], "with the limits that admit");
+    assert_eq!(answers[1].1, [[(false, 0), (true, 95)]]);
+    assert_eq!(gate.store().calls(), 3);
 }

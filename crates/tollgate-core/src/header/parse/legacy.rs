@@ -13,7 +13,8 @@ pub(super) fn parse(
     profile: Profile,
     lines: &[(&'static str, &str)],
 ) -> Result<Parsed, FieldError> {
-    let [policy, limit, remaining, reset] = if profile == Profile::Draft6 {
+    let is_unprefixed = matches!(profile, Profile::Draft6 | Profile::RateLimit);
+    let [policy, limit, remaining, reset] = if is_unprefixed {
         [name::POLICY, name::LIMIT, name::REMAINING, name::RESET]
     } else {
         [name::X_POLICY, name::X_LIMIT, name::X_REMAINING, name::X_RESET]
@@ -23,7 +24,7 @@ pub(super) fn parse(
 
     let shown_limit = read_limit(limit, lines, &mut parsed.policies)?;
     let mut shown_reset = read(lines, reset, "seconds", seconds_as_us)?.map(match profile {
-        Profile::Draft6 | Profile::XRateLimitDelta => When::AfterUs,
+        Profile::Draft6 | Profile::RateLimit | Profile::XRateLimitDelta => When::AfterUs,
         _ => When::AtUs,
     });
     // A wait needs no agreement of clocks, so Discord's second form of the reset is the better one.

@@ -123,7 +123,7 @@ fn expected(profile: Profile, rows: &[Row<'_>], now_us: u64) -> Parsed {
         item.bucket = Some(std::format!("{:016x}", row.bucket));
         item.scope = row.refused.then_some(row.scope);
     }
-    let has_policy = !matches!(profile, Profile::GitHub | Profile::Discord);
+    let has_policy = !matches!(profile, Profile::GitHub | Profile::Discord | Profile::RateLimit);
     let policies = has_policy.then(|| policy(row, false)).into_iter().collect();
     Parsed { policies, limits: std::vec![item] }
 }

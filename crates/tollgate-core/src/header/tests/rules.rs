@@ -57,6 +57,9 @@ fn profiles_that_share_a_field_are_known() {
     assert_eq!(shared(Profile::Draft11, Profile::XRateLimitEpoch), None);
     assert_eq!(shared(Profile::Draft11, Profile::Draft7), Some("RateLimit-Policy"));
     assert_eq!(shared(Profile::Draft11, Profile::Draft6), Some("RateLimit-Policy"));
+    assert_eq!(shared(Profile::Draft11, Profile::RateLimit), None);
+    assert_eq!(shared(Profile::Draft7, Profile::RateLimit), None);
+    assert_eq!(shared(Profile::Draft6, Profile::RateLimit), Some("RateLimit-Limit"));
     assert_eq!(shared(Profile::GitHub, Profile::XRateLimitDelta), Some("X-RateLimit-Limit"));
     assert_eq!(shared(Profile::None, Profile::None), None);
 }

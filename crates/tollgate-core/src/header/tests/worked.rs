@@ -2,7 +2,7 @@
 
 use super::{NOON_18_US, lines, row};
 use crate::algorithm::{Concurrency, FixedWindow, Gcra};
-use crate::header::{Fields, Problem, Profile, Row, Unit};
+use crate::header::{Fields, Problem, Profile, Quota, Row, Unit};
 use crate::{Algorithm, Intent, Rate};
 use std::string::{String, ToString};
 
@@ -118,6 +118,10 @@ fn sixth_older_generations() {
          RateLimit-Reset: 42\r\n",
     );
     expect(
+        Profile::RateLimit,
+        "RateLimit-Limit: 100\r\nRateLimit-Remaining: 59\r\nRateLimit-Reset: 42\r\n",
+    );
+    expect(
         Profile::Draft7,
         "RateLimit-Policy: 100;w=60\r\nRateLimit: limit=100, remaining=59, reset=42\r\n",
     );
@@ -148,6 +152,33 @@ fn github_and_discord() {
         "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 59\r\nX-RateLimit-Reset: 1794744019.25\r\n\
          X-RateLimit-Reset-After: 1.25\r\nX-RateLimit-Bucket: 0123456789abcdef\r\n"
     );
+}
+
+#[test]
+fn a_refusal_has_what_clients_look_for_behind_the_base() {
+    let (mut base, mut whole) = (String::new(), String::new());
+    Problem::QuotaExceeded.render(["api"], &mut base);
+    let quota = Quota::new(10, Some(2_000_000), Some(10));
+    Problem::QuotaExceeded.render_refusal(429, ["api"], Some(1), Some(&quota), &mut whole);
+    let more = whole.strip_prefix(base.trim_end_matches('}')).unwrap();
+    assert_eq!(
+        more,
+        r#","error":"rate_limit_exceeded","message":"Too many requests. Retry after 1 seconds.","retry_after":1,"limit":10,"window":2,"burst":10}"#
+    );
+    let mut slots = String::new();
+    Problem::QuotaExceeded.render_refusal(
+        429,
+        ["a"],
+        None,
+        Some(&Quota::new(8, None, None)),
+        &mut slots,
+    );
+    assert!(slots.ends_with(
+        r#""message":"Too many requests.","retry_after":null,"limit":8,"window":null}"#
+    ));
+    let mut hidden = String::new();
+    Problem::QuotaExceeded.render_refusal(429, [], Some(1), None, &mut hidden);
+    assert!(hidden.ends_with(r#""status":429}"#), "{hidden}");
 }
 
 #[test]

@@ -8,9 +8,10 @@ use crate::front::http::encode::fields;
 use crate::metrics::Outcome;
 use smallvec::SmallVec;
 use tollgate::{Row, Source, Verdict};
-use tollgate_core::header::{Fields, Problem, Profile};
+use tollgate_core::header::{Fields, Problem, Profile, retry_after_seconds};
 use tollgate_policy::envoy::{Rule, Unit};
 use tollgate_policy::settings::Envoy;
+use tollgate_tower::problem_of;
 
 /// The answer for one request.
 pub(super) struct Decided<'a, 'b> {
@@ -78,10 +79,17 @@ pub(super) fn response(
             .rows
             .iter()
             .filter(|row| row.refuses() && row.limit.disclose && row.source != Source::FailClosed);
+        let (problem, quota) = problem_of(verdict);
+        // Envoy answers 429 whatever refused, and a problem repeats the status.
+        let problem = match problem.status() {
+            429 => problem,
+            _ => Problem::QuotaExceeded,
+        };
+        let retry_after_s = verdict.retry_after_us.map(retry_after_seconds);
+        let names = named.map(|row| &*row.limit.name);
         let mut body = String::new();
         let status = decided.envoy.rate_limited_status;
-        let names = named.map(|row| &*row.limit.name);
-        Problem::QuotaExceeded.render_with_status(status, names, &mut body);
+        problem.render_refusal(status, names, retry_after_s, quota.as_ref(), &mut body);
         pen.text(5, &body);
     }
     if decided.envoy.dynamic_metadata {
@@ -113,19 +121,17 @@ fn refused<'a>(verdict: &Verdict<'a>) -> Verdict<'a> {
     let waits = verdict.rows.iter().filter(|row| row.refuses());
     let longest = waits.map(|row| row.outcome.retry_after_us).reduce(|a, b| Some(a?.max(b?)));
     verdict.retry_after_us = longest.flatten();
+    if let Some(first) = verdict.rows.iter().find(|row| row.refuses()) {
+        verdict.source = first.source;
+    }
     verdict
 }
 
 /// `DescriptorStatus`.
 fn status(shown: &Shown<'_>, pen: &mut Pen<'_>) {
     let visible = |row: &&&Row<'_>| (row.enforced() || row.limit.addressed) && row.limit.disclose;
-    // The tightest, as everywhere: refused for longest, else with the least remaining, the first of equals.
-    let rank = |row: &&&Row<'_>| {
-        let wait = row.outcome.retry_after_us.unwrap_or(u64::MAX);
-        (!row.refuses(), u64::MAX - if row.refuses() { wait } else { 0 }, row.outcome.remaining)
-    };
     pen.number(1, code(shown.is_over()));
-    let Some(row) = shown.rows.iter().filter(visible).min_by_key(rank) else {
+    let Some(row) = Row::tightest(shown.rows.iter().filter(visible).copied()) else {
         let unlimited = shown.rule.is_some_and(|rule| rule.limit.is_none());
         return pen.number(3, if unlimited { u32::MAX.into() } else { 0 });
     };

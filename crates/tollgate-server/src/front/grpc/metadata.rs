@@ -89,15 +89,10 @@ fn of_file<'a>(shown: &Shown<'a>) -> Option<&'a Entries> {
     }
 }
 
-/// The row that refuses for longest, or that has the least remaining.
+/// The tightest row, which is the one that headers show: among equals the first.
 fn deciding<'a>(verdict: &'a Verdict<'_>) -> Option<&'a Row<'a>> {
-    let rows = verdict.rows.iter();
-    match verdict.allowed {
-        true => rows.filter(|row| row.enforced()).min_by_key(|row| row.outcome.remaining),
-        false => rows
-            .filter(|row| row.refuses())
-            .max_by_key(|row| row.outcome.retry_after_us.unwrap_or(u64::MAX)),
-    }
+    let decides = |row: &&Row<'_>| row.enforced() && (verdict.allowed || row.refuses());
+    Row::tightest(verdict.rows.iter().filter(decides))
 }
 
 /// Several maps as one: the first value of a name counts, and maps under one name are merged in turn.

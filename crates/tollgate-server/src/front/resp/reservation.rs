@@ -115,10 +115,8 @@ impl Shared {
 
 /// The limit that a request would meet first: one that refuses for longest, or else has the least left.
 fn tightest(settled: &Settled) -> Option<Row<'_>> {
-    settled.rows().min_by_key(|row| match row.refuses() {
-        true => (0, u64::MAX - row.outcome.retry_after_us.unwrap_or(u64::MAX)),
-        false => (1, row.outcome.remaining),
-    })
+    let rows: Vec<_> = settled.rows().collect();
+    Row::tightest(&rows).copied()
 }
 
 impl Failed {

@@ -63,6 +63,7 @@ fn every_profile_goes_through() {
         ("draft-11", "ratelimit-policy"),
         ("draft-7", "ratelimit"),
         ("draft-6", "ratelimit-remaining"),
+        ("ratelimit", "ratelimit-reset"),
         ("x-ratelimit-delta", "x-ratelimit-reset"),
         ("x-ratelimit-epoch", "x-ratelimit-reset"),
         ("github", "x-ratelimit-used"),

@@ -58,6 +58,43 @@ fn a_refusal_says_why_and_charges_nobody() {
     assert_eq!(left(&node.ask("other", vec![user("ann")])), [(true, 4)], "another domain");
 }
 
+/// The limit that metadata names is the one that the headers and the body show, among equals the
+/// first.
+#[test]
+fn one_limit_decides_wherever_it_is_named() {
+    let file = "
+headers: [x-ratelimit-delta]
+limits:
+  - {name: first, key: [descriptor.user], rate: 2/365d, algorithm: fixed-window}
+  - {name: second, key: [descriptor.user], rate: 2/365d, algorithm: fixed-window}
+  - {name: strict, key: [descriptor.pin], rate: 1/h, algorithm: gcra, penalty: {after: 1, block: 2h}}
+";
+    let node = Node::start(file, &[]);
+    let named = |response: &RateLimitResponse| {
+        let metadata = response.dynamic_metadata.clone().unwrap();
+        let Some(Kind::Struct(ours)) = metadata.get("tollgate") else { panic!("{metadata:?}") };
+        ours.get("limit").cloned()
+    };
+    for allowed in [OK, OK, OVER_LIMIT] {
+        let response = node.ask("edge", vec![user("ann")]);
+        assert_eq!(response.overall_code, allowed);
+        assert_eq!(named(&response), Some(Kind::Text("first".into())));
+        let limit = response.statuses[0].current_limit.as_ref().unwrap();
+        assert_eq!(limit.name, "first");
+    }
+    let pin = || vec![descriptor(&[("pin", "1")])];
+    node.ask("edge", pin());
+    let response = node.ask("edge", pin());
+    assert_eq!(response.statuses[0].duration_until_reset.unwrap().seconds, 7_200);
+    assert_eq!(header(&response, "x-ratelimit-reset"), Some("7200"));
+    assert_eq!(header(&response, "retry-after"), Some("7200"));
+    let body: Value = serde_json::from_slice(&response.raw_body).unwrap();
+    let uri = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected";
+    assert_eq!((&body["type"], &body["retry_after"]), (&uri.into(), &7_200.into()));
+    assert_eq!((&body["error"], &body["limit"]), (&"rate_limit_exceeded".into(), &1.into()));
+    assert_eq!(body["window"], 3_600);
+}
+
 #[test]
 fn addends_are_those_of_the_descriptor_else_of_the_request_else_one() {
     let node = Node::start(FILE, &[]);

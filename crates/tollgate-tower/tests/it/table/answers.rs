@@ -26,7 +26,7 @@ pub(crate) const CASES: &[Case] = &[
                     ("cache-control", Some("no-store")),
                 ],
                 body: Some(
-                    r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["api"]}"#,
+                    r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["api"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after RETRY_AFTER seconds.","retry_after":RETRY_AFTER,"limit":2,"window":31622400}"#,
                 ),
                 ..REFUSED
             },

@@ -27,7 +27,7 @@ pub(crate) const CASES: &[Case] = &[
                     ("cache-control", Some("no-store")),
                 ],
                 body: Some(
-                    r#"{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"violated-policies":["a"]}"#,
+                    r#"{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"violated-policies":["a"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after RETRY_AFTER seconds.","retry_after":RETRY_AFTER,"limit":9,"window":31622400}"#,
                 ),
                 ..REFUSED
             },

@@ -30,7 +30,7 @@ pub(crate) const CASES: &[Case] = &[
             Step {
                 answered: &[("x-tollgate-source", Some("blocked"))],
                 body: Some(
-                    r#"{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"violated-policies":["login"]}"#,
+                    r#"{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"violated-policies":["login"],"error":"rate_limit_exceeded","message":"Too many requests. Retry after RETRY_AFTER seconds.","retry_after":RETRY_AFTER,"limit":100,"window":31622400}"#,
                 ),
                 ..REFUSED
             },

@@ -60,7 +60,7 @@ pub struct LimitAnswer {
     pub limit: Option<u64>,
     /// How much it would still admit now; null when it does not disclose its figures.
     pub remaining: Option<u64>,
-    /// After which time all of it is there again; null when it does not disclose its figures.
+    /// After which time all of it is there again or a block ends; null when not disclosed.
     pub reset_after: Option<Seconds>,
     /// After which time it would admit the same request; null when no wait can help.
     pub retry_after: Option<Seconds>,
@@ -92,7 +92,7 @@ pub enum Source {
     Memory,
     /// A chunk that this process took from the store in advance.
     Lease,
-    /// An earlier refusal that still holds.
+    /// An earlier refusal that still holds; figures are at most `max_age` old.
     DenyCache,
     /// The store could not decide, and the limit then admits.
     FailOpen,

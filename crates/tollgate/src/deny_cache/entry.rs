@@ -1,0 +1,226 @@
+//! One remembered row: what a (limit, key) answered in a request that was refused.
+
+use crate::Rules;
+use tollgate_core::{Algorithm, Numbers, Outcome};
+use tollgate_policy::policy::Selected;
+use tollgate_store::Charge;
+
+/// Store calls in [`DETOURS_US`] that one refused key may cause for rows that this node does not
+/// know.
+const DETOURS_MAX: u32 = 16;
+const DETOURS_US: u64 = 1_000_000;
+
+/// What a (limit, key) answered when the store was last asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) place: u64,
+    pub(super) generation: u64,
+    pub(super) numbers: usize,
+    /// Whether the charge was enforced. A charge that is not enforced sees no block.
+    pub(super) enforced: bool,
+    pub(super) cost: u64,
+    pub(super) learnt_us: u64,
+    /// From then on the entry only takes room.
+    pub(super) expires_us: u64,
+    pub(super) outcome: Outcome,
+    pub(super) blocked: bool,
+    pub(super) role: Role,
+    /// When the first request left for the store because the entry is too old.
+    pub(super) left_us: Option<u64>,
+    /// Whether one is on its way.
+    pub(super) flying: bool,
+    pub(super) detours: Detours,
+    /// What other costs met before this one, the last first.
+    pub(super) waits: [Option<Wait>; 3],
+}
+
+/// Until when a cost is refused.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    cost: u64,
+    learnt_us: u64,
+    /// `None` where no wait helps.
+    until_us: Option<u64>,
+}
+
+/// What an entry is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The limit refuses, and its refusals need not reach the store.
+    Refuses,
+    /// The row is shown beside a refusal by another limit.
+    Shows,
+    /// The limit refuses and has a penalty that counts this, so the request has to reach the store.
+    Counts,
+}
+
+/// What is known of one charge.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Recalled {
+    /// Nothing that can be shown.
+    Unknown,
+    /// The store counts this refusal.
+    Counts,
+    /// A row.
+    Row(RecalledRow),
+}
+
+/// A remembered row, with durations that count from now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecalledRow {
+    pub(super) outcome: Outcome,
+    pub(super) blocked: bool,
+    pub(super) age_us: u64,
+    /// Whether this refuses the request.
+    pub(super) refuses: bool,
+    /// Whether the wait is the one that the store would answer, and not only an upper bound.
+    pub(super) exact: bool,
+}
+
+/// What a cost met when the entry was learnt.
+enum Met {
+    Admission,
+    /// A refusal with this wait; `None` where no wait helps.
+    Wait(Option<u64>),
+    /// A refusal that lasts at most so long.
+    AtMost(u64),
+}
+
+/// How often a refused key made requests ask the store for rows of other limits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Detours {
+    since_us: u64,
+    count: u32,
+}
+
+impl Detours {
+    /// Whether one more request may ask the store.
+    pub(super) fn take(&mut self, now_us: u64) -> bool {
+        if now_us.saturating_sub(self.since_us) >= DETOURS_US {
+            *self = Self { since_us: now_us, count: 0 };
+        }
+        self.count += u32::from(self.count <= DETOURS_MAX);
+        self.count <= DETOURS_MAX
+    }
+}
+
+impl Recalled {
+    pub(super) const fn row(&self) -> Option<&RecalledRow> {
+        match self {
+            Self::Row(row) => Some(row),
+            Self::Unknown | Self::Counts => None,
+        }
+    }
+
+    pub(super) fn refuses(&self) -> bool {
+        self.row().is_some_and(|row| row.refuses)
+    }
+}
+
+impl RecalledRow {
+    /// The row of a limit whose key is missing: the same whatever was asked before.
+    pub(super) fn of_missing(charge: &Charge<'_>, now_us: u64) -> Self {
+        let intent = tollgate_core::Intent::Peek;
+        let outcome = charge.numbers.decide(&Default::default(), now_us, charge.cost, intent);
+        Self { outcome, blocked: false, age_us: 0, refuses: false, exact: true }
+    }
+}
+
+impl Entry {
+    /// What the entry says about this charge, if it says anything. How old that may be is for the
+    /// caller to judge.
+    pub(super) fn recall(
+        &self,
+        rules: &Rules,
+        now_us: u64,
+        max_age_us: u64,
+        one: &Selected<'_>,
+        charge: &Charge<'_>,
+    ) -> Recalled {
+        let fits = self.generation == rules.generation()
+            && self.numbers == one.numbers_index
+            // Numbers that come with a request have no place in the policy.
+            && self.outcome.limit == charge.numbers.capacity()
+            && self.enforced == charge.mode.is_enforced();
+        let Some(age_us) = now_us.checked_sub(self.learnt_us).filter(|_| fits) else {
+            return Recalled::Unknown;
+        };
+        let mut outcome = self.outcome;
+        outcome.reset_after_us = outcome.reset_after_us.saturating_sub(age_us);
+        // Zero would say that more is available, and the figure beside it says how much is.
+        outcome.more_after_us = outcome.more_after_us.map(|us| us.saturating_sub(age_us).max(1));
+        let oldest_us = now_us.saturating_sub(max_age_us);
+        let met = self.met(charge.numbers, charge.cost, oldest_us);
+        let is_reset = self.is_reset(age_us);
+        if is_reset {
+            outcome = Outcome::unasked(self.outcome.limit);
+        }
+        let (wait_us, exact) = match met {
+            _ if self.blocked && is_reset => return Recalled::Unknown,
+            Met::Wait(None) => (None, true),
+            Met::Admission => (Some(0), true),
+            _ if is_reset => (Some(0), true),
+            // By now the limit may admit it.
+            Met::Wait(Some(us)) | Met::AtMost(us) if us <= age_us => return Recalled::Unknown,
+            Met::Wait(Some(us)) => (Some(us - age_us), true),
+            Met::AtMost(us) => (Some(us - age_us), false),
+        };
+        outcome.admitted = wait_us == Some(0);
+        outcome.retry_after_us = wait_us;
+        let refused = !outcome.admitted && self.enforced;
+        if refused && !self.blocked && charge.penalty.is_some() {
+            return Recalled::Counts;
+        }
+        let refuses = refused && self.role == Role::Refuses;
+        Recalled::Row(RecalledRow { outcome, blocked: self.blocked, age_us, refuses, exact })
+    }
+
+    /// Whether time alone has brought everything back. A lease may not know when it will be.
+    fn is_reset(&self, age_us: u64) -> bool {
+        (1..=age_us).contains(&self.outcome.reset_after_us)
+    }
+
+    /// Takes over from the entry before what it knows of other costs.
+    pub(super) fn follow(&mut self, old: &Self) {
+        self.detours = old.detours;
+        let is_like = old.generation == self.generation
+            && old.numbers == self.numbers
+            && old.enforced == self.enforced
+            && old.blocked == self.blocked
+            && !old.outcome.admitted;
+        if !is_like {
+            return;
+        }
+        let last = Wait {
+            cost: old.cost,
+            learnt_us: old.learnt_us,
+            until_us: old.outcome.retry_after_us.map(|us| old.learnt_us.saturating_add(us)),
+        };
+        let known = [last].into_iter().chain(old.waits.into_iter().flatten());
+        let mut others = known.filter(|wait| wait.cost != self.cost);
+        self.waits = std::array::from_fn(|_| others.next());
+    }
+
+    /// What this cost met then, or since `oldest_us`. `remaining` is exact, so it tells which costs
+    /// were admitted.
+    fn met(&self, numbers: &Numbers, cost: u64, oldest_us: u64) -> Met {
+        let Outcome { admitted, limit, remaining, retry_after_us, reset_after_us, .. } =
+            self.outcome;
+        let is_same = cost == self.cost && !admitted;
+        let mut known = self.waits.iter().flatten();
+        let known = known.find(|wait| wait.cost == cost && wait.learnt_us > oldest_us);
+        match (self.outcome.more_after_us, numbers) {
+            _ if !self.blocked && (cost == 0 || cost <= remaining) => Met::Admission,
+            _ if cost > limit => Met::Wait(None),
+            _ if is_same => Met::Wait(retry_after_us),
+            (Some(us), _) if !self.blocked && cost == remaining.saturating_add(1) => {
+                Met::Wait(Some(us))
+            }
+            (_, Numbers::FixedWindow(_)) if !self.blocked => Met::Wait(Some(reset_after_us)),
+            _ if known.is_some() => Met::Wait(known.and_then(|wait| {
+                wait.until_us.map(|until_us| until_us.saturating_sub(self.learnt_us))
+            })),
+            _ => Met::AtMost(reset_after_us.max(retry_after_us.unwrap_or(0))),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What the cache knows of a request, and what it learns from the store's answer.
+
+use super::entry::{Detours, Entry, Recalled, RecalledRow, Role};
+use super::flight::Turn;
+use super::{DenyCache, Flight, Moment, lock};
+use crate::{Row, Rules, Source};
+use smallvec::SmallVec;
+use tollgate_core::Numbers;
+use tollgate_policy::limit::{Counting, Mode};
+use tollgate_policy::policy::Selected;
+use tollgate_store::{Answer, Charge, Origin, Place};
+
+/// For each charge where its row is, unless this node does not know it.
+pub(crate) type Places = SmallVec<[Option<usize>; 4]>;
+
+impl DenyCache {
+    /// Adds the rows of a request that is known to be refused. `None` where the store has to be
+    /// asked, in `flight` for others too.
+    ///
+    /// A row is left out only where it is not known and the refused key has made requests ask for
+    /// such rows too often.
+    pub(crate) fn recall<'a, 'c, 'r: 'a>(
+        &'c self,
+        rules: &'r Rules,
+        now_us: u64,
+        selected: impl Iterator<Item = Selected<'a>> + Clone,
+        charges: &[Charge<'_>],
+        rows: &mut Vec<Row<'r>>,
+        flight: &mut Flight<'c>,
+    ) -> Option<Places> {
+        let mut lines: SmallVec<[Recalled; 4]> = SmallVec::new();
+        for (one, charge) in selected.clone().zip(charges) {
+            lines.push(self.line(rules, now_us, &one, charge));
+        }
+        let refusing = lines.iter().position(Recalled::refuses)?;
+        if lines.iter().any(|line| matches!(line, Recalled::Counts)) {
+            return None;
+        }
+        let is_fresh = |line: &Recalled| {
+            line.row().is_some_and(|row| row.refuses && row.age_us < self.max_age_us)
+        };
+        let oldest_us = match lines.iter().any(is_fresh) {
+            true => self.max_age_us,
+            // While another request asks, all rows stay as they were.
+            false if self.waits(now_us, charges, &lines, flight) => u64::MAX,
+            false => return None,
+        };
+        let is_known =
+            |line: &Recalled| line.row().is_some_and(|row| row.exact && row.age_us < oldest_us);
+        if !lines.iter().all(is_known) && self.may_ask(now_us, &charges[refusing]) {
+            return None;
+        }
+        let show = |(one, line): (Selected<'a>, &Recalled)| {
+            let row = line.row().filter(|row| row.refuses || row.age_us < oldest_us)?;
+            rows.push(shown(rules, &one, row));
+            Some(rows.len() - 1)
+        };
+        Some(selected.zip(&lines).map(show).collect())
+    }
+
+    fn line(
+        &self,
+        rules: &Rules,
+        now_us: u64,
+        one: &Selected<'_>,
+        charge: &Charge<'_>,
+    ) -> Recalled {
+        if one.missing {
+            return Recalled::Row(RecalledRow::of_missing(charge, now_us));
+        }
+        let (shard, name) = self.place(charge.limit, charge.key);
+        let shard = lock(&self.shards[shard]);
+        shard.entries.get(&name).map_or(Recalled::Unknown, |entry| {
+            entry.recall(rules, now_us, self.max_age_us, one, charge)
+        })
+    }
+
+    /// Of requests that meet a refusal that is too old, one asks the store. Answers whether this
+    /// one is refused meanwhile.
+    fn waits<'c>(
+        &'c self,
+        now_us: u64,
+        charges: &[Charge<'_>],
+        lines: &[Recalled],
+        flight: &mut Flight<'c>,
+    ) -> bool {
+        let (mut leaves, mut waits) = (Flight::default(), false);
+        for (charge, _) in charges.iter().zip(lines).filter(|(_, line)| line.refuses()) {
+            let (shard, name) = self.place(charge.limit, charge.key);
+            if flight.is_for(shard, name) || leaves.is_for(shard, name) {
+                continue;
+            }
+            let mut entries = lock(&self.shards[shard]);
+            let Some(entry) = entries.entries.get_mut(&name) else { continue };
+            // It may have been replaced meanwhile.
+            let is_fresh = now_us.saturating_sub(entry.learnt_us) < self.max_age_us;
+            match if is_fresh { Turn::Refused } else { entry.turn(now_us) } {
+                Turn::Leaves => leaves.leave(self, shard, name),
+                Turn::Refused => waits = true,
+                Turn::Asks => {}
+            }
+        }
+        // Whoever is refused asks for nobody.
+        if !waits {
+            flight.join(leaves);
+        }
+        waits
+    }
+
+    /// Whether a request that this key refuses may ask the store for rows that are not known.
+    fn may_ask(&self, now_us: u64, charge: &Charge<'_>) -> bool {
+        let (shard, name) = self.place(charge.limit, charge.key);
+        let mut shard = lock(&self.shards[shard]);
+        shard.entries.get_mut(&name).is_none_or(|entry| entry.detours.take(now_us))
+    }
+
+    /// Remembers the rows of a request that an enforced limit refused, unless something was
+    /// forgotten since the `moment` before the store was asked.
+    #[expect(clippy::too_many_arguments, reason = "a request, its answer, and when it was asked")]
+    pub(crate) fn learn<'a>(
+        &self,
+        rules: &Rules,
+        now_us: u64,
+        selected: impl Iterator<Item = Selected<'a>> + Clone,
+        charges: &[Charge<'_>],
+        answers: &[Answer],
+        place: impl Fn(&Charge<'_>) -> Place,
+        moment: &Moment,
+    ) {
+        let lines = selected.zip(charges).zip(answers);
+        let role = |((one, charge), answer): ((Selected<'a>, &Charge<'_>), &Answer)| {
+            role(rules, &one, charge, answer)
+        };
+        // Rows are shown beside a refusal that is remembered, and never alone.
+        if !lines.clone().any(|line| role(line) == Role::Refuses) {
+            return;
+        }
+        for (((one, charge), answer), forgets) in lines.zip(moment.iter().copied()) {
+            // What nodes do while the store is not sure is no row of the limit's state.
+            if one.missing || answer.origin == Origin::Quiet {
+                continue;
+            }
+            // What never fits is refused for as long as anything is remembered.
+            let wait_us = match answer.outcome {
+                outcome if outcome.admitted => self.max_age_us,
+                outcome => outcome.retry_after_us.unwrap_or(self.max_age_us).min(self.max_age_us),
+            };
+            let entry = Entry {
+                place: self.hash(&place(charge)),
+                generation: rules.generation(),
+                numbers: one.numbers_index,
+                enforced: charge.mode.is_enforced(),
+                cost: charge.cost,
+                learnt_us: now_us,
+                expires_us: now_us.saturating_add(wait_us),
+                outcome: answer.outcome,
+                blocked: answer.blocked,
+                role: role(((one, charge), answer)),
+                left_us: None,
+                flying: false,
+                detours: Detours::default(),
+                waits: [None; 3],
+            };
+            self.keep(charge, entry, forgets);
+        }
+    }
+}
+
+/// What a row is remembered for. Slots come back at any moment, a leased limit's store remembers
+/// for itself, and numbers of a request's own or limits that count what they refuse have to be
+/// asked.
+fn role(rules: &Rules, one: &Selected<'_>, charge: &Charge<'_>, answer: &Answer) -> Role {
+    let refuses = charge.mode.is_enforced() && !answer.outcome.admitted;
+    let is_slots = matches!(charge.numbers, Numbers::Concurrency(_));
+    let is_own = one.index == usize::MAX || one.limit.counting == Counting::Asked;
+    match refuses {
+        true if charge.penalty.is_some() && !answer.blocked => Role::Counts,
+        true if !(is_slots || is_own || one.missing || rules.is_leased(one)) => Role::Refuses,
+        _ => Role::Shows,
+    }
+}
+
+fn shown<'a, 'r: 'a>(rules: &'r Rules, one: &Selected<'a>, row: &RecalledRow) -> Row<'r> {
+    let RecalledRow { outcome, blocked, .. } = *row;
+    let answer = Answer { outcome, blocked, receipt: None, origin: Origin::Refusal };
+    let source = match one.limit.mode {
+        Mode::Shadow if !outcome.admitted => Source::Shadow,
+        _ => Source::DenyCache,
+    };
+    rules.row_from(one, &answer, source)
+}
