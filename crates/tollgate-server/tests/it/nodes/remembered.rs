@@ -107,7 +107,7 @@ fn a_flood_with_keys_that_nobody_knows_reaches_redis_a_few_times() {
     let policy = "limits: [{name: ip, key: [ip], rate: 2/h}, {name: user, key: [user], rate: 9/h}]";
     let cached = node(&redis, 9, policy, "deny_cache: {entries: 1000}");
     let start_us = cached.clock.now_us();
-    let mut ask = |n: u64| {
+    let ask = |n: u64| {
         let user = format!("user-{n}");
         told(&runtime, &cached, start_us + n * 100, (&user, "10.0.0.1", 1))["allowed"].clone()
     };
