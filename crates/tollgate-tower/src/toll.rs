@@ -3,7 +3,7 @@
 use crate::answer::refuse;
 use crate::keep::Keeper;
 use crate::pass::Pass;
-use crate::{Engine, Head, Reader, Refusal, Shown};
+use crate::{Claims, Engine, Head, Reader, Refusal, Shown};
 use http::request::Parts;
 use std::mem;
 use std::net::IpAddr;
@@ -121,7 +121,7 @@ impl<E: Engine> Toll<E> {
         let rules = &*self.engine.gate().rules();
         let mut kit = KIT.with(Spares::take);
         let now_us = self.engine.now_us();
-        let claims = |token: &str| self.engine.tokens()?.verify(token, now_us);
+        let claims = |token: &str| self.verify(token, now_us);
         let mut facts = self.reader.facts(rules, head, peer, claims, mem::take(&mut kit.facts));
         rules.identify(&mut facts);
         let tier = self.engine.tier(&facts, now_us).await;
@@ -137,6 +137,11 @@ impl<E: Engine> Toll<E> {
         seen
     }
 
+    fn verify(&self, token: &str, now_us: u64) -> Result<Claims, Unverified> {
+        let tokens = self.engine.tokens().ok_or(Unverified::NoKeys)?;
+        tokens.verify(token, now_us)
+    }
+
     async fn decide<H: Head + Sync>(
         &self,
         rules: InForce,
@@ -149,10 +154,7 @@ impl<E: Engine> Toll<E> {
         let gate = self.engine.gate();
         let mut kit = KIT.with(Spares::take);
         let now_us = self.engine.now_us();
-        let claims = |token: &str| match self.engine.tokens() {
-            Some(tokens) => tokens.verify(token, now_us),
-            None => Err(Unverified::NoKeys),
-        };
+        let claims = |token: &str| self.verify(token, now_us);
         let mut facts = self.reader.facts(rules, head, peer, claims, mem::take(&mut kit.facts));
         add(&mut facts);
         rules.identify(&mut facts);
