@@ -3,8 +3,7 @@
 use crate::answer::refuse;
 use crate::keep::Keeper;
 use crate::pass::Pass;
-use crate::token::Claims;
-use crate::{Engine, Head, Reader, Refusal, Shown};
+use crate::{Claims, Engine, Head, Reader, Refusal, Shown};
 use http::request::Parts;
 use std::mem;
 use std::net::IpAddr;

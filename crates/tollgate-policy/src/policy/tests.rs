@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Algorithm, Rate};
 
+mod unverified;
+
 use super::*;
 use crate::limit::{OnMissing, ResponseCost};
 use crate::match_spec::Condition;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tollgate::{Rules, StoreError};
-use tollgate_policy::facts::{self, Facts};
+use tollgate_policy::facts::{Facts, digest};
 use tollgate_policy::limit::Mode;
 
 /// What is done to a key.
@@ -46,7 +46,7 @@ impl Admin {
             facts.set_tier(tier);
         }
         let mut views = self.views(&rules, &facts, now_us, limit).await?;
-        let value = |name: &str| facts.get(name).map(Into::into);
+        let value = |name: &str| shown(&rules, &facts, name);
         let unlimited = self.node.gate.unlimited(&rules, &facts, limit);
         views.extend(unlimited.into_iter().map(|limit| KeyView::unlimited(limit, value)));
         views.sort_by_key(|view| rules.policy().position(view.name()));
@@ -200,13 +200,7 @@ impl Admin {
     ) -> Result<Vec<KeyView<'r>>, Problem> {
         let inspected = self.node.gate.inspect(rules, now_us, facts, limit).await;
         let inspected = inspected.map_err(|error| store_failed(&error))?;
-        let web = rules.web();
-        let value = |name: &str| {
-            facts.get(name).map(|value| match web.holds_secret(name) {
-                true => facts::digest(&value),
-                false => value.into(),
-            })
-        };
+        let value = |name: &str| shown(rules, facts, name);
         Ok(inspected.iter().map(|one| KeyView::new(one, now_us, value)).collect())
     }
 
@@ -284,6 +278,12 @@ fn facts<'r>(rules: &'r Rules, attributes: &'r [(String, String)]) -> Result<Fac
     }
     rules.identify(&mut facts);
     Ok(facts)
+}
+
+/// The value of an attribute for people: a secret as its digest.
+fn shown(rules: &Rules, facts: &Facts<'_>, name: &str) -> Option<String> {
+    let value = facts.get(name)?;
+    Some(if rules.web().holds_secret(name) { digest(&value) } else { value.into() })
 }
 
 fn store_failed(error: &StoreError) -> Problem {

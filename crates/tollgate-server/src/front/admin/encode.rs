@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tollgate::store::LedgerReport;
 use tollgate::{Inspected, Rules};
 use tollgate_core::{Algorithm, Numbers, Outcome, Zone};
-use tollgate_policy::facts::Facts;
+use tollgate_policy::facts::{Facts, digest};
 use tollgate_policy::limit::{Limit, Mode};
 use tollgate_policy::settings::{Settings, Source, TierSource};
 
@@ -263,7 +263,9 @@ impl<'a> TierView<'a> {
             (false, Some(_)) => "default",
             (false, None) => "none",
         };
-        let unknown = found.named.filter(|_| !found.is_known);
+        let is_secret = by.is_some_and(|by| rules.web().holds_secret(by));
+        let named = found.named.map(|named| if is_secret { digest(&named) } else { named });
+        let unknown = named.filter(|_| !found.is_known);
         Some(Self { name: found.name, source, by: by.map(str::to_owned), unknown })
     }
 }

@@ -13,6 +13,7 @@ limits:
   - {name: by-guest, key: [guest], rate: 5/d}
   - {name: by-query, key: [query.access_token], rate: 5/d}
   - {name: by-key, key: [api_key], rate: 5/d}
+  - {name: boundless, key: [header.authorization], rate: unlimited}
   - {name: by-header-key, key: [header.x-api-key, user], rate: 5/d}
 "#;
 
