@@ -55,6 +55,45 @@ fn only_row(policy: &Policy, attributes: &[(&str, &str)]) -> Row {
     rows.remove(0)
 }
 
+/// With nothing open it is what a request meets, shadow limits aside; what is open may be anything.
+#[test]
+fn open_attributes_may_be_anything() {
+    let of = |attribute: &str, pattern: &str| Condition {
+        attribute: attribute.into(),
+        patterns: vec![pattern.into()],
+    };
+    let spec = |conditions, not| MatchSpec { conditions, not };
+    let limit = |name, key: &[&str]| Limit::new(name, key, per_minute(9));
+    let mut shadow = limit("shadow", &["user"]);
+    shadow.mode = Mode::Shadow;
+    let mut refusing = limit("refusing", &["nobody"]);
+    refusing.on_missing = OnMissing::Refuse;
+    let limits = vec![
+        (limit("all", &["user"]), MatchSpec::default()),
+        (limit("posts", &["user"]), spec(vec![of("path", "/a/**"), of("method", "POST")], vec![])),
+        (limit("not-a", &["user"]), spec(vec![], vec![vec![of("path", "/a/**")]])),
+        (limit("not-bob", &["user"]), spec(vec![], vec![vec![of("user", "bob")]])),
+        (limit("each-path", &["user", "path"]), MatchSpec::default()),
+        (shadow, MatchSpec::default()),
+        (refusing, MatchSpec::default()),
+    ];
+    let policy = Policy::new(limits, PolicyOptions::default()).unwrap();
+    let names = |attributes: &[(&str, &str)], open: &[&str], most| {
+        let (facts, mut selection) = (facts(&policy, attributes), Selection::default());
+        policy.select_open(&facts, open, most, &mut selection);
+        policy.selected(&selection).map(|one| one.limit.name.to_string()).collect::<Vec<_>>()
+    };
+    let (bob, ann) = (("user", "bob"), ("user", "ann"));
+    assert_eq!(names(&[bob], &["path", "method"], 9), ["all", "posts", "not-a"]);
+    assert_eq!(names(&[ann], &["path", "method"], 9), ["all", "posts", "not-a", "not-bob"]);
+    assert_eq!(names(&[ann], &["path", "method"], 2), ["all", "posts"]);
+    let in_a = [bob, ("path", "/a/b")];
+    assert_eq!(names(&in_a, &["method"], 9), ["all", "posts", "each-path"]);
+    let get = [bob, ("path", "/a/b"), ("method", "GET")];
+    assert_eq!(names(&get, &[], 9), ["all", "each-path"]);
+    assert_eq!(names(&[], &["path", "method"], 9), [""; 0], "nobody has no limits");
+}
+
 #[test]
 fn limits_that_are_off_or_unlimited_do_not_apply() {
     let mut off = Limit::new("off", &[], per_minute(1));
