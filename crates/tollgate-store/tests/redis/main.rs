@@ -10,6 +10,7 @@ mod lasting;
 mod lease;
 mod leased;
 mod others;
+mod replica;
 mod reservations;
 mod revived;
 mod sentinel;
