@@ -24,6 +24,8 @@ pub struct Figures {
     pub in_flight_max: u64,
     /// How much the memory of the node that grew most did.
     pub rss_growth_kib: Option<u64>,
+    /// Requests a second that were due, and nodes that they were for.
+    pub asked: Option<(u64, u64)>,
     /// How many processes wanted to run on this machine at once, in tenths.
     pub load_tenths: u64,
     /// What only this row has to say.
@@ -60,6 +62,7 @@ impl Figures {
             recovery_us: self.recovery_us.max(other.recovery_us),
             in_flight_max: self.in_flight_max.max(other.in_flight_max),
             rss_growth_kib: self.rss_growth_kib.max(other.rss_growth_kib),
+            asked: self.asked.max(other.asked),
             load_tenths: self.load_tenths.max(other.load_tenths),
             notes,
         }
@@ -69,6 +72,11 @@ impl Figures {
     pub fn p99_added_us(&self) -> Option<u64> {
         self.p99_us.map(|(without, with)| with.saturating_sub(without))
     }
+}
+
+/// The cores that nodes, servers, proxy and clients share.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// How many processes have wanted to run on this machine lately, in tenths.

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::figures::{Check, Figures};
+use crate::figures::{Check, Figures, cores};
 use crate::row::{ROWS, Row};
 use std::collections::BTreeMap;
 
@@ -46,16 +46,19 @@ const HEAD: &str = "# Faults, injected for real
 
 Written by `cargo xtask faults`; do not edit. Each row starts its own servers and `tollgate serve` processes (three nodes unless it says
 otherwise) under open-loop load, does something to them, and looks at the answers from the client's side: a unit counts as admitted beyond a
-limit only if it was too much wherever between sending and receiving the decision fell. Figures are the worst of the runs. Times are of a
-machine with two cores that nodes, servers, proxy and clients share, and count from when a request was due. [operations.md](operations.md#what-each-failure-does)
+limit only if it was too much wherever between sending and receiving the decision fell. Figures are the worst of the runs. Nodes, servers, proxy and clients share
+the cores of one machine, and times count from when a request was due. [operations.md](operations.md#what-each-failure-does)
 says what each failure means for whoever runs nodes.
 
 * **over**: units admitted beyond a limit. **errors**: answers that are neither a decision nor a limit's `on_store_failure`. **lost**: requests
   without an answer. **by policy**: requests that `on_store_failure` answered.
 * **p99**: of the answers before the fault, and while it lasted. **recovery**: from the end of the fault to the last answer without the store.
 * **in flight**: requests under way at once, at the clients. **memory**: growth of the node that grew most.
-* **load**: how many processes wanted to run on the machine at once, on average. With much more than its two cores can do, every time on this
-  page is the time that somebody waited for a core, and 25 ms are over before a call was sent; counts hold all the same.
+* **load**: requests a second that were due, the nodes that they were for, and how many processes wanted to run at once, on average, on how many cores. One thread asks,
+  over as many connections as requests are in flight; a node has a worker for each core. With many more processes than cores every time on this page is
+  the time that somebody waited for a core, and 25 ms are over before a call was sent; counts hold all the same. A row with one number here was measured before the rest was
+  noted: 600 requests a second, three nodes and two cores unless the row says otherwise.
+* **runs**: how often the row ran; each figure is the worst of them. A row that shows fewer than three waits for the next full run.
 ";
 
 /// The page, with the rows that did not run taken from the page that was there.
@@ -104,7 +107,13 @@ fn numbers(row: &Row, judged: &Judged) -> String {
     let p99 = figures.p99_us.map(|(without, with)| format!("{} → {}", ms(without), ms(with)));
     let notes: Vec<_> =
         figures.notes.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-    let load = format!("{}.{}", figures.load_tenths / 10, figures.load_tenths % 10);
+    let busy = format!("{}.{}", figures.load_tenths / 10, figures.load_tenths % 10);
+    let load = match figures.asked {
+        Some((per_second, nodes)) => {
+            format!("{per_second}/s, nodes: {nodes}; {busy} on {} cores", cores())
+        }
+        None => busy,
+    };
     format!(
         "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
         row.name,

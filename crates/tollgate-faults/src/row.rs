@@ -137,10 +137,22 @@ pub const ROWS: &[Row] = &[
         run: arrangement::sentinel,
     },
     Row {
+        name: "sentinel-planned",
+        injected: "3 sentinels, 2 replicas, SENTINEL FAILOVER",
+        expected: "nodes follow within a second of it, and nobody waits for longer than the deadline; at most what was counted at the old primary meanwhile is admitted again (C2)",
+        run: arrangement::sentinel_planned,
+    },
+    Row {
         name: "cluster-killed",
         injected: "6 servers, node-timeout 2 s, SIGKILL to a primary",
         expected: "its replica takes over; only its keys are without a store until then",
         run: arrangement::cluster_killed,
+    },
+    Row {
+        name: "cluster-planned",
+        injected: "6 servers, CLUSTER FAILOVER at a replica, and back",
+        expected: "followed; over-admission 0, since the old primary waits until the new one has all of it",
+        run: arrangement::cluster_planned,
     },
     Row {
         name: "reshard",

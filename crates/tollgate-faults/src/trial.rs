@@ -72,6 +72,7 @@ pub struct Trial {
     pub nodes: Vec<Node>,
     paths: Vec<Path>,
     load: Option<Load>,
+    per_second: u64,
     is_full: bool,
     rss_before: Vec<u64>,
     rss_growth_kib: u64,
@@ -133,6 +134,7 @@ impl Trial {
             nodes,
             paths: plan.paths.to_vec(),
             load: None,
+            per_second: plan.per_second,
             is_full: context.is_full,
             rss_before: Vec::new(),
             rss_growth_kib: 0,
@@ -222,6 +224,7 @@ impl Trial {
             requests: samples.len() as u64,
             over_admission: Some(over_admission(&self.paths, &samples)),
             in_flight_max,
+            asked: Some((self.per_second, self.nodes.len() as u64)),
             load_tenths: load_tenths(),
             ..Figures::default()
         };

@@ -238,6 +238,8 @@ pub struct Redis {
     pub connections: u32,
     /// Requests under way at once.
     pub in_flight: u32,
+    /// Whether replicas may answer peeks and inspections.
+    pub replica_reads: bool,
     /// Failures in a row that open the breaker.
     pub breaker_errors: u32,
     /// How often an open breaker tries again.

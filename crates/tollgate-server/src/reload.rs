@@ -5,6 +5,7 @@
 //! listens and where it counts, is named in the log and takes effect at the next start.
 
 mod control;
+mod crowd;
 #[cfg(test)]
 mod tests;
 

@@ -49,6 +49,7 @@ pub use clock::TokioClock;
 pub use clock::{Clock, ManualClock, ProcessClock};
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
+pub use raw::heap::release_free_memory;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
 pub use report::{Holding, LedgerReport};

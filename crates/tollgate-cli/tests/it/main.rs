@@ -2,6 +2,7 @@
 
 mod admin;
 mod check;
+mod contracts;
 mod faults;
 mod gateway;
 mod hash;

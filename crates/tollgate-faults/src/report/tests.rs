@@ -27,6 +27,14 @@ fn the_worst_of_several_runs_counts() {
 }
 
 #[test]
+fn the_load_is_stated() {
+    let figures = Figures { asked: Some((600, 3)), load_tenths: 12, ..Figures::default() };
+    let page = page(&BTreeMap::from([("gone", Judged::new(figures, Vec::new()))]), "");
+    let stated = format!("| 600/s, nodes: 3; 1.2 on {} cores |", crate::figures::cores());
+    assert!(page.contains(&stated), "{page}");
+}
+
+#[test]
 fn rows_that_did_not_run_stay_on_the_page() {
     let run = |over| {
         let figures = Figures { over_admission: Some(over), ..Figures::default() };

@@ -1,9 +1,11 @@
 //! What happens where there are several servers.
 
+use crate::clock::until;
 use crate::cluster::Cluster;
 use crate::figures::percentile_us;
 use crate::load::{Ask, Sample};
 use crate::oracle::Bound;
+use crate::redis::Redis;
 use crate::sentinel::Sentinels;
 use crate::trial::{Context, Ended, Path, Plan, Policy, Trial};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +30,34 @@ pub(super) fn sentinel(context: &Context) -> Ended {
     ended.figures.recovery_us = None;
     let added = ended.figures.p99_added_us();
     ended.timed("p99 added <= 25 ms", added.is_none_or(|added| added <= 25_000));
+    ended
+}
+
+pub(super) fn sentinel_planned(context: &Context) -> Ended {
+    let sentinels = Sentinels::start(10_000);
+    let mut trial = Trial::start(context, &Plan::mixed(context, &sentinels.store()));
+    let first = sentinels.servers[0].port();
+    trial.fault();
+    sentinels.sentinels[0].run("SENTINEL FAILOVER store");
+    // Until most of the sentinels name another one: that is when nodes can know.
+    let named = |one: &Redis| {
+        let said = format!("{:?}", one.run("SENTINEL GET-MASTER-ADDR-BY-NAME store"));
+        !said.contains(&format!("\"{first}\"")) && !said.contains(&format!("'{first}'"))
+    };
+    let chosen = until(Duration::from_secs(60), || {
+        trial.pass(Duration::from_millis(20));
+        sentinels.sentinels.iter().filter(|one| named(one)).count() >= 2
+    });
+    trial.clear();
+    let followed = trial.is_healed();
+    let mut ended = trial.end().answered().within_budget();
+    ended.must("the sentinels choose another primary", chosen);
+    ended.must("nodes follow the new primary", followed);
+    let over = ended.figures.over_admission;
+    ended.must(
+        "over-admission within C2: one limit for each key",
+        over <= Some(6 * (60 + 30 + 10 + 8 + 6)),
+    );
     ended
 }
 
@@ -93,6 +123,28 @@ pub(super) fn cluster_killed(context: &Context) -> Ended {
     ended.note("write gap, ms", gap / 1_000);
     let added = ended.figures.p99_added_us();
     ended.timed("p99 added <= 25 ms", added.is_none_or(|added| added <= 25_000));
+    ended
+}
+
+pub(super) fn cluster_planned(context: &Context) -> Ended {
+    let cluster = Cluster::start(Duration::from_secs(5));
+    let mut trial = Trial::start(context, &spread(context, &cluster));
+    let replica = cluster.replica_of(1);
+    trial.fault();
+    let mut took_over = true;
+    for next in [replica, 1] {
+        let server = &cluster.servers[next];
+        server.until_says("INFO replication", "master_link_status:up");
+        server.run("CLUSTER FAILOVER");
+        took_over &= until(Duration::from_secs(60), || {
+            trial.pass(Duration::from_millis(20));
+            format!("{:?}", server.run("ROLE")).contains("master")
+        });
+        took_over &= trial.is_healed();
+    }
+    trial.clear();
+    let mut ended = trial.end().exact().within_budget();
+    ended.must("each replica takes over in its turn", took_over);
     ended
 }
 

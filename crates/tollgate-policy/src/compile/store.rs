@@ -93,6 +93,7 @@ fn redis(field: &At<raw::Redis>, report: &mut Report) -> Redis {
         deadline,
         connections: number32(&field.connections, 2, (1, 1_024), report),
         in_flight: number32(&field.in_flight, 10_000, (1, 10_000_000), report),
+        replica_reads: field.replica_reads.as_ref().is_some_and(|allowed| allowed.value),
         breaker_errors: number32(&errors, 5, (1, 1_000_000), report),
         breaker_probe,
         deny_cache_entries: number32(&entries, 100_000, (0, 100_000_000), report),

@@ -68,6 +68,8 @@ raw! {
         connections: u64,
         /// Requests under way at once; more fail at once.
         in_flight: u64,
+        /// Whether replicas may answer peeks and inspections, with what they knew a moment ago.
+        replica_reads: bool,
         /// When to stop asking a store that fails.
         breaker: Breaker,
         /// Refusals remembered on this node.

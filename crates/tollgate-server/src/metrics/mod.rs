@@ -206,6 +206,12 @@ impl Metrics {
         self.served.lock().unwrap_or_else(PoisonError::into_inner).push((front, stats));
     }
 
+    /// Connections of all front ends that are open now.
+    pub(crate) fn open_connections(&self) -> usize {
+        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        served.iter().map(|(_, stats)| stats.open()).sum()
+    }
+
     /// Counts a connection that could not be accepted.
     pub fn accept_error(&self, front: Front) {
         if let Some(at) = index(front) {

@@ -1,5 +1,6 @@
 //! The thread that reloads and tidies up. It serves no requests, so a slow file system or a large file delays none.
 
+use super::crowd::CrowdWatch;
 use super::{InForce, ReloadError, Reloader, Told};
 use crate::Node;
 use crate::config::{Config, ConfigError};
@@ -175,6 +176,7 @@ async fn run(
     stopped: &mut oneshot::Receiver<()>,
     supervisor: &Supervisor,
 ) {
+    let mut crowd = CrowdWatch::default();
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -198,6 +200,9 @@ async fn run(
                 node.gate.sweep(node.clock.now_us());
                 if let Some(store) = node.gate.store().memory() {
                     store.sweep(node.clock.now_us(), store.shard_count().div_ceil(LOOKS_PER_SWEEP));
+                }
+                if crowd.look(node.metrics.open_connections()) {
+                    tollgate_store::release_free_memory();
                 }
                 supervisor.begun();
             }

@@ -126,6 +126,7 @@ fn options(settings: &Redis, secret: Option<String>, notices: &Arc<Notices>) -> 
     options.deadline = settings.deadline;
     options.connections = 1;
     options.in_flight = settings.in_flight as usize;
+    options.replica_reads = settings.replica_reads;
     options.breaker_errors = settings.breaker_errors;
     options.breaker_probe = settings.breaker_probe;
     options.observer = Some(notices.clone());

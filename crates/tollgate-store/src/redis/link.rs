@@ -48,6 +48,8 @@ pub(super) struct Call {
     script: &'static Script,
     /// By the script's digest.
     command: Cmd,
+    /// The command that sends the script itself.
+    whole_name: &'static str,
     /// Whether [`Singles`] are decided.
     pub(super) single: bool,
     /// Whether the server is asked for keys of a slot that is not its own yet.
@@ -94,7 +96,14 @@ impl Call {
             Some(us) => command.arg(us.min(pack::MOST)),
         };
         command.arg(spare.as_millis() as u64).arg(arguments);
-        Self { script, command, single: false, asking: false }
+        Self { script, command, whole_name: "EVAL", single: false, asking: false }
+    }
+
+    /// The same as a call that cannot write, for Redis 7 and later, and Valkey.
+    pub(super) fn read_only(self) -> Self {
+        let mut command = redis::cmd("EVALSHA_RO");
+        copy_arguments(&self.command, 1, &mut command);
+        Self { command, whole_name: "EVAL_RO", ..self }
     }
 
     /// Which script it is of.
@@ -104,13 +113,9 @@ impl Call {
 
     /// The same with the script itself.
     fn whole(&self) -> Cmd {
-        let mut command = redis::cmd("EVAL");
+        let mut command = redis::cmd(self.whole_name);
         command.arg(&*self.script.text);
-        for argument in self.command.args_iter().skip(2) {
-            if let redis::Arg::Simple(bytes) = argument {
-                command.arg(bytes);
-            }
-        }
+        copy_arguments(&self.command, 2, &mut command);
         command
     }
 
@@ -118,6 +123,15 @@ impl Call {
         match send(&self.command, self.asking, over).await {
             Err(Failure { then: Then::Reload, .. }) => send(&self.whole(), self.asking, over).await,
             made => made,
+        }
+    }
+}
+
+/// Adds the arguments of `from`, all but the first few.
+fn copy_arguments(from: &Cmd, skipped: usize, to: &mut Cmd) {
+    for argument in from.args_iter().skip(skipped) {
+        if let redis::Arg::Simple(bytes) = argument {
+            to.arg(bytes);
         }
     }
 }

@@ -32,6 +32,7 @@ mod probe;
 mod queue;
 mod refusals;
 mod replay;
+mod replica;
 mod reply;
 mod reservation;
 mod script;

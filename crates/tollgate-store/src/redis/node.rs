@@ -12,6 +12,7 @@ use super::link::{Call, Link};
 use super::patient::Patient;
 use super::queue::{Pending, Queue, Reply, Room};
 use super::refusals::Refusals;
+use super::replica::ReplicaLink;
 use super::reply::Decided;
 use super::single::Singles;
 use super::{Options, desk, lane, script, task};
@@ -61,6 +62,8 @@ pub(super) struct Node {
     control: Arc<Mutex<Option<Arc<Link>>>>,
     /// Another one for calls for which no request waits.
     pub(super) patient: Patient,
+    /// One to a replica, for peeks.
+    pub(super) replica: ReplicaLink,
     pub(super) connected: AtomicUsize,
     /// Connections that ever came about. Each of them may lead to another server than the one before.
     dials: AtomicU64,
@@ -85,6 +88,7 @@ impl Node {
             room,
             control: Arc::default(),
             patient: Patient::default(),
+            replica: ReplicaLink::default(),
             connected: AtomicUsize::new(0),
             dials: AtomicU64::new(0),
             cluster,

@@ -30,6 +30,8 @@ pub struct Options {
     pub breaker_errors: u32,
     /// How often a server that is left alone is probed: at the latest after this, at the earliest after half of it.
     pub breaker_probe: Duration,
+    /// Whether replicas may answer peeks, with what they knew a moment ago.
+    pub replica_reads: bool,
     /// Who is told when something changes.
     pub observer: Option<Arc<dyn Observer>>,
     /// What leases end by.
@@ -74,6 +76,7 @@ impl Default for Options {
             spare: Duration::from_secs(1),
             breaker_errors: 5,
             breaker_probe: Duration::from_millis(500),
+            replica_reads: false,
             observer: None,
             boot_clock: BootClock::default(),
         }

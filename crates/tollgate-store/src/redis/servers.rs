@@ -1,6 +1,6 @@
 //! The servers of a store, whatever their arrangement.
 
-use super::batch::{Asks, Tables};
+use super::batch::{Ask, Asks, Tables};
 use super::cluster::{Cluster, Errand, slot_of};
 use super::dial::Dialer;
 use super::endpoint::{Endpoint, Topology};
@@ -10,7 +10,7 @@ use super::key::Namer;
 use super::lane::HOPS_MOST;
 use super::link::Call;
 use super::node::{Node, Shared};
-use super::queue::{Answered, Reply};
+use super::queue::{Answered, Pending, Reply};
 use super::script::Script;
 use super::sentinel::Sentinels;
 use super::{Options, Status, desk};
@@ -19,6 +19,7 @@ use redis::{Cmd, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::runtime::Handle;
+use tollgate_core::Intent;
 
 /// How many stores there have been in this process.
 static STORES: AtomicU64 = AtomicU64::new(0);
@@ -120,10 +121,38 @@ impl Servers {
         now_us: Option<u64>,
         asks: Asks,
     ) -> Result<Answered, StoreError> {
+        if self.shared.options.replica_reads
+            && let Some(answered) = self.peek_at_replicas(now_us, &asks).await
+        {
+            return Ok(answered);
+        }
         match &self.kind {
             Kind::One(node) => wait(node.push(None, now_us, asks)?).await,
             Kind::Cluster(cluster) => cluster.decide(now_us, asks).await,
         }
+    }
+
+    /// Has replicas answer, where all of it is peeks; none where one of them cannot.
+    async fn peek_at_replicas(&self, now_us: Option<u64>, asks: &Asks) -> Option<Answered> {
+        if asks.iter().any(|ask| ask.intent != Intent::Peek) {
+            return None;
+        }
+        let mut answered = Answered::new();
+        for ask in asks {
+            let (mut admitted, mut placed) = (true, Vec::with_capacity(ask.lines.len()));
+            // A peek changes nothing, so the limits of several slots may be asked one by one.
+            for (slot, places) in self.parts(ask.lines.iter().map(|line| line.name.as_slice())) {
+                let lines = places.iter().map(|place| ask.lines[*place].clone()).collect();
+                let pending = Pending::unawaited(Ask { intent: ask.intent, lines }, now_us);
+                let node = self.home(slot).await.ok()?;
+                let (all_admit, rows) = node.peek_at_replica(&pending).await?;
+                admitted &= all_admit;
+                placed.extend(places.into_iter().zip(rows));
+            }
+            placed.sort_by_key(|(place, _)| *place);
+            answered.push((admitted, placed.into_iter().map(|(_, row)| row).collect()));
+        }
+        Some(answered)
     }
 
     /// The places of names that one call can be for, by slot.

@@ -143,8 +143,33 @@ async fn a_cluster() {
     reservations_that_are_half_way(&cluster, &store).await;
     slots_that_move_lose_and_double_nothing(&cluster, &store).await;
     drop(store);
+    replicas_answer_peeks(&cluster).await;
     leases_keep_their_limits(&mut cluster).await;
     a_primary_that_dies_is_replaced(&mut cluster).await;
+}
+
+/// Also over several slots, each asked at a replica of its own.
+async fn replicas_answer_peeks(cluster: &Cluster) {
+    use crate::replica::{peek, reading, reads, until_read};
+    let (store, plain) = (cluster.open(reading()), cluster.open(patient()));
+    until_healed(&store, b"key").await;
+    until_read(&store, &cluster.servers.iter().collect::<Vec<_>>()).await;
+    let keys: Vec<Vec<u8>> = (0..8).map(|n| format!("peeked {n}").into_bytes()).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    assert!(take_all(&store, &keys, &a_day(9)).await.unwrap());
+    let mut read = 0;
+    for _ in 0..1_000 {
+        let seen = peek(&store, &keys, &a_day(9), None).await;
+        read = 0;
+        for server in &cluster.servers {
+            read += usize::from(reads(server).await > 0);
+        }
+        if read == 3 && seen == peek(&plain, &keys, &a_day(9), None).await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{read} of 3 replicas were read");
 }
 
 /// While all is well and while slots move. After a failover what the store decided itself may be forgotten.

@@ -11,6 +11,7 @@ mod lasting;
 mod lease;
 mod leased;
 mod others;
+mod replica;
 mod reservations;
 mod revived;
 mod sentinel;

@@ -31,6 +31,11 @@ async fn it_follows_the_primary() {
     let store = RedisStore::open(&endpoint, options.clone()).unwrap();
     until_healed(&store, b"key").await;
     assert!(take(&store, b"one", &a_day(1)).await.unwrap());
+    let mut reading = options.clone();
+    reading.replica_reads = true;
+    let reading = RedisStore::open(&endpoint, reading).unwrap();
+    until_healed(&reading, b"key").await;
+    crate::replica::until_read(&reading, &[&second]).await;
     let mut leasing = crate::leased::desk::options();
     (leasing.deadline, leasing.breaker_probe) = (options.deadline, options.breaker_probe);
     let open = |_| RedisStore::open(&endpoint, leasing.clone()).unwrap();
@@ -49,6 +54,9 @@ async fn it_follows_the_primary() {
     let role = format!("{:?}", second.run("ROLE").await);
     assert!(role.contains("master"), "{role}");
     assert!(!take(&store, b"one", &a_day(1)).await.unwrap(), "the count went along");
+    // What was the replica is the primary, which has none.
+    until_healed(&reading, b"key").await;
+    assert!(!crate::replica::peek(&reading, &[b"one"], &a_day(1), None).await.0);
     spread.round(300).await;
     spread.check(true);
 }

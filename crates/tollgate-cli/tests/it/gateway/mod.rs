@@ -5,6 +5,7 @@ mod explained;
 mod floods;
 mod guide;
 mod handover;
+mod memory;
 
 use crate::serve::process::{Folder, Process, get};
 use std::{

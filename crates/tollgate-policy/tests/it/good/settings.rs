@@ -200,6 +200,7 @@ fn stores() {
         (Duration::from_millis(50), Duration::from_millis(200))
     );
     assert_eq!((own.connections, own.in_flight, own.breaker_errors), (4, 500, 3));
+    assert!(own.replica_reads);
     assert_eq!((own.deny_cache_entries, own.deny_cache_max_age), (0, Duration::from_millis(500)));
     let by_user = TierSource::Redis { hash: "plans".into(), by: "user".into() };
     assert_eq!(settings.tiers.source, Some(by_user));
@@ -221,6 +222,7 @@ fn redis_forms_and_defaults() {
         (Duration::from_millis(25), Duration::from_millis(500))
     );
     assert_eq!((own.connections, own.in_flight, own.breaker_errors), (2, 10_000, 5));
+    assert!(!own.replica_reads);
     assert_eq!((own.deny_cache_entries, own.deny_cache_max_age), (100_000, Duration::from_secs(1)));
     let settings = good("redis-sentinel").settings;
     let own = redis(&settings);

@@ -1,0 +1,61 @@
+//! Memory after a crowd of slow clients has gone: it goes back to the system.
+
+use crate::serve::process::{Folder, Process, get};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use tollgate_faults::clock::until;
+
+const CLIENTS: usize = 3_000;
+/// What may stay of the tens of megabytes that they used, in a build without optimisation too.
+const KEPT_MAX: u64 = 20 << 20;
+
+/// Half a request each: its head, or its body.
+fn slow_clients(address: SocketAddr) -> Vec<TcpStream> {
+    let body = "POST /v1/check HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n\
+                content-length: 60000\r\n\r\n";
+    let mut clients: Vec<TcpStream> = (0..CLIENTS).map(|_| super::connect(address)).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        let first = if number % 2 == 0 { "GET / HTTP/1.1\r\nhost: a\r\nx-slow: " } else { body };
+        client.write_all(first.as_bytes()).unwrap();
+    }
+    for _ in 0..8 {
+        // The kernel may have closed it already where the head is too long.
+        clients.iter_mut().for_each(|client| drop(client.write_all(&[b'x'; 700])));
+    }
+    clients
+}
+
+#[test]
+fn what_a_crowd_used_goes_back_to_the_system() {
+    let wanted = CLIENTS as u64 + 500;
+    let allowed = rlimit::increase_nofile_limit(wanted).unwrap();
+    assert!(allowed >= wanted, "raise `ulimit -Hn` to {wanted}");
+    let file = format!(
+        "listen: {{gateway: '127.0.0.1:0', http: '127.0.0.1:0', admin: '127.0.0.1:0'}}\n\
+         upstream: http://{}\nlimits: [{{name: all, key: [ip], rate: 4000000000/day}}]\n",
+        super::backend()
+    );
+    let folder = Folder::with("crowd", &file);
+    let mut process = Process::start(&folder.0, &["serve"], &[]);
+    let fronts: [(&str, SocketAddr); 2] =
+        ["gateway", "http"].map(|front| (front, process.address(front).parse().unwrap()));
+    let admin = process.address("admin");
+    let open = |front: &str| -> usize {
+        let name = format!("tollgate_connections_open{{front=\"{front}\"}} ");
+        let text = get(&admin, "/metrics").1;
+        text.lines().find_map(|line| line.strip_prefix(&name)?.trim().parse().ok()).unwrap()
+    };
+    assert_eq!(get(&admin, "/metrics").0, 200);
+    let before = process.resident();
+    for (front, address) in fronts {
+        let clients = slow_clients(address);
+        assert!(until(super::PATIENCE, || open(front) == CLIENTS), "{front}: {}", open(front));
+        let during = process.resident();
+        drop(clients);
+        assert!(until(super::PATIENCE, || open(front) == 0), "{front}: {} stay", open(front));
+        let is_given_back = until(super::PATIENCE, || process.resident() < before + KEPT_MAX);
+        let after = process.resident();
+        println!("{front}: {} KiB, {} KiB, {} KiB", before >> 10, during >> 10, after >> 10);
+        assert!(is_given_back, "{front}: {} KiB stay", (after - before) >> 10);
+    }
+}

@@ -1,0 +1,146 @@
+//! Peeks at replicas, where the policy allows answers that lag behind.
+//!
+//! A server says with `ROLE` who replicates it, so one way serves a single server, Sentinel and Cluster.
+//! Finding a replica never holds a peek up: until one is found, and for a while after it failed, the
+//! primary answers. Scripts go as `EVALSHA_RO`, with which a server refuses to write.
+
+use super::endpoint::Address;
+use super::link::Link;
+use super::node::Node;
+use super::queue::{Pending, Rows};
+use super::replay::replay;
+use super::reply::Decided;
+use super::single;
+use crate::ProcessClock;
+use redis::Value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::time::timeout;
+
+/// How often a replica is asked whether it still follows its primary, and how soon after a failure
+/// another one is looked for.
+const LOOK_EVERY_US: u64 = 1_000_000;
+
+/// The replica of one server that answers peeks.
+#[derive(Debug, Default)]
+pub(super) struct ReplicaLink(Mutex<Found>);
+
+#[derive(Debug, Default)]
+struct Found {
+    link: Option<Arc<Link>>,
+    /// When a replica was last looked for, or looked at.
+    looked_us: u64,
+    is_looking: bool,
+}
+
+impl ReplicaLink {
+    fn lock(&self) -> MutexGuard<'_, Found> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets a replica that failed; another one is looked for a while later.
+    fn forget(&self, link: &Arc<Link>) {
+        let mut found = self.lock();
+        if found.link.take_if(|own| Arc::ptr_eq(own, link)).is_some() {
+            found.looked_us = ProcessClock.now_us();
+        }
+    }
+}
+
+impl Node {
+    /// Answers a peek of one request; none where no replica can.
+    pub(super) async fn peek_at_replica(self: &Arc<Self>, pending: &Pending) -> Option<Rows> {
+        let link = self.replica_link()?;
+        let call = self.call_for(pending).read_only();
+        // The primary has to have time left to answer instead.
+        let within = self.shared.options.deadline / 2;
+        let decided = match timeout(within, link.call(&call)).await {
+            Ok(Ok(value)) if call.single => single::read(&pending.batch, pending.now_us, value),
+            Ok(Ok(value)) => Decided::read(value),
+            Ok(Err(_)) | Err(_) => {
+                self.replica.forget(&link);
+                return None;
+            }
+        };
+        let mut rows = None;
+        let answered = replay(&pending.batch, &decided.ok()?, |admitted, answers| {
+            rows = Some((admitted, answers.iter().copied().collect()));
+        });
+        answered.ok().and(rows)
+    }
+
+    /// The connection to a replica, if there is one. Looks for one, or at it, in the background.
+    fn replica_link(self: &Arc<Self>) -> Option<Arc<Link>> {
+        let mut found = self.replica.lock();
+        let is_due = ProcessClock.now_us().saturating_sub(found.looked_us) >= LOOK_EVERY_US;
+        if is_due && !found.is_looking {
+            found.is_looking = true;
+            self.shared.runtime.spawn(look(Arc::clone(self)));
+        }
+        found.link.clone().filter(|link| !link.is_lost())
+    }
+
+    /// Those who replicate this server, by its own account.
+    async fn replicas(self: &Arc<Self>) -> Vec<Address> {
+        match self.command(&redis::cmd("ROLE"), false).await {
+            Ok(role) => listed(&role),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    async fn find_replica(self: &Arc<Self>) -> Option<Arc<Link>> {
+        let mut addresses = self.replicas().await;
+        // Nodes begin at different ones, so that replicas share the work.
+        let first = ProcessClock.now_us() as usize % addresses.len().max(1);
+        addresses.rotate_left(first);
+        for address in &addresses {
+            let Ok(link) = self.shared.dialer.dial(address).await else { continue };
+            let is_allowed = self.cluster().is_none()
+                || link.command(&redis::cmd("READONLY"), false).await.is_ok();
+            if is_allowed && follows(&link).await {
+                return Some(Arc::new(link));
+            }
+        }
+        None
+    }
+}
+
+/// Keeps the replica there is as long as it follows its primary, or finds another one.
+async fn look(node: Arc<Node>) {
+    let known = node.replica.lock().link.clone().filter(|link| !link.is_lost());
+    let link = match known {
+        Some(link) if follows(&link).await => Some(link),
+        _ => node.find_replica().await,
+    };
+    let looked_us = ProcessClock.now_us();
+    *node.replica.lock() = Found { link, looked_us, is_looking: false };
+}
+
+/// Whether the server is a replica that hears from its primary.
+async fn follows(link: &Link) -> bool {
+    let Ok(Value::Array(parts)) = link.command(&redis::cmd("ROLE"), false).await else {
+        return false;
+    };
+    text(parts.first()) == Some("slave") && text(parts.get(3)) == Some("connected")
+}
+
+/// The replicas in a primary's answer to `ROLE`.
+fn listed(role: &Value) -> Vec<Address> {
+    let Value::Array(parts) = role else { return Vec::new() };
+    let (Some("master"), Some(Value::Array(replicas))) = (text(parts.first()), parts.get(2)) else {
+        return Vec::new();
+    };
+    let address = |replica: &Value| {
+        let Value::Array(replica) = replica else { return None };
+        let port = text(replica.get(1))?.parse().ok()?;
+        Some(Address::Tcp(text(replica.first())?.to_owned(), port))
+    };
+    replicas.iter().filter_map(address).collect()
+}
+
+fn text(value: Option<&Value>) -> Option<&str> {
+    match value? {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) => Some(text),
+        _ => None,
+    }
+}
