@@ -132,7 +132,7 @@ fn from_zero() {
 /// What is not a whole file on the page is one with the listener and the server that it begins with.
 #[test]
 fn files_are_served() {
-    let start = blocks("yaml", "From zero")[0].split("limits:").next().unwrap().to_owned();
+    let start = blocks("yaml", "From zero")[0].split("trusted_proxies:").next().unwrap().to_owned();
     let whole = |block: &str| match block.starts_with("listen:") {
         true => block.to_owned(),
         false => format!("{start}{block}"),
@@ -141,16 +141,13 @@ fn files_are_served() {
         let block = whole(&blocks("yaml", heading)[0]);
         let folder = Folder::with("guide-files", &block);
         certificate(&folder.0);
-        // Clients come directly, or by the example's methods; nothing else is to be remarked on.
         let check = Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(["check", "tollgate.yaml"])
             .current_dir(&folder.0)
             .output()
             .unwrap();
         let said = String::from_utf8(check.stdout).unwrap();
-        let remarks = said.lines().filter(|line| line.contains("warning[")).count();
-        let expected = ["[TG101]", "[TG114]"].map(|code| said.matches(code).count());
-        assert_eq!(remarks, expected.iter().sum::<usize>(), "{heading}: {said}");
+        assert!(!said.contains("warning["), "{heading}: {said}");
         let mut process = Process::start(&folder.0, &["serve", "--config", "tollgate.yaml"], &[]);
         let address = process.address("gateway").replace("0.0.0.0", "127.0.0.1");
         if block.contains("tls:") {

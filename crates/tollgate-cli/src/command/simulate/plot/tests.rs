@@ -75,11 +75,17 @@ fn of_many_limits_the_most_refusing_are_drawn() {
     assert!(svg.find(">limit-68<") < svg.find(">limit-99<"), "in file order");
 }
 
-/// The height of the dashed line in the only panel that has one, as the count that stands there.
-fn dashed(svg: &str) -> Option<u64> {
-    let line = svg.split("<line ").find(|line| line.starts_with("class=\"l\""))?;
-    let y1 = line.split("y1=\"").nth(1)?.split('"').next()?;
-    y1.parse::<f64>().ok().map(|y| y.round() as u64)
+/// How high the dashed line of the only limit stands above the axis, in tenths of a pixel.
+fn dashed(svg: &str) -> u64 {
+    let tenths = |text: &str| (10.0 * text.parse::<f64>().unwrap()).round() as u64;
+    let number = |of: &str, name: &str| {
+        let rest = of.split(&format!(" {name}=\"")).nth(1).unwrap();
+        tenths(rest.split('"').next().unwrap())
+    };
+    let bar = svg.split("<rect").filter(|rect| rect.starts_with(" class=\"h\"")).last().unwrap();
+    let line = svg.split("class=\"l\" d=\"M").nth(1).unwrap();
+    let y = line.split(['L', '"']).next().unwrap().split(' ').nth(1).unwrap();
+    number(bar, "y") + number(bar, "height") - tenths(y)
 }
 
 /// Ten keys with ten a second each, and a bar of a hundred a second: the line is where the bars are.
@@ -95,20 +101,8 @@ fn the_line_is_the_rate_of_all_keys_as_the_bars_are_of_all_keys() {
     let (one, ten) = (draw(1), draw(10));
     assert!(one.contains(">the limit&#39;s rate<") || one.contains(">the limit's rate<"), "{one}");
     assert!(ten.contains("rate, for all its keys together") && ten.contains(": 10 keys"), "{ten}");
-    let (low, high) = (dashed(&one).unwrap(), dashed(&ten).unwrap());
-    let (low, high) = (base(&one) - low, base(&ten) - high);
-    assert!(high.abs_diff(10 * low) <= 10, "{low} {high}");
-}
-
-/// Where the axis of the last panel is.
-fn base(svg: &str) -> u64 {
-    let bars = svg.split("<rect ").filter(|rect| rect.starts_with("class=\"h\""));
-    let last = bars.last().unwrap();
-    let number = |name: &str| {
-        let text = last.split(&format!("{name}=\"")).nth(1).unwrap().split('"').next().unwrap();
-        text.parse::<f64>().unwrap()
-    };
-    (number(" y") + number("height")).round() as u64
+    let (low, high) = (dashed(&one), dashed(&ten));
+    assert!(low > 0 && high.abs_diff(10 * low) <= 10, "{low} {high}");
 }
 
 #[test]
