@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use libfuzzer_sys::fuzz_target;
 use tollgate_policy::address::{ClientAddress, Source, parse, unmap};
-use tollgate_policy::path::normalise;
+use tollgate_policy::path::{ambiguity, normalise, readings};
 
 const PROXY: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7));
@@ -33,5 +33,10 @@ fuzz_target!(|input: &[u8]| {
         }
         let once = normalise(text);
         assert_eq!(normalise(&once), once);
+        // What limits see of an unambiguous path is unambiguous, and the first of its readings.
+        if ambiguity(text).is_none() {
+            assert_eq!(ambiguity(&once), None);
+            assert!(readings(text).is_ok_and(|all| all.first().is_none_or(|first| *first == once)));
+        }
     }
 });

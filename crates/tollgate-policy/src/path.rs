@@ -1,16 +1,22 @@
 //! One spelling for each path, so that `/login`, `/%6Cogin` and `/x/../login` share one limit.
 //!
 //! In this order: the query and the fragment go; escapes of unreserved characters are decoded and all other
-//! escapes written in upper case, so `%2F` stays a character of its segment and never becomes a separator;
-//! what RFC 3986 does not allow in a path in clear (spaces, quotes, backslashes, non-ASCII bytes) is escaped;
-//! dot segments are resolved; runs of slashes become one. Case and a trailing slash are kept.
+//! escapes written in upper case; what RFC 3986 does not allow in a path in clear (spaces, quotes, non-ASCII
+//! bytes) is escaped; runs of slashes become one; dot segments are resolved. Case and a trailing slash are kept.
+//!
+//! Servers read some paths in more than one way. [`ambiguity`] finds them, and [`readings`] lists what
+//! servers make of them.
 //!
 //! An escape that is not one (`%zz`, `%4`) is kept as it is, and so is a good escape right behind it: decoding
 //! that one could complete the broken one, and a second pass would then read another path than the first.
 //! A path without a leading slash keeps that shape; one of which nothing is left is `/`. No path at all
 //! stays none.
 
+mod reading;
+
 use std::borrow::Cow;
+
+pub use reading::{AmbiguousPath, ambiguity, readings};
 
 #[cfg(test)]
 mod tests;
@@ -33,13 +39,13 @@ pub fn normalise(path: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a glance shows that the path is in its one spelling. Some that are do not look like it.
+/// Whether a glance shows that the path is in its one spelling and has one reading. Some that are do not look like it.
 pub(crate) fn is_plain(path: &str) -> bool {
     let bytes = path.as_bytes();
     let mut starts_segment = true;
     for &byte in bytes.strip_prefix(b"/").unwrap_or(bytes) {
         let may_be_special = starts_segment && matches!(byte, b'.' | b'/');
-        if may_be_special || !is_clear(byte) {
+        if may_be_special || !PLAIN[byte as usize] {
             return false;
         }
         starts_segment = byte == b'/';
@@ -49,27 +55,47 @@ pub(crate) fn is_plain(path: &str) -> bool {
 
 /// Replaces what `out` holds by the path in its one spelling.
 pub(crate) fn normalise_into(path: &str, out: &mut String) {
-    let end = path.find(['?', '#']).unwrap_or(path.len());
-    rewrite(&path.as_bytes()[..end], is_clear, out);
+    rewrite(without_query(path).as_bytes(), is_clear, is_unreserved, out);
 }
 
 /// A path glob in the spelling of the paths it is to match: its wildcards are kept, and `?` starts no query.
+/// An escape that may stand in clear is decoded; [`readings`] of a path do so, too.
 pub(crate) fn normalise_pattern(pattern: &str) -> String {
     let mut out = String::new();
-    rewrite(pattern.as_bytes(), |byte| byte == b'?' || is_clear(byte), &mut out);
+    let is_clear_or_wildcard = |byte| byte == b'?' || is_clear(byte);
+    rewrite(
+        pattern.as_bytes(),
+        is_clear_or_wildcard,
+        |byte| byte != b'*' && is_pchar(byte),
+        &mut out,
+    );
     out
 }
 
-fn rewrite(path: &[u8], is_clear: impl Fn(u8) -> bool, out: &mut String) {
+fn without_query(path: &str) -> &str {
+    let end = path.find(['?', '#']).unwrap_or(path.len());
+    &path[..end]
+}
+
+fn rewrite(
+    path: &[u8],
+    is_clear: impl Fn(u8) -> bool,
+    is_decoded: impl Fn(u8) -> bool,
+    out: &mut String,
+) {
     out.clear();
-    let is_absolute = path.first() == Some(&b'/');
-    let mut segment_start = 0;
     let mut rest = path;
+    if let Some(relative) = path.strip_prefix(b"/") {
+        out.push('/');
+        rest = relative;
+    }
+    let root = out.len();
+    let mut segment_start = root;
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
         match byte {
             b'/' => {
-                if resolve_dots(out, segment_start, is_absolute) {
+                if end_segment(out, segment_start, root) {
                     out.push('/');
                 }
                 segment_start = out.len();
@@ -77,7 +103,7 @@ fn rewrite(path: &[u8], is_clear: impl Fn(u8) -> bool, out: &mut String) {
             b'%' => match escaped(after) {
                 Some(byte) => {
                     rest = &after[2..];
-                    if is_unreserved(byte) && !ends_in_broken_escape(out) {
+                    if is_decoded(byte) && !ends_in_broken_escape(out) {
                         out.push(char::from(byte));
                     } else {
                         push_escape(out, byte);
@@ -89,30 +115,22 @@ fn rewrite(path: &[u8], is_clear: impl Fn(u8) -> bool, out: &mut String) {
             _ => push_escape(out, byte),
         }
     }
-    resolve_dots(out, segment_start, is_absolute);
-    if out.contains("//") {
-        let mut previous = '\0';
-        out.retain(|character| {
-            let keep = character != '/' || previous != '/';
-            previous = character;
-            keep
-        });
-    }
+    end_segment(out, segment_start, root);
     if out.is_empty() {
         out.push('/');
     }
 }
 
 /// Drops the segment that has just ended if it is a dot segment, with its parent if it has two dots. Answers
-/// whether a slash belongs behind it.
-fn resolve_dots(out: &mut String, segment_start: usize, is_absolute: bool) -> bool {
+/// whether a slash belongs behind it: behind an empty segment there is one already.
+fn end_segment(out: &mut String, segment_start: usize, root: usize) -> bool {
     match &out[segment_start..] {
+        "" => {}
         "." => out.truncate(segment_start),
         ".." => {
             let parents = &out[..segment_start];
             let parent = parents.strip_suffix('/').and_then(|before| before.rfind('/'));
-            let end = parent.map_or(usize::from(is_absolute), |slash| slash + 1);
-            out.truncate(end);
+            out.truncate(parent.map_or(root, |slash| slash + 1));
         }
         _ => return true,
     }
@@ -156,33 +174,27 @@ const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// RFC 3986 `pchar` without escapes, and the slash.
-const fn is_clear(byte: u8) -> bool {
-    CLEAR[byte as usize]
+/// RFC 3986 `pchar` without escapes.
+const fn is_pchar(byte: u8) -> bool {
+    let is_reserved = matches!(
+        byte,
+        b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' | b':' | b'@'
+    );
+    is_unreserved(byte) || is_reserved
 }
 
-const CLEAR: [bool; 256] = {
+/// What may stand in a path in clear.
+const fn is_clear(byte: u8) -> bool {
+    byte == b'/' || is_pchar(byte)
+}
+
+/// What has no meaning of its own in a path: some servers cut a segment at `;`.
+const PLAIN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
         let character = byte as u8;
-        let sub_delims_and_more = matches!(
-            character,
-            b'!' | b'$'
-                | b'&'
-                | b'\''
-                | b'('
-                | b')'
-                | b'*'
-                | b'+'
-                | b','
-                | b';'
-                | b'='
-                | b':'
-                | b'@'
-                | b'/'
-        );
-        table[byte] = is_unreserved(character) || sub_delims_and_more;
+        table[byte] = is_clear(character) && character != b';';
         byte += 1;
     }
     table

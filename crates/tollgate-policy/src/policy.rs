@@ -29,7 +29,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tollgate_core::Numbers;
 
 pub use invalid::InvalidPolicy;
@@ -52,6 +52,8 @@ pub struct Policy {
     numbers: Box<[Variant]>,
     tiers: Tiers,
     path: Option<AttributeId>,
+    /// For each attribute, whether it says whose request it is or what it costs.
+    identifying: Box<[bool]>,
     ipv6_prefix: u8,
 }
 
@@ -155,12 +157,13 @@ impl Policy {
         for (limit, spec) in &limits {
             compiler.limit(limit, spec)?;
         }
-        let Compiler { rules, index, names, numbers, tiers } = compiler;
+        let Compiler { rules, index, names, numbers, tiers, identifying } = compiler;
         Ok(Self {
             limits: limits.into_iter().map(|(limit, _)| limit).collect(),
             rules: rules.into(),
             index,
             path: names.get("path"),
+            identifying: (0..names.len()).map(|place| identifying.contains(&place)).collect(),
             names,
             numbers: numbers.into(),
             tiers,
@@ -193,6 +196,11 @@ impl Policy {
         self.names.iter()
     }
 
+    /// Whether an attribute is in a key, a tier or a cost: two values of it would be two clients.
+    pub fn identifies(&self, attribute: AttributeId) -> bool {
+        self.identifying.get(attribute.index()).is_some_and(|identifies| *identifies)
+    }
+
     /// Empty facts for one request, in the memory of earlier ones.
     pub fn facts(&self, buffer: FactsBuffer) -> Facts<'_> {
         Facts::new(&self.names, self.ipv6_prefix, buffer)
@@ -206,6 +214,8 @@ struct Compiler {
     names: Names,
     numbers: Vec<Variant>,
     tiers: Tiers,
+    /// The places of attributes that identify.
+    identifying: FxHashSet<usize>,
 }
 
 impl Compiler {
@@ -240,6 +250,12 @@ impl Compiler {
         };
         let weight = |entry: &WeightedMatch| {
             let matcher = self.matcher(limit, &entry.match_spec)?;
+            // The first entry that matches counts, so of two values the cheaper one would.
+            for condition in
+                entry.match_spec.conditions.iter().chain(entry.match_spec.not.iter().flatten())
+            {
+                self.attribute(&condition.attribute)?;
+            }
             Ok(Weight { matcher, units: entry.units })
         };
         let weights = weighted.iter().map(weight).collect::<Result<_, InvalidPolicy>>()?;
@@ -266,8 +282,11 @@ impl Compiler {
         names.iter().map(|name| self.attribute(name)).collect()
     }
 
+    /// An attribute outside `match`: it identifies.
     fn attribute(&mut self, name: &str) -> Result<AttributeId, InvalidPolicy> {
-        self.names.intern(name).ok_or(InvalidPolicy::TooManyAttributes)
+        let id = self.names.intern(name).ok_or(InvalidPolicy::TooManyAttributes)?;
+        self.identifying.insert(id.index());
+        Ok(id)
     }
 
     /// The place of the numbers in the table for the first key, with those for further keys behind it; unlimited has none.

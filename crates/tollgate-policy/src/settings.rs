@@ -23,6 +23,8 @@ pub struct Settings {
     pub gateway: Gateway,
     /// The certificate of `listen.grpc`, where it speaks TLS.
     pub grpc_tls: Option<ServerTls>,
+    /// How the check API and forward-auth listen.
+    pub http: Http,
     /// Where counts are kept.
     pub store: Store,
     /// For limits that do not say.
@@ -133,6 +135,10 @@ pub struct Gateway {
     pub proxy_protocol: bool,
     /// Whether clients may ask for their own limits, at `/.well-known/ratelimit`.
     pub status: bool,
+    /// What an ambiguous path does.
+    pub ambiguous_paths: AmbiguousPaths,
+    /// What override headers do.
+    pub override_headers: OverrideHeaders,
     /// Whether servers take turns; otherwise the one with the fewest requests under way is next.
     pub round_robin: bool,
     /// How to find out which servers can be used.
@@ -171,6 +177,38 @@ pub struct ServerTls {
     pub client_ca: Option<Box<str>>,
     /// The names of which a client's certificate must have one; any where this is empty.
     pub client_names: Vec<Box<str>>,
+}
+
+/// What a listener does with a path that servers read in more than one way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AmbiguousPaths {
+    /// Refuses the request.
+    #[default]
+    Refuse,
+    /// Applies the limits of every reading.
+    MatchAll,
+}
+
+/// What a listener does with headers that name another path, method or host than the request itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OverrideHeaders {
+    /// The gateway removes them; forward-auth denies a request whose override differs from what it counts.
+    #[default]
+    Block,
+    /// They reach the service, and are not counted.
+    Pass,
+}
+
+/// How the check API and forward-auth listen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Http {
+    /// What an ambiguous path does.
+    pub ambiguous_paths: AmbiguousPaths,
+    /// What override headers do in forward-auth.
+    pub override_headers: OverrideHeaders,
 }
 
 /// What is spoken with servers.

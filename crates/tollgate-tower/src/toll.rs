@@ -3,7 +3,7 @@
 use crate::answer::refuse;
 use crate::keep::Keeper;
 use crate::pass::Pass;
-use crate::{Claims, Engine, Head, Reader, Refusal, Shown};
+use crate::{Ambiguity, Claims, Engine, Head, Reader, Refusal, Shown};
 use http::request::Parts;
 use std::mem;
 use std::net::IpAddr;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tollgate::policy::{Facts, FactsBuffer};
 use tollgate::{Held, InForce, Passage, Spares, Verdict, Work};
 use tollgate_policy::facts::Unverified;
+use tollgate_policy::settings::AmbiguousPaths;
 
 /// Decides requests over HTTP. Cheap to clone; all clones are one.
 pub struct Toll<E> {
@@ -31,6 +32,8 @@ pub type Observe<'a> = dyn Fn(&Facts<'_>, &Verdict<'_>, u64) + Sync + 'a;
 pub struct Question<'a> {
     /// How it is decided.
     pub passage: Passage<'a>,
+    /// What an ambiguous path does.
+    pub ambiguous_paths: AmbiguousPaths,
     /// Adds what only the caller knows about the request.
     pub attributes: Option<&'a Attributes<'a>>,
     /// Sees what was decided, and when.
@@ -44,6 +47,8 @@ pub enum Answer<E: Engine> {
     Admitted(Pass<E>),
     /// It may not.
     Refused(Box<Refusal>),
+    /// It may not, whatever the limits say: the service could read it in another way than it would be counted.
+    Ambiguous(Box<Ambiguity>),
 }
 
 /// Memory that outlives a request.
@@ -111,18 +116,24 @@ impl<E: Engine> Toll<E> {
 
     /// Shows what the client of a request with this head has left of its limits, up to `most` of them; nothing is consumed. What the head
     /// does not say of the attributes in `open` may be anything: see [`Gate::standing`](tollgate::Gate::standing).
+    ///
+    /// # Errors
+    ///
+    /// When servers could read the request in more than one way.
     pub async fn standing<H: Head + Sync, T>(
         &self,
         head: &H,
         peer: Option<IpAddr>,
+        ambiguous_paths: AmbiguousPaths,
         (open, most): (&[&str], usize),
         see: impl FnOnce(&Verdict<'_>) -> T,
-    ) -> T {
+    ) -> Result<T, Ambiguity> {
         let rules = &*self.engine.gate().rules();
         let mut kit = KIT.with(Spares::take);
         let now_us = self.engine.now_us();
         let claims = |token: &str| self.verify(token, now_us);
-        let mut facts = self.reader.facts(rules, head, peer, claims, mem::take(&mut kit.facts));
+        let buffer = mem::take(&mut kit.facts);
+        let mut facts = self.reader.facts(rules, head, peer, ambiguous_paths, claims, buffer)?;
         rules.identify(&mut facts);
         let tier = self.engine.tier(&facts, now_us).await;
         if let Some(tier) = &tier {
@@ -134,7 +145,7 @@ impl<E: Engine> Toll<E> {
         kit.work.recycle(verdict);
         kit.facts = facts.into_buffer();
         KIT.with(|spares| spares.put(kit));
-        seen
+        Ok(seen)
     }
 
     fn verify(&self, token: &str, now_us: u64) -> Result<Claims, Unverified> {
@@ -155,7 +166,15 @@ impl<E: Engine> Toll<E> {
         let mut kit = KIT.with(Spares::take);
         let now_us = self.engine.now_us();
         let claims = |token: &str| self.verify(token, now_us);
-        let mut facts = self.reader.facts(rules, head, peer, claims, mem::take(&mut kit.facts));
+        let buffer = mem::take(&mut kit.facts);
+        let mut facts =
+            match self.reader.facts(rules, head, peer, question.ambiguous_paths, claims, buffer) {
+                Ok(facts) => facts,
+                Err(ambiguity) => {
+                    KIT.with(|spares| spares.put(kit));
+                    return Answer::Ambiguous(ambiguity.into());
+                }
+            };
         add(&mut facts);
         rules.identify(&mut facts);
         let tier = self.engine.tier(&facts, now_us).await;

@@ -5,11 +5,12 @@ use super::store::tls;
 use crate::diagnostic::{Report, codes};
 use crate::grammar::{self, Problem};
 use crate::raw::{
-    self, At, Balance, Field, File, GatewayListen, GrpcListen, HostPolicy, OneOrMany,
-    ProxyProtocol, Text, UpstreamForm, Upstreams,
+    self, AmbiguousPathsWord, At, Balance, Field, File, GatewayListen, GrpcListen, HostPolicy,
+    HttpListen, OneOrMany, OverrideHeadersWord, ProxyProtocol, Text, UpstreamForm, Upstreams,
 };
 use crate::settings::{
-    Front, Gateway, HealthCheck, Listener, ServerTls, Upstream, UpstreamProtocol,
+    AmbiguousPaths, Front, Gateway, HealthCheck, Http, Listener, OverrideHeaders, ServerTls,
+    Upstream, UpstreamProtocol,
 };
 use std::time::Duration;
 
@@ -49,6 +50,7 @@ pub(super) fn gateway(file: &File, report: &mut Report) -> Gateway {
     let mut certificate = None;
     let (mut proxy_protocol, mut status) = (false, false);
     let mut client = None;
+    let (mut ambiguous, mut overrides) = Default::default();
     if let Some(At { value: GatewayListen::Form(form), at, .. }) = listen {
         if form.address.is_none() {
             missing("address", (*at, &form.unreadable), report);
@@ -57,6 +59,8 @@ pub(super) fn gateway(file: &File, report: &mut Report) -> Gateway {
         proxy_protocol =
             form.proxy_protocol.as_ref().is_some_and(|word| word.value == ProxyProtocol::Required);
         status = form.status.as_ref().is_some_and(|status| status.value);
+        ambiguous = ambiguous_paths(&form.ambiguous_paths);
+        overrides = override_headers(&form.override_headers);
         client = form.timeouts.as_ref().map(|timeouts| &timeouts.value);
     }
     let none = UpstreamForm::default();
@@ -74,6 +78,8 @@ pub(super) fn gateway(file: &File, report: &mut Report) -> Gateway {
         tls: certificate,
         proxy_protocol,
         status,
+        ambiguous_paths: ambiguous,
+        override_headers: overrides,
         round_robin: form.balance.as_ref().is_some_and(|word| word.value == Balance::RoundRobin),
         health: health(form, report),
         own_host: form.host.as_ref().is_some_and(|word| word.value == HostPolicy::Upstream),
@@ -119,6 +125,35 @@ fn server_tls(tls: &At<raw::ServerTls>, report: &mut Report) -> Option<ServerTls
         }
     }
     Some(ServerTls { cert: cert?, key: key?, client_ca, client_names })
+}
+
+/// `listen.http` in its long form.
+pub(super) fn http(file: &File, report: &mut Report) -> Http {
+    let listen = file.listen.as_ref().and_then(|listen| listen.http.as_ref());
+    let Some(At { value: HttpListen::Form(form), at, .. }) = listen else {
+        return Http::default();
+    };
+    if form.address.is_none() {
+        missing("address", (*at, &form.unreadable), report);
+    }
+    Http {
+        ambiguous_paths: ambiguous_paths(&form.ambiguous_paths),
+        override_headers: override_headers(&form.override_headers),
+    }
+}
+
+fn ambiguous_paths(word: &Field<AmbiguousPathsWord>) -> AmbiguousPaths {
+    match word.as_ref().map(|word| word.value) {
+        Some(AmbiguousPathsWord::MatchAll) => AmbiguousPaths::MatchAll,
+        Some(AmbiguousPathsWord::Refuse) | None => AmbiguousPaths::Refuse,
+    }
+}
+
+fn override_headers(word: &Field<OverrideHeadersWord>) -> OverrideHeaders {
+    match word.as_ref().map(|word| word.value) {
+        Some(OverrideHeadersWord::Pass) => OverrideHeaders::Pass,
+        Some(OverrideHeadersWord::Block) | None => OverrideHeaders::Block,
+    }
 }
 
 fn health(form: &UpstreamForm, report: &mut Report) -> Option<HealthCheck> {

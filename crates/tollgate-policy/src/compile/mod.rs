@@ -64,6 +64,7 @@ fn settings(file: &File, report: &mut Report) -> Settings {
         upstream,
         gateway: gateway::gateway(file, report),
         grpc_tls: gateway::grpc_tls(file, report),
+        http: gateway::http(file, report),
         on_store_failure: failure::on_store_failure(&file.on_store_failure, report)
             .unwrap_or_default(),
         trusted_proxies: front::trusted_proxies(file, report),

@@ -5,7 +5,7 @@
 //! | `ip` | parsed, unmapped; IPv6 masked to the configured prefix, except for `match`, which sees all of it |
 //! | `method` | upper case |
 //! | `host` | lower case |
-//! | `path` | [`path::normalise`] |
+//! | `path` | [`path::normalise`]; one with [several readings](path::readings) selects the limits of all |
 //! | `api_key` | the first 128 bits of its SHA-256, in hexadecimal; only `match` sees the clear value |
 //! | any other | as given |
 //!
@@ -30,7 +30,8 @@ pub use unverified::Unverified;
 
 use crate::address::{self, InvalidAddress, mask, unmap};
 use crate::hashed;
-use crate::path;
+use crate::path::{self, AmbiguousPath};
+use crate::settings::AmbiguousPaths;
 
 /// The attributes of one request, for one policy: [`Policy::facts`](crate::policy::Policy::facts) makes them.
 ///
@@ -42,6 +43,11 @@ pub struct Facts<'a> {
     values: Vec<Value<'a>>,
     text: String,
     path: String,
+    /// What other servers make of the path; seldom anything.
+    other_paths: Vec<String>,
+    ambiguous_paths: AmbiguousPaths,
+    /// More values of attributes that no key, tier or cost has; seldom any.
+    more_values: Vec<(AttributeId, String)>,
     address: Option<IpAddr>,
     clear_api_key: Clear<'a>,
     tier: &'a str,
@@ -91,6 +97,9 @@ impl<'a> Facts<'a> {
             values,
             text,
             path,
+            other_paths: Vec::new(),
+            ambiguous_paths: AmbiguousPaths::Refuse,
+            more_values: Vec::new(),
             address: None,
             clear_api_key: Clear::Given(""),
             tier: "",
@@ -98,18 +107,40 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Says what an ambiguous path does; it is refused otherwise. To be called before the path is set.
+    pub fn set_ambiguous_paths(&mut self, ambiguous_paths: AmbiguousPaths) {
+        self.ambiguous_paths = ambiguous_paths;
+    }
+
     /// Sets an attribute; one that the policy does not use is not kept. The last value of a name counts.
     ///
     /// # Errors
     ///
-    /// When `ip` is not an address, whether the policy uses it or not.
-    pub fn set(&mut self, name: &str, value: &'a str) -> Result<(), InvalidAddress> {
+    /// When `ip` is not an address or `path` is [ambiguous](path::ambiguity), whether the policy uses it or not.
+    pub fn set(&mut self, name: &str, value: &'a str) -> Result<(), InvalidAttribute> {
         match self.names.get(name) {
             Some(id) => self.set_id(id, value),
-            None if Kind::of(name) == Kind::Address && !value.is_empty() => {
-                address::parse(value).map(drop)
-            }
-            None => Ok(()),
+            None if value.is_empty() => Ok(()),
+            None => match Kind::of(name) {
+                Kind::Address => Ok(address::parse(value).map(drop)?),
+                Kind::Path => self.check_path(value),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// What [`set`](Self::set) says of a path, which is not kept.
+    ///
+    /// # Errors
+    ///
+    /// When the path is ambiguous.
+    pub fn check_path(&self, path: &str) -> Result<(), InvalidAttribute> {
+        match self.ambiguous_paths {
+            AmbiguousPaths::MatchAll => Ok(path::readings(path).map(drop)?),
+            AmbiguousPaths::Refuse => match path::ambiguity(path) {
+                Some(why) => Err(why.into()),
+                None => Ok(()),
+            },
         }
     }
 
@@ -117,8 +148,8 @@ impl<'a> Facts<'a> {
     ///
     /// # Errors
     ///
-    /// When `ip` is not an address.
-    pub fn set_id(&mut self, id: AttributeId, value: &'a str) -> Result<(), InvalidAddress> {
+    /// When `ip` is not an address or `path` is ambiguous.
+    pub fn set_id(&mut self, id: AttributeId, value: &'a str) -> Result<(), InvalidAttribute> {
         let Some(kind) = self.names.kind(id) else { return Ok(()) };
         let form = match kind {
             _ if value.is_empty() => Value::Absent,
@@ -144,10 +175,7 @@ impl<'a> Facts<'a> {
                 text.extend(value.chars().map(|character| character.to_ascii_uppercase()));
             }),
             Kind::Path if path::is_plain(value) => Value::Given(value),
-            Kind::Path => {
-                path::normalise_into(value, &mut self.path);
-                Value::Path
-            }
+            Kind::Path => self.set_path(value)?,
         };
         if let Some(place) = self.values.get_mut(id.index()) {
             *place = form;
@@ -159,12 +187,12 @@ impl<'a> Facts<'a> {
     ///
     /// # Errors
     ///
-    /// When `ip` is not an address.
+    /// When `ip` is not an address or `path` is ambiguous.
     pub fn write(
         &mut self,
         name: &str,
         write: impl FnOnce(&mut String),
-    ) -> Result<(), InvalidAddress> {
+    ) -> Result<(), InvalidAttribute> {
         match self.names.get(name) {
             Some(id) => self.write_id(id, write),
             None => Ok(()),
@@ -175,12 +203,12 @@ impl<'a> Facts<'a> {
     ///
     /// # Errors
     ///
-    /// When `ip` is not an address.
+    /// When `ip` is not an address or `path` is ambiguous.
     pub fn write_id(
         &mut self,
         id: AttributeId,
         write: impl FnOnce(&mut String),
-    ) -> Result<(), InvalidAddress> {
+    ) -> Result<(), InvalidAttribute> {
         let Some(kind) = self.names.kind(id) else { return Ok(()) };
         let start = self.text.len();
         write(&mut self.text);
@@ -195,10 +223,7 @@ impl<'a> Facts<'a> {
                         self.address = Some(address::parse(&value)?);
                         Value::Address
                     }
-                    Kind::Path => {
-                        path::normalise_into(&value, &mut self.path);
-                        Value::Path
-                    }
+                    Kind::Path => self.set_path(&value)?,
                     Kind::ApiKey => {
                         self.clear_api_key = Clear::Written(written);
                         self.rewrite(|text| push_digest(text, &value))
@@ -214,6 +239,50 @@ impl<'a> Facts<'a> {
             *place = form;
         }
         Ok(())
+    }
+
+    /// Adds a value of an attribute that was sent with several. `match` looks at all of them: a limit applies where
+    /// one matches, and `not` excludes where all do. Keys, tiers and costs have the value that was set.
+    pub fn add_match_value(&mut self, id: AttributeId, value: &str) {
+        self.more_values.push((id, value.to_owned()));
+    }
+
+    /// The values added to an attribute.
+    pub(crate) fn more_values(&self, id: AttributeId) -> impl Iterator<Item = &str> {
+        let of_attribute = self.more_values.iter().filter(move |(known, _)| *known == id);
+        of_attribute.map(|(_, value)| &**value)
+    }
+
+    /// Rewrites a path that is not plain.
+    fn set_path(&mut self, value: &str) -> Result<Value<'a>, InvalidAttribute> {
+        self.other_paths.clear();
+        if self.ambiguous_paths == AmbiguousPaths::Refuse
+            && let Some(why) = path::ambiguity(value)
+        {
+            return Err(why.into());
+        }
+        path::normalise_into(value, &mut self.path);
+        self.other_paths = path::readings(value)?;
+        Ok(Value::Path)
+    }
+
+    /// The same facts for each other reading of the path.
+    pub(crate) fn other_readings(&self) -> impl Iterator<Item = Facts<'a>> {
+        let of_path = self.other_paths.iter().skip(1);
+        of_path.map(|path| Self {
+            names: self.names,
+            ipv6_prefix: self.ipv6_prefix,
+            values: self.values.clone(),
+            text: self.text.clone(),
+            path: path.clone(),
+            other_paths: Vec::new(),
+            ambiguous_paths: self.ambiguous_paths,
+            more_values: self.more_values.clone(),
+            unverified: self.unverified,
+            address: self.address,
+            clear_api_key: self.clear_api_key.clone(),
+            tier: self.tier,
+        })
     }
 
     /// Sets `ip` where the address is known already, as it is for a connection.
@@ -330,6 +399,39 @@ impl<'a> Facts<'a> {
     }
 }
 
+/// Why an attribute cannot have a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InvalidAttribute {
+    /// `ip` is not an address.
+    Address(InvalidAddress),
+    /// Servers read `path` in more than one way.
+    Path(AmbiguousPath),
+}
+
+impl fmt::Display for InvalidAttribute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(why) => why.fmt(f),
+            Self::Path(why) => why.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for InvalidAttribute {}
+
+impl From<InvalidAddress> for InvalidAttribute {
+    fn from(why: InvalidAddress) -> Self {
+        Self::Address(why)
+    }
+}
+
+impl From<AmbiguousPath> for InvalidAttribute {
+    fn from(why: AmbiguousPath) -> Self {
+        Self::Path(why)
+    }
+}
+
 /// Names only: values may be secrets.
 impl fmt::Debug for Facts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -348,12 +450,12 @@ pub(crate) enum KeyValue<'f> {
 ///
 /// # Errors
 ///
-/// When the attribute is `ip` and the value is not an address.
+/// When the attribute is `ip` and the value is not an address, or `path` and ambiguous.
 pub(crate) fn canonical(
     name: &str,
     value: &str,
     ipv6_prefix: u8,
-) -> Result<String, InvalidAddress> {
+) -> Result<String, InvalidAttribute> {
     let mut names = Names::default();
     names.intern(name);
     let mut facts = Facts::new(&names, ipv6_prefix, FactsBuffer::default());

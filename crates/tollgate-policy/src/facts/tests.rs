@@ -58,7 +58,7 @@ fn an_address_that_is_none_is_an_error_whether_it_is_used_or_not() {
     for used in [&["ip"][..], &[]] {
         let names = names(used);
         let mut facts = Facts::new(&names, 64, FactsBuffer::default());
-        assert_eq!(facts.set("ip", "nonsense"), Err(InvalidAddress));
+        assert_eq!(facts.set("ip", "nonsense"), Err(InvalidAddress.into()));
         assert_eq!(facts.set("ip", ""), Ok(()));
         assert_eq!(facts.set("ip", "::1"), Ok(()));
     }

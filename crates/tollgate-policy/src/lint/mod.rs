@@ -4,6 +4,7 @@
 //! two fixtures in `tests/fixtures/lint`: one that fires, one that does not. Tests fail when any is missing. Each
 //! file says when its lint is quiet: a warning that is usually wrong teaches people to ignore the others.
 
+mod ambiguous_path;
 mod burst;
 mod candidates;
 mod cardinality;
@@ -66,6 +67,7 @@ lints! {
     plain_servers,
     unused_cost,
     unused_key,
+    ambiguous_path,
 }
 
 /// The warnings that a file without errors deserves, in the order of the file, without those that its `lint.allow`

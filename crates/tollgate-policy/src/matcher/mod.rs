@@ -69,11 +69,14 @@ impl Matcher {
     }
 
     /// Whether the limit applies. The index may have seen to the path already.
+    ///
+    /// An attribute may have been sent with several values, and services differ in which they read. Then one
+    /// value is enough for the limit to apply, and all of them are needed to exclude the request.
     pub(crate) fn matches(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
-        let all = |tests: &[Test]| tests.iter().all(|test| test.matches(facts));
-        (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches(facts)))
-            && all(&self.conditions)
-            && !self.not.iter().any(|tests| all(tests))
+        let is_excluded = |tests: &[Test]| tests.iter().all(|test| test.matches_every(facts));
+        (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches_any(facts)))
+            && self.conditions.iter().all(|test| test.matches_any(facts))
+            && !self.not.iter().any(|tests| is_excluded(tests))
     }
 }
 
@@ -91,10 +94,10 @@ impl Matcher {
     /// Whether the limit would apply if every condition on an attribute that was not verified held. Inside `not` such an
     /// attribute is absent: an exception has to be proved.
     pub(crate) fn could_match(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
-        let could = |test: &Test| facts.is_unverified(test.attribute) || test.matches(facts);
-        (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches(facts)))
+        let could = |test: &Test| facts.is_unverified(test.attribute) || test.matches_any(facts);
+        (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches_any(facts)))
             && self.conditions.iter().all(could)
-            && !self.not.iter().any(|tests| tests.iter().all(|test| test.matches(facts)))
+            && !self.not.iter().any(|tests| tests.iter().all(|test| test.matches_every(facts)))
     }
 
     /// The attributes of its conditions, those inside `not` aside.
@@ -104,16 +107,23 @@ impl Matcher {
 }
 
 impl Test {
+    fn matches_any(&self, facts: &Facts<'_>) -> bool {
+        self.matches(facts)
+            || facts.more_values(self.attribute).any(|value| self.patterns.match_text(value))
+    }
+
+    fn matches_every(&self, facts: &Facts<'_>) -> bool {
+        self.matches(facts)
+            && facts.more_values(self.attribute).all(|value| self.patterns.match_text(value))
+    }
+
     fn matches(&self, facts: &Facts<'_>) -> bool {
         match &self.patterns {
             Patterns::Networks(networks) => {
                 facts.match_address(self.attribute).is_some_and(|address| networks.contain(address))
             }
-            Patterns::Text { exact, globs } => {
-                facts.match_text(self.attribute).is_some_and(|text| {
-                    exact.binary_search_by(|candidate| (**candidate).cmp(text)).is_ok()
-                        || globs.iter().any(|glob| glob.matches(text))
-                })
+            Patterns::Text { .. } => {
+                facts.match_text(self.attribute).is_some_and(|text| self.patterns.match_text(text))
             }
         }
     }
@@ -131,6 +141,16 @@ fn compile(conditions: &[Condition], names: &mut Names) -> Result<Vec<Test>, Inv
 }
 
 impl Patterns {
+    fn match_text(&self, text: &str) -> bool {
+        match self {
+            Self::Networks(_) => false,
+            Self::Text { exact, globs } => {
+                exact.binary_search_by(|candidate| (**candidate).cmp(text)).is_ok()
+                    || globs.iter().any(|glob| glob.matches(text))
+            }
+        }
+    }
+
     fn compile(kind: Kind, patterns: &[String]) -> Result<Self, InvalidCondition> {
         if kind == Kind::Address {
             let networks = patterns.iter().map(|pattern| {

@@ -2,6 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod models;
+
 #[test]
 fn each_rule_has_its_example() {
     let cases = [
@@ -19,8 +21,11 @@ fn each_rule_has_its_example() {
         ("/..", "/"),
         ("/a/...", "/a/..."),
         ("/.well-known", "/.well-known"),
-        // Dot segments first, then duplicate slashes: an empty segment is a segment that `..` takes away.
-        ("/a//../b", "/a/b"),
+        // Duplicate slashes first, then dot segments: `..` takes away a segment that is not empty.
+        ("/a//../b", "/b"),
+        ("/a//b/../../c", "/c"),
+        ("/a/..//b", "/b"),
+        ("/a//.//b", "/a/b"),
         ("//a///b//", "/a/b/"),
         // No query, no fragment; case and trailing slash kept.
         ("/a?b=/../c", "/a"),
@@ -58,6 +63,8 @@ fn a_path_in_its_one_spelling_is_borrowed() {
 fn a_pattern_keeps_its_wildcards() {
     assert_eq!(normalise_pattern("/%61?i/*/**/x%2f\u{e9}"), "/a?i/*/**/x%2F%C3%A9");
     assert_eq!(normalise_pattern("/a/../b//c/?"), "/b/c/?");
+    // A star that is escaped is no wildcard; other escapes of what may stand in clear are decoded.
+    assert_eq!(normalise_pattern("/%2a/%40me%3abatch"), "/%2A/@me:batch");
 }
 
 /// Paths made of what the rules are about.
@@ -123,8 +130,12 @@ fn oracle(path: &str) -> String {
         Some(relative) => ("/", relative),
         None => ("", &*unescaped),
     };
+    let mut collapsed = relative.trim_start_matches('/').to_owned();
+    while collapsed.contains("//") {
+        collapsed = collapsed.replace("//", "/");
+    }
     let mut segments = Vec::new();
-    let given: Vec<_> = relative.split('/').collect();
+    let given: Vec<_> = collapsed.split('/').collect();
     for (place, segment) in given.iter().enumerate() {
         if matches!(*segment, "." | "..") {
             if *segment == ".." {
@@ -137,11 +148,130 @@ fn oracle(path: &str) -> String {
             segments.push(segment);
         }
     }
-    let mut joined = format!("{root}{}", segments.join("/"));
-    while joined.contains("//") {
-        joined = joined.replace("//", "/");
-    }
+    let joined = format!("{root}{}", segments.join("/"));
     if joined.is_empty() { "/".to_owned() } else { joined }
+}
+
+#[test]
+fn paths_with_two_readings_are_ambiguous() {
+    use AmbiguousPath as A;
+    let cases = [
+        ("/x//../login", A::DotsAndEmptySegments),
+        ("/a//b/../../login", A::DotsAndEmptySegments),
+        ("//x/./login", A::DotsAndEmptySegments),
+        ("/x/..//login", A::DotsAndEmptySegments),
+        ("/../login//", A::DotsAndEmptySegments),
+        ("/x/%2e%2e/login", A::EscapedDots),
+        ("/x/.%2E/login", A::EscapedDots),
+        ("/x/%2e/login", A::EscapedDots),
+        ("/login/%2e", A::EscapedDots),
+        ("/%2flogin", A::EscapedSlash),
+        ("/x/..%2Flogin", A::EscapedSlash),
+        ("/x\\..\\login", A::Backslash),
+        ("/x/..%5clogin", A::Backslash),
+        ("/x/..;/login", A::DotsWithParameter),
+        ("/x/..;a=b/login", A::DotsWithParameter),
+        ("/x/.;/login", A::DotsWithParameter),
+        ("/x/..%3b/login", A::DotsWithParameter),
+        ("/x/%2e%2e;/login", A::DotsWithParameter),
+        ("/login%00", A::Control),
+        ("/lo%0agin", A::Control),
+        ("/lo\tgin", A::Control),
+        ("/login\u{7f}", A::Control),
+        ("/login%7F", A::Control),
+        ("/login%", A::InvalidEscape),
+        ("/login%2", A::InvalidEscape),
+        ("/%zz", A::InvalidEscape),
+        ("/%u002e", A::InvalidEscape),
+        ("/x/%c0%ae%c0%ae/login", A::Overlong),
+        ("/x%c0%aflogin", A::Overlong),
+        ("/x%e0%80%aflogin", A::Overlong),
+        ("/x%f0%80%80%aflogin", A::Overlong),
+        ("/x%c1%9clogin", A::Overlong),
+    ];
+    for (path, why) in cases {
+        assert_eq!(ambiguity(path), Some(why), "{path}");
+        assert!(readings(path).is_ok(), "{path} has too many readings");
+    }
+}
+
+#[test]
+fn ordinary_paths_are_not() {
+    for path in [
+        "/",
+        "*",
+        "",
+        "/login",
+        "/login/",
+        "//login",
+        "/a//b",
+        "/a/b//",
+        "/x/../login",
+        "/x/./login",
+        "/../login",
+        "/login/.",
+        "/a/..",
+        "/%6cogin",
+        "/.well-known",
+        "/...",
+        "/a..b",
+        "/..a",
+        "/%2e%2e%2e",
+        "/a%20b",
+        "/caf%C3%A9",
+        "/caf\u{e9}",
+        "/%2540",
+        "/%252e%252e/",
+        "/a;b",
+        "/;x",
+        "/a%3Bb",
+        "/%40me",
+        "/a?b=%2f..%00\\",
+        "/login.",
+        "/a%C0%B4",
+        "/a..;b/c",
+    ] {
+        assert_eq!(ambiguity(path), None, "{path}");
+    }
+}
+
+#[test]
+fn readings_are_what_servers_make_of_a_path() {
+    let has = |path: &str, reading: &str| readings(path).unwrap().iter().any(|one| one == reading);
+    for path in [
+        "/x//../login",
+        "/a//b/../../login",
+        "/x/%2e%2e/login",
+        "/%2flogin",
+        "/x/..%2flogin",
+        "/x\\..\\login",
+        "/x/..%5clogin",
+        "/x/..;/login",
+        "/login%00.png",
+        "/lo%09gin",
+        "/x/%c0%ae%c0%ae/login",
+        "/login;a=b",
+        "/x%c0%af..%c0%aflogin",
+        "/%2e//login",
+        "/login;%2f..;",
+    ] {
+        assert!(has(path, "/login"), "{path}: {:?}", readings(path));
+        assert_eq!(readings(path).unwrap()[0], normalise(path), "{path}");
+    }
+    assert!(has("/x/..%2flogin", "/x/..%2Flogin"));
+    assert!(has("/x//../login", "/x/login"));
+    assert!(has("/%40me", "/@me") && has("/%40me", "/%40me"));
+    assert!(has("/users%3abatch", "/users:batch"));
+    assert!(has("/a%3bb", "/a;b"));
+    assert!(
+        has("/login/.", "/login") && has("/login/x/..", "/login") && has("/login%2f", "/login")
+    );
+    // One reading.
+    for path in ["/login", "//login", "/x/../login", "/a%20b", "/%6cogin", "/a?b;c", "/a?%40", ""] {
+        assert_eq!(readings(path).unwrap(), [""; 0], "{path}");
+    }
+    let many = "/a%2fb\\c/..;d/%00e//../%2e./%c0%afx;y%5c%0a/./%40";
+    assert_eq!(readings(many), Err(AmbiguousPath::TooManyReadings));
 }
 
 proptest! {

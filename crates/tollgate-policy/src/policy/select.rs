@@ -112,6 +112,25 @@ impl Selection {
         self.entries.retain(|entry| keep(entry.limit));
     }
 
+    /// Merges what another reading of the same request selected, from `other` on, into what was selected from
+    /// `first` on: in file order, and no limit twice for one key. Of two costs the higher counts.
+    fn merge(&mut self, first: usize, other: usize) {
+        let added: Vec<Entry> = self.entries.drain(other..).collect();
+        for entry in added {
+            let key = &self.keys[entry.key.clone()];
+            let is_same = |known: &&mut Entry| {
+                (known.limit, known.key_place) == (entry.limit, entry.key_place)
+                    && known.missing == entry.missing
+                    && self.keys[known.key.clone()] == *key
+            };
+            match self.entries[first..].iter_mut().find(is_same) {
+                Some(known) => known.cost = known.cost.max(entry.cost),
+                None => self.entries.push(entry),
+            }
+        }
+        self.entries[first..].sort_by_key(|entry| entry.limit);
+    }
+
     /// Forgets what was selected.
     pub fn clear(&mut self) {
         self.entries.clear();
@@ -131,6 +150,17 @@ impl Policy {
     /// Selects in addition to what is selected already.
     pub fn select_more(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
         debug_assert!(facts.are_for(&self.names), "these facts were made for another policy");
+        let first = selection.entries.len();
+        self.select_reading(facts, request_cost, selection);
+        for other in facts.other_readings() {
+            let other_first = selection.entries.len();
+            self.select_reading(&other, request_cost, selection);
+            selection.merge(first, other_first);
+        }
+    }
+
+    /// Selects by one reading of the path.
+    fn select_reading(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
         let path = self.path.and_then(|path| facts.match_text(path));
         let mut candidates = std::mem::take(&mut selection.candidates);
         self.index.find(path, &mut candidates);

@@ -43,6 +43,25 @@ impl Decode for GrpcListen {
     }
 }
 
+/// `listen.http`: an address, or a map with one.
+#[derive(Clone, Debug, schemars::JsonSchema)]
+#[schemars(untagged)]
+pub enum HttpListen {
+    /// Only where.
+    Address(At<Text>),
+    /// And how.
+    Form(Box<HttpForm>),
+}
+
+impl Decode for HttpListen {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        match node.value {
+            Value::Map(_) => HttpForm::decode(node, report).map(|form| Self::Form(form.into())),
+            _ => item(node, report).map(Self::Address),
+        }
+    }
+}
+
 raw! {
     /// Where Envoy's rate limit service listens, and what is spoken there.
     GrpcForm {
@@ -51,6 +70,39 @@ raw! {
         address: Text,
         /// Speaks TLS with this certificate.
         tls: ServerTls,
+    }
+}
+
+raw! {
+    /// Where the check API and forward-auth listen, and what they accept.
+    HttpForm {
+        /// The address and port.
+        #[schemars(required)]
+        address: Text,
+        /// What a path does that servers read in more than one way.
+        ambiguous_paths: AmbiguousPathsWord,
+        /// What override headers such as X-HTTP-Method-Override do in forward-auth.
+        override_headers: OverrideHeadersWord,
+    }
+}
+
+words! {
+    /// `ambiguous_paths` of a listener.
+    AmbiguousPathsWord {
+        /// The request is refused; the default.
+        Refuse = "refuse",
+        /// The limits of every reading apply.
+        MatchAll = "match-all",
+    }
+}
+
+words! {
+    /// `override_headers` of a listener.
+    OverrideHeadersWord {
+        /// The gateway removes them, forward-auth denies those that differ from what it counts; the default.
+        Block = "block",
+        /// They reach the service uncounted.
+        Pass = "pass",
     }
 }
 
@@ -64,6 +116,10 @@ raw! {
         tls: ServerTls,
         /// Whether connections begin with who they come from.
         proxy_protocol: ProxyProtocol,
+        /// What a path does that servers read in more than one way.
+        ambiguous_paths: AmbiguousPathsWord,
+        /// Whether override headers such as X-HTTP-Method-Override reach the upstream.
+        override_headers: OverrideHeadersWord,
         /// How long clients may take.
         timeouts: ClientTimeouts,
         /// Whether clients may ask for their own limits, at /.well-known/ratelimit.

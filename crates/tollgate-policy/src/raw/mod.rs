@@ -21,9 +21,9 @@ pub use forms::{
     Decimal, DurationText, Entries, List, OneOrMany, RateText, Secret, SizeText, Text,
 };
 pub use gateway::{
-    Balance, ClientTimeouts, GatewayForm, GatewayListen, GrpcForm, GrpcListen, HealthCheck,
-    HostPolicy, ProxyProtocol, ServerTls, UpstreamForm, UpstreamProtocol, UpstreamTimeouts,
-    Upstreams,
+    AmbiguousPathsWord, Balance, ClientTimeouts, GatewayForm, GatewayListen, GrpcForm, GrpcListen,
+    HealthCheck, HostPolicy, HttpForm, HttpListen, OverrideHeadersWord, ProxyProtocol, ServerTls,
+    UpstreamForm, UpstreamProtocol, UpstreamTimeouts, Upstreams,
 };
 pub use limit::{
     Algorithm, Conditions, Consistency, ConsistencyForm, ConsistencyWord, Cost, CostEntry,

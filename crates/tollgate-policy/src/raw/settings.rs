@@ -1,6 +1,6 @@
 //! Everything that is neither a limit nor a store.
 
-use super::gateway::{GatewayListen, GrpcListen};
+use super::gateway::{GatewayListen, GrpcListen, HttpListen};
 use super::{At, DurationText, Entries, Field, OneOrMany, Password, Text, either, raw, words};
 use crate::diagnostic::Position;
 
@@ -9,8 +9,8 @@ raw! {
     Listen {
         /// Reverse proxy to `upstream`: an address, or a map with one.
         gateway: GatewayListen,
-        /// Check API and forward-auth.
-        http: Text,
+        /// Check API and forward-auth: an address, or a map with one.
+        http: HttpListen,
         /// Envoy RLS v3 and gRPC health: an address, or a map with one.
         grpc: GrpcListen,
         /// CL.THROTTLE for any Redis client.
@@ -33,12 +33,17 @@ impl Listen {
             Some(GrpcListen::Form(form)) => form.address.as_ref(),
             None => None,
         };
+        let http = match self.http.as_deref() {
+            Some(HttpListen::Address(address)) => Some(address),
+            Some(HttpListen::Form(form)) => form.address.as_ref(),
+            None => None,
+        };
         fn address(field: &Field<Text>) -> Option<&At<Text>> {
             field.as_ref()
         }
         [
             ("gateway", gateway),
-            ("http", address(&self.http)),
+            ("http", http),
             ("grpc", grpc),
             ("resp", address(&self.resp)),
             ("admin", address(&self.admin)),

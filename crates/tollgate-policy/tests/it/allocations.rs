@@ -12,7 +12,7 @@ use tollgate_policy::policy::{Policy, PolicyOptions, Selection};
 const ATTRIBUTES: [(&str, &str); 7] = [
     ("method", "post"),
     ("host", "API.Example.com"),
-    ("path", "/api/./v1//%75sers/42?page=7"),
+    ("path", "/api/./v1/%75sers/42?page=7"),
     ("ip", "[2001:db8::1]:443"),
     ("api_key", "sk_live_0123456789"),
     ("user", "42"),

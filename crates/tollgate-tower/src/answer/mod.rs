@@ -1,6 +1,7 @@
 //! From a verdict to the head of an answer, and to a whole answer where it refuses.
 
 mod accept;
+mod ambiguous;
 mod merge;
 mod name;
 mod refusal;

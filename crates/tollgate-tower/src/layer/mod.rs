@@ -6,7 +6,7 @@ mod service;
 pub use body::TollgateBody;
 pub use service::Tollgate;
 
-use crate::{Engine, Refusal, Standalone, Toll};
+use crate::{AmbiguousPaths, Engine, Refusal, Standalone, Toll};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Response, response};
@@ -45,6 +45,7 @@ pub(crate) struct Terms {
     peer: Option<Arc<Peer>>,
     cost: Option<Arc<Cost>>,
     skip: Option<Arc<Skip>>,
+    ambiguous_paths: AmbiguousPaths,
     refund: Option<Arc<Refund>>,
     refusal: Option<Arc<Words>>,
 }
@@ -101,6 +102,13 @@ impl<E: Engine> TollgateLayer<E> {
     /// Lets requests pass undecided.
     pub fn skip(mut self, skip: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.terms).skip = Some(Arc::new(skip));
+        self
+    }
+
+    /// What becomes of a request whose path servers read in more than one way, such as `/x//../login`. It is
+    /// answered 400, unless the limits of every reading are to apply.
+    pub fn ambiguous_paths(mut self, ambiguous_paths: AmbiguousPaths) -> Self {
+        Arc::make_mut(&mut self.terms).ambiguous_paths = ambiguous_paths;
         self
     }
 

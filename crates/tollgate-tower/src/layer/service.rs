@@ -68,7 +68,9 @@ where
     let mut passage = Passage::default();
     passage.cost = terms.cost.as_ref().map_or(1, |cost| cost(&head));
     passage.hold_all = terms.refund.is_some();
-    let question = Question { passage, attributes: Some(&add), ..Question::default() };
+    let ambiguous_paths = terms.ambiguous_paths;
+    let question =
+        Question { passage, ambiguous_paths, attributes: Some(&add), ..Question::default() };
     let mut pass = match toll.ask_with(&mut head, peer, &question).await {
         Answer::Admitted(pass) => pass,
         Answer::Refused(refusal) => {
@@ -78,6 +80,7 @@ where
             };
             return Ok(response.map(TollgateBody::refused));
         }
+        Answer::Ambiguous(why) => return Ok(why.response().map(TollgateBody::refused)),
     };
     if !pass.delay().is_zero() {
         toll.engine().sleep(pass.delay()).await;

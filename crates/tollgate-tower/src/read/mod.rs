@@ -8,16 +8,20 @@
 //! | `ip` | the peer, or whom trusted proxies name |
 //! | `method`, `path` | the request line; the service behind gets its bytes as they are |
 //! | `host` | the authority, else `Host`; without port and final dot |
-//! | `header.x` | the lines of `x`, joined with `, `; bytes that are no UTF-8 are replaced, so they cannot make it absent |
-//! | `cookie.x`, `query.x` | the first of that name; a query's escapes are decoded |
+//! | `header.x` | the value of `x`; bytes that are no UTF-8 are replaced, so they cannot make it absent |
+//! | `cookie.x`, `query.x` | the value of that name, its escapes decoded |
 //! | `jwt.x` | a claim of the bearer token, once its signature has been verified |
 //! | others | as `identity` says |
+//!
+//! A request that servers could read in more than one way is an [`Ambiguity`]: [`duplicate`] has the rules.
 //!
 //! Nothing here looks at `Connection`: whoever names a field there cannot have it overlooked.
 
 mod cookie;
+mod duplicate;
 mod head;
 mod names;
+mod overrides;
 mod query;
 #[cfg(test)]
 mod tests;
@@ -30,10 +34,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::Rules;
 use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer, Unverified};
-use tollgate_policy::settings::Source;
+use tollgate_policy::settings::{AmbiguousPaths, Source};
 
+pub use duplicate::Ambiguity;
+use duplicate::Multiplicity;
 pub use head::Head;
 pub use names::is_hop_by_hop;
+pub use overrides::Override;
 
 /// Reads requests as the rules in force say.
 #[derive(Debug)]
@@ -50,11 +57,13 @@ struct Plan {
     fields: Box<[HeaderName]>,
     address: Option<HeaderName>,
     has_claims: bool,
+    has_path: bool,
 }
 
 #[derive(Debug)]
 struct Step {
     id: AttributeId,
+    multiplicity: Multiplicity,
     from: From,
 }
 
@@ -79,46 +88,48 @@ impl Default for Reader {
 
 impl Reader {
     /// What is known of a request, given its head and the address of whoever it came from. `claims` verifies its token.
+    ///
+    /// # Errors
+    ///
+    /// When servers could read the request in more than one way.
     pub fn facts<'a>(
         &self,
         rules: &'a Rules,
         head: &'a impl Head,
         peer: Option<IpAddr>,
+        ambiguous_paths: AmbiguousPaths,
         claims: impl FnOnce(&str) -> Result<Claims, Unverified>,
         buffer: FactsBuffer,
-    ) -> Facts<'a> {
+    ) -> Result<Facts<'a>, Ambiguity> {
         let plan = self.plan(rules);
         let mut facts = rules.facts(buffer);
+        facts.set_ambiguous_paths(ambiguous_paths);
+        if !plan.has_path {
+            duplicate::set_path(&mut facts, None, head.path())?;
+        }
         let claims = match plan.has_claims {
             true => token::bearer(head).and_then(|token| token.map(claims).transpose()),
             false => Ok(None),
         };
         for step in &plan.steps {
-            // Only an address can be refused, and `ip` is read as one.
-            let _ = match &step.from {
+            let target = (step.id, step.multiplicity);
+            // `method` and `host` take any value.
+            match &step.from {
                 From::Address => {
                     if let Some(peer) = peer {
                         facts.set_address(plan.client(rules, head, peer));
                     }
-                    Ok(())
                 }
-                From::Method => facts.set_id(step.id, head.method()),
-                From::Path => facts.set_id(step.id, head.path()),
-                From::Host => facts.set_id(step.id, host(head)),
-                From::Header(name) => set_field(&mut facts, step.id, head, name),
-                From::Cookie(name) => match cookie::find(head.lines(&COOKIE), name) {
-                    Some(value) => set_bytes(&mut facts, step.id, value),
-                    None => Ok(()),
-                },
-                From::Query(name) => match query::find(head.query().unwrap_or(""), name) {
-                    Some(value) if query::is_plain(value) => facts.set_id(step.id, value),
-                    Some(value) => facts.write_id(step.id, |out| query::decode(value, out)),
-                    None => Ok(()),
-                },
+                From::Method => drop(facts.set_id(step.id, head.method())),
+                From::Path => duplicate::set_path(&mut facts, Some(step.id), head.path())?,
+                From::Host => drop(facts.set_id(step.id, host(head)?)),
+                From::Header(name) => duplicate::set_header(&mut facts, target, head, name)?,
+                From::Cookie(name) => duplicate::set_cookie(&mut facts, target, head, name)?,
+                From::Query(name) => duplicate::set_query(&mut facts, target, head.query(), name)?,
                 From::Claim(name) => set_claim(&mut facts, step.id, &claims, name),
-            };
+            }
         }
-        facts
+        Ok(facts)
     }
 
     /// The client's address, as far as trusted proxies vouch for it.
@@ -182,7 +193,11 @@ impl Plan {
                 From::Claim(_) => fields.push(AUTHORIZATION),
                 _ => {}
             }
-            steps.push(Step { id, from });
+            let multiplicity = match rules.policy().identifies(id) {
+                true => Multiplicity::One,
+                false => Multiplicity::Many,
+            };
+            steps.push(Step { id, multiplicity, from });
         }
         let address = web.client.field().and_then(|name| name.parse::<HeaderName>().ok());
         if steps.iter().any(|step| matches!(step.from, From::Address)) {
@@ -191,6 +206,7 @@ impl Plan {
         let has_claims = steps.iter().any(|step| matches!(step.from, From::Claim(_)));
         Self {
             has_claims,
+            has_path: steps.iter().any(|step| matches!(step.from, From::Path)),
             generation: Some(rules.generation()),
             steps: steps.into(),
             fields: fields.into(),
@@ -241,25 +257,30 @@ impl From {
 
 /// The value of the first parameter of that name in a query, decoded.
 pub fn query_parameter(query: &str, name: &str) -> Option<String> {
-    query::find(query, name).map(|value| {
-        let mut decoded = String::new();
-        query::decode(value, &mut decoded);
-        decoded
-    })
+    query::all(query, name).next().map(query::value)
 }
 
-/// One form for one host: the port and the dot at the end make no other.
-fn host(head: &impl Head) -> &str {
-    let host = match head.host() {
-        Some(host) => host,
-        None => {
-            let value = head.lines(&HOST).next().and_then(visible).unwrap_or_default();
-            let port =
-                value.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
-            port.map_or(value, |(host, _)| host)
-        }
+/// One form for one host: the port and the dot at the end make no other. A target and a `Host` that differ are
+/// two hosts: services read one or the other.
+fn host(head: &impl Head) -> Result<&str, Ambiguity> {
+    let without_port = |value: &'_ str| -> usize {
+        let port =
+            value.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+        port.map_or(value.len(), |(host, _)| host.len())
     };
-    host.strip_suffix('.').unwrap_or(host)
+    let field = head.lines(&HOST).next().map(|value| visible(value).unwrap_or_default().trim());
+    let field = field.map(|value| &value[..without_port(value)]);
+    let without_dot = |host| str::strip_suffix(host, '.').unwrap_or(host);
+    let differs = match (head.host(), field) {
+        (Some(target), Some(field)) => {
+            !without_dot(target).eq_ignore_ascii_case(without_dot(field))
+        }
+        _ => false,
+    };
+    if differs || !duplicate::is_one(head, &HOST) {
+        return Err(Ambiguity::Header(HOST));
+    }
+    Ok(without_dot(head.host().or(field).unwrap_or_default()))
 }
 
 /// A value that is printable ASCII.
@@ -268,35 +289,13 @@ fn visible(value: &[u8]) -> Option<&str> {
     str::from_utf8(value).ok().filter(|_| value.iter().all(is_visible))
 }
 
-type Set = Result<(), tollgate_policy::address::InvalidAddress>;
-
-fn set_field<'a>(
-    facts: &mut Facts<'a>,
-    id: AttributeId,
-    head: &'a impl Head,
-    name: &HeaderName,
-) -> Set {
-    let mut lines = head.lines(name);
-    let Some(first) = lines.next() else { return Ok(()) };
-    if lines.next().is_none() {
-        return set_bytes(facts, id, first.trim_ascii());
-    }
-    facts.write_id(id, |out| {
-        for (index, line) in head.lines(name).enumerate() {
-            if index > 0 {
-                out.push_str(", ");
-            }
-            out.push_str(&String::from_utf8_lossy(line.trim_ascii()));
-        }
-    })
-}
-
 /// Bytes that are no text are replaced: a value that made itself absent would escape its limit.
-fn set_bytes<'a>(facts: &mut Facts<'a>, id: AttributeId, value: &'a [u8]) -> Set {
-    match str::from_utf8(value) {
+fn set_bytes<'a>(facts: &mut Facts<'a>, id: AttributeId, value: &'a [u8]) {
+    // Only `ip` and `path` can be invalid, and neither comes from a header.
+    let _ = match str::from_utf8(value) {
         Ok(value) => facts.set_id(id, value),
         Err(_) => facts.write_id(id, |out| out.push_str(&String::from_utf8_lossy(value))),
-    }
+    };
 }
 
 /// A claim of the request's token. Where the token did not verify, the attribute was sent and is not to be believed.
@@ -305,18 +304,17 @@ fn set_claim(
     id: AttributeId,
     claims: &Result<Option<Claims>, Unverified>,
     name: &str,
-) -> Set {
+) {
     let mut wrong = None;
-    let set = match claims {
-        Ok(None) => Ok(()),
-        Ok(Some(claims)) => facts.write_id(id, |out| wrong = claims.write(name, out).err()),
-        Err(why) => {
-            wrong = Some(*why);
-            Ok(())
+    match claims {
+        Ok(None) => {}
+        // Only `ip` and `path` can be invalid, and neither comes from a claim.
+        Ok(Some(claims)) => {
+            let _ = facts.write_id(id, |out| wrong = claims.write(name, out).err());
         }
-    };
+        Err(why) => wrong = Some(*why),
+    }
     if let Some(why) = wrong {
         facts.set_unverified(id, why);
     }
-    set
 }

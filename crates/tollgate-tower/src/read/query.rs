@@ -1,20 +1,48 @@
 //! One parameter of a query.
 
-/// The raw value of the first parameter of that name; one without `=` has an empty value.
-pub(super) fn find<'a>(query: &'a str, name: &str) -> Option<&'a str> {
-    query.split('&').find_map(|pair| {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        is_named(key, name).then_some(value)
-    })
+use std::borrow::Cow;
+
+/// The raw values of all parameters of that name, in their order; one without `=` has an empty value.
+pub(super) fn all<'a>(query: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    pairs(query, |byte| byte == '&')
+        .filter(move |(key, _)| decoded(key) == name)
+        .map(|(_, value)| value)
 }
 
-fn is_named(key: &str, name: &str) -> bool {
-    if is_plain(key) {
-        return key == name;
+/// The raw values that only some servers take for one of that name: they split a query at `;`, too, or read
+/// `name[]`, `Name` or `na.me` as `name` or `na_me`.
+pub(super) fn lookalikes<'a>(query: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let has_semicolon = query.contains(';');
+    let by_semicolon = pairs(query, |byte| matches!(byte, '&' | ';'))
+        .filter(move |(key, _)| has_semicolon && decoded(key) == name);
+    let by_alias = pairs(query, |byte| matches!(byte, '&' | ';'))
+        .filter(move |(key, _)| is_alias(&decoded(key), name));
+    by_semicolon.chain(by_alias).map(|(_, value)| value)
+}
+
+fn pairs(query: &str, separates: fn(char) -> bool) -> impl Iterator<Item = (&str, &str)> {
+    query.split(separates).map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
+fn decoded(text: &str) -> Cow<'_, str> {
+    match is_plain(text) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(value(text)),
     }
-    let mut decoded = String::new();
-    decode(key, &mut decoded);
-    decoded == name
+}
+
+/// Whether some servers take `key` for `name`, though it is another: Express, PHP and Rails read `name[]` as a list, PHP
+/// reads a space and a dot as `_`, ASP.NET ignores case.
+fn is_alias(key: &str, name: &str) -> bool {
+    fn folded(text: &str) -> impl Iterator<Item = u8> {
+        text.bytes().map(|byte| match byte {
+            b'.' | b' ' | b'[' => b'_',
+            byte => byte.to_ascii_lowercase(),
+        })
+    }
+    let trimmed = key.trim_start_matches(' ');
+    let base = trimmed.split('[').next().unwrap_or_default();
+    key != name && (folded(base).eq(folded(name)) || folded(trimmed).eq(folded(name)))
 }
 
 /// Whether decoding changes nothing.
@@ -22,14 +50,19 @@ pub(super) fn is_plain(text: &str) -> bool {
     !text.bytes().any(|byte| matches!(byte, b'%' | b'+'))
 }
 
-/// Appends what the text stands for: `+` is a space, `%41` is `A`, a broken escape is itself.
-pub(super) fn decode(text: &str, out: &mut String) {
+/// What the text stands for: `+` is a space, `%41` is `A`, a broken escape is itself.
+pub(super) fn value(text: &str) -> String {
+    String::from_utf8_lossy(&unescape(text.as_bytes(), true)).into_owned()
+}
+
+/// Decodes escapes, and `+` where it is a space.
+pub(super) fn unescape(text: &[u8], plus_is_space: bool) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
+    let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
         bytes.push(match (byte, after) {
-            (b'+', _) => b' ',
+            (b'+', _) if plus_is_space => b' ',
             (b'%', [high, low, ..]) => match (digit(*high), digit(*low)) {
                 (Some(high), Some(low)) => {
                     rest = &after[2..];
@@ -40,7 +73,7 @@ pub(super) fn decode(text: &str, out: &mut String) {
             _ => byte,
         });
     }
-    out.push_str(&String::from_utf8_lossy(&bytes));
+    bytes
 }
 
 fn digit(byte: u8) -> Option<u8> {

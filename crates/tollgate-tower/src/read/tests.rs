@@ -1,9 +1,12 @@
 //! Heads to facts, row by row.
 
-use super::Reader;
+use super::{Ambiguity, Reader};
+use crate::AmbiguousPaths;
 use http::Request;
 use http::request::Parts;
-use tollgate::{Gate, MemoryStore, Setup, policy};
+use std::net::IpAddr;
+use tollgate::policy::Facts;
+use tollgate::{Gate, MemoryStore, Rules, Setup, policy};
 use tollgate_policy::facts::Unverified;
 
 /// Everything that can be read, in one policy.
@@ -15,6 +18,7 @@ limits:
   - {name: b, rate: 1/s, key: [header.x-tag, cookie.c, query.q]}
   - {name: c, rate: 1/s, key: [user, session, who]}
   - {name: d, rate: 1/s, key: [api_key]}
+  - {name: e, rate: 1/s, match: {header.x-match: x}}
 "#;
 
 pub(super) fn gate(policy: &str) -> Gate {
@@ -31,33 +35,52 @@ fn head(request: &str, fields: &[(&str, &[u8])]) -> Parts {
     builder.body(()).expect("a request").into_parts().0
 }
 
+fn read<'a>(
+    reader: &Reader,
+    rules: &'a Rules,
+    head: &'a Parts,
+    peer: Option<IpAddr>,
+) -> Result<Facts<'a>, Ambiguity> {
+    reader.facts(
+        rules,
+        head,
+        peer,
+        AmbiguousPaths::Refuse,
+        |_| Err(Unverified::NoKeys),
+        Default::default(),
+    )
+}
+
 type Fields = &'static [(&'static str, &'static [u8])];
 
 /// A request, its fields, an attribute, its value.
 const TABLE: &[(&str, Fields, &str, Option<&str>)] = &[
-    ("get /a//b/../c?x=1", &[], "path", Some("/a/c")),
+    ("get /a/b/../c?x=1", &[], "path", Some("/a/c")),
     ("get /%6cogin", &[], "path", Some("/login")),
-    ("get /a%2fb", &[], "path", Some("/a%2Fb")),
+    ("get /a%3fb", &[], "path", Some("/a%3Fb")),
     ("get /", &[], "method", Some("GET")),
     ("GET /", &[("host", b"Example.COM:8080")], "host", Some("example.com")),
     ("GET /", &[("host", b"example.com.")], "host", Some("example.com")),
-    ("GET http://Other.example:1/x", &[("host", b"example.com")], "host", Some("other.example")),
+    ("GET http://Other.example:1/x", &[("host", b"other.example.")], "host", Some("other.example")),
+    ("GET http://Other.example:1/x", &[], "host", Some("other.example")),
     ("GET /", &[("host", b"[2001:db8::1]:80")], "host", Some("[2001:db8::1]")),
     ("GET /", &[("host", b"[2001:db8::1]")], "host", Some("[2001:db8::1]")),
     ("GET /", &[], "host", None),
     ("GET /", &[("x-tag", b"a")], "header.x-tag", Some("a")),
-    ("GET /", &[("X-Tag", b"a"), ("x-tag", b"b")], "header.x-tag", Some("a, b")),
+    ("GET /", &[("X-Tag", b"a"), ("x-tag", b"a")], "header.x-tag", Some("a")),
+    ("GET /", &[("x-match", b"a"), ("x-match", b"b")], "header.x-match", Some("a, b")),
     ("GET /", &[("x-tag", b"")], "header.x-tag", None),
     ("GET /", &[("x-tag", b" \ta ")], "header.x-tag", Some("a")),
-    ("GET /", &[("x-tag", b" a"), ("x-tag", b"b\t")], "header.x-tag", Some("a, b")),
+    ("GET /", &[("x-tag", b" a"), ("x-tag", b"a\t")], "header.x-tag", Some("a")),
     ("GET /", &[("x-tag", b" \t")], "header.x-tag", None),
     // What is no text is still something, and the same each time.
     ("GET /", &[("x-tag", b"a\xffb")], "header.x-tag", Some("a\u{fffd}b")),
     ("GET /", &[("x-tag", "é".as_bytes())], "header.x-tag", Some("é")),
-    ("GET /", &[("cookie", b"a=1; c=2; c=3")], "cookie.c", Some("2")),
+    ("GET /", &[("cookie", b"a=1; c=2; c=2")], "cookie.c", Some("2")),
+    ("GET /", &[("cookie", b"c=s%3A%61+b")], "cookie.c", Some("s:a+b")),
     ("GET /", &[("cookie", b"a=1"), ("cookie", b"c=\"2\"")], "cookie.c", Some("2")),
     ("GET /", &[("cookie", b"cc=1; C=2; c")], "cookie.c", None),
-    ("GET /?q=1&q=2", &[], "query.q", Some("1")),
+    ("GET /?q=1&q=%31", &[], "query.q", Some("1")),
     ("GET /?qq=1&%71=a%20b+c", &[], "query.q", Some("a b c")),
     ("GET /?q=%zz%4", &[], "query.q", Some("%zz%4")),
     ("GET /?q", &[], "query.q", None),
@@ -79,8 +102,7 @@ fn heads_become_facts() {
     let reader = Reader::default();
     for (request, fields, attribute, expected) in TABLE {
         let head = head(request, fields);
-        let facts =
-            reader.facts(&rules, &head, None, |_| Err(Unverified::NoKeys), Default::default());
+        let facts = read(&reader, &rules, &head, None).unwrap();
         assert_eq!(
             facts.get(attribute).as_deref(),
             *expected,
@@ -118,13 +140,7 @@ fn the_client_is_whom_trusted_proxies_name() {
     for (peer, fields, client) in CLIENTS {
         let head = head("GET /", fields);
         let peer = peer.parse().expect("an address");
-        let facts = reader.facts(
-            &rules,
-            &head,
-            Some(peer),
-            |_| Err(Unverified::NoKeys),
-            Default::default(),
-        );
+        let facts = read(&reader, &rules, &head, Some(peer)).unwrap();
         assert_eq!(facts.get("ip").as_deref(), Some(*client), "{peer} {fields:?}");
     }
 }
@@ -157,8 +173,7 @@ fn a_reader_follows_the_rules() {
     let head = head("GET /", &[("x-a", b"1"), ("x-b", b"2")]);
     {
         let rules = gate.rules();
-        let facts =
-            reader.facts(&rules, &head, None, |_| Err(Unverified::NoKeys), Default::default());
+        let facts = read(&reader, &rules, &head, None).unwrap();
         assert_eq!(
             (facts.get("header.x-a").as_deref(), facts.get("header.x-b")),
             (Some("1"), None)
@@ -167,10 +182,43 @@ fn a_reader_follows_the_rules() {
     let other = b"limits: [{name: a, rate: 1/s, key: [header.x-b]}]";
     gate.replace(Setup::of(&policy::compile(other).expect("a policy"))).expect("a policy");
     let rules = gate.rules();
-    let facts = reader.facts(&rules, &head, None, |_| Err(Unverified::NoKeys), Default::default());
+    let facts = read(&reader, &rules, &head, None).unwrap();
     assert_eq!((facts.get("header.x-a"), facts.get("header.x-b").as_deref()), (None, Some("2")));
     assert!(reader.reads(&rules, &http::HeaderName::from_static("x-b")));
     assert!(!reader.reads(&rules, &http::HeaderName::from_static("x-a")));
+}
+
+/// A request, its fields, and what is ambiguous about it.
+const AMBIGUOUS: &[(&str, Fields, &str)] = &[
+    ("GET /a//../b", &[], "path"),
+    ("GET /", &[("x-tag", b"a"), ("x-tag", b"b")], "header"),
+    ("GET /", &[("x-tag", b""), ("x-tag", b"b")], "header"),
+    ("GET /", &[("x-user-id", b"1"), ("x-user-id", b"2")], "header"),
+    ("GET /", &[("host", b"a.example"), ("host", b"b.example")], "header"),
+    ("GET http://a.example/", &[("host", b"b.example")], "header"),
+    ("GET /", &[("cookie", b"sid=1; c=2; c=3")], "cookie"),
+    ("GET /", &[("cookie", b"sid=1"), ("cookie", b"sid=2")], "cookie"),
+    ("GET /", &[("cookie", b"c=\"\\062\"")], "cookie"),
+    ("GET /?q=1&q=2", &[], "query"),
+    ("GET /?who=1&who=", &[], "query"),
+    ("GET /?who[]=1", &[], "query"),
+    ("GET /?q=1;q=2", &[], "query"),
+];
+
+#[test]
+fn identity_has_one_value() {
+    let gate = gate(POLICY);
+    let rules = gate.rules();
+    let reader = Reader::default();
+    for (request, fields, reason) in AMBIGUOUS {
+        let head = head(request, fields);
+        let read = read(&reader, &rules, &head, None);
+        assert_eq!(
+            read.map(drop).map_err(|why| why.reason()),
+            Err(*reason),
+            "{request} {fields:?}"
+        );
+    }
 }
 
 /// Lines of `Authorization`, the tokens that are verified, and why none counts.
@@ -197,7 +245,10 @@ fn a_token_cannot_hide() {
             seen.push(token.to_owned());
             Err(Unverified::Signature)
         };
-        let facts = Reader::default().facts(&rules, &head, None, claims, Default::default());
+        let refuse = AmbiguousPaths::Refuse;
+        let facts = Reader::default()
+            .facts(&rules, &head, None, refuse, claims, Default::default())
+            .unwrap();
         assert_eq!(facts.unverified(), why, "{lines:?}");
         drop(facts);
         assert_eq!(seen, tokens, "{lines:?}");

@@ -5,7 +5,7 @@ use super::{Stop, unreadable};
 use std::path::Path;
 use tollgate::{Gate, InForce, Setup, limit::Mode};
 use tollgate_core::header::Profile;
-use tollgate_policy::settings::{Settings, Store, TierSource};
+use tollgate_policy::settings::{AmbiguousPaths, Settings, Store, TierSource};
 use tollgate_policy::{Compiled, Diagnostic, TierMap, TierRules, raw};
 use tollgate_store::{MemoryStore, memory::Options};
 
@@ -66,6 +66,11 @@ fn failed(path: &Path, errors: &[Diagnostic]) -> Stop {
 }
 
 impl Loaded {
+    /// What an ambiguous path does on the check API, whose rows these are.
+    pub(super) fn ambiguous_paths(&self) -> AmbiguousPaths {
+        self.settings.http.ambiguous_paths
+    }
+
     /// The configured generations of header fields.
     pub(super) fn profiles(&self) -> Vec<Profile> {
         profiles(&self.settings)

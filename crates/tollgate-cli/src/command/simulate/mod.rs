@@ -82,7 +82,8 @@ impl Simulate {
         let plot = self.plot.is_some().then(|| loaded.plot());
         let writer = Writer::new(self.headers.then(|| loaded.profiles()));
         let tally = Tally::new(loaded.rules.policy().limits(), plot);
-        let mut session = Session::new(&loaded.gate, &loaded.rules, tally);
+        let mut session =
+            Session::new(&loaded.gate, &loaded.rules, loaded.ambiguous_paths(), tally);
         let mut progress = Progress::start(self.quiet);
         std::thread::scope(|scope| {
             let mut output = Output::start(scope, writer);

@@ -4,12 +4,14 @@ use super::answer::{Answer, Outcome};
 use super::tally::Tally;
 use tollgate::{End, Gate, ReservationError, Rules, Work};
 use tollgate_policy::facts::{Facts, FactsBuffer};
+use tollgate_policy::settings::AmbiguousPaths;
 use tollgate_server::front::http::decode::{self, Op, Row};
 
 /// A run over one gate.
 pub(super) struct Session<'g> {
     gate: &'g Gate,
     rules: &'g Rules,
+    ambiguous_paths: AmbiguousPaths,
     work: Work,
     buffer: FactsBuffer,
     pub(super) tally: Tally<'g>,
@@ -19,8 +21,14 @@ pub(super) struct Session<'g> {
 pub(super) type BadRow = String;
 
 impl<'g> Session<'g> {
-    pub(super) fn new(gate: &'g Gate, rules: &'g Rules, tally: Tally<'g>) -> Self {
-        Self { gate, rules, work: Work::default(), buffer: FactsBuffer::default(), tally }
+    pub(super) fn new(
+        gate: &'g Gate,
+        rules: &'g Rules,
+        ambiguous_paths: AmbiguousPaths,
+        tally: Tally<'g>,
+    ) -> Self {
+        let (work, buffer) = (Work::default(), FactsBuffer::default());
+        Self { gate, rules, ambiguous_paths, work, buffer, tally }
     }
 
     /// Answers the row on line `number`.
@@ -31,6 +39,7 @@ impl<'g> Session<'g> {
             Op::Cancel => self.end(&row, End::Cancel)?,
             _ => {
                 let mut facts = self.rules.facts(std::mem::take(&mut self.buffer));
+                facts.set_ambiguous_paths(self.ambiguous_paths);
                 for (name, value) in &row.body.attributes {
                     facts.set(name, value).map_err(|bad| format!("`attributes.{name}`: {bad}"))?;
                 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use tollgate::{Rules, StoreError};
 use tollgate_policy::facts::{Facts, digest};
 use tollgate_policy::limit::Mode;
+use tollgate_policy::settings::AmbiguousPaths;
 
 /// What is done to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -272,6 +273,8 @@ fn no_such_limit(rules: &Rules, name: &str) -> Problem {
 
 fn facts<'r>(rules: &'r Rules, attributes: &'r [(String, String)]) -> Result<Facts<'r>, Problem> {
     let mut facts = rules.facts(Default::default());
+    // An operator may name any key that a listener with `match-all` has counted.
+    facts.set_ambiguous_paths(AmbiguousPaths::MatchAll);
     for (name, value) in attributes {
         let set = facts.set(name, value);
         set.map_err(|error| Problem::bad(&format!("attributes.{name}"), error.to_string()))?;

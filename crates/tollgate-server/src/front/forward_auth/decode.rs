@@ -1,10 +1,12 @@
 //! From a proxy's question to the request it asks about.
 
-use hyper::header::{self, HeaderName};
+use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Uri};
 use std::fmt;
 use tollgate_policy::policy::Policy;
+use tollgate_policy::settings::OverrideHeaders;
+use tollgate_tower::{Ambiguity, Override};
 
 /// What a proxy asks.
 #[derive(Debug)]
@@ -15,8 +17,8 @@ pub(super) struct Asked {
     pub(super) only: Option<Vec<usize>>,
     pub(super) cost: u64,
     pub(super) deny_status: Option<u16>,
-    /// Whether the target has a fragment.
-    pub(super) has_fragment: bool,
+    /// Why the request is denied before any limit is asked.
+    pub(super) ambiguous: Option<Ambiguous>,
 }
 
 /// Why a request is denied before any limit is asked: the service behind might read it as another than is counted here.
@@ -26,6 +28,20 @@ pub(super) enum Ambiguous {
     Fragment,
     /// A field that some servers take for one that counts here.
     Alias(HeaderName),
+    /// Headers that say what is asked and contradict each other: the proxy wrote one, the client the other.
+    Contradiction(Asks),
+    /// A header by which some services replace the path or the method.
+    Override(HeaderName),
+    /// The path, or an attribute with two values.
+    Read(Box<Ambiguity>),
+}
+
+/// What a header says about the request that is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    Method,
+    Target,
+    Host,
 }
 
 /// Why there is no answer.
@@ -42,17 +58,32 @@ pub(super) enum Misconfigured {
 }
 
 /// The question in the head of a request to [`PATH`](super::PATH).
-pub(super) fn asked(mut head: Parts, policy: &Policy) -> Result<Asked, Misconfigured> {
+pub(super) fn asked(
+    mut head: Parts,
+    policy: &Policy,
+    override_headers: OverrideHeaders,
+) -> Result<Asked, Misconfigured> {
     const METHOD: Misconfigured = Misconfigured::Field("X-Forwarded-Method or X-Original-Method");
     const TARGET: Misconfigured = Misconfigured::Field("X-Forwarded-Uri or X-Original-URI");
     let headers = &head.headers;
-    let method = first(headers, &["x-forwarded-method", "x-original-method"]).ok_or(METHOD)?;
+    let mut ambiguous = None;
+    let methods = ["x-forwarded-method", "x-original-method"];
+    let method = agreed(headers, &methods, Asks::Method, &mut ambiguous).ok_or(METHOD)?;
     let method = Method::from_bytes(method).map_err(|_| METHOD)?;
-    let names = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
-    let target = first(headers, &names).ok_or(TARGET)?;
-    let has_fragment = target.contains(&b'#');
+    let targets = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
+    let target = agreed(headers, &targets, Asks::Target, &mut ambiguous).ok_or(TARGET)?;
+    if target.contains(&b'#') {
+        ambiguous.get_or_insert(Ambiguous::Fragment);
+    }
     let uri: Uri = escaped(target).parse().map_err(|_| TARGET)?;
-    let host = headers.get("x-forwarded-host").cloned();
+    // `login` alone would name a host.
+    if uri.scheme().is_none() && !matches!(target, [b'/', ..] | b"*") {
+        return Err(TARGET);
+    }
+    let host = host(headers, &mut ambiguous)?;
+    if ambiguous.is_none() && override_headers != OverrideHeaders::Pass {
+        ambiguous = differing_override(headers, &method, path_and_query(target));
+    }
     // Some proxies put the client's own query behind the path that they ask. A client has no say in how it is decided.
     let query = head.uri.query().unwrap_or("");
     let is_clients = uri.query().is_some_and(|own| *own == escaped(query.as_bytes()));
@@ -65,13 +96,83 @@ pub(super) fn asked(mut head: Parts, policy: &Policy) -> Result<Asked, Misconfig
     }
     let (mut head, ()) = Request::new(()).into_parts();
     (head.method, head.uri, head.headers) = (method, uri, fields);
-    Ok(Asked { head, only, cost, deny_status, has_fragment })
+    Ok(Asked { head, only, cost, deny_status, ambiguous })
 }
 
-/// The value of the first of these fields that says anything.
-fn first<'h>(headers: &'h HeaderMap, names: &[&str]) -> Option<&'h [u8]> {
-    let values = names.iter().filter_map(|name| headers.get(*name).map(|value| value.as_bytes()));
-    values.map(<[u8]>::trim_ascii).find(|value| !value.is_empty())
+/// The value of these headers, of which a proxy sets some. Where two differ a client has written one of them.
+fn agreed<'h>(
+    headers: &'h HeaderMap,
+    names: &[&str],
+    asks: Asks,
+    ambiguous: &mut Option<Ambiguous>,
+) -> Option<&'h [u8]> {
+    let lines = names.iter().flat_map(|name| headers.get_all(*name));
+    let mut values = lines.map(|value| value.as_bytes().trim_ascii()).filter(|v| !v.is_empty());
+    let first = values.next()?;
+    let differs = |value: &[u8]| match asks {
+        Asks::Target => path_and_query(value) != path_and_query(first),
+        Asks::Method | Asks::Host => value != first,
+    };
+    if values.any(differs) {
+        ambiguous.get_or_insert(Ambiguous::Contradiction(asks));
+    }
+    Some(first)
+}
+
+/// The host that is asked for: by `X-Forwarded-Host`, and by targets that name one.
+fn host(
+    headers: &HeaderMap,
+    ambiguous: &mut Option<Ambiguous>,
+) -> Result<Option<HeaderValue>, Misconfigured> {
+    const HOST: Misconfigured = Misconfigured::Field("X-Forwarded-Host");
+    let named = agreed(headers, &["x-forwarded-host"], Asks::Host, ambiguous);
+    let targets = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
+    let lines = targets.iter().flat_map(|name| headers.get_all(*name));
+    let mut hosts = named.into_iter().chain(lines.filter_map(|value| authority(value.as_bytes())));
+    let Some(first) = hosts.next() else { return Ok(None) };
+    if hosts.any(|host| !host.eq_ignore_ascii_case(first)) {
+        ambiguous.get_or_insert(Ambiguous::Contradiction(Asks::Host));
+    }
+    HeaderValue::from_bytes(first).map(Some).map_err(|_| HOST)
+}
+
+/// The place behind `http://` in a target that has it.
+fn after_scheme(target: &[u8]) -> Option<usize> {
+    let place = target.windows(3).position(|three| three == b"://")?;
+    target[..place].iter().all(u8::is_ascii_alphabetic).then_some(place + 3)
+}
+
+fn authority(target: &[u8]) -> Option<&[u8]> {
+    let rest = &target.trim_ascii()[after_scheme(target.trim_ascii())?..];
+    rest.split(|byte| matches!(byte, b'/' | b'?' | b'#')).next()
+}
+
+/// A target without scheme and authority.
+fn path_and_query(target: &[u8]) -> &[u8] {
+    let Some(start) = after_scheme(target) else { return target };
+    let rest = &target[start..];
+    match rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')) {
+        Some(place) => &rest[place..],
+        None => b"/",
+    }
+}
+
+/// An override header that says something else than what is counted. The service gets it, and may obey.
+fn differing_override(headers: &HeaderMap, method: &Method, target: &[u8]) -> Option<Ambiguous> {
+    let is_suspicious = |name: &&HeaderName| {
+        let folded = name.as_str().replace(['_', '.'], "-");
+        Override::UNREAD.contains(&&*folded)
+    };
+    let differs = |name: &&HeaderName| {
+        let of = Override::of(name.as_str().replace(['_', '.'], "-").as_bytes());
+        headers.get_all(*name).iter().map(|value| value.as_bytes().trim_ascii()).any(|value| {
+            match of {
+                Some(Override::Method) => !value.eq_ignore_ascii_case(method.as_str().as_bytes()),
+                _ => path_and_query(value) != target,
+            }
+        })
+    };
+    headers.keys().filter(is_suspicious).find(differs).cloned().map(Ambiguous::Override)
 }
 
 /// Proxies pass on what clients send, and clients send what is no URI. Escaped it means the same, here and behind.
@@ -171,6 +272,11 @@ impl Ambiguous {
         match self {
             Self::Fragment => "fragment",
             Self::Alias(_) => "alias",
+            Self::Contradiction(Asks::Method) => "method",
+            Self::Contradiction(Asks::Target) => "target",
+            Self::Contradiction(Asks::Host) => "host",
+            Self::Override(_) => "override",
+            Self::Read(ambiguity) => ambiguity.reason(),
         }
     }
 }
@@ -181,6 +287,17 @@ impl fmt::Display for Ambiguous {
             Self::Fragment => f.write_str("the target has a fragment"),
             // A name has no character that JSON would need escaped.
             Self::Alias(name) => write!(f, "the field {name} looks like one that counts"),
+            Self::Contradiction(asks) => write!(
+                f,
+                "two headers name different {}",
+                match asks {
+                    Asks::Method => "methods",
+                    Asks::Target => "targets",
+                    Asks::Host => "hosts",
+                }
+            ),
+            Self::Override(name) => write!(f, "the header {name} differs from the request"),
+            Self::Read(ambiguity) => ambiguity.fmt(f),
         }
     }
 }

@@ -38,10 +38,11 @@ impl ForwardAuth {
     /// Answers a question with this head, asked from `peer`.
     pub(super) async fn answer(&self, head: Parts, peer: IpAddr) -> (Response, Outcome) {
         let node = self.toll.engine();
+        let settings = node.conduct().settings.http;
         let asked = {
             let rules = node.gate.rules();
             match rules.web().client.is_trusted(peer) {
-                true => decode::asked(head, rules.policy()),
+                true => decode::asked(head, rules.policy(), settings.override_headers),
                 false => Err(Misconfigured::Untrusted),
             }
         };
@@ -52,8 +53,8 @@ impl ForwardAuth {
                 return (encode::misconfigured(&why), Outcome::Invalid);
             }
         };
-        if let Some(why) = self.ambiguous(&asked) {
-            return (encode::ambiguous(&why, asked.deny_status), Outcome::Invalid);
+        if let Some(why) = asked.ambiguous.as_ref().or(self.alias(&asked).as_ref()) {
+            return (encode::ambiguous(why, asked.deny_status), Outcome::Invalid);
         }
         let Asked { mut head, only, cost, deny_status, .. } = asked;
         let parent = match trace::enabled() {
@@ -70,6 +71,7 @@ impl ForwardAuth {
         let mut passage = Passage::default();
         (passage.cost, passage.only) = (cost, only.as_deref());
         question.passage = passage;
+        question.ambiguous_paths = settings.ambiguous_paths;
         if trace::enabled() {
             question.observe = Some(&observe);
         }
@@ -91,16 +93,17 @@ impl ForwardAuth {
                 };
                 (encode::deny(&refusal, deny_status), outcome)
             }
+            Answer::Ambiguous(why) => {
+                (encode::ambiguous(&Ambiguous::Read(why), deny_status), Outcome::Invalid)
+            }
         }
     }
 }
 
 impl ForwardAuth {
-    /// Why the service could read the request in another way. It gets what the proxy has, and nothing can be removed from that here.
-    fn ambiguous(&self, asked: &Asked) -> Option<Ambiguous> {
-        if asked.has_fragment {
-            return Some(Ambiguous::Fragment);
-        }
+    /// A header that the service could take for one that counts. The service gets what the proxy has, and nothing can be
+    /// removed from that here.
+    fn alias(&self, asked: &Asked) -> Option<Ambiguous> {
         let rules = self.toll.engine().gate.rules();
         let alias = self.toll.reader().alias(&rules, &asked.head.headers)?;
         Some(Ambiguous::Alias(alias.clone()))

@@ -21,6 +21,8 @@ use hyper::{
 };
 use smallvec::SmallVec;
 use std::{borrow::Cow, mem, net::IpAddr};
+use tollgate_policy::settings::OverrideHeaders;
+use tollgate_tower::Override;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -57,6 +59,7 @@ pub(super) struct From<'a> {
     pub(super) may_upgrade: bool,
     /// What the server is asked for instead of the client's host.
     pub(super) own_host: Option<&'a HeaderValue>,
+    pub(super) override_headers: OverrideHeaders,
 }
 
 impl From<'_> {
@@ -87,6 +90,9 @@ pub(super) fn request(
     headers.remove(header::EXPECT);
     if !from.is_trusted {
         remove_claims(headers);
+    }
+    if from.override_headers != OverrideHeaders::Pass {
+        remove_overrides(headers);
     }
     add_own(headers, from);
     headers.append(header::VIA, HeaderValue::from_static(via(received)));
@@ -252,6 +258,7 @@ fn is_hop_by_hop(name: &HeaderName) -> bool {
 pub(super) fn trailers(trailers: &mut HeaderMap, reads: impl Fn(&HeaderName) -> bool) {
     remove_aliases(trailers);
     remove_claims(trailers);
+    remove_overrides(trailers);
     remove_if(trailers, |name| is_hop_by_hop(name) || *name == header::VIA || reads(name));
 }
 
@@ -271,6 +278,11 @@ fn remove_claims(headers: &mut HeaderMap) {
     });
 }
 
+/// Removes headers that replace the path or the method in some services.
+fn remove_overrides(headers: &mut HeaderMap) {
+    remove_if(headers, |name| Override::of(name.as_str().as_bytes()).is_some());
+}
+
 /// Removes fields under names that some servers take for others: `X_Forwarded_For`, `Content.Length`.
 pub(super) fn remove_aliases(headers: &mut HeaderMap) {
     let odd = |name: &HeaderName| name.as_str().bytes().any(|byte| matches!(byte, b'_' | b'.'));
@@ -281,6 +293,7 @@ pub(super) fn remove_aliases(headers: &mut HeaderMap) {
         let folded: String =
             name.as_str().chars().map(|c| if matches!(c, '_' | '.') { '-' } else { c }).collect();
         let is_ours = folded.starts_with("x-forwarded-")
+            || Override::of(folded.as_bytes()).is_some()
             || HeaderName::from_bytes(folded.as_bytes())
                 .is_ok_and(|name| KEPT.contains(&name) || is_hop_by_hop(&name));
         odd(name) && is_ours

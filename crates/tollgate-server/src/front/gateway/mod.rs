@@ -68,7 +68,11 @@ use std::{
     time::Duration,
 };
 use tollgate::{ProcessClock, Verdict};
-use tollgate_policy::{address::unmap, facts::Facts, settings::UpstreamProtocol};
+use tollgate_policy::{
+    address::unmap,
+    facts::Facts,
+    settings::{OverrideHeaders, UpstreamProtocol},
+};
 use tollgate_tower::{self as toll, Question, Toll};
 use upstream::Upstreams;
 
@@ -188,6 +192,10 @@ impl Gateway {
                 }
                 return response.map(|bytes| Body::Free(Answer::own(bytes)));
             }
+            toll::Answer::Ambiguous(why) => {
+                count.end(Outcome::Invalid);
+                return problem::ambiguous(&why).map(Body::Free);
+            }
         };
         if !pass.delay().is_zero() {
             Box::pin(tokio::time::sleep(pass.delay())).await;
@@ -233,6 +241,7 @@ impl Gateway {
         let observe = observe(node, parent.as_ref());
         let mut question = Question::default();
         question.observe = Some(&observe);
+        question.ambiguous_paths = self.shared.upstreams.load().settings.ambiguous_paths;
         self.toll.ask_with(head, Some(caller.peer.ip()), &question).await
     }
 
@@ -262,7 +271,8 @@ impl Gateway {
         let own_host = own_host.then(|| &first.server().authority);
         // In HTTP/2 a connection is not one request's to change.
         let may_upgrade = upstreams.settings.protocol != UpstreamProtocol::Http2;
-        let upgrade = self.make_ready(&mut head, caller, own_host, may_upgrade)?;
+        let overrides = upstreams.settings.override_headers;
+        let upgrade = self.make_ready(&mut head, caller, own_host, may_upgrade, overrides)?;
         let mut sent = None;
         let body = match resumed {
             _ if upload.is_end_stream() => Outgoing::Empty,
@@ -294,6 +304,7 @@ impl Gateway {
         caller: &Caller,
         own_host: Option<&HeaderValue>,
         may_upgrade: bool,
+        override_headers: OverrideHeaders,
     ) -> Result<bool, Invalid> {
         let rules = self.shared.node.gate.rules();
         let (reader, peer) = (self.toll.reader(), unmap(caller.peer.ip()));
@@ -305,6 +316,7 @@ impl Gateway {
             is_tls: caller.is_tls,
             may_upgrade: caller.may_upgrade && may_upgrade,
             own_host,
+            override_headers,
         };
         let upgrade = forward::request(head, &from, |name| reader.reads(&rules, name))?;
         Ok(upgrade.is_some())

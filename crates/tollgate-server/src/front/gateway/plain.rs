@@ -114,6 +114,7 @@ impl Gateway {
         let observe = super::observe(node, None);
         let mut question = toll::Question::default();
         question.observe = Some(&observe);
+        question.ambiguous_paths = upstreams.settings.ambiguous_paths;
         let (head, peer) = (Read(request), Some(caller.peer.ip()));
         let pass = match self.toll.ask_as_it_is(&head, peer, &question).await {
             toll::Answer::Admitted(pass) => pass,
@@ -123,6 +124,11 @@ impl Gateway {
                 write_own(refusal.into_response(&map(&request)), is_head, caller.is_ending(), out);
                 count.end(outcome);
                 return true;
+            }
+            // The full path refuses it, and ends the connection.
+            toll::Answer::Ambiguous(_) => {
+                count.leave();
+                return false;
             }
         };
         let stage = match pass.is_free() {
@@ -221,7 +227,8 @@ impl Gateway {
             false => peer,
         };
         let (address, is_tls, may_upgrade) = (&caller.address, caller.is_tls, false);
-        From { peer, address, is_trusted, client, is_tls, may_upgrade, own_host }
+        let override_headers = self.shared.upstreams.load().settings.override_headers;
+        From { peer, address, is_trusted, client, is_tls, may_upgrade, own_host, override_headers }
     }
 }
 

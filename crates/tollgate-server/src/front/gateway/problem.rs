@@ -7,6 +7,7 @@ use hyper::{
     header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use tollgate_core::header::Problem;
+use tollgate_tower::Ambiguity;
 
 /// The answer to a request that has no other. Where some of that may not have been read, its connection ends: what would come next by it is the rest of a body.
 pub(super) fn fault(fault: Fault, may_be_unread: bool) -> Response<Answer> {
@@ -52,6 +53,13 @@ pub(super) fn status(
     {
         response.headers_mut().insert(name, value);
     }
+    response
+}
+
+/// The answer to a request that an upstream could read in another way than it would be counted.
+pub(super) fn ambiguous(why: &Ambiguity) -> Response<Answer> {
+    let mut response = why.response().map(Answer::own);
+    say_close(response.headers_mut());
     response
 }
 

@@ -140,13 +140,19 @@ impl Gateway {
             }
         };
         let question = (asked.open(), LIMITS_MAX);
-        let standing = self.toll.standing(&asked, Some(caller.peer.ip()), question, |verdict| {
+        let paths = self.shared.upstreams.load().settings.ambiguous_paths;
+        let peer = Some(caller.peer.ip());
+        let standing = self.toll.standing(&asked, peer, paths, question, |verdict| {
             let mut out = b"{\"limits\":".to_vec();
             encode::rows(&mut out, verdict.rows.iter().copied());
             out.push(b'}');
             out
         });
-        let mut response = Response::new(Answer::own(standing.await));
+        let standing = match standing.await {
+            Ok(standing) => standing,
+            Err(why) => return (why.response().map(Answer::own), Outcome::Invalid),
+        };
+        let mut response = Response::new(Answer::own(standing));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

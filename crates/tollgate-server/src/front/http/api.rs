@@ -110,6 +110,7 @@ impl CheckApi {
         let rules = gate.rules();
         let mut kit = self.kit.take();
         let mut facts = rules.facts(mem::take(&mut kit.facts));
+        facts.set_ambiguous_paths(self.node.conduct().settings.http.ambiguous_paths);
         for (name, value) in &body.attributes {
             if let Err(bad) = facts.set(name, value) {
                 let problem = Problem::Attribute { name: (**name).into(), why: bad.to_string() };

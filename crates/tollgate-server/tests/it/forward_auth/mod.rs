@@ -286,6 +286,71 @@ fn what_could_be_read_in_two_ways_says_so() {
     for (lines, reason, detail) in [
         (fragment, "fragment", "the target has a fragment"),
         (alias, "alias", "the field x_user_id looks like one that counts"),
+        (
+            &format!("{GET}x-original-uri: /nothing\r\n"),
+            "target",
+            "two headers name different targets",
+        ),
+        (
+            &format!("{GET}x-original-url: http://h/nothing\r\n"),
+            "target",
+            "two headers name different targets",
+        ),
+        (
+            &format!("{GET}x-forwarded-uri: /nothing\r\n"),
+            "target",
+            "two headers name different targets",
+        ),
+        (
+            &format!("{GET}x-original-method: POST\r\n"),
+            "method",
+            "two headers name different methods",
+        ),
+        (
+            &format!("{GET}x-forwarded-host: a\r\nx-forwarded-host: b\r\n"),
+            "host",
+            "two headers name different hosts",
+        ),
+        (
+            &format!("{GET}x-forwarded-host: a\r\nx-original-url: http://b/\r\n"),
+            "host",
+            "two headers name different hosts",
+        ),
+        (
+            &format!("{GET}x-http-method-override: DELETE\r\n"),
+            "override",
+            "the header x-http-method-override differs from the request",
+        ),
+        (
+            &format!("{GET}x_http_method: PUT\r\n"),
+            "override",
+            "the header x_http_method differs from the request",
+        ),
+        (
+            &format!("{GET}x-rewrite-url: /nothing\r\n"),
+            "override",
+            "the header x-rewrite-url differs from the request",
+        ),
+        (
+            &format!("{GET}x-user-id: 1\r\nx-user-id: 2\r\n"),
+            "header",
+            "the header `x-user-id` has two values",
+        ),
+        (
+            "x-forwarded-method: GET\r\nx-forwarded-uri: /by?q=1&q=2\r\n",
+            "query",
+            "the query parameter `q` has two values",
+        ),
+        (
+            "x-forwarded-method: GET\r\nx-forwarded-uri: /x//../nothing\r\n",
+            "path",
+            "servers read this path in more than one way: it has both dot segments and `//`",
+        ),
+        (
+            "x-forwarded-method: GET\r\nx-forwarded-uri: /x\\..\\nothing\r\n",
+            "path",
+            "servers read this path in more than one way: it has a backslash",
+        ),
     ] {
         let plain = ask(&served, "GET", "", lines);
         assert_eq!((plain.status, plain.field("x-tollgate-reason")), (400, Some(reason)));
@@ -294,6 +359,39 @@ fn what_could_be_read_in_two_ways_says_so() {
         assert_eq!((other.status, other.field("x-tollgate-reason")), (401, Some(reason)));
         assert_eq!(other.body, "");
     }
+}
+
+/// Headers that say the same twice say it once.
+#[test]
+fn what_agrees_is_one() {
+    let served = serve(TRUSTING);
+    for more in [
+        "x-original-uri: /\r\n",
+        "x-original-url: http://h/\r\nx-forwarded-host: H\r\n",
+        "x-original-method: GET\r\n",
+        "x-forwarded-uri: /\r\n",
+        "x-http-method-override: get\r\nx-rewrite-url: /\r\n",
+        "x-user-id: 7\r\nx-user-id: 7\r\n",
+    ] {
+        let answer = ask(&served, "GET", "", &format!("{GET}{more}"));
+        assert_eq!(answer.status, 200, "{more}: {answer:?}");
+    }
+    // A target that is no path names nothing.
+    let host = "x-forwarded-method: GET\r\nx-forwarded-uri: nothing\r\n";
+    assert_eq!(ask(&served, "GET", "", host).field("x-tollgate-decision"), Some("misconfigured"));
+}
+
+/// With `match-all` the limits of every reading apply; with `pass` override headers do.
+#[test]
+fn a_listener_may_accept_both() {
+    let listen = "listen: {http: {address: '127.0.0.1:0', ambiguous_paths: match-all, override_headers: pass}}";
+    let served = serve(&format!("{listen}\n{TRUSTING}"));
+    for (target, status) in [("/x//../nothing", 429), ("/x%2F..%2Fnothing", 429), ("/a%2Fb", 200)] {
+        let lines = format!("x-forwarded-method: GET\r\nx-forwarded-uri: {target}\r\n");
+        assert_eq!(ask(&served, "GET", "", &lines).status, status, "{target}");
+    }
+    let lines = format!("{GET}x-http-method-override: DELETE\r\n");
+    assert_eq!(ask(&served, "GET", "", &lines).status, 200);
 }
 
 #[test]

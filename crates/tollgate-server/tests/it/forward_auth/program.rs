@@ -83,7 +83,7 @@ impl Drop for Program {
     }
 }
 
-/// A service that says what it was asked: `METHOD TARGET BODY`, at `/fields` with the names of fields that speak of a user in place of the
+/// A service that says what it was asked: `METHOD TARGET BODY`, at `/fields` with the names of fields that speak of a user or replace the request in place of the
 /// body; 403 at `/own`. It ends with the process.
 pub(super) fn app() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -105,7 +105,9 @@ fn answer(stream: TcpStream) -> Option<()> {
         line.clear();
         reader.read_line(&mut line).ok()?;
         let name = line.split(':').next()?.to_ascii_lowercase();
-        if name.contains("user") && name != "user-agent" {
+        let is_override =
+            name.starts_with("x-original-") || name.contains("-method") || name.ends_with("-url");
+        if (name.contains("user") && name != "user-agent") || is_override {
             names.push_str(&name);
         }
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {

@@ -68,6 +68,13 @@ fn holds(proxy: &Program, served: Served, without: u16) {
         x-forwarded-host: other.example\r\nx-original-uri: /free\r\nx-original-method: GET\r\n";
     assert_eq!(ask(proxy, "POST /limited", "", "x").status, 200);
     assert_eq!(ask(proxy, "POST /limited", lies, "x").status, 429);
+    // Nor does the service see what it could obey.
+    let overrides = "x-http-method-override: DELETE\r\nx-http-method: DELETE\r\nx-method-override: DELETE\r\n\
+        x-original-method: DELETE\r\nx-original-url: /user\r\nx-original-uri: /user\r\nx-rewrite-url: /user\r\n\
+        x-override-url: /user\r\n";
+    let seen = ask(proxy, "GET /fields", overrides, "");
+    assert_eq!((seen.status, &*seen.body), (200, "GET /fields "), "{seen:?}");
+    assert_eq!(ask(proxy, "GET /x//../limited", "", "").status, 400);
     assert_eq!(ask(proxy, "GET /limited", "", "").status, 200);
 
     // Where there is nothing to tell, nothing is told.

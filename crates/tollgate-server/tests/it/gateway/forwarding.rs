@@ -82,6 +82,62 @@ fn servers_see_what_we_vouch_for() {
     }
 }
 
+const OVERRIDES: [&str; 9] = [
+    "x-original-url",
+    "x-original-uri",
+    "x-rewrite-url",
+    "x-override-url",
+    "x-http-method-override",
+    "x-http-method",
+    "x-method-override",
+    "x-original-method",
+    "x_http_method_override",
+];
+
+/// A service that obeys them would serve another request than was counted.
+#[test]
+fn override_headers_end_here() {
+    let backend = Backend::usual();
+    let gateway = Gateway::before(&backend, "trusted_proxies: [127.0.0.1]");
+    let passing = Gateway::new(&format!(
+        "listen: {{gateway: {{address: '127.0.0.1:0', override_headers: pass}}}}\nupstream: {}\n",
+        backend.url()
+    ));
+    for name in OVERRIDES {
+        let line = format!("{name}: DELETE\r\n");
+        // The second is not plain, and takes the full path.
+        for more in ["", "te: trailers\r\n"] {
+            assert_eq!(gateway.get("/", &format!("{line}{more}")).status, 200);
+            let seen = backend.seen().pop().unwrap();
+            assert_eq!(seen.all(name), [""; 0], "{name} {more}: {}", seen.head);
+            // A spelling that only looks like one goes either way.
+            let expected: &[&str] = if name.contains('_') { &[] } else { &["DELETE"] };
+            assert_eq!(passing.get("/", &format!("{line}{more}")).status, 200);
+            let seen = backend.seen().pop().unwrap();
+            assert_eq!(seen.all(name), expected, "{name} {more}: {}", seen.head);
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(gateway.address()).await.unwrap();
+        let (mut sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        for method in ["GET", "POST"] {
+            let mut request = hyper::Request::builder()
+                .method(method)
+                .uri(format!("http://{}/", gateway.address()));
+            for name in OVERRIDES {
+                request = request.header(name, "DELETE");
+            }
+            let request = request.body(Full::new(Bytes::from("x"))).unwrap();
+            assert_eq!(sender.send_request(request).await.unwrap().status(), 200);
+            let seen = backend.seen().pop().unwrap();
+            assert!(OVERRIDES.iter().all(|name| seen.all(name).is_empty()), "{}", seen.head);
+        }
+    });
+}
+
 /// How the request came to us, whatever it goes on as.
 #[test]
 fn via_names_the_version_that_the_client_spoke() {
@@ -114,7 +170,10 @@ fn targets_arrive_as_they_were_sent() {
         ("/%7e/'\"", "/%7e/'\""),
     ];
     let backend = Backend::usual();
-    let gateway = Gateway::before(&backend, "");
+    let gateway = Gateway::new(&format!(
+        "listen: {{gateway: {{address: '127.0.0.1:0', ambiguous_paths: match-all}}}}\nupstream: {}\n",
+        backend.url()
+    ));
     for (sent, _) in targets {
         assert_eq!(gateway.get(sent, "").status, 200, "{sent}");
     }

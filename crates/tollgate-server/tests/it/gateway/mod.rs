@@ -10,6 +10,7 @@ mod http2;
 mod leaving;
 mod limits;
 mod lives;
+mod paths;
 mod plain;
 mod restart;
 mod smuggling;

@@ -1,6 +1,6 @@
 //! Whose request it is.
 
-use super::{BASE, Case, Fields, PASSED, REFUSED, Step};
+use super::{AMBIGUOUS, BASE, Case, Fields, PASSED, REFUSED, Step};
 
 // Signed with HS256, save one that says it needs no signature.
 const SUB_1: Fields = &[(
@@ -34,7 +34,9 @@ pub(crate) const CASES: &[Case] = &[
             Step { fields: &[("x-user", "1")], ..PASSED },
             Step { fields: &[("x-user", "2")], ..PASSED },
             Step { fields: &[("x-user", "1")], ..REFUSED },
-            Step { fields: &[("X-User", "1"), ("x-user", "2")], ..PASSED },
+            Step { fields: &[("X-User", "1"), ("x-user", "2")], ..AMBIGUOUS },
+            Step { fields: &[("X-User", "3"), ("x-user", "3")], ..PASSED },
+            Step { fields: &[("x-user", "3")], ..REFUSED },
             Step { fields: &[], answered: &[("x-tollgate-source", Some("none"))], ..PASSED },
         ],
         ..BASE
@@ -101,13 +103,75 @@ pub(crate) const CASES: &[Case] = &[
         policy: "limits: [{name: a, rate: 1/366d, key: [cookie.sid, query.q]}]",
         steps: &[
             Step { request: "GET /?q=a%20b", fields: &[("cookie", "x=1; sid=s")], ..PASSED },
-            Step {
-                request: "GET /?q=a+b&q=c",
-                fields: &[("cookie", "sid=\"s\"; sid=t")],
-                ..REFUSED
-            },
+            Step { request: "GET /?q=a+b", fields: &[("cookie", "sid=\"s\"")], ..REFUSED },
+            Step { request: "GET /?q=a+b", fields: &[("cookie", "sid=%73")], ..REFUSED },
             Step { request: "GET /?q=c", fields: &[("cookie", "sid=s")], ..PASSED },
         ],
+        ..BASE
+    },
+    Case {
+        name: "identity in two values is refused, whatever carries it",
+        policy: "limits: [{name: a, rate: 9/366d, key: [cookie.sid, query.q]}, {name: b, rate: 9/366d, cost: {header: x-cost, default: 1, max: 5}}]",
+        steps: &[
+            Step { request: "GET /?q=a&q=b", ..AMBIGUOUS },
+            Step { request: "GET /?q=a&%71=b", ..AMBIGUOUS },
+            Step { request: "GET /?q=a;q=b", ..AMBIGUOUS },
+            Step { request: "GET /?x;q=a", ..AMBIGUOUS },
+            Step { request: "GET /?q[]=a", ..AMBIGUOUS },
+            Step { request: "GET /?Q=a", ..AMBIGUOUS },
+            Step { request: "GET /?q=&q=a", ..AMBIGUOUS },
+            Step { request: "GET /?q=a&q=%61", ..PASSED },
+            Step { request: "GET /?q=a%3Bq=b", ..PASSED },
+            Step { request: "GET /?qq=a&r[q]=b", ..PASSED },
+            Step { fields: &[("cookie", "sid=a; sid=b")], ..AMBIGUOUS },
+            Step { fields: &[("cookie", "sid=a"), ("cookie", "sid=b")], ..AMBIGUOUS },
+            Step { fields: &[("cookie", "sid=\"\\141\"")], ..AMBIGUOUS },
+            Step { fields: &[("cookie", "sid=a; sid=\"a\"; SID=b")], ..PASSED },
+            Step { fields: &[("x-cost", "5"), ("x-cost", "0")], ..AMBIGUOUS },
+            Step { fields: &[("x-cost", "1"), ("x-cost", " 1")], ..PASSED },
+        ],
+        ..BASE
+    },
+    Case {
+        name: "what only `match` names may come twice, and one value is enough",
+        policy: "limits: [{name: a, match: {header.x-mode: test}, rate: 0/min}, {name: b, match: {query.mode: test}, rate: 0/min}, {name: c, match: {cookie.mode: test}, rate: 0/min}, {name: d, match: {path: /not, not: {header.x-free: \"1\"}}, rate: 0/min}, {name: e, match: {header.accept: \"a/a, b/b\"}, rate: 0/min}]",
+        steps: &[
+            Step { fields: &[("x-mode", "other")], ..PASSED },
+            Step { fields: &[("x-mode", "other"), ("x-mode", "test")], ..REFUSED },
+            Step { fields: &[("x-mode", "test"), ("x-mode", "other")], ..REFUSED },
+            Step { request: "GET /?mode=other&mode=test", ..REFUSED },
+            Step { request: "GET /?mode=other;mode=test", ..REFUSED },
+            Step { request: "GET /?mode[]=test", ..REFUSED },
+            Step { request: "GET /?mode=other&mode=more", ..PASSED },
+            Step { fields: &[("cookie", "mode=other; mode=test")], ..REFUSED },
+            Step { request: "GET /not", fields: &[("x-free", "1")], ..PASSED },
+            Step { request: "GET /not", fields: &[("x-free", "1"), ("x-free", "0")], ..REFUSED },
+            Step { fields: &[("accept", "a/a"), ("accept", "b/b")], ..REFUSED },
+        ],
+        ..BASE
+    },
+    Case {
+        name: "a path with two readings is refused",
+        policy: "limits: [{name: login, match: {path: [/login, \"/users:batch\"]}, rate: 0/min}]",
+        steps: &[
+            Step { request: "GET /x//../login", ..AMBIGUOUS },
+            Step { request: "GET /x/%2e%2e/login", ..AMBIGUOUS },
+            Step { request: "GET /%2flogin", ..AMBIGUOUS },
+            Step { request: "GET /x/..%5clogin", ..AMBIGUOUS },
+            Step { request: "GET /x/..;/login", ..AMBIGUOUS },
+            Step { request: "GET /login%00", ..AMBIGUOUS },
+            Step { request: "GET /login%zz", ..AMBIGUOUS },
+            Step { request: "GET /login;x=1", ..REFUSED },
+            Step { request: "GET /users%3Abatch", ..REFUSED },
+            Step { request: "GET /login/.", ..REFUSED },
+            Step { request: "GET /a%20b;c?d=%2f", ..PASSED },
+        ],
+        ..BASE
+    },
+    Case {
+        name: "and so it is where no limit names a path",
+        policy: "limits: [{name: a, rate: 9/min}]",
+        steps: &[Step { request: "GET /x//../login", ..AMBIGUOUS }, PASSED],
         ..BASE
     },
     Case {

@@ -62,6 +62,13 @@ const PASSED: Step = Step {
 /// Refused, with nothing special about it.
 const REFUSED: Step = Step { status: 429, passes: false, body: None, ..PASSED };
 
+/// Refused because a service could read it in another way than it would be counted.
+const AMBIGUOUS: Step = Step {
+    status: 400,
+    answered: &[("content-type", Some("application/problem+json"))],
+    ..REFUSED
+};
+
 /// What came of a step. Names are in lower case.
 #[derive(Debug)]
 pub(crate) struct Got {

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::net::Bare;
 use hyper::{Version, header::HeaderName};
-use tollgate_tower::Head;
+use tollgate_policy::settings::OverrideHeaders;
+use tollgate_tower::{Head, Override};
 
 /// A plain request, however it is kept.
 pub(super) trait Plain {
@@ -95,6 +96,8 @@ pub(super) fn write(request: &impl Plain, from: &From<'_>, out: &mut Vec<u8>) {
             Claim::None => line(name, value, out),
             Claim::Host if from.own_host.is_none() => line(name, value, out),
             Claim::Connection | Claim::Host | Claim::Client | Claim::For => {}
+            Claim::Override if from.override_headers != OverrideHeaders::Pass => {}
+            Claim::Override => line(name, value, out),
             _ if !from.is_trusted => {}
             // What is empty says nothing, and is said here.
             Claim::Proto if !has_proto => {}
@@ -145,6 +148,8 @@ enum Claim {
     ForHost,
     /// Something else that only trusted proxies may say.
     Other,
+    /// What some services take for the path or the method.
+    Override,
 }
 
 fn claim(name: &[u8]) -> Claim {
@@ -162,6 +167,7 @@ fn claim(name: &[u8]) -> Claim {
                 _ => Claim::Other,
             }
         }
+        _ if Override::of(name).is_some() => Claim::Override,
         _ => Claim::None,
     }
 }

@@ -1,0 +1,35 @@
+//! TG123: a path pattern that no request matches, since requests with such a path are refused.
+//!
+//! Quiet where one listener has `ambiguous_paths: match-all`, where no listener reads paths, and for limits that are off.
+
+use super::{Findings, view::View};
+use crate::diagnostic::Code;
+use crate::path::ambiguity;
+use crate::settings::AmbiguousPaths;
+use crate::suggest::quoted;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG123",
+    "pattern for an ambiguous path",
+    "Servers read such a path in more than one way, so a request with one is refused before limits are asked.",
+);
+
+pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+    let settings = &view.compiled.settings;
+    let listeners = [settings.gateway.ambiguous_paths, settings.http.ambiguous_paths];
+    if !view.reads_requests() || listeners.contains(&AmbiguousPaths::MatchAll) {
+        return;
+    }
+    for item in view.firsts().filter(|item| item.is_on()) {
+        let Some(spec) = &item.entry.r#match else { continue };
+        let paths = spec.conditions.0.iter().filter(|(attribute, _)| attribute.value == "path");
+        for pattern in paths.flat_map(|(_, patterns)| &patterns.0) {
+            // In a pattern `?` is a wildcard and starts no query.
+            if let Some(why) = ambiguity(&pattern.replace('?', "*")) {
+                let message = format!("{} matches no request: {why}", quoted(pattern));
+                let help = "write the path as the service names it, or set `ambiguous_paths: match-all` on the listener";
+                findings.warn(pattern.at, message, help);
+            }
+        }
+    }
+}

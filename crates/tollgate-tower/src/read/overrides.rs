@@ -1,0 +1,44 @@
+//! Headers by which some services replace what the request line says.
+//!
+//! A client that sends `X-HTTP-Method-Override: DELETE` with a POST is counted as POST and served as DELETE. So
+//! the gateway removes these headers, and forward-auth denies a request whose override differs.
+
+/// What an override header replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Override {
+    /// The path and query.
+    Target,
+    /// The method.
+    Method,
+}
+
+impl Override {
+    /// The headers that forward-auth does not read itself.
+    pub const UNREAD: [&'static str; 5] = [
+        "x-rewrite-url",
+        "x-override-url",
+        "x-http-method-override",
+        "x-http-method",
+        "x-method-override",
+    ];
+
+    /// What a header replaces, by its name in any case.
+    pub fn of(name: &[u8]) -> Option<Self> {
+        let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+        match name.len() {
+            13 if is(b"x-http-method") || is(b"x-rewrite-url") => {
+                Some(match is(b"x-http-method") {
+                    true => Self::Method,
+                    false => Self::Target,
+                })
+            }
+            14 if is(b"x-original-url") || is(b"x-original-uri") || is(b"x-override-url") => {
+                Some(Self::Target)
+            }
+            17 if is(b"x-method-override") || is(b"x-original-method") => Some(Self::Method),
+            22 if is(b"x-http-method-override") => Some(Self::Method),
+            _ => None,
+        }
+    }
+}
