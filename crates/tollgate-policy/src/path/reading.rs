@@ -235,8 +235,7 @@ struct Server {
     decodes: Decodes,
     /// Cuts segments at `;`.
     cuts_parameters: bool,
-    /// Takes a backslash for a slash.
-    backslash_is_slash: bool,
+    backslashes: Backslashes,
     order: Order,
     controls: Controls,
 }
@@ -258,6 +257,14 @@ enum Order {
     Neither,
 }
 
+/// Which backslashes a server takes for slashes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Backslashes {
+    None,
+    Unescaped,
+    All,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Controls {
     Kept,
@@ -267,12 +274,15 @@ enum Controls {
 
 /// The servers whose readings differ: few for an ordinary path, more for an ambiguous one.
 fn servers(tokens: &[Token], is_ambiguous: bool) -> Vec<Server> {
-    use {Controls as C, Decodes as D, Order as O};
+    use {Backslashes as B, Controls as C, Decodes as D, Order as O};
     let has = |is_it: fn(u8) -> bool| tokens.iter().any(|token| is_it(token.byte()));
     // Overlong bytes may stand for a backslash.
     let has_backslash = is_ambiguous && has(|byte| byte == b'\\' || byte == 0x9c);
     let has_control = is_ambiguous && has(is_control);
-    let backslashes: &[bool] = if has_backslash { &[false, true] } else { &[false] };
+    let backslashes: &[B] = match has_backslash {
+        true => &[B::None, B::Unescaped, B::All],
+        false => &[B::None],
+    };
     let parameters: &[bool] = if has(|byte| byte == b';') { &[false, true] } else { &[false] };
     let controls: &[C] = match has_control {
         true => &[C::Kept, C::Removed, C::EndThePath],
@@ -289,11 +299,11 @@ fn servers(tokens: &[Token], is_ambiguous: bool) -> Vec<Server> {
     for &decodes in decodings {
         for &order in orders {
             for &cuts_parameters in parameters {
-                for &backslash_is_slash in backslashes {
+                for &backslashes in backslashes {
                     servers.extend(controls.iter().map(|&controls| Server {
                         decodes,
                         cuts_parameters,
-                        backslash_is_slash,
+                        backslashes,
                         order,
                         controls,
                     }));
@@ -376,7 +386,7 @@ impl Server {
         for &token in tokens {
             is_parameter = match token {
                 Token::Clear(b'/') => false,
-                Token::Clear(b'\\') if self.backslash_is_slash => false,
+                Token::Clear(b'\\') if self.backslashes != Backslashes::None => false,
                 Token::Clear(b';') if self.cuts_parameters => true,
                 _ => is_parameter,
             };
@@ -389,6 +399,10 @@ impl Server {
                 }
             }
             if is_parameter {
+                continue;
+            }
+            if token == Token::Clear(b'\\') && self.backslashes != Backslashes::None {
+                out.push(Token::Clear(b'/'));
                 continue;
             }
             let is_decoded = match self.decodes {
@@ -407,7 +421,7 @@ impl Server {
                 out.push(Token::Clear(character));
             }
         }
-        if self.backslash_is_slash {
+        if self.backslashes == Backslashes::All {
             for token in &mut out {
                 if token.byte() == b'\\' {
                     *token = Token::Clear(b'/');
