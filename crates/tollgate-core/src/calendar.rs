@@ -1,5 +1,7 @@
-//! Days, weeks and months of a time zone, as instants. The rules of a zone are data: whoever reads a time zone database
-//! makes a [`Zone`] of it. Everything here is in whole seconds since the Unix epoch, as every rule is.
+//! Days, weeks and months of a time zone, as instants.
+//!
+//! The rules of a zone are data: a reader of a time zone database makes a [`Zone`] of them.
+//! All instants are whole seconds since the Unix epoch, as in the database.
 
 const DAY_S: i64 = 86_400;
 /// No zone was ever further from UTC.
@@ -46,7 +48,8 @@ impl Zone {
     /// Coordinated universal time.
     pub const UTC: &'static Self = &Self { name: "UTC", first_offset_s: 0, shifts: &[] };
 
-    /// A zone whose offset is `first_offset_s` before the first of `shifts`, which stand in ascending order.
+    /// A zone whose offset is `first_offset_s` before the first of `shifts`. Shifts are in
+    /// ascending order.
     pub const fn new(name: &'static str, first_offset_s: i32, shifts: &'static [Shift]) -> Self {
         Self { name, first_offset_s, shifts }
     }
@@ -58,8 +61,9 @@ impl Zone {
 
     /// The day, week or month in which `at_s` lies.
     ///
-    /// A day begins with the first instant whose local date is that day or a later one. So a day that a zone skipped
-    /// has no length, and an hour that a zone repeats after midnight belongs to the new day both times.
+    /// A day begins with the first instant whose local date is that day or a later one. So a day
+    /// that a zone skipped has no length. An hour that a zone repeats around midnight belongs to
+    /// the new day both times.
     pub fn span(&self, unit: CalendarUnit, at_s: i64) -> Span {
         let mut first = unit.first_day(self.day(at_s));
         let mut start_s = self.day_start_s(first);
@@ -158,7 +162,8 @@ const ERA_DAYS: i64 = 146_097;
 /// From 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// Year and month (1 to 12) of a day. Years are counted from March here, so that leap days come last.
+/// Year and month (1 to 12) of a day. The sums count years from March, so that leap days come
+/// last.
 fn month_of(day: i64) -> (i64, i64) {
     let days = day + EPOCH_DAYS;
     let (era, of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));

@@ -79,7 +79,8 @@ impl Numbers {
         }
     }
 
-    /// The numbers for whoever decides without the rules of time zones, at about `now_us`: see [`CalendarWindow::at`].
+    /// The numbers for a store that has no rules of time zones, at about `now_us`: see
+    /// [`CalendarWindow::at`].
     #[must_use]
     #[inline]
     pub fn at(&self, now_us: u64) -> Self {

@@ -8,11 +8,10 @@ use tollgate_core::{MAX_US, Shift, Zone};
 
 /// The database of the IANA, as of when the program was built.
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
-/// Zones in use. There are a few hundred names, so what is kept for good is bounded.
+/// Zones in use, kept for good. The database has a few hundred names, so this is bounded.
 static ZONES: Mutex<BTreeMap<&'static str, &'static Zone>> = Mutex::new(BTreeMap::new());
 
-/// The rules of a time zone such as `Europe/Berlin`, whatever the case of its letters; `None` for an unknown name. The same name
-/// is always the same value.
+/// The rules of a time zone such as `Europe/Berlin`, in any case; `None` for an unknown name.
 pub fn time_zone(name: &str) -> Option<&'static Zone> {
     let zone = DATABASE.get(name).ok().filter(|zone| !zone.is_unknown())?;
     let name = zone.iana_name().unwrap_or("UTC");

@@ -114,8 +114,9 @@ impl<E: Engine> Toll<E> {
         self.decide(self.engine.gate().rules(), head, peer, question, |_| {})
     }
 
-    /// Shows what the client of a request with this head has left of its limits, up to `most` of them; nothing is consumed. What the head
-    /// does not say of the attributes in `open` may be anything: see [`Gate::standing`](tollgate::Gate::standing).
+    /// Shows the figures of the client of a request with this head, for up to `most` limits;
+    /// consumes nothing. Attributes in `open` may have any value: see
+    /// [`Gate::standing`](tollgate::Gate::standing).
     ///
     /// # Errors
     ///

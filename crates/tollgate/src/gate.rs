@@ -134,9 +134,11 @@ impl<S: Store> Gate<S> {
         self.decide(rules, now_us, facts, cost, Intent::Peek, work).await
     }
 
-    /// What whoever the facts name has left of every enforced limit, up to `most` of them; nothing is consumed. The attributes in `open`
-    /// may have any value: limits that only some of them lead to are among the rows. The deny cache, which knows of refusals
-    /// alone, is not asked.
+    /// Shows the client's figures for every enforced limit, up to `most` of them; consumes nothing.
+    /// Attributes in `open` may have any value: see [`Policy::select_open`]. The deny cache is not
+    /// asked, since it knows only refusals.
+    ///
+    /// [`Policy::select_open`]: tollgate_policy::policy::Policy::select_open
     pub async fn standing<'r>(
         &self,
         rules: &'r Rules,

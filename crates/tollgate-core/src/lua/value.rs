@@ -10,8 +10,9 @@ use crate::{Algorithm, CalendarUnit, Numbers, Rate, State, penalty};
 const SECONDS_MOST: u64 = 1 << 34;
 
 /// Numbers as six whole ones: the place of the algorithm among those of [`Numbers`], counted from one; limit and window, limit and time to live,
-/// or interval and scale; and for buckets the count, the capacity and the burst. A calendar window has its limit, the second with which the
-/// first of [three windows](Numbers::at) begins, and their lengths in seconds.
+/// or interval and scale; and for buckets the count, the capacity and the burst.
+/// A calendar window has its limit, the second with which the first of [three
+/// windows](Numbers::at) begins, and their lengths in seconds.
 pub fn mirrored(numbers: &Numbers) -> [u64; 6] {
     let capacity = numbers.capacity();
     let window = |place: u64| [place, capacity, numbers.period_us(), 0, 0, 0];

@@ -49,7 +49,7 @@ impl Unit {
         }
     }
 
-    /// The unit that is exactly this long; or a month, which is shown as one of 31 days by the calendar.
+    /// The unit with exactly this length. A month of the calendar is shown with 31 days.
     pub fn of_period_us(period_us: u64) -> Option<Self> {
         if period_us == CalendarUnit::Month.nominal_us() {
             return Some(Self::Month);

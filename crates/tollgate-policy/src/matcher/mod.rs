@@ -81,7 +81,8 @@ impl Matcher {
 }
 
 impl Matcher {
-    /// Whether the limit applies to some request with these facts, where the attributes in `open` may have any value.
+    /// Whether the limit applies to some request with these facts. Attributes in `open` may have
+    /// any value.
     pub(crate) fn may_match(&self, facts: &Facts<'_>, open: &[AttributeId]) -> bool {
         let is_open = |test: &Test| open.contains(&test.attribute);
         let mut conditions = self.path.iter().chain(&self.conditions);

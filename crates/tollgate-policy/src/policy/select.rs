@@ -219,8 +219,9 @@ impl Policy {
         }
     }
 
-    /// Selects the enforced limits that apply to some request with these facts, where the attributes in `open` may have any value: up
-    /// to `most` of them. Limits are left out whose key names such an attribute, or one that is missing.
+    /// Selects the enforced limits that apply to some request with these facts, up to `most` of
+    /// them. Attributes in `open` may have any value. Limits are left out whose key names an open
+    /// or a missing attribute.
     pub fn select_open(
         &self,
         facts: &Facts<'_>,

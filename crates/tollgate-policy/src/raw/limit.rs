@@ -35,7 +35,7 @@ raw! {
         burst: u64,
         /// How much may wait, for leaky-bucket.
         queue: u64,
-        /// The time zone whose days, weeks and months are the windows, such as Europe/Berlin; for fixed-window.
+        /// The time zone of the windows, such as Europe/Berlin; for fixed-window.
         time_zone: Text,
         /// How long a slot is held at most, for concurrency.
         ttl: DurationText,

@@ -56,8 +56,8 @@ impl Changes {
     }
 }
 
-/// A change for a server that has a clock of its own and no rules of time zones: a block with how long it lasts in place of its end, and
-/// a give-back with the windows of its calendar.
+/// A change for a server that has its own clock and no rules of time zones. A block has its
+/// duration in place of its end; a give-back has the windows of its calendar.
 pub(super) fn by_the_servers_clock(change: Change, now_us: u64) -> Change {
     match change {
         Change::Block { until_us } => Change::Block { until_us: until_us.saturating_sub(now_us) },

@@ -27,7 +27,8 @@ fn end_us(unit: CalendarUnit, now_us: u64) -> u64 {
     Zone::UTC.span(unit, (now_us / SECOND_US) as i64).end_s as u64 * SECOND_US
 }
 
-/// Callers whose clocks differ by up to a window meet in the server's own, and a give-back finds it.
+/// Nodes whose clocks differ by up to a window count in the server's window. A give-back
+/// finds it.
 #[tokio::test]
 async fn nodes_whose_clocks_differ_count_in_one_window() {
     let server = Server::start().await;

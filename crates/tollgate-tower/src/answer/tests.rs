@@ -175,7 +175,7 @@ fn refusals_are_put_into_words() {
         let request = map(fields);
         let refusal = (0..4).find_map(|_| match ask(&toll, fields) {
             Answer::Refused(refusal) => Some(refusal),
-            Answer::Admitted(_) => None,
+            Answer::Admitted(_) | Answer::Ambiguous(_) => None,
         });
         let response = refusal.expect("a refusal").into_response(&request);
         let headers = response.headers();
@@ -204,6 +204,7 @@ fn the_source_is_named_where_it_is_not_the_usual_one() {
             Answer::Refused(refusal) => {
                 refusal.into_response(&HeaderMap::new()).into_parts().0.headers
             }
+            Answer::Ambiguous(_) => unreachable!("the request has one reading"),
         })
         .map(|headers| headers.get("x-tollgate-source").cloned())
         .collect();

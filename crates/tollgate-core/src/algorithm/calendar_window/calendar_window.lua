@@ -1,7 +1,8 @@
--- The mirror of calendar_window/mod.rs, for three windows in a row. Value: `start:count`, the start in seconds.
+-- The mirror of calendar_window/mod.rs, for three windows in a row.
+-- Value: `start:count`, the start in seconds.
 --
--- The parameters have the names that numbers.lua gives to all: `window` is the second with which the first window begins,
--- `count`, `capacity` and `burst` are the lengths of the three in seconds.
+-- numbers.lua names the parameters: `window` is the second with which the first window begins.
+-- `count`, `capacity` and `burst` are the lengths of the three windows in seconds.
 
 local CALENDAR_SECOND = 1000000
 local calendar_window = {}
@@ -39,7 +40,8 @@ local function calendar_second(us)
   return (div_rem(us, CALENDAR_SECOND))
 end
 
--- The window to count in, its end and the instant of the charge in microseconds, and what the window already holds.
+-- The start of the window to count in, its end and the instant of the charge in microseconds,
+-- and the count of the window so far.
 local function calendar_place(params, state, now)
   local start, ends = calendar_bounds(params, calendar_second(now))
   if state.start < ends then

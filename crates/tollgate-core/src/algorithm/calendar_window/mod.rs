@@ -1,5 +1,6 @@
-//! Calendar window: a fixed window that is a day, a week or a month of a time zone. Windows differ in length, so each is
-//! named by the second with which it begins.
+//! Calendar window: a fixed window that is a day, a week or a month of a time zone.
+//!
+//! Windows differ in length, so a window is named by the second with which it begins.
 
 use super::Algorithm;
 use crate::{CalendarUnit, Intent, MAX_US, Outcome, Receipt, Zone};
@@ -20,7 +21,7 @@ pub struct CalendarWindow {
 enum Windows {
     /// By the rules of a zone.
     Of(&'static Zone),
-    /// Three windows, for whoever does not have the rules.
+    /// Three windows, for a store that does not have the rules.
     Known(KnownWindows),
 }
 
@@ -57,8 +58,8 @@ impl CalendarWindow {
         Self { limit, unit, windows: Windows::Of(zone) }
     }
 
-    /// The same with three windows instead of the zone's rules: that of `now_us`, the one before and the one after. A
-    /// store that decides elsewhere gets these, and a reservation keeps them.
+    /// This limit with three windows instead of the zone's rules: the window of `now_us`, the one
+    /// before and the one after. Redis scripts get these, and reservations keep them.
     #[must_use]
     pub fn at(&self, now_us: u64) -> Self {
         let Windows::Of(_) = self.windows else { return *self };
@@ -70,7 +71,7 @@ impl CalendarWindow {
         Self { windows: Windows::Known(KnownWindows { first_s, lengths_s }), ..*self }
     }
 
-    /// The same with another limit.
+    /// This limit with another count.
     #[must_use]
     pub const fn with_limit(self, limit: u32) -> Self {
         Self { limit, ..self }
@@ -89,7 +90,8 @@ impl CalendarWindow {
         }
     }
 
-    /// The three windows: when the first begins, and how long each is. Zeros while the zone's rules are here.
+    /// The three windows: the start of the first, and the length of each. Zeros as long as the
+    /// limit has the zone's rules.
     pub(crate) fn known(&self) -> [u64; 4] {
         match self.windows {
             Windows::Of(_) => [0; 4],
@@ -129,7 +131,7 @@ impl CalendarWindow {
             let count = if state.start_s >= start_s { state.count } else { 0 };
             return Placed { start_s, end_us: end_s * SECOND_US, at_us: now_us, count };
         }
-        // The clock stepped back. State further ahead than the next window is taken to be of that one.
+        // The clock stepped back. State beyond the next window counts in the next window.
         let end_us = self.window(end_s).1 * SECOND_US;
         Placed { start_s: end_s, end_us, at_us: end_s * SECOND_US, count: state.count }
     }

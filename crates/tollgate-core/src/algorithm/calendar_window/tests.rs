@@ -132,7 +132,8 @@ fn what_was_never_known_is_not_read() {
     assert_eq!(of(known.known()), Some(known));
 }
 
-/// Days of UTC are windows of 24 hours aligned to the epoch: every step has to be that of a fixed window.
+/// Days of UTC are windows of 24 hours aligned to the epoch. Every step must equal that of a
+/// fixed window.
 #[test]
 fn days_of_utc_are_fixed_windows() {
     const DAY_US: u64 = 86_400 * SECOND_US;

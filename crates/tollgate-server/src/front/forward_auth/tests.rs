@@ -1,6 +1,7 @@
 use super::decode;
 use hyper::Request;
 use tollgate_policy::policy::{Policy, PolicyOptions};
+use tollgate_policy::settings::OverrideHeaders;
 
 /// Some proxies put a client's query behind the path that they ask, and the log tells of mistakes.
 #[test]
@@ -12,7 +13,7 @@ fn the_log_says_nothing_of_values_in_a_query() {
             .header("x-forwarded-method", "GET")
             .header("x-forwarded-uri", "/");
         let (head, ()) = head.body(()).unwrap().into_parts();
-        decode::asked(head, &policy).err().unwrap().to_string()
+        decode::asked(head, &policy, OverrideHeaders::default()).err().unwrap().to_string()
     };
     for query in ["access_token=hunter2", "hunter2", "a=1&key=hunter2"] {
         assert!(!wrong(query).contains("hunter2"), "{query}: {}", wrong(query));

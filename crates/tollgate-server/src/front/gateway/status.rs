@@ -1,7 +1,7 @@
 //! `GET /.well-known/ratelimit`: what a client has left of its own limits.
 //!
-//! The client is whoever the gateway takes it for in any other request. Nothing is consumed. `path` and `method` in the
-//! query say which request is meant; limits that depend on what is not said are among the rows.
+//! The gateway identifies the client as in any other request, and consumes nothing. `path` and
+//! `method` in the query name a request. Without them, limits are listed for any path or method.
 
 use super::{Gateway, body::Answer, count::Count, problem, unread};
 use crate::{
@@ -21,7 +21,7 @@ use tollgate_tower::{Head, query_parameter};
 const PATH: &str = "/.well-known/ratelimit";
 /// How often one address may ask, at once and per minute.
 pub(super) const PER_MINUTE: u64 = 60;
-/// Limits in one answer, so that a question stays small for the store and for whoever is answered.
+/// Limits in one answer. The cap bounds the work for the store and the size of the answer.
 const LIMITS_MAX: usize = 256;
 /// Of a path and a method in the query.
 const PATH_BYTES_MAX: usize = 4096;

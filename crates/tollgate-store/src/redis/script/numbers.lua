@@ -27,7 +27,8 @@ local function instant(given)
 end
 
 -- Algorithms by number, each with its parameters: for windows and slots a limit and a length of time, for buckets what bucket_params
--- makes, with the fraction already in lowest terms. calendar_window.lua says what the names mean there.
+-- makes, with the fraction already in lowest terms.
+-- calendar_window.lua says what these names mean for windows of the calendar.
 local function numbers_of(packed)
   local flat, all = cmsgpack.unpack(packed), {}
   for i = 1, #flat, 6 do
