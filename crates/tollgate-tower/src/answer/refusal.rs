@@ -121,16 +121,14 @@ impl Refusal {
         if let Some(why) = self.unverified
             && out.pop().is_some()
         {
-            let _ = write!(out, ",\"detail\":\"{why}\"}}");
+            let _ = write!(out, ",\"detail\":\"{why}\",{}}}", token_members(why));
         }
         out
     }
 
     fn json(&self) -> String {
         if let Some(why) = self.unverified {
-            return format!(
-                "{{\"error\":\"rate_limit_exceeded\",\"message\":\"{why}\",\"retry_after\":null}}"
-            );
+            return format!("{{{}}}", token_members(why));
         }
         let mut out = String::from("{");
         refusal_members(self.retry_after_s, &mut out);
@@ -168,7 +166,11 @@ impl Refusal {
     }
 }
 
-const REASON: HeaderName = HeaderName::from_static("x-tollgate-reason");
+/// The members of a body that say what a client with such a token can do.
+fn token_members(why: Unverified) -> String {
+    format!("\"error\":\"rate_limit_exceeded\",\"message\":\"{why}\",\"retry_after\":null")
+}
+
 /// Appends a figure; nothing where there is none.
 fn put(out: &mut String, figure: Option<u64>) -> std::fmt::Result {
     match figure {
@@ -177,6 +179,7 @@ fn put(out: &mut String, figure: Option<u64>) -> std::fmt::Result {
     }
 }
 
+const REASON: HeaderName = HeaderName::from_static("x-tollgate-reason");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 

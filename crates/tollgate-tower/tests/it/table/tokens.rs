@@ -97,7 +97,7 @@ pub(crate) const CASES: &[Case] = &[
                     ("content-type", Some("application/problem+json")),
                 ],
                 body: Some(
-                    r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a"],"detail":"The signature of the bearer token is wrong. Get a new one."}"#,
+                    r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["a"],"detail":"The signature of the bearer token is wrong. Get a new one.","error":"rate_limit_exceeded","message":"The signature of the bearer token is wrong. Get a new one.","retry_after":null}"#,
                 ),
                 ..REFUSED
             },
