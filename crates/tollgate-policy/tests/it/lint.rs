@@ -116,7 +116,7 @@ fn the_examples_of_the_documentation_deserve_no_warning() {
             }
         }
     }
-    let mut count = 0;
+    let (mut count, mut found) = (0, String::new());
     for page in pages {
         let text = std::fs::read_to_string(&page).unwrap();
         let blocks = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
@@ -126,13 +126,15 @@ fn the_examples_of_the_documentation_deserve_no_warning() {
                 continue;
             }
             count += 1;
-            let at = page.display();
+            let at = page.display().to_string();
             let compiled = compile(example.as_bytes());
-            let compiled = compiled.unwrap_or_else(|errors| panic!("{at}: {errors:#?}\n{example}"));
-            let findings = lint(&compiled);
-            assert!(findings.is_empty(), "{at}: {findings:#?}\n{example}");
+            let findings = compiled.map_or_else(|errors| errors, |compiled| lint(&compiled));
+            for finding in &findings {
+                found.push_str(&format!("{}{example}", finding.render(&at)));
+            }
         }
     }
+    assert!(found.is_empty(), "{found}");
     assert!(count > 12, "only {count} examples were found");
 }
 
