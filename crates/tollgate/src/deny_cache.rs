@@ -122,12 +122,14 @@ impl DenyCache {
         shard.forget(name);
     }
 
-    /// Forgets the rows of keys that something was taken from and whose refusals count: they may
-    /// refuse next, which has to reach the store.
+    /// Something was taken from these keys. A limit with a penalty may refuse next, and that refusal has
+    /// to reach the store, so its row is asked for again.
     pub(crate) fn spend(&self, charges: &[Charge<'_>]) {
         for charge in charges.iter().filter(|charge| charge.penalty.is_some()) {
             let (shard, name) = self.place(charge.limit, charge.key);
-            lock(&self.shards[shard]).forget(name);
+            if let Some(entry) = lock(&self.shards[shard]).entries.get_mut(&name) {
+                entry.spent = true;
+            }
         }
     }
 

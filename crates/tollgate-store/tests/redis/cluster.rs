@@ -197,6 +197,7 @@ async fn every_rule_holds(store: &RedisStore) {
     conformance::shadows(store).await;
     conformance::tier_changes(store).await;
     conformance::blocks(store).await;
+    conformance::block_ends(store).await;
     conformance::uncounted(store).await;
     conformance::operators_blocks(store).await;
     conformance::settled(store).await;

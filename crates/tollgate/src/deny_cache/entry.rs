@@ -25,6 +25,8 @@ pub(super) struct Entry {
     pub(super) outcome: Outcome,
     pub(super) blocked: bool,
     pub(super) role: Role,
+    /// Whether something was taken from the key since.
+    pub(super) spent: bool,
     /// When the first request left for the store because the entry is too old.
     pub(super) left_us: Option<u64>,
     /// Whether one is on its way.
@@ -73,7 +75,7 @@ pub(super) struct RecalledRow {
     pub(super) age_us: u64,
     /// Whether this refuses the request.
     pub(super) refuses: bool,
-    /// Whether the wait is the one that the store would answer, and not only an upper bound.
+    /// Whether it is what the store would answer, and not only an upper bound of the wait.
     pub(super) exact: bool,
 }
 
@@ -167,7 +169,7 @@ impl Entry {
         };
         outcome.admitted = wait_us == Some(0);
         outcome.retry_after_us = wait_us;
-        let refused = !outcome.admitted && self.enforced;
+        let (refused, exact) = (!outcome.admitted && self.enforced, exact && !self.spent);
         if refused && !self.blocked && charge.penalty.is_some() {
             return Recalled::Counts;
         }
@@ -216,7 +218,9 @@ impl Entry {
             (Some(us), _) if !self.blocked && cost == remaining.saturating_add(1) => {
                 Met::Wait(Some(us))
             }
-            (_, Numbers::FixedWindow(_)) if !self.blocked => Met::Wait(Some(reset_after_us)),
+            (_, Numbers::FixedWindow(_) | Numbers::CalendarWindow(_)) if !self.blocked => {
+                Met::Wait(Some(reset_after_us))
+            }
             _ if known.is_some() => Met::Wait(known.and_then(|wait| {
                 wait.until_us.map(|until_us| until_us.saturating_sub(self.learnt_us))
             })),

@@ -156,6 +156,7 @@ impl DenyCache {
                 outcome: answer.outcome,
                 blocked: answer.blocked,
                 role: role(((one, charge), answer)),
+                spent: false,
                 left_us: None,
                 flying: false,
                 detours: Detours::default(),
