@@ -49,7 +49,7 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
 
 /// Whether `other`, which covers `item`, refuses all that `item` refuses.
 fn shadows(other: &Item<'_>, item: &Item<'_>) -> bool {
-    has_same_keys(&other.limit, &item.limit)
+    has_same_keys(other.limit, item.limit)
         && costs_as_much(other, item)
         && is_as_strict(other, item)
         && other.limit.consistency == Consistency::Exact

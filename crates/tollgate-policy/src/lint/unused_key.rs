@@ -22,10 +22,11 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
         let keys: Vec<&[Box<str>]> = item.limit.keys().collect();
         for (place, written) in item.keys().enumerate().skip(1) {
             let comes_first = |earlier: &&&[Box<str>]| {
-                let is_there = |part: &Box<str>| {
-                    keys[place].contains(part) || (is_gateway && ALWAYS.contains(&&**part))
+                let is_there = |part: &str| {
+                    keys[place].iter().any(|own| **own == *part)
+                        || (is_gateway && ALWAYS.contains(&part))
                 };
-                earlier.iter().all(is_there)
+                earlier.iter().all(|part| is_there(part))
             };
             let Some(earlier) = keys[..place].iter().find(comes_first) else { continue };
             let (name, key) = (quoted(&item.limit.name), quoted(&keys[place].join("+")));

@@ -15,8 +15,8 @@ fn limit(keys: &[&[&str]]) -> Limit {
 
 fn policy(limits: Vec<Limit>) -> Policy {
     let limits = limits.into_iter().map(|limit| (limit, MatchSpec::default())).collect();
-    let mut options = PolicyOptions::default();
-    options.tier_attribute = Some("plan".to_owned());
+    let tier_attribute = Some("plan".to_owned());
+    let options = PolicyOptions { tier_attribute, ..PolicyOptions::default() };
     Policy::new(limits, options).unwrap()
 }
 

@@ -64,3 +64,14 @@ fn costs_are_no_part_of_whose_state_it_is() {
     let (weighted, plain) = (policy(WEIGHTED), policy(&WEIGHTED.replace("units: 10", "units: 11")));
     assert_eq!(weighted.numbers()[0].id, plain.numbers()[0].id);
 }
+
+/// A path that servers read in two ways costs what the dearer reading costs.
+#[test]
+fn a_cheap_reading_of_a_path_does_not_lower_the_cost() {
+    let policy = policy(
+        "limits: [{name: l, rate: 9/min, cost: [{match: {path: /free/}, units: 0}, {match: {path: /free}, units: 7}]}]",
+    );
+    let cost = |path| rows(&policy, &facts(&policy, &[("path", path)]), 1)[0].2;
+    assert_eq!((cost("/free/"), cost("/free")), (0, 7));
+    assert_eq!(cost("/free/."), 7);
+}

@@ -1,7 +1,6 @@
 use super::decode;
 use hyper::Request;
 use tollgate_policy::policy::{Policy, PolicyOptions};
-use tollgate_policy::settings::OverrideHeaders;
 
 /// Some proxies put a client's query behind the path that they ask, and the log tells of mistakes.
 #[test]
