@@ -1,4 +1,4 @@
-//! Certificates of listeners, read again when their files change, and which clients a listener takes.
+//! Certificates of listeners, read again when their files change, and the clients they accept.
 
 mod clients;
 mod validity;
@@ -186,7 +186,8 @@ impl Certificate {
         })
     }
 
-    /// Takes up what has changed, and says what is wrong: in the log once, and for as long as it lasts in `/readyz`.
+    /// Takes up what has changed. Reports what is wrong once in the log, and in `/readyz` while it
+    /// lasts.
     pub(crate) fn look(&self, health: &Health, now_us: u64) {
         let (subject, name) = (self.listens.subject(), self.listens.name());
         match self.renew() {
@@ -216,8 +217,9 @@ impl Certificate {
         self.config.load_full()
     }
 
-    /// Uses the files for connections to come if they have changed; whether they had. While a certificate is replaced its key
-    /// may be the old one: then the last good pair stays, and the files are looked at again when they change again.
+    /// Uses changed files for new connections; answers whether they had changed. While a certificate
+    /// is replaced its key may be the old one: then the last good pair stays until the files change
+    /// again.
     fn renew(&self) -> Result<bool, TlsError> {
         let mut last = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = match self.files.read() {

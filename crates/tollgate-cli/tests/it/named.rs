@@ -3,6 +3,8 @@
 use super::run;
 use crate::serve::process::{Folder, Process};
 use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
 
 const EXPIRED: [&str; 2] =
     [include_str!("gateway/expired.pem"), include_str!("gateway/expired.key")];
@@ -96,6 +98,25 @@ fn a_certificate_that_is_out_of_date_is_a_warning() {
         let said = ":5:17: warning[TG072]: the certificate in ";
         assert!(status == 0 && out.contains(said) && out.contains("has expired"), "{name}: {out}");
     }
+}
+
+/// A client with the wrong certificate, or with none, would otherwise leave no trace here.
+#[test]
+fn a_handshake_that_fails_is_in_the_log() {
+    let folder = Folder::with("named-handshake", GRPC);
+    let files = [("site.pem", EXPIRED[0]), ("site.key", EXPIRED[1]), ("ca.pem", EXPIRED[0])];
+    for (file, text) in files {
+        fs::write(folder.0.join(file), text).unwrap();
+    }
+    let mut process = Process::start(&folder.0, &["serve"], &[]);
+    let address = process.address("grpc");
+    let mut client = TcpStream::connect(address).unwrap();
+    client.write_all(b"GET /healthcheck HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let said = process.until(|line| line.contains("TLS handshake failed"));
+    assert!(
+        said.contains("\"level\":\"WARN\"") && said.contains("\"peer\":\"127.0.0.1:"),
+        "{said}"
+    );
 }
 
 /// What no front end uses is not looked at, and a file that is there is not complained about.

@@ -16,7 +16,8 @@ pub(super) fn field<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
 /// How the original begins where a value has another type than it should.
 pub(super) const UNMARSHAL: &str = "error loading config file: yaml: unmarshal errors:";
 
-/// The words of the original's YAML reader for a field of another type than `into`, a type of its own.
+/// The words of the original's YAML reader for a field of another type than `into`, one of its own
+/// types.
 pub(super) fn mismatch(node: &Node, name: &str, into: &str) -> String {
     let found = field(node, name).map(found).unwrap_or_default();
     format!("{UNMARSHAL} `{name}`: cannot unmarshal {found} into {into}")

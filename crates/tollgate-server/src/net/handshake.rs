@@ -1,20 +1,35 @@
 //! TLS, on listeners that speak it.
 
 use super::life::Life;
-use std::{pin::pin, sync::Arc};
+use std::{
+    io,
+    net::SocketAddr,
+    pin::pin,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-/// The encrypted stream; `None` where the client speaks something else, shows the wrong certificate, or takes too long.
+/// The encrypted stream. `None` where the client does not speak TLS, shows the wrong certificate, or
+/// takes too long.
 pub(super) async fn handshake(
     stream: TcpStream,
     config: Arc<rustls::ServerConfig>,
+    peer: SocketAddr,
     life: &Life,
 ) -> Option<TlsStream<TcpStream>> {
     let mut accepting = pin!(TlsAcceptor::from(config).accept(stream));
     let accepted = life.until_closed(|context| accepting.as_mut().poll(context)).await?;
-    if let Err(error) = &accepted {
-        tracing::debug!(%error, "a TLS handshake failed");
+    accepted.map_err(|error| failed(&error, peer, life)).ok()
+}
+
+/// Logs a failed handshake: the first, second, fourth and so on of a listener as a warning. So a
+/// client with the wrong certificate shows, and a flood of them does not fill the log.
+#[cold]
+fn failed(error: &io::Error, peer: SocketAddr, life: &Life) {
+    let failures = life.front.stats.handshake_errors.fetch_add(1, Relaxed) + 1;
+    match failures.is_power_of_two() {
+        true => tracing::warn!(%peer, %error, failures, "TLS handshake failed"),
+        false => tracing::debug!(%peer, %error, failures, "TLS handshake failed"),
     }
-    accepted.ok()
 }

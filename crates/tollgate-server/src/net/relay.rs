@@ -209,7 +209,7 @@ async fn encrypted<R: Relay>(
     relay: Rc<R>,
     life: Rc<Life>,
 ) {
-    let Some(stream) = handshake(stream, config, &life).await else { return };
+    let Some(stream) = handshake(stream, config, peer, &life).await else { return };
     let version = match stream.get_ref().1.alpn_protocol() {
         Some(b"h2") => Version::Http2,
         _ => Version::Http1,

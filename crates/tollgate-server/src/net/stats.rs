@@ -9,6 +9,7 @@ pub struct Stats {
     pub(super) open: AtomicUsize,
     pub(super) accepted: AtomicU64,
     pub(super) accept_errors: AtomicU64,
+    pub(super) handshake_errors: AtomicU64,
     pub(super) expired: AtomicU64,
     pub(super) evicted: AtomicU64,
     pub(super) cut: AtomicU64,
@@ -29,6 +30,11 @@ impl Stats {
     /// Times that accepting failed, mostly for want of file descriptors.
     pub fn accept_errors(&self) -> u64 {
         self.accept_errors.load(Relaxed)
+    }
+
+    /// TLS handshakes that failed.
+    pub fn handshake_errors(&self) -> u64 {
+        self.handshake_errors.load(Relaxed)
     }
 
     /// Connections closed at a deadline.

@@ -74,7 +74,7 @@ async fn encrypted<H: Handler>(
     handler: Rc<H>,
     place: Place,
 ) {
-    if let Some(stream) = handshake(stream, config, &place.life).await {
+    if let Some(stream) = handshake(stream, config, peer, &place.life).await {
         connection::serve(stream, peer, handler, place).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Which clients a listener takes: those with a certificate of an authority, and for one of its names where there are some.
+//! The clients that a listener accepts: by the authority of their certificate, and by its names.
 
 use super::{TlsError, authorities, provider};
 use rustls::{
@@ -12,7 +12,7 @@ use rustls::{
 };
 use std::{path::Path, sync::Arc};
 
-/// A verifier for the authorities in `file`; any certificate of theirs will do where there are no names.
+/// A verifier for the authorities in `file`. Without `names`, any certificate of theirs will do.
 pub(super) fn verifier(
     file: &Path,
     bytes: &[u8],

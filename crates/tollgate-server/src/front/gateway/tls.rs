@@ -1,4 +1,4 @@
-//! TLS with servers behind the gateway, and what `tollgate check` says of all certificates of a gateway.
+//! TLS to upstreams, and what `tollgate check` says of the certificates of a gateway.
 
 use super::upstream::Upstreams;
 use crate::tls::{self, TlsError, Trouble, authorities, certificates, private_key, provider, read};

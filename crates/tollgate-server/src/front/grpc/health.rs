@@ -1,4 +1,4 @@
-//! `grpc.health.v1.Health` and `/healthcheck`: whether the node is to be asked, once or from now on.
+//! `grpc.health.v1.Health` and `/healthcheck`: whether the node is ready, once or from now on.
 
 use super::fault::{NOT_FOUND, Status};
 use super::wire::{HealthCheckRequest, HealthCheckResponse};

@@ -1,5 +1,5 @@
-//! `dynamic_metadata`: the request and the `metadata` of the files, nested as envoyproxy/ratelimit nests them, and our own
-//! values beside them under `tollgate`.
+//! `dynamic_metadata`: the request and the `metadata` of the files, nested as envoyproxy/ratelimit
+//! nests them, and our own values beside them under `tollgate`.
 
 use super::asking::{Asking, Descriptor};
 use super::encode::{Decided, Shown};
@@ -95,7 +95,7 @@ fn deciding<'a>(verdict: &'a Verdict<'_>) -> Option<&'a Row<'a>> {
     Row::tightest(verdict.rows.iter().filter(decides))
 }
 
-/// Several maps as one: the first value of a name counts, and maps under one name are merged in turn.
+/// Several maps as one. The first value of a name counts; maps under one name are merged in turn.
 fn merged(pen: &mut Pen<'_>, maps: &[&Entries]) {
     let mut known: SmallVec<[&str; 8]> = SmallVec::new();
     for (place, map) in maps.iter().enumerate() {

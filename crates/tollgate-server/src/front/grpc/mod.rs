@@ -1,5 +1,5 @@
-//! Envoy's rate limit service, version 3, with health and reflection, on HTTP/2; `POST /json`, which is the same in JSON;
-//! and `/healthcheck`.
+//! Envoy's rate limit service, version 3, with health and reflection, on HTTP/2; `POST /json`, which
+//! is the same in JSON; and `/healthcheck`.
 //!
 //! gRPC needs little of HTTP/2, and all of that is here: a message in a frame, a status in trailers. So it runs on the same
 //! workers, under the same caps, as every other front end.

@@ -1,5 +1,5 @@
-//! Two services with quotas: Envoy routes by the metadata of the one that is left, as `multiservice-tokenquota.sh` of
-//! envoyproxy/ratelimit has it.
+//! Two services with quotas: Envoy routes by the metadata of the service that has quota left, as
+//! `multiservice-tokenquota.sh` of envoyproxy/ratelimit has it.
 
 use super::*;
 use tollgate_server::front::grpc::wire::{

@@ -1,4 +1,5 @@
-//! What programs that were written for envoyproxy/ratelimit find: its metadata, its health check, and nothing that it does not send.
+//! Programs that were written for envoyproxy/ratelimit find its metadata and its health check here,
+//! and no header that it does not send.
 
 use super::*;
 use crate::http::Client;

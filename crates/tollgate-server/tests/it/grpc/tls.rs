@@ -1,4 +1,4 @@
-//! TLS on `listen.grpc`: who is taken, what is renewed, and what `tollgate check` says of its files.
+//! TLS on `listen.grpc`: accepted clients, renewed certificates, and what `tollgate check` says.
 
 use super::*;
 use std::path::Path;
