@@ -150,7 +150,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "cluster-planned",
-        injected: "6 servers, CLUSTER FAILOVER at a replica, and back",
+        injected: "6 servers, CLUSTER FAILOVER at the replica of one shard, then of another",
         expected: "followed; over-admission 0, since the old primary waits until the new one has all of it",
         run: arrangement::cluster_planned,
     },

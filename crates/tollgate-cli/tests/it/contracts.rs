@@ -132,7 +132,8 @@ fn ask(stream: &mut TcpStream, request: &str) -> Reply {
 
 fn started(name: &str) -> (Folder, Process, TcpStream) {
     let folder = Folder::with(name, POLICY);
-    let mut process = Process::start(&folder.0, &["serve", "--listen", "http=127.0.0.1:0"], &[]);
+    let listen = ["serve", "--listen", "http=127.0.0.1:0", "--listen", "admin=127.0.0.1:0"];
+    let mut process = Process::start(&folder.0, &listen, &[]);
     let stream = TcpStream::connect(process.address("http")).unwrap();
     (folder, process, stream)
 }

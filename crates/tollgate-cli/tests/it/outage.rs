@@ -34,6 +34,35 @@ fn started(store: &str, limits: &str) -> Node {
     Node::start(Path::new(env!("CARGO_BIN_EXE_tollgate")), &file)
 }
 
+/// `replica_reads` sends what only looks to a replica, and what counts to the primary.
+#[test]
+fn a_replica_answers_what_only_looks() {
+    let primary = Redis::listen(&["--repl-diskless-sync-delay", "0"]);
+    let replica = Redis::listen(&["--replicaof", &format!("127.0.0.1 {}", primary.port())]);
+    replica.until_says("INFO replication", "master_link_status:up");
+    let store =
+        |more: &str| format!("url: 'redis://127.0.0.1:{}', deadline: 5s{more}", primary.port());
+    let limit = "{name: a, key: [user], rate: 5/h, algorithm: fixed-window}";
+    let stats = |server: &Redis| format!("{:?}", server.run("INFO commandstats"));
+    let body = tollgate_faults::node::body("ann", "/", 1);
+    let peek =
+        |node: &Node| tollgate_faults::http::ask(node.http, "/v1/peek", Some(&body)).unwrap();
+    let plain = started(&store(""), limit);
+    assert!(until(PATIENCE, || peek(&plain).source.is_none()), "{:#?}", plain.log());
+    (0..20).for_each(|_| assert_eq!(peek(&plain).status, 200));
+    assert!(!stats(&replica).contains("_ro:"), "nobody allowed it");
+    let node = started(&store(", replica_reads: true"), limit);
+    let is_read = || peek(&node).status == 200 && stats(&replica).contains("_ro:");
+    assert!(until(PATIENCE, is_read), "{:#?}", node.log());
+    for _ in 0..5 {
+        assert_eq!(node.check("ann", "/").unwrap().status, 200);
+    }
+    assert_eq!(node.check("ann", "/").unwrap().status, 429);
+    assert!(until(PATIENCE, || peek(&node).status == 429), "the replica hears of it");
+    let stats = stats(&replica);
+    assert!(!stats.contains("cmdstat_evalsha:") && !stats.contains("cmdstat_eval:"), "{stats}");
+}
+
 const CLOSED: &str = "{name: a, key: [user], rate: 5/s, on_store_failure: closed}";
 
 fn is_ready(node: &Node) -> bool {

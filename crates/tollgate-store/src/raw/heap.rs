@@ -13,7 +13,7 @@ pub fn release_free_memory() -> bool {
         }
         // SAFETY: it takes the locks of glibc's own heap, touches free pages of it alone, and may be
         // called from any thread. Under another allocator that heap is merely empty.
-        return unsafe { malloc_trim(0) } == 1;
+        unsafe { malloc_trim(0) == 1 }
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu", not(miri))))]
     false
