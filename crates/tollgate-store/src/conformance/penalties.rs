@@ -60,7 +60,7 @@ pub async fn blocks<S: Store>(store: &S) {
 /// the limit's own wait where that ends later. The refusal that starts the block says so already,
 /// as does a peek and a request of cost 0.
 pub async fn block_ends<S: Store>(store: &S) {
-    for (n, numbers) in seven(10).into_iter().enumerate() {
+    for (n, numbers) in seven(10).enumerate() {
         let mut desk = Desk::new(store);
         let (name, capacity) = (numbers.algorithm(), numbers.capacity());
         let line = Line::new(30 + n as u64, name, numbers);

@@ -184,7 +184,7 @@ impl Inline<1> for CalendarWindow {
     #[inline]
     fn pack(&self, state: &calendar_window::State) -> Option<[u64; 1]> {
         let fits = state.start_s >> SECOND_BITS == 0 && state.count >> CALENDAR_COUNT_BITS == 0;
-        fits.then(|| [state.start_s << CALENDAR_COUNT_BITS | state.count])
+        fits.then_some([state.start_s << CALENDAR_COUNT_BITS | state.count])
     }
 
     #[inline]
