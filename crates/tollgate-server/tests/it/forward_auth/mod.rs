@@ -279,80 +279,75 @@ fn questions_are_answered() {
     assert_eq!(asked.field("ratelimit-policy"), Some("\"per-user\";q=2;w=31622400"));
 }
 
+/// Lines, more lines, the reason, and the detail of the problem.
+const AMBIGUOUS: &[(&str, &str, &str, &str)] = &[
+    (
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /#x\r\n",
+        "fragment",
+        "the target has a fragment",
+    ),
+    (GET, "x_user_id: 7\r\n", "alias", "the field x_user_id looks like one that counts"),
+    (GET, "x-original-uri: /nothing\r\n", "target", "two headers name different targets"),
+    (GET, "x-original-url: http://h/nothing\r\n", "target", "two headers name different targets"),
+    (GET, "x-forwarded-uri: /nothing\r\n", "target", "two headers name different targets"),
+    (GET, "x-original-method: POST\r\n", "method", "two headers name different methods"),
+    (
+        GET,
+        "x-forwarded-host: a\r\nx-forwarded-host: b\r\n",
+        "host",
+        "two headers name different hosts",
+    ),
+    (
+        GET,
+        "x-forwarded-host: a\r\nx-original-url: http://b/\r\n",
+        "host",
+        "two headers name different hosts",
+    ),
+    (
+        GET,
+        "x-http-method-override: DELETE\r\n",
+        "override",
+        "the header x-http-method-override differs from the request",
+    ),
+    (
+        GET,
+        "x_http_method: PUT\r\n",
+        "override",
+        "the header x_http_method differs from the request",
+    ),
+    (
+        GET,
+        "x-rewrite-url: /nothing\r\n",
+        "override",
+        "the header x-rewrite-url differs from the request",
+    ),
+    (GET, "x-user-id: 1\r\nx-user-id: 2\r\n", "header", "the header `x-user-id` has two values"),
+    (
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /by?q=1&q=2\r\n",
+        "query",
+        "the query parameter `q` has two values",
+    ),
+    (
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /x//../nothing\r\n",
+        "path",
+        "servers read this path in more than one way: it has both dot segments and `//`",
+    ),
+    (
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /x\\..\\nothing\r\n",
+        "path",
+        "servers read this path in more than one way: it has a backslash",
+    ),
+];
+
 #[test]
 fn what_could_be_read_in_two_ways_says_so() {
     let served = serve(TRUSTING);
-    let fragment = "x-forwarded-method: GET\r\nx-forwarded-uri: /#x\r\n";
-    let alias = &format!("{GET}x_user_id: 7\r\n");
-    for (lines, reason, detail) in [
-        (fragment, "fragment", "the target has a fragment"),
-        (alias, "alias", "the field x_user_id looks like one that counts"),
-        (
-            &format!("{GET}x-original-uri: /nothing\r\n"),
-            "target",
-            "two headers name different targets",
-        ),
-        (
-            &format!("{GET}x-original-url: http://h/nothing\r\n"),
-            "target",
-            "two headers name different targets",
-        ),
-        (
-            &format!("{GET}x-forwarded-uri: /nothing\r\n"),
-            "target",
-            "two headers name different targets",
-        ),
-        (
-            &format!("{GET}x-original-method: POST\r\n"),
-            "method",
-            "two headers name different methods",
-        ),
-        (
-            &format!("{GET}x-forwarded-host: a\r\nx-forwarded-host: b\r\n"),
-            "host",
-            "two headers name different hosts",
-        ),
-        (
-            &format!("{GET}x-forwarded-host: a\r\nx-original-url: http://b/\r\n"),
-            "host",
-            "two headers name different hosts",
-        ),
-        (
-            &format!("{GET}x-http-method-override: DELETE\r\n"),
-            "override",
-            "the header x-http-method-override differs from the request",
-        ),
-        (
-            &format!("{GET}x_http_method: PUT\r\n"),
-            "override",
-            "the header x_http_method differs from the request",
-        ),
-        (
-            &format!("{GET}x-rewrite-url: /nothing\r\n"),
-            "override",
-            "the header x-rewrite-url differs from the request",
-        ),
-        (
-            &format!("{GET}x-user-id: 1\r\nx-user-id: 2\r\n"),
-            "header",
-            "the header `x-user-id` has two values",
-        ),
-        (
-            "x-forwarded-method: GET\r\nx-forwarded-uri: /by?q=1&q=2\r\n",
-            "query",
-            "the query parameter `q` has two values",
-        ),
-        (
-            "x-forwarded-method: GET\r\nx-forwarded-uri: /x//../nothing\r\n",
-            "path",
-            "servers read this path in more than one way: it has both dot segments and `//`",
-        ),
-        (
-            "x-forwarded-method: GET\r\nx-forwarded-uri: /x\\..\\nothing\r\n",
-            "path",
-            "servers read this path in more than one way: it has a backslash",
-        ),
-    ] {
+    for (first, more, reason, detail) in AMBIGUOUS.iter().copied() {
+        let lines = &*format!("{first}{more}");
         let plain = ask(&served, "GET", "", lines);
         assert_eq!((plain.status, plain.field("x-tollgate-reason")), (400, Some(reason)));
         assert!(plain.body.contains(&format!("\"detail\":\"{detail}\"")), "{}", plain.body);
