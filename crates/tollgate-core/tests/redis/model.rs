@@ -81,7 +81,7 @@ impl<'a> Model<'a> {
             self.resize(step.raw);
         }
         // A caller mostly knows the windows around its own now, which may not be the store's.
-        if self.algorithm == "calendar-window" && step.raw % 5 > 0 {
+        if self.algorithm == "calendar-window" && !step.raw.is_multiple_of(5) {
             let skew_us = step.raw % 7 / 6 * self.sizes.period_us;
             let at_us = self.now_us.saturating_sub(skew_us);
             self.numbers = self.sizes.numbers(self.algorithm, at_us).unwrap();

@@ -60,6 +60,8 @@ impl Shown {
         const OURS: Stand = Stand { numbers: Whose::Ours, policies: Whose::Ours, replaces: true };
         let lines =
             headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        // A list with an empty line is malformed; `append` leaves the line out, so it is left out here too.
+        let lines = lines.filter(|(_, value)| !value.trim_ascii().is_empty());
         // What nobody can read is worth nothing, to a client neither.
         let Ok(theirs) = parse(profile, lines) else { return OURS };
         let list = policy_field(profile);

@@ -77,7 +77,10 @@ fn of_many_limits_the_most_refusing_are_drawn() {
 
 /// How high the dashed line of the only limit stands above the axis, in tenths of a pixel.
 fn dashed(svg: &str) -> u64 {
-    let tenths = |text: &str| (10.0 * text.parse::<f64>().unwrap()).round() as u64;
+    let tenths = |text: &str| {
+        let (whole, tenth) = text.split_once('.').unwrap_or((text, "0"));
+        10 * whole.parse::<u64>().unwrap() + tenth.get(..1).unwrap().parse::<u64>().unwrap()
+    };
     let number = |of: &str, name: &str| {
         let rest = of.split(&format!(" {name}=\"")).nth(1).unwrap();
         tenths(rest.split('"').next().unwrap())
