@@ -16,7 +16,7 @@ use tollgate_faults::clock::until;
 /// Heads of requests, without their last line.
 const HEADS: [&str; 9] = [
     "GET / HTTP/1.1\r\nhost: x\r\n",
-    "GET /a//b/../c%2F?d=e%20f&g HTTP/1.1\r\nHost: Example.com:8080\r\nX-User: u\r\naccept: */*\r\n",
+    "GET /a/b/../c%3F?d=e%20f&g HTTP/1.1\r\nHost: Example.com:8080\r\nX-User: u\r\naccept: */*\r\n",
     "DELETE /1 HTTP/1.1\r\nhost: [::1]:1\r\nconnection: Keep-Alive\r\n",
     "OPTIONS /1 HTTP/1.1\r\nhost: x\r\nempty:\r\norigin: y\r\n",
     "GET / HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 1.2.3.4\r\nX-Forwarded-Host: y\r\nx-forwarded-port: 1\r\n",

@@ -14,12 +14,12 @@ fn requests_say_what_they_said() {
     let gateway = server.gateway("");
     let mut client = gateway.client();
     client.send(
-        b"POST /a%2Fb?q=1 HTTP/1.1\r\nhost: example.org\r\ncontent-length: 2\r\nconnection: x-a\r\nx-a: 1\r\n\r\nok",
+        b"POST /a%3Fb?q=1 HTTP/1.1\r\nhost: example.org\r\ncontent-length: 2\r\nconnection: x-a\r\nx-a: 1\r\n\r\nok",
     );
     let answer = client.answer();
     assert_eq!(
         (answer.status, &*answer.body),
-        (200, "HTTP/2.0 POST /a%2Fb?q=1 example.org None ok")
+        (200, "HTTP/2.0 POST /a%3Fb?q=1 example.org None ok")
     );
 }
 
