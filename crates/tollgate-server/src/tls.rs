@@ -207,8 +207,9 @@ impl Certificate {
             && !self.is_told.swap(true, Relaxed)
         {
             let file = self.files.cert.display();
-            tracing::warn!(%file, "{name} {objection}");
+            // First `/readyz`, then the log: a reader of the line finds it there.
             health.degrade(subject, format!("the certificate in {file} {objection}"));
+            tracing::warn!(%file, "{name} {objection}");
         }
     }
 
