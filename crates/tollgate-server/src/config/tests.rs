@@ -52,10 +52,16 @@ fn a_listener_can_be_moved_and_added() {
     };
     assert_eq!(http(&moved), 2, "the last counts");
     assert_eq!(http(&listeners("listen: {admin: '127.0.0.1:8090'}")), 2);
-    for wrong in ["", "http", "http=8081", "htp=127.0.0.1:1", "http=localhost:1"] {
+    for (wrong, help) in [
+        ("", "such as http=127.0.0.1:8081"),
+        ("http", "such as http=127.0.0.1:8081"),
+        ("htp=127.0.0.1:1", "the front ends are gateway, http, grpc, resp, admin"),
+        ("http=8081", "write `0.0.0.0:8081`"),
+    ] {
         let error = wrong.parse::<Listen>().unwrap_err().to_string();
-        assert!(error.contains("http=127.0.0.1:8081"), "{error}");
+        assert!(error.contains(help), "{error}");
     }
+    assert!("http=localhost:1".parse::<Listen>().is_ok(), "a name is looked up at the start");
 }
 
 #[test]
