@@ -63,7 +63,7 @@ pub async fn block_ends<S: Store>(store: &S) {
     for (n, numbers) in seven(10).enumerate() {
         let mut desk = Desk::new(store);
         let (name, capacity) = (numbers.algorithm(), numbers.capacity());
-        let line = Line::new(30 + n as u64, name, numbers);
+        let line = Line::new(200 + n as u64, name, numbers);
         assert!(desk.take(&[line.cost(capacity)]).await.0, "{name}: all of it fits");
         let own = desk.peek(&[line]).await.1[0].outcome;
         let own_us = own.retry_after_us.unwrap_or(0);
@@ -74,7 +74,7 @@ pub async fn block_ends<S: Store>(store: &S) {
                 Err(error) => panic!("{name}: {error}"),
             };
             let key = format!("{name} {block_us}");
-            let line = Line::new(50 + n as u64, &key, numbers).penalty(penalty);
+            let line = Line::new(220 + n as u64, &key, numbers).penalty(penalty);
             assert!(desk.take(&[line.cost(capacity)]).await.0);
             let end_us = desk.now_us + block_us;
             let started = desk.take(&[line]).await.1[0];

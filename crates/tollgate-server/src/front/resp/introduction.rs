@@ -157,8 +157,10 @@ impl Shared {
         if let Some(wait_us) = self.guard.waits_us(now_us, peer) {
             session.guessed();
             let seconds = wait_us.div_ceil(1_000_000);
-            let why =
-                format!("ERR too many wrong passwords came from your address; wait {seconds} s");
+            // Client libraries take `WRONGPASS` for a failed login, and `ERR` for a failed command.
+            let why = format!(
+                "WRONGPASS too many wrong passwords came from your address; wait {seconds} s"
+            );
             return Err(why.into());
         }
         if !entrance.admits(password) || user != b"default" {

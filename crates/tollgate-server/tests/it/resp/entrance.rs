@@ -51,15 +51,17 @@ fn an_address_waits_after_ten_guesses() {
         let said = served.client().line(guess);
         match said == WRONG {
             true => wrong += 1,
-            false => assert!(said.starts_with("-ERR too many wrong passwords came"), "{said}"),
+            false => {
+                assert!(said.starts_with("-WRONGPASS too many wrong passwords came"), "{said}")
+            }
         }
     }
     // One more for each six seconds that this took.
     assert!((10..=13).contains(&wrong), "{wrong}");
     let said = served.client().line("AUTH hunter2");
-    assert!(said.starts_with("-ERR too many wrong passwords came"), "not told: {said}");
+    assert!(said.starts_with("-WRONGPASS too many wrong passwords came"), "not told: {said}");
     let said = served.client().line("HELLO 3 AUTH default hunter2");
-    assert!(said.starts_with("-ERR too many wrong passwords came"), "not told: {said}");
+    assert!(said.starts_with("-WRONGPASS too many wrong passwords came"), "not told: {said}");
 }
 
 #[test]
