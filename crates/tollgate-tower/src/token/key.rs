@@ -1,6 +1,6 @@
 //! A key and the one algorithm it is for.
 
-use super::{InvalidKeys, ed25519};
+use super::InvalidKeys;
 use ring::{agreement, hmac, signature};
 use tollgate_policy::settings::JwtAlgorithm;
 
@@ -68,12 +68,12 @@ impl Key {
     }
 
     pub(super) fn ed25519(bytes: Vec<u8>, name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
-        let Ok(point) = <&[u8; 32]>::try_from(&*bytes) else {
+        if bytes.len() != 32 {
             let why = "has not the 32 bytes of Ed25519, which EdDSA takes";
             return Err(refused("Ed25519", name.as_deref(), why));
-        };
-        if !ed25519::is_point(point) {
-            let why = "is not on the curve, or is a point that verifies what nobody signed";
+        }
+        if is_forgeable(&bytes) {
+            let why = "verifies signatures that nobody made";
             return Err(refused("Ed25519", name.as_deref(), why));
         }
         Ok(Self { name, material: Material::Ed25519(bytes) })
@@ -123,6 +123,18 @@ fn is_on_p256(point: &[u8]) -> bool {
     };
     let theirs = agreement::UnparsedPublicKey::new(&agreement::ECDH_P256, point);
     agreement::agree_ephemeral(ours, &theirs, |_| ()).is_ok()
+}
+
+/// Whether this Ed25519 key is one of the few for which anybody can sign, such as 32 zeros.
+///
+/// Such a key has an order of at most 8, so a signature of the neutral point and zero fits about
+/// one message in eight. It fits no message under any other key.
+fn is_forgeable(key: &[u8]) -> bool {
+    const MESSAGES: u8 = 64;
+    let mut forged = [0; 64];
+    forged[0] = 1;
+    let key = signature::UnparsedPublicKey::new(&signature::ED25519, key);
+    (0..MESSAGES).any(|message| key.verify(&[message], &forged).is_ok())
 }
 
 fn without_zeros(number: &[u8]) -> &[u8] {

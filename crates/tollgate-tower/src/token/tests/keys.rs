@@ -3,7 +3,7 @@
 use super::{encode, jwt};
 use crate::token::{InvalidKeys, Verifier};
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
 use tollgate_policy::settings::JwtAlgorithm;
 
 fn p256_jwk(fields: &str) -> String {
@@ -43,7 +43,8 @@ fn few_keys_are_tried_for_one_token() {
     assert_eq!(few.keys(JwtAlgorithm::Es256, None).count(), 4);
 }
 
-/// A key says what it is for, and a key that could not verify anything is noticed where somebody sees it.
+/// A key says what it is for, and a key that could not verify anything is noticed where somebody
+/// sees it.
 #[test]
 fn keys_are_used_for_what_they_are_for() {
     for (fields, used) in [
@@ -60,12 +61,11 @@ fn keys_are_used_for_what_they_are_for() {
         (r#","alg":"ECDH-ES""#, false),
     ] {
         let found = es256(&[p256_jwk(fields)]);
-        match used {
-            true => assert!(found.is_ok(), "{fields}: {found:?}"),
-            false => {
-                let why = found.unwrap_err().to_string();
-                assert!(why.contains("no key for ES256"), "{fields}: {why}");
-            }
+        if used {
+            assert!(found.is_ok(), "{fields}: {found:?}");
+        } else {
+            let why = found.unwrap_err().to_string();
+            assert!(why.contains("no key for ES256"), "{fields}: {why}");
         }
     }
     for (fields, why) in [
@@ -81,7 +81,7 @@ fn keys_are_used_for_what_they_are_for() {
 }
 
 #[test]
-fn keys_off_their_curve_are_refused() {
+fn p256_keys_off_the_curve_are_refused() {
     let one = encode(&{
         let mut one = [0; 32];
         one[31] = 1;
@@ -93,11 +93,44 @@ fn keys_off_their_curve_are_refused() {
         let why = es256(&[jwk]).unwrap_err().to_string();
         assert_eq!(why, "the P-256 key `k` is not on the curve");
     }
-    let mut two = [0; 32];
-    two[0] = 2;
-    for x in [encode(&two), zero] {
-        let jwk = format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{x}"}}"#);
-        let why = Verifier::new(&jwt("algorithms: [EdDSA]"), jwk.as_bytes()).unwrap_err();
-        assert!(why.to_string().contains("is not on the curve"), "{why}");
+}
+
+/// The eight points of small order in every encoding that ring reads, canonical or not.
+#[test]
+fn keys_that_anybody_can_sign_for_are_refused() {
+    let small = |y: u8| {
+        let mut bytes = [0; 32];
+        bytes[0] = y;
+        bytes
+    };
+    let near_prime = |last: u8| {
+        let mut bytes = [0xff; 32];
+        (bytes[0], bytes[31]) = (last, 0x7f);
+        bytes
+    };
+    let order_8: [u8; 32] = [
+        0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98,
+        0xf0, 0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53,
+        0xfc, 0x05,
+    ];
+    // 2^255 - 19 minus the number above.
+    let mut minus_order_8 = order_8.map(|byte| !byte);
+    (minus_order_8[0], minus_order_8[31]) = (0xed - 0x26, 0x7f - 0x05);
+    let points = [small(0), small(1), near_prime(0xec), near_prime(0xed), near_prime(0xee)];
+    for mut point in points.into_iter().chain([order_8, minus_order_8]) {
+        for sign in [0, 0x80] {
+            point[31] = point[31] & 0x7f | sign;
+            let why = eddsa(&point).unwrap_err().to_string();
+            assert_eq!(why, "the Ed25519 key verifies signatures that nobody made", "{point:x?}");
+        }
     }
+    for seed in 0..8 {
+        let pair = Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap();
+        assert!(eddsa(pair.public_key().as_ref()).is_ok(), "{seed}");
+    }
+}
+
+fn eddsa(key: &[u8]) -> Result<Verifier, InvalidKeys> {
+    let jwk = format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{}"}}"#, encode(key));
+    Verifier::new(&jwt("algorithms: [EdDSA]"), jwk.as_bytes())
 }
