@@ -100,7 +100,8 @@ fn is_there(program: &str) -> bool {
             let root = Command::new("npm").args(["root", "--global"]).output();
             let root = root.map(|output| output.stdout).unwrap_or_default();
             let mut node = Command::new("node");
-            // Only resolved: a package of ES modules cannot be loaded with `require` before Node 22.
+            // Only resolved: a package of ES modules cannot be loaded with `require` before Node
+            // 22.
             node.args(["-e", &format!("require.resolve('{library}')")]);
             node.env("NODE_PATH", String::from_utf8_lossy(root.trim_ascii()).as_ref());
             node

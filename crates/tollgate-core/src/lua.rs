@@ -4,7 +4,9 @@
 //!
 //! | function | answers |
 //! | --- | --- |
-//! | `params(count, period_us, burst, queue)` | the numbers; `params(slots, ttl_us)` for concurrency, `params(count, first_s, length_s, length_s, length_s)` for calendar windows |
+//! | `params(count, period_us, burst, queue)` | the numbers of most algorithms |
+//! | `params(slots, ttl_us)` | those of concurrency |
+//! | `params(count, first_s, length_s, length_s, length_s)` | those of three calendar windows |
 //! | `decode(value)` | the state kept in `value`, or that of a key never seen for `nil` |
 //! | `redate(params, state, now_us)` | whether the state was dated too far ahead, and no longer is |
 //! | `admits(params, state, now_us, cost)` | whether the limit alone admits, and nothing else |

@@ -22,7 +22,7 @@ pub(crate) enum Glob {
     Wild { head: Box<str>, middle: Middle, tail: Box<str> },
 }
 
-/// What lies between head and tail; the usual shapes need no search.
+/// The pattern between head and tail; the usual shapes need no search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Middle {
     /// Anything.

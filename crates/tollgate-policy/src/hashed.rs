@@ -1,8 +1,8 @@
 //! Values that are written down as a hash: `sha256:` and 64 hexadecimal digits.
 //!
-//! The hash is SHA-256 of the value's bytes, without a salt or a key: every node computes the same one, today and
-//! after a restart, and so does `sha256sum`. A random API key cannot be found from it. A value that can be guessed,
-//! such as a name, can be found by trying.
+//! The hash is SHA-256 of the value's bytes, without a salt or a key. Every node computes the same
+//! hash, also after a restart, and so does `sha256sum`. The hash does not reveal a random API key.
+//! It does reveal a value that can be guessed, such as a name.
 //!
 //! ```
 //! let hash = tollgate_policy::hash("key-1");
@@ -11,7 +11,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// What every hash begins with.
+/// The prefix of every hash.
 pub const HASH_PREFIX: &str = "sha256:";
 
 /// The hash of a value, as a tier map may hold it in place of the value.

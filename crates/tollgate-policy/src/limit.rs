@@ -13,11 +13,12 @@ pub struct Limit {
     pub name: Box<str>,
     /// The attributes whose values make the key; none for one shared bucket.
     pub key: Box<[Box<str>]>,
-    /// The keys of `first_of` behind the first one, which is `key`: a request uses the first whose attributes it has.
+    /// The keys of `first_of` after the first, which is `key`. A request uses the first key whose
+    /// attributes it has.
     pub fallback_keys: Box<[Box<[Box<str>]>]>,
     /// What a missing key attribute does.
     pub on_missing: OnMissing,
-    /// What a token that is present and not verified does, where the limit reads its claims.
+    /// How the limit treats a token that does not verify, if it reads claims.
     pub on_invalid: OnInvalid,
     /// The base numbers; `None` is unlimited.
     pub numbers: Option<Numbers>,
@@ -103,7 +104,7 @@ pub enum Cost {
     },
 }
 
-/// What requests cost that match.
+/// The cost of requests that match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WeightedMatch {
@@ -248,14 +249,15 @@ impl Limit {
         }
     }
 
-    /// Whose state it is under `numbers`, which are its own or those of one of its tiers. Tiers share state as
-    /// long as their period is the same. Windows of the calendar belong to their time zone too.
+    /// The state's identity under `numbers`, which belong to the limit or to one of its tiers.
+    /// Tiers share state as long as their period is the same. Windows of the calendar belong to
+    /// their time zone too.
     pub fn state_id(&self, numbers: &Numbers) -> u64 {
         self.state_id_by(&self.key, numbers)
     }
 
-    /// Whose state it is for requests that use `key`, which is one of [`keys`](Self::keys). The order of the keys is
-    /// no part of it: each keeps its counts when they change places.
+    /// The state's identity for requests that use `key`, one of [`keys`](Self::keys). It does not
+    /// depend on the order of the keys, so each keeps its counts when they change places.
     pub(crate) fn state_id_by(&self, key: &[Box<str>], numbers: &Numbers) -> u64 {
         let zone = match numbers {
             Numbers::CalendarWindow(window) => window.zone(),
@@ -266,7 +268,8 @@ impl Limit {
         state_id(&self.name, key, algorithm, numbers.period_us())
     }
 
-    /// The keys that requests may use, in the order in which they are tried; one without `first_of`.
+    /// The keys that requests may use, in the order they are tried; a single key without
+    /// `first_of`.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &[Box<str>]> + DoubleEndedIterator + Clone {
         (0..self.fallback_keys.len() + 1).map(|place| match place.checked_sub(1) {
             None => &*self.key,
@@ -274,14 +277,16 @@ impl Limit {
         })
     }
 
-    /// The key that a request with these attributes uses: the first that is complete, or the last where none is.
+    /// The key that a request with these attributes uses: the first that is complete, or the last
+    /// where none is.
     pub fn key_used(&self, is_present: impl Fn(&str) -> bool) -> &[Box<str>] {
         let place = first_complete(self.keys(), |attribute| is_present(attribute));
         self.keys().nth(place).unwrap_or(&self.key)
     }
 }
 
-/// The place of the first key whose parts are all present; that of the last key where none is complete.
+/// The place of the first key whose parts are all present; that of the last key where none is
+/// complete.
 pub(crate) fn first_complete<'k, T: 'k>(
     keys: impl ExactSizeIterator<Item = &'k [T]>,
     is_present: impl Fn(&'k T) -> bool,

@@ -1,11 +1,12 @@
 //! One spelling for each path, so that `/login`, `/%6Cogin` and `/x/../login` share one limit.
 //!
-//! In this order: the query and the fragment go; escapes of unreserved characters are decoded and all other
-//! escapes written in upper case; what RFC 3986 does not allow in a path in clear (spaces, quotes, non-ASCII
-//! bytes) is escaped; runs of slashes become one; dot segments are resolved. Case and a trailing slash are kept.
+//! In this order: drop the query and the fragment. Decode escapes of unreserved characters, and
+//! write all other escapes in upper case. Escape bytes that RFC 3986 does not allow in a path
+//! (spaces, quotes, non-ASCII). Merge runs of slashes. Resolve dot segments. Case and a trailing
+//! slash are kept.
 //!
-//! Servers read some paths in more than one way. [`ambiguity`] finds them, and [`readings`] lists what
-//! servers make of them.
+//! Servers read some paths in more than one way. [`ambiguity`] finds them, and [`readings`] lists
+//! what servers make of them.
 //!
 //! An escape that is not one (`%zz`, `%4`) is kept as it is, and so is a good escape right behind it: decoding
 //! that one could complete the broken one, and a second pass would then read another path than the first.
@@ -39,7 +40,7 @@ pub fn normalise(path: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a glance shows that the path is in its one spelling and has one reading. Some that are do not look like it.
+/// A quick test: `true` means that the path is normal and has one reading. `false` proves nothing.
 pub(crate) fn is_plain(path: &str) -> bool {
     let bytes = path.as_bytes();
     let mut starts_segment = true;
@@ -183,12 +184,13 @@ const fn is_pchar(byte: u8) -> bool {
     is_unreserved(byte) || is_reserved
 }
 
-/// What may stand in a path in clear.
+/// Bytes that may stand in a path without an escape.
 const fn is_clear(byte: u8) -> bool {
     byte == b'/' || is_pchar(byte)
 }
 
-/// What has no meaning of its own in a path: some servers cut a segment at `;`.
+/// Bytes without a meaning of their own in a path. `;` is missing: some servers cut a segment
+/// there.
 const PLAIN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

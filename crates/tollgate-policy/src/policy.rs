@@ -101,12 +101,13 @@ struct Rule {
     cost_attribute: Option<AttributeId>,
     /// Costs by match, in the order in which they are tried.
     weights: Box<[Weight]>,
-    /// Places in the table of numbers; `None` is unlimited. The places of further keys follow that of the first.
+    /// Places in the table of numbers; `None` is unlimited. The places of further keys follow that
+    /// of the first.
     base: Option<usize>,
     tiers: Box<[(TierId, Option<usize>)]>,
 }
 
-/// What requests cost that match.
+/// The cost of requests that match.
 #[derive(Debug)]
 struct Weight {
     matcher: Matcher,
@@ -120,7 +121,7 @@ struct TierId(usize);
 struct Tiers {
     ids: FxHashMap<Box<str>, TierId>,
     attribute: Option<AttributeId>,
-    /// What a request's tier follows from.
+    /// The attributes that a request's tier follows from.
     inputs: Vec<AttributeId>,
     default: Option<TierId>,
 }
@@ -289,7 +290,8 @@ impl Compiler {
         Ok(id)
     }
 
-    /// The place of the numbers in the table for the first key, with those for further keys behind it; unlimited has none.
+    /// The place of the numbers in the table for the first key, with those for further keys behind
+    /// it; unlimited has none.
     fn numbers(&mut self, place: usize, limit: &Limit, numbers: Option<Numbers>) -> Option<usize> {
         let numbers = numbers?;
         let first = self.numbers.len();

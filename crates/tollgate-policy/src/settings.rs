@@ -49,7 +49,7 @@ pub struct Settings {
     pub admin_token: Option<Secret>,
     /// The file to record changes in; the log without it.
     pub admin_audit: Option<Box<str>>,
-    /// More names that clients may call the admin listener by, in lower case: `name`, `*.name` or `*`.
+    /// More host names of the admin listener, in lower case: `name`, `*.name` or `*`.
     pub admin_hosts: Vec<Box<str>>,
     /// What a Redis client has to say before anything else.
     pub resp_password: Option<Secret>,
@@ -135,9 +135,9 @@ pub struct Gateway {
     pub proxy_protocol: bool,
     /// Whether clients may ask for their own limits, at `/.well-known/ratelimit`.
     pub status: bool,
-    /// What an ambiguous path does.
+    /// How an ambiguous path is treated.
     pub ambiguous_paths: AmbiguousPaths,
-    /// What override headers do.
+    /// How the gateway treats override headers.
     pub override_headers: OverrideHeaders,
     /// Whether servers take turns; otherwise the one with the fewest requests under way is next.
     pub round_robin: bool,
@@ -173,13 +173,13 @@ pub struct ServerTls {
     pub cert: Box<str>,
     /// Its key.
     pub key: Box<str>,
-    /// The authorities of which a client must show a certificate.
+    /// The authorities, one of which must have signed the client's certificate.
     pub client_ca: Option<Box<str>>,
-    /// The names of which a client's certificate must have one; any where this is empty.
+    /// The client's certificate must be for one of these names; any name if empty.
     pub client_names: Vec<Box<str>>,
 }
 
-/// What a listener does with a path that servers read in more than one way.
+/// How a listener treats a path that servers read in more than one way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AmbiguousPaths {
@@ -190,11 +190,11 @@ pub enum AmbiguousPaths {
     MatchAll,
 }
 
-/// What a listener does with headers that name another path, method or host than the request itself.
+/// How a listener treats headers that replace the path, the method or the host of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OverrideHeaders {
-    /// The gateway removes them; forward-auth denies a request whose override differs from what it counts.
+    /// The gateway removes them; forward-auth denies a request whose override differs.
     #[default]
     Block,
     /// They reach the service, and are not counted.
@@ -205,9 +205,9 @@ pub enum OverrideHeaders {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Http {
-    /// What an ambiguous path does.
+    /// How an ambiguous path is treated.
     pub ambiguous_paths: AmbiguousPaths,
-    /// What override headers do in forward-auth.
+    /// How forward-auth treats override headers.
     pub override_headers: OverrideHeaders,
 }
 
@@ -458,7 +458,8 @@ pub enum TierSource {
 pub struct Envoy {
     /// Paths, with `*`; none where no files are used.
     pub configs: Vec<Box<str>>,
-    /// Whether several limits are all-or-nothing, as everywhere else here; so they are without files.
+    /// Whether several limits are all-or-nothing, as in the other front ends. Always true without
+    /// files.
     pub strict: bool,
     /// The status that Envoy's filter refuses with.
     pub rate_limited_status: u16,

@@ -32,11 +32,12 @@ pub struct TierMap {
     by: Box<str>,
     /// By the value in the form that keys have.
     tiers: FxHashMap<Box<str>, Box<str>>,
-    /// By the hash of that value. The hashes of API keys are in `tiers`: their form is a hash already.
+    /// By the hash of that value. The hashes of API keys are in `tiers`: their form is a hash
+    /// already.
     hashed: FxHashMap<[u8; 32], Box<str>>,
 }
 
-/// What a policy says that a tier map has to agree with.
+/// The rules of a policy that a tier map must agree with.
 #[derive(Clone, Debug)]
 pub struct TierRules {
     /// The attribute, where the policy names it.
@@ -118,7 +119,7 @@ impl TierMap {
         }
     }
 
-    /// A map as it is written. What is wrong with it is reported, and left out.
+    /// A map as written. Entries with mistakes are reported and left out.
     pub(crate) fn new(
         by: Box<str>,
         map: &Entries<Text>,

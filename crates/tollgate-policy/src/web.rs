@@ -28,8 +28,9 @@ impl Web {
         Self { client, identity: settings.identity.clone(), refusal: settings.refusal.clone() }
     }
 
-    /// Whether values of this attribute may be secrets, by its name and by where it comes from. They are shown as their digest.
-    /// An API key is its digest already, and a claim is not the token.
+    /// Whether values of this attribute may be secrets, by its name and by where it comes from.
+    /// They are shown as their digest. An API key is its digest already, and a claim is not the
+    /// token.
     pub fn holds_secret(&self, attribute: &str) -> bool {
         if attribute == "api_key" {
             return false;
@@ -50,7 +51,8 @@ impl Web {
     }
 }
 
-/// Whether something with this name is likely a secret. A name too many costs a look at a digest, one too few a secret.
+/// Whether an attribute with this name is likely a secret. A wrong yes shows a digest; a wrong no
+/// shows a secret.
 fn is_secret(name: &str) -> bool {
     const PARTS: [&str; 12] = [
         "apikey",

@@ -66,7 +66,7 @@ pub(crate) struct Reloader {
     bound: Bound,
     policy: Option<Watched>,
     tiers: Option<Watched>,
-    /// What the policy in force says of the tiers that the file may name.
+    /// The rules of the policy in force for tiers in the file.
     tier_rules: TierRules,
     keys: Option<Watched>,
     ratelimit: Option<WatchedSet>,
@@ -230,7 +230,7 @@ impl Reloader {
         Ok(self.in_force(restart_for))
     }
 
-    /// Refuses a file that drops every limit without `limits: []`: a file that was cut short looks like that.
+    /// Refuses a file that drops every limit without saying `limits: []`: it may be truncated.
     fn keep_limits(
         &self,
         compiled: &Compiled,

@@ -49,7 +49,7 @@ pub enum StartError {
         front: Front,
         /// The name.
         name: Box<str>,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// A socket that was handed over is of no use.
@@ -159,8 +159,8 @@ fn bind(
     Ok(all)
 }
 
-/// The address to bind. Of a name's addresses it is the first of IPv4, else the first: a client that knows the name
-/// tries all of them, and one that knows `127.0.0.1` finds `localhost` there.
+/// The address to bind. A name stands for its first IPv4 address, or else its first address. A
+/// client that uses the name tries all of them, and `localhost` also answers at `127.0.0.1`.
 fn resolve(front: Front, address: &ListenAddress) -> Result<SocketAddr, StartError> {
     let (name, port) = match address {
         ListenAddress::Ip(address) => return Ok(*address),

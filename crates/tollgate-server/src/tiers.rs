@@ -32,7 +32,7 @@ struct Entry {
     until_us: u64,
 }
 
-/// Whose tier is looked up.
+/// The value whose tier is looked up.
 #[derive(Clone, Copy, Debug)]
 pub struct Who<'a> {
     /// The value of the attribute, as it was sent.
@@ -42,9 +42,9 @@ pub struct Who<'a> {
 }
 
 impl<'a> Who<'a> {
-    /// The fields of the hash that may hold the tier: the value and its hash. The hash of a secret comes first, so that a
-    /// secret that the hash does not hold in clear is not sent. A value that looks like a hash is never a field itself:
-    /// else a client that knows a hash would get its tier.
+    /// The fields of the hash that may hold the tier: the value and its hash. The hash of a secret
+    /// comes first, so Redis sees the secret only if it does not hold the hash. A value that looks
+    /// like a hash is never a field: else a client that knows a hash would get its tier.
     fn fields(self) -> Vec<Cow<'a, str>> {
         let hash = Cow::Owned(tollgate_policy::hash(self.value));
         let clear = Cow::Borrowed(self.value);
@@ -57,8 +57,8 @@ impl<'a> Who<'a> {
 }
 
 impl TierCache {
-    /// The tier of `who` by the hash, or `None` for the default one. When the store cannot say, `failed` is told, and the
-    /// tier is the one of last time.
+    /// The tier of `who` by the hash, or `None` for the default one. If the store fails, `failed`
+    /// is called, and the last known tier counts.
     pub async fn tier(
         &self,
         storage: &Storage,

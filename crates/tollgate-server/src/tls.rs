@@ -68,15 +68,15 @@ impl TlsError {
     }
 }
 
-/// What `tollgate check` has to say about the files of a listener, or of upstreams.
+/// A problem with the TLS files of a listener or of upstreams, for `tollgate check`.
 pub(crate) enum Trouble {
     /// It could not start.
     Unusable(TlsError),
-    /// Nobody would accept what it shows. Which file, and what is to be said.
+    /// The certificate in this file has expired or is not valid yet; the text says which.
     OutOfDate(PathBuf, String),
 }
 
-/// What is wrong with the certificate of a listener.
+/// Problems with the certificate of a listener.
 pub(crate) fn check(files: &ServerTls, folder: &Path, now_us: u64) -> Vec<Trouble> {
     let made = Certificate::new(files, folder, Listens::Gateway);
     let mut found: Vec<_> = made.err().map(Trouble::Unusable).into_iter().collect();
@@ -84,14 +84,14 @@ pub(crate) fn check(files: &ServerTls, folder: &Path, now_us: u64) -> Vec<Troubl
     found
 }
 
-/// Whether nobody would accept the certificate in this file, for its time.
+/// Whether the certificate in this file has expired or is not valid yet.
 pub(crate) fn out_of_date(cert: &str, folder: &Path, now_us: u64) -> Option<Trouble> {
     let file = folder.join(cert);
     let text = objection(&file, &read(&file).ok()?, now_us)?;
     Some(Trouble::OutOfDate(file, text))
 }
 
-/// What is wrong with the time of a certificate, which is the first in its file.
+/// The problem with the validity period of the first certificate in a file.
 fn objection(file: &Path, bytes: &[u8], now_us: u64) -> Option<String> {
     let objection = validity(bytes)?.objection(now_us)?;
     Some(format!("the certificate in {} {objection}", file.display()))
@@ -105,7 +105,7 @@ pub(crate) enum Listens {
 }
 
 impl Listens {
-    /// Under this name `/readyz` tells what is wrong with its certificate.
+    /// The name in `/readyz` for problems with the certificate.
     const fn subject(self) -> &'static str {
         match self {
             Self::Gateway => "certificate",
@@ -113,7 +113,7 @@ impl Listens {
         }
     }
 
-    /// In the log.
+    /// The name in the log.
     const fn name(self) -> &'static str {
         match self {
             Self::Gateway => "the gateway's certificate",
@@ -128,14 +128,14 @@ pub(crate) struct Certificate {
     listens: Listens,
     files: Files,
     config: ArcSwap<ServerConfig>,
-    /// What was read last, whether or not it could be used; nothing where that was not possible.
+    /// The files as last read, usable or not; `None` when they could not be read.
     read: Mutex<Option<Contents>>,
-    /// What is in use, as far as its time is concerned, and whether that has been objected to.
+    /// The validity period of the certificate in use.
     validity: ArcSwap<Option<Validity>>,
     is_told: AtomicBool,
 }
 
-/// Where everything is.
+/// The paths of the files.
 #[derive(Debug)]
 struct Files {
     cert: PathBuf,
@@ -144,7 +144,7 @@ struct Files {
     client_names: Vec<Box<str>>,
 }
 
-/// What is there.
+/// The contents of the files.
 #[derive(Debug, PartialEq, Eq)]
 struct Contents {
     cert: Vec<u8>,
@@ -186,8 +186,7 @@ impl Certificate {
         })
     }
 
-    /// Takes up what has changed. Reports what is wrong once in the log, and in `/readyz` while it
-    /// lasts.
+    /// Loads changed files. Reports a problem once in the log, and in `/readyz` while it lasts.
     pub(crate) fn look(&self, health: &Health, now_us: u64) {
         let (subject, name) = (self.listens.subject(), self.listens.name());
         match self.renew() {
@@ -213,14 +212,14 @@ impl Certificate {
         }
     }
 
-    /// For connections from now on.
+    /// The settings for new connections.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         self.config.load_full()
     }
 
-    /// Uses changed files for new connections; answers whether they had changed. While a certificate
-    /// is replaced its key may be the old one: then the last good pair stays until the files change
-    /// again.
+    /// Uses changed files for new connections; returns whether they had changed. While a
+    /// certificate is being replaced, its key may not fit. Then the last good pair stays until the
+    /// files change again.
     fn renew(&self) -> Result<bool, TlsError> {
         let mut last = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = match self.files.read() {
@@ -240,7 +239,7 @@ impl Certificate {
     }
 }
 
-/// Of the certificate, which is the first of its file.
+/// The validity period of the first certificate in a file.
 fn validity(bytes: &[u8]) -> Option<Validity> {
     Validity::of(&CertificateDer::pem_slice_iter(bytes).next()?.ok()?)
 }

@@ -5,8 +5,8 @@ use tollgate_core::{Outcome, Receipt};
 /// One charge's answer: the limit's own, whatever the others said.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
-    /// What the limit alone says. In a block: refused, nothing remaining, and the block's end as
-    /// wait and reset.
+    /// The limit's own outcome. In a block: refused, nothing remaining, and the block's end as wait
+    /// and reset.
     pub outcome: Outcome,
     /// Whether a penalty's block refused it.
     pub blocked: bool,

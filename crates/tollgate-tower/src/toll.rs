@@ -32,7 +32,7 @@ pub type Observe<'a> = dyn Fn(&Facts<'_>, &Verdict<'_>, u64) + Sync + 'a;
 pub struct Question<'a> {
     /// How it is decided.
     pub passage: Passage<'a>,
-    /// What an ambiguous path does.
+    /// How an ambiguous path is treated.
     pub ambiguous_paths: AmbiguousPaths,
     /// Adds what only the caller knows about the request.
     pub attributes: Option<&'a Attributes<'a>>,
@@ -47,7 +47,8 @@ pub enum Answer<E: Engine> {
     Admitted(Pass<E>),
     /// It may not.
     Refused(Box<Refusal>),
-    /// It may not, whatever the limits say: the service could read it in another way than it would be counted.
+    /// Refused whatever the limits say: the service could read the request in another way than
+    /// Tollgate counts it.
     Ambiguous(Box<Ambiguity>),
 }
 

@@ -25,13 +25,13 @@ const SHARDS: usize = 16;
 /// Remembers for each (limit, key) of a refused request the row that the store answered, for
 /// `max_age` at most.
 ///
-/// A request is refused without the store where a remembered refusal holds and all its other rows
-/// are known: the answer has the same rows as without the cache. A refusal holds for the rules it
-/// was made under, the same numbers, and costs that are not below.
+/// A request is refused without the store if a remembered refusal holds and all its other rows are
+/// known. The answer has the same rows as without the cache. A refusal holds for the rules it was
+/// made under, the same numbers, and costs that are not below.
 ///
-/// Slots never refuse from here, since they come back at any moment, nor does a leased limit, whose
-/// store remembers for itself, nor a limit with a penalty whose key is not blocked yet, since its
-/// refusals count.
+/// Three kinds of limits never refuse from here: slots, which come back at any moment; leased
+/// limits, whose store has its own memory; and penalties that have not blocked the key yet, since
+/// their refusals count.
 ///
 /// Once an entry is too old one request asks the store, and others are refused as before until it
 /// has been answered.
@@ -122,8 +122,8 @@ impl DenyCache {
         shard.forget(name);
     }
 
-    /// Something was taken from these keys. A limit with a penalty may refuse next, and that refusal has
-    /// to reach the store, so its row is asked for again.
+    /// Notes that units were taken from these keys. A limit with a penalty may refuse next, and
+    /// that refusal must reach the store. So the next request asks for its row again.
     pub(crate) fn spend(&self, charges: &[Charge<'_>]) {
         for charge in charges.iter().filter(|charge| charge.penalty.is_some()) {
             let (shard, name) = self.place(charge.limit, charge.key);
@@ -133,7 +133,7 @@ impl DenyCache {
         }
     }
 
-    /// Forgets the rows of a key of which only the store's name for it is known.
+    /// Forgets the rows of a key, given only the store's name for it.
     pub(crate) fn forget_at(&self, place: &Place) {
         let place = self.hash(place);
         for shard in &self.shards {

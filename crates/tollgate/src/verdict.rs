@@ -19,7 +19,7 @@ pub struct Verdict<'g> {
     pub source: Source,
     /// The limits that applied, in file order.
     pub rows: Vec<Row<'g>>,
-    /// Whether the deny cache answered, and nobody was asked.
+    /// Whether the deny cache answered without the store.
     pub(crate) remembered: bool,
 }
 
@@ -113,8 +113,7 @@ impl<'g> Verdict<'g> {
 }
 
 impl Rules {
-    /// Counts what each limit said. What a shadow limit would have said to a request that asked
-    /// nobody is not known.
+    /// Counts each limit's answer. A shadow limit has none when the deny cache answered.
     pub(crate) fn count(&self, verdict: &Verdict<'_>) {
         for row in verdict.rows.iter().filter(|row| row.enforced() || !verdict.remembered) {
             if let Some(index) = self.policy().limits().element_offset(row.limit) {

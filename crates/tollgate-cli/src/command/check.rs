@@ -14,8 +14,9 @@ use tollgate_server::config::{check_named, check_ratelimit};
 
 /// Look for mistakes in tollgate.yaml
 ///
-/// Without a file: ./tollgate.yaml. Findings go to standard output, a summary to standard error. The status is 1 when
-/// there are errors, 0 when there are only warnings, 2 when a file cannot be read.
+/// Without a file: ./tollgate.yaml. Findings go to standard output, a summary to standard error.
+/// The status is 1 when there are errors, 0 when there are only warnings, 2 when a file cannot be
+/// read.
 #[derive(clap::Args)]
 pub(crate) struct Check {
     /// The files to look at; without one ./tollgate.yaml; `-` reads standard input

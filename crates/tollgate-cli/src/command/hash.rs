@@ -8,14 +8,16 @@ use std::process::ExitCode;
 
 /// Print the hash of an API key, for a map of tiers
 ///
-/// A map under `tiers` may hold this line in place of the key: whoever reads the file does not learn the key. The hash is
-/// SHA-256 of the value, as `sha256sum` computes it, so every node and every run gives the same.
+/// A map under `tiers` may hold this line in place of the key, so the file does not reveal the key.
+/// The hash is SHA-256 of the value, as `sha256sum` computes it: every node and every run gives the
+/// same hash.
 ///
-/// Without VALUE, each line of standard input is a value. A key typed as VALUE stays in the history of the shell.
+/// Without VALUE, each line of standard input is a value. A key typed as VALUE stays in the shell's
+/// history.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Hash {
-    /// What to hash; without it, each line of standard input
+    /// The value to hash; without it, each line of standard input
     #[arg(value_name = "VALUE")]
     values: Vec<String>,
 

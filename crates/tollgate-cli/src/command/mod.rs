@@ -22,8 +22,8 @@ pub(crate) const FAILED: u8 = 1;
 /// What was asked for could not be done; bad arguments end with the same status.
 pub(crate) const UNUSABLE: u8 = 2;
 
-/// Whether anything has this name. A link that leads nowhere and a file that cannot be read were meant to be used, and
-/// are an error rather than a reason to use something else.
+/// Whether a directory entry has this name. A dangling link or an unreadable file was meant to be
+/// used, so it is an error, not a reason to use another file.
 pub(crate) fn is_there(path: &Path) -> bool {
     let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     !path.symlink_metadata().is_err_and(|error| missing(&error))

@@ -1,5 +1,5 @@
-//! Proxies that are not packaged, by their contracts: requests as they send them, byte for byte, to the
-//! program itself, and answers as they read them.
+//! Contracts of proxies that are not packaged. The tests send requests to the program as the
+//! proxies do, byte for byte, and read the answers as they do.
 
 use super::serve::process::{Folder, Process};
 use std::io::{Read, Write};
@@ -30,8 +30,8 @@ fn by_status(status: u16) -> Does {
 /// The request as the proxy sends it, and what the proxy does next.
 type Row = (&'static str, Does);
 
-/// Traefik's ForwardAuth: a GET without a body, the client's headers but for those of the connection, and
-/// five headers that Traefik writes itself.
+/// Traefik's ForwardAuth: a GET without a body, the client's headers but for those of the
+/// connection, and five headers that Traefik writes itself.
 const TRAEFIK: &[Row] = &[
     (
         "GET /v1/forward-auth HTTP/1.1\r\nHost: tollgate:8081\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\n\
@@ -47,7 +47,7 @@ const TRAEFIK: &[Row] = &[
          X-Forwarded-Server: edge-1\r\nX-Forwarded-Uri: /api/b\r\nX-Real-Ip: 203.0.113.7\r\n\r\n",
         Does::Answer(429),
     ),
-    // A WebSocket's request: `Connection` and `Upgrade` are of the connection, the rest comes along.
+    // A WebSocket's request: Traefik drops `Connection` and `Upgrade`, and passes the rest.
     (
         "GET /v1/forward-auth HTTP/1.1\r\nHost: tollgate:8081\r\nSec-Websocket-Key: x\r\n\
          Sec-Websocket-Version: 13\r\nX-Forwarded-For: 203.0.113.8\r\nX-Forwarded-Host: shop.example\r\n\
@@ -168,7 +168,8 @@ fn apisix() {
     follow("contract-apisix", APISIX);
 }
 
-/// 200 passes; 429 and 503 are answered with the headers; anything else, or nothing, is the pre-function's choice.
+/// 200 passes; 429 and 503 reach the client with the headers. The pre-function decides about the
+/// rest.
 #[test]
 fn kong_by_the_check_api() {
     let (_folder, _process, mut stream) = started("contract-kong");

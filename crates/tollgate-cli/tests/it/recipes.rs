@@ -1,10 +1,10 @@
-//! The recipes of `docs/recipes/` beside a Tollgate that stops: before they ask, and while they work.
+//! The recipes of `docs/recipes/` when Tollgate stops before or during a call.
 
 use super::serve::process::{Folder, Process, post};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What runs each kind of recipe, and its folder.
+/// The interpreter of each kind of recipe, and its folder.
 const LANGUAGES: [(&str, &str); 3] = [("python3", "python"), ("node", "node"), ("sh", "shell")];
 
 /// Imports all three recipes of a language.

@@ -57,9 +57,10 @@ impl Problem {
         out.push('}');
     }
 
-    /// [`render`](Self::render) for an answer with this status, which somebody else may give, and what
-    /// many clients look for in a refusal: `error`, `message` and `retry_after`, then the `limit`, its
-    /// `window` in seconds and its `burst`. Where no limit is disclosed these are left out.
+    /// [`render`](Self::render) for an answer with this status, which a proxy such as Envoy may
+    /// send. Adds the members that many clients look for: `error`, `message`, `retry_after`,
+    /// `limit`, `window` (seconds) and `burst`. The last three are left out when no limit is
+    /// disclosed.
     pub fn render_refusal<'a>(
         self,
         status: u16,
@@ -111,7 +112,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Of a limit with this capacity, window and burst.
+    /// Figures of a limit with this capacity, window and burst.
     pub const fn new(limit: u64, window_us: Option<u64>, burst: Option<u64>) -> Self {
         let window_s = match window_us {
             Some(us) => Some(window_seconds(us)),

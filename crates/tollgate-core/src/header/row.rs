@@ -119,9 +119,9 @@ pub(super) fn tightest_at(rows: &[Row<'_>]) -> Option<usize> {
     Some(places.min_by_key(|(_, row)| key(row))?.0)
 }
 
-/// How tight a limit is, the smallest being the tightest: those that refuse by the longest wait, no
-/// wait being the longest; then the others by what remains. Whoever names one limit of several
-/// names the first of the tightest.
+/// Orders limits by tightness, the tightest first. Limits that refuse come first, by the longest
+/// wait; a wait that never ends is the longest. The others follow by what remains. An answer that
+/// names one limit names the first of the tightest.
 pub fn tightness(refused: bool, retry_after_us: Option<u64>, remaining: u64) -> impl Ord {
     match refused {
         true => (false, Reverse((retry_after_us.is_none(), retry_after_us)), 0),

@@ -39,8 +39,8 @@ pub(super) fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
     listeners
 }
 
-/// Whether binding both must fail: one port on one address, or on all addresses of its family. What a name stands for
-/// is not known before the start.
+/// Whether binding both must fail: one port on one address, or on all addresses of its family. The
+/// addresses of a name are not known before the start.
 fn overlap(a: &ListenAddress, b: &ListenAddress) -> bool {
     let (ListenAddress::Ip(a), ListenAddress::Ip(b)) = (a, b) else {
         return a.port() != 0 && a == b;
@@ -133,7 +133,7 @@ pub(super) fn envoy(file: &File, report: &mut Report) -> Envoy {
     envoy
 }
 
-/// What Envoy refuses with unless `rate_limited_status` of its filter says otherwise.
+/// Envoy's status for refusals, unless `rate_limited_status` of its filter says otherwise.
 const STATUS_USUAL: u16 = 429;
 /// Envoy makes anything below an error 429.
 const STATUSES: (u64, u64) = (400, 599);

@@ -39,7 +39,7 @@ enum Pace {
     Calendar(CalendarWindow),
 }
 
-/// What the rates of a limit are read by.
+/// The settings that decide how a limit's rates are read.
 #[derive(Clone, Copy)]
 struct Terms {
     algorithm: Algorithm,

@@ -5,7 +5,7 @@
 //! | `ip` | parsed, unmapped; IPv6 masked to the configured prefix, except for `match`, which sees all of it |
 //! | `method` | upper case |
 //! | `host` | lower case |
-//! | `path` | [`path::normalise`]; one with [several readings](path::readings) selects the limits of all |
+//! | `path` | [`path::normalise`]; limits of all its [readings](path::readings) apply |
 //! | `api_key` | the first 128 bits of its SHA-256, in hexadecimal; only `match` sees the clear value |
 //! | any other | as given |
 //!
@@ -43,7 +43,7 @@ pub struct Facts<'a> {
     values: Vec<Value<'a>>,
     text: String,
     path: String,
-    /// What other servers make of the path; seldom anything.
+    /// Further readings of the path by other servers; usually empty.
     other_paths: Vec<String>,
     ambiguous_paths: AmbiguousPaths,
     /// More values of attributes that no key, tier or cost has; seldom any.
@@ -107,7 +107,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Says what an ambiguous path does; it is refused otherwise. To be called before the path is set.
+    /// Sets how an ambiguous path is treated; by default it is refused. Call it before setting the
+    /// path.
     pub fn set_ambiguous_paths(&mut self, ambiguous_paths: AmbiguousPaths) {
         self.ambiguous_paths = ambiguous_paths;
     }
@@ -116,7 +117,8 @@ impl<'a> Facts<'a> {
     ///
     /// # Errors
     ///
-    /// When `ip` is not an address or `path` is [ambiguous](path::ambiguity), whether the policy uses it or not.
+    /// When `ip` is not an address or `path` is [ambiguous](path::ambiguity), whether the policy
+    /// uses it or not.
     pub fn set(&mut self, name: &str, value: &'a str) -> Result<(), InvalidAttribute> {
         match self.names.get(name) {
             Some(id) => self.set_id(id, value),
@@ -129,7 +131,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What [`set`](Self::set) says of a path, which is not kept.
+    /// Checks a path as [`set`](Self::set) does, without keeping it.
     ///
     /// # Errors
     ///
@@ -241,8 +243,9 @@ impl<'a> Facts<'a> {
         Ok(())
     }
 
-    /// Adds a value of an attribute that was sent with several. `match` looks at all of them: a limit applies where
-    /// one matches, and `not` excludes where all do. Keys, tiers and costs have the value that was set.
+    /// Adds a further value of an attribute that was sent several times. `match` looks at all
+    /// values: a limit applies if one matches, and `not` excludes if all do. Keys, tiers and costs
+    /// use the value that was set.
     pub fn add_match_value(&mut self, id: AttributeId, value: &str) {
         self.more_values.push((id, value.to_owned()));
     }
@@ -295,8 +298,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Marks an attribute as sent with the request but not verified. Limits that read it refuse, unless they say
-    /// `on_invalid: as_missing`; everything else takes it as absent.
+    /// Marks an attribute as sent with the request but not verified. Limits that read it refuse,
+    /// unless they say `on_invalid: as_missing`; everything else takes it as absent.
     pub fn set_unverified(&mut self, id: AttributeId, why: Unverified) {
         if let Some(place) = self.values.get_mut(id.index()) {
             *place = Value::Unverified;
@@ -344,7 +347,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The value as it was sent, for a look-up that knows it in clear: an API key before it is hashed.
+    /// The value as it was sent, for maps that hold it in clear: an API key before it is hashed.
     pub fn clear(&self, name: &str) -> Option<Cow<'_, str>> {
         let id = self.names.get(name)?;
         match self.match_text(id) {

@@ -1,8 +1,9 @@
 //! Matches a pattern with several wildcards in one pass.
 //!
-//! A run across segments (`**`, or `*` outside paths) can absorb any text, so the pieces between such runs are found
-//! one after the other, each at its earliest end: a later end never helps the pieces behind it. A piece without
-//! wildcards is searched as a text. Any other piece is searched with one bit for each of its bytes.
+//! A run across segments (`**`, or `*` outside paths) can absorb any text. So the pieces between
+//! such runs are found one after the other, each at its earliest end: a later end never helps the
+//! pieces behind it. A piece without wildcards is searched as a text. Any other piece is searched
+//! with one bit for each of its bytes.
 
 use super::Token;
 use memchr::memmem;
@@ -24,7 +25,7 @@ pub(crate) struct Pieces {
 enum Run {
     /// Any text.
     Any,
-    /// Nothing, or a slash and any text. What follows in a pattern is its end or another slash.
+    /// Nothing, or a slash and any text. The end of the pattern or another slash follows.
     Below,
 }
 
@@ -87,7 +88,8 @@ impl Pieces {
                 }
             };
             match before_runs.last_mut().filter(|_| piece.is_empty()) {
-                // Two runs in a row are one; `/**/**` is `/**`, and any text next to another run is any text.
+                // Two runs in a row are one; `/**/**` is `/**`, and any text next to another run is
+                // any text.
                 Some((_, last)) if run == Run::Any => *last = Run::Any,
                 Some(_) => {}
                 None => before_runs.push((Piece::new(&piece), run)),
@@ -181,7 +183,8 @@ impl Automaton {
         let end = tokens.iter().filter(|token| **token != Token::InSegment).count();
         let words = end / 64 + 1;
         let mut classes = Box::new([0_u8; 256]);
-        // Class 0 has all bytes that the piece does not name, class 1 the slash, which `?` does not match.
+        // Class 0 has all bytes that the piece does not name. Class 1 is the slash, which `?` never
+        // matches.
         classes[usize::from(b'/')] = 1;
         let mut count = 2_u8;
         for token in tokens {

@@ -82,8 +82,8 @@ fn steps(glob: &Glob, text: &str) -> usize {
     pieces::counted::take()
 }
 
-/// Each byte of the text is looked at about once, in one word for each 64 bytes of a piece: the number of wildcards does
-/// not matter, and neither does what the text holds.
+/// The search takes about one step for each byte of the text and each 64 bytes of a piece. Neither
+/// the wildcards nor the text change that.
 #[test]
 fn hostile_texts_and_patterns_take_one_pass() {
     let path_globs = [

@@ -64,7 +64,8 @@ pub fn parse_listen(text: &str) -> Result<ListenAddress, String> {
     listen(text).map_err(|problem| format!("{}; {}", problem.message, problem.help))
 }
 
-/// Labels of letters, digits, `-` and `_` between dots. The last is not a number: `256.0.0.1` is a mistyped address.
+/// Labels of letters, digits, `-` and `_` between dots. The last is not a number: `256.0.0.1` is a
+/// mistyped address.
 fn is_host_name(text: &str) -> bool {
     let is_label = |label: &str| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';

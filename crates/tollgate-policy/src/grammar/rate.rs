@@ -19,7 +19,7 @@ pub enum WrittenRate {
         count: u64,
         /// In how many microseconds; of months, which differ, in the longest.
         period_us: u64,
-        /// What of the calendar it is: one day, one week or one month.
+        /// The calendar unit that the period names: one day, one week or one month.
         unit: Option<CalendarUnit>,
     },
 }

@@ -61,8 +61,8 @@ struct Import {
     names: HashSet<String>,
 }
 
-/// What Limitador tells limits apart by. Of limits with equal identities it keeps the first, whatever
-/// `max_value`, `name` and `id` say.
+/// Limitador's identity of a limit. Among limits with equal identities it keeps the first, whatever
+/// their `max_value`, `name` and `id`.
 #[derive(PartialEq, Eq, Hash)]
 struct Identity {
     namespace: String,

@@ -53,7 +53,8 @@ fn what_has_none_is_named_with_its_place() {
     assert!(crate::compile(nothing.text.as_bytes()).unwrap().limits.is_empty());
 }
 
-/// Limitador tells limits apart by namespace, seconds, conditions and variables, and keeps the first.
+/// Limitador tells limits apart by namespace, seconds, conditions and variables, and keeps the
+/// first.
 #[test]
 fn of_limits_that_count_alike_the_first_wins() {
     let file = b"

@@ -1,6 +1,7 @@
 //! TG123: a path pattern that no request matches, since requests with such a path are refused.
 //!
-//! Quiet where one listener has `ambiguous_paths: match-all`, where no listener reads paths, and for limits that are off.
+//! Quiet where one listener has `ambiguous_paths: match-all`, where no listener reads paths, and
+//! for limits that are off.
 
 use super::{Findings, view::View};
 use crate::diagnostic::Code;

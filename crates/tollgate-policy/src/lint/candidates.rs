@@ -1,8 +1,9 @@
-//! Finds the few matches that may cover another, so that a file of many limits does not take the square of their number.
+//! Finds the few matches that may cover another. Comparing every pair would take the square of the
+//! number of limits.
 //!
-//! A match that covers another has a pattern that covers the other's first pattern of the same attribute. So each match
-//! is kept under the texts with which its patterns begin, for the one condition that the fewest others share, and
-//! a search looks only under the beginnings of the patterns it asks for.
+//! A match that covers another has a pattern that covers the other's first pattern of the same
+//! attribute. So each match is kept under the prefixes of its patterns, for the condition that the
+//! fewest others share. A search looks only under the prefixes of its own patterns.
 
 use super::cover::{Pattern, Shape};
 use crate::glob::Glob;
@@ -20,7 +21,7 @@ pub(super) struct CoverIndex<'a> {
     lists: HashMap<(u64, &'a str, Start<'a>), Vec<usize>>,
 }
 
-/// What a pattern begins with.
+/// The literal prefix of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Start<'a> {
     Exact(&'a str),
@@ -44,7 +45,7 @@ pub(super) struct Candidates<'i> {
 }
 
 impl<'a> CoverIndex<'a> {
-    /// Of matches with their place, which ascends, and their group.
+    /// Builds the index from matches with their place, which ascends, and their group.
     pub(super) fn new(
         matches: impl Iterator<Item = (usize, u64, &'a Shape)> + Clone,
         by: KeptBy,

@@ -1,8 +1,9 @@
 //! TG111: a cost that the client names.
 //!
-//! Fires for a cost that is read from a header, and for an entry of a list by which a client pays less when it sends
-//! a header, cookie or query parameter. Quiet for fixed costs, for estimates that the response settles, for requests' own `cost` on the check API (its caller
-//! is trusted), and for limits that are off.
+//! Fires for a cost that is read from a header. Also fires for an entry of a list by which a client
+//! pays less when it sends a header, cookie or query parameter. Quiet for fixed costs, for
+//! estimates that the response settles, and for limits that are off. Quiet for `cost` on the check
+//! API too, since its caller is trusted.
 
 use super::Findings;
 use super::chosen::chosen_from;

@@ -43,7 +43,8 @@ impl Shape {
         Self::new(&MatchSpec { conditions, not })
     }
 
-    /// Whether no request can meet all conditions: two of them are on one attribute and never hold together.
+    /// Whether no request can meet all conditions: two of them are on one attribute and never hold
+    /// together.
     pub(super) fn is_impossible(&self) -> bool {
         let mut later = self.conditions.iter();
         while let Some((attribute, patterns)) = later.next() {

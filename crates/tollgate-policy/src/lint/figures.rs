@@ -19,7 +19,7 @@ pub(super) enum Figures {
         /// Without meaning for algorithms that have none; the count where it is not written.
         burst: u64,
         queue: u64,
-        /// Whose windows are those of the calendar.
+        /// The limit counts in windows of the calendar.
         calendar: Option<CalendarUnit>,
     },
 }

@@ -4,8 +4,9 @@
 //! for everyone, so all clients share one bucket; and forward-auth refuses every request. One finding for the file, at
 //! the first such key, since one field mends all of them.
 //!
-//! Quiet when only front ends listen that are told the address (`grpc`, `resp`), when `trusted_proxies` names anything,
-//! for keys with another attribute beside `ip` (each key of `first_of` counts by itself), and for limits that are off.
+//! Quiet when only front ends listen that are told the address (`grpc`, `resp`), when
+//! `trusted_proxies` names anything, and for limits that are off. Also quiet for keys with another
+//! attribute beside `ip`; each key of `first_of` counts by itself.
 
 use super::{Findings, view::View};
 use crate::diagnostic::Code;

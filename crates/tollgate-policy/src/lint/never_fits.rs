@@ -1,7 +1,8 @@
 //! TG116: a cost above what its limit can ever admit.
 //!
-//! Looks at fixed costs, at each entry of a list, at estimates, and at what a request costs that does not say. Quiet for `0/...` (which refuses
-//! everything and means to), for limits that are off, and for the tiers of a limit that is reported already.
+//! Looks at fixed costs, at each entry of a list, at estimates, and at what a request costs that
+//! does not say. Quiet for `0/...` (which refuses everything and means to), for limits that are
+//! off, and for the tiers of a limit that is reported already.
 
 use super::figures::{AllFigures, Figures};
 use super::{Findings, view::View};

@@ -5,7 +5,8 @@
 //! (header, cookie, query or `identity`), also when every limit that covers them is skipped for want of the same
 //! attribute, once for the widest of them.
 //!
-//! A limit with `first_of` is skipped where none of its keys is complete; the attribute named is one of the last key.
+//! A limit with `first_of` is skipped where none of its keys is complete; the attribute named is
+//! one of the last key.
 //!
 //! Quiet for `ip`, `method`, `path`, `host` and `domain`; when `match` has a condition on the attribute, since requests
 //! without it are not meant then; and for several limits on an attribute that only the caller of the check API supplies:

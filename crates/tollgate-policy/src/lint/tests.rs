@@ -128,7 +128,8 @@ fn comparisons(entries: usize, entry: impl Fn(usize) -> String) -> (usize, usize
     (view.comparisons.get(), found.len())
 }
 
-/// Limits for different requests are not compared with each other, whatever tells the requests apart.
+/// Limits for different requests are not compared with each other, whatever tells the requests
+/// apart.
 #[test]
 fn a_limit_is_compared_with_few_others() {
     let shapes = [
@@ -152,7 +153,8 @@ fn a_limit_is_compared_with_few_others() {
     }
 }
 
-/// Where all limits apply to the same requests, each is compared with a number of others that does not grow.
+/// Where all limits apply to the same requests, each is compared with a number of others that does
+/// not grow.
 #[test]
 fn the_work_of_lints_grows_with_the_limits_and_not_with_their_square() {
     let same = |n: usize| format!("  - {{name: l{n}, key: [header.k{n}, u], rate: 5/min}}\n");

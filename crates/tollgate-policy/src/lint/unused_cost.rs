@@ -1,7 +1,8 @@
 //! TG121: an entry of a cost list that no request can meet.
 //!
-//! Fires for an entry that an earlier one covers, and for one whose conditions never hold together with those of the
-//! limit's own `match`. Only what can be proved is claimed. Quiet for limits that are off.
+//! Fires for an entry that an earlier one covers, and for one whose conditions never hold together
+//! with those of the limit's own `match`. Only what can be proved is claimed. Quiet for limits that
+//! are off.
 
 use super::Findings;
 use super::candidates::{CoverIndex, KeptBy};

@@ -1,7 +1,8 @@
 //! TG122: a key of `first_of` that no request uses.
 //!
-//! Fires for a key behind one whose attributes it has all, and, where the gateway listens, for a key behind one that every
-//! request has: `ip`, `method`, `path` and `host`. Quiet for limits that are off.
+//! Fires for a key that contains all attributes of an earlier key. Where the gateway listens, also
+//! fires for a key after one that every request has: `ip`, `method`, `path` and `host`. Quiet for
+//! limits that are off.
 
 use super::{Findings, view::View};
 use crate::diagnostic::Code;

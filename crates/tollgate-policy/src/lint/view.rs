@@ -12,8 +12,9 @@ use crate::settings::{Front, Source};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
-/// With how many others a limit is compared at most. Only limits that apply to the same requests are compared at all, so
-/// this ends the search only where hundreds do; a lint that has not found its answer by then is quiet.
+/// The most other limits that one limit is compared with. Only limits that apply to the same
+/// requests are compared, so only files with hundreds of those reach this bound. A lint that has no
+/// answer by then is quiet.
 const COMPARED_MAX: usize = 500;
 
 pub(super) struct View<'a> {
@@ -29,7 +30,7 @@ pub(super) struct View<'a> {
     pub(super) comparisons: std::cell::Cell<usize>,
 }
 
-/// What a search among other limits came to.
+/// The result of a search among other limits.
 pub(super) enum Search<T> {
     Found(T),
     /// There is none.
@@ -90,8 +91,8 @@ impl<'a> View<'a> {
         self.limits.iter().filter(move |item| is_first(item.index))
     }
 
-    /// Searches the other limits that apply to every request to which `item` applies and that can refuse it, in the
-    /// order of the file.
+    /// Searches the other limits that apply to every request to which `item` applies and that can
+    /// refuse it, in the order of the file.
     pub(super) fn find_covering<'v>(
         &'v self,
         item: &Item<'a>,
@@ -135,8 +136,8 @@ impl<'a> View<'a> {
         COMPARED_MAX * self.limits.len()
     }
 
-    /// The limits that may refuse POST requests for every path that `pattern` matches, in file order; `None` when no
-    /// comparisons are left.
+    /// The limits that may refuse POST requests for every path that `pattern` matches, in file
+    /// order; `None` when no comparisons are left.
     pub(super) fn guards<'v>(
         &'v self,
         pattern: &Pattern,

@@ -70,8 +70,8 @@ impl Matcher {
 
     /// Whether the limit applies. The index may have seen to the path already.
     ///
-    /// An attribute may have been sent with several values, and services differ in which they read. Then one
-    /// value is enough for the limit to apply, and all of them are needed to exclude the request.
+    /// A request may carry several values of an attribute, and services differ in which they read.
+    /// So the limit applies if one value matches, and `not` excludes only if all match.
     pub(crate) fn matches(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
         let is_excluded = |tests: &[Test]| tests.iter().all(|test| test.matches_every(facts));
         (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches_any(facts)))
@@ -92,8 +92,8 @@ impl Matcher {
             && !self.not.iter().any(|tests| excludes(tests))
     }
 
-    /// Whether the limit would apply if every condition on an attribute that was not verified held. Inside `not` such an
-    /// attribute is absent: an exception has to be proved.
+    /// Whether the limit would apply if every condition on an attribute that was not verified held.
+    /// Inside `not` such an attribute is absent: an exception has to be proved.
     pub(crate) fn could_match(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
         let could = |test: &Test| facts.is_unverified(test.attribute) || test.matches_any(facts);
         (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches_any(facts)))

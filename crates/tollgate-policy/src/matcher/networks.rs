@@ -6,7 +6,7 @@ mod tests;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// Ranges of addresses, sorted and apart from each other, so a list of thousands costs what a short one does.
+/// Sorted ranges of addresses that do not touch: a binary search takes a list of thousands.
 #[derive(Debug)]
 pub(super) struct Networks {
     v4: Box<[(u32, u32)]>,

@@ -1,12 +1,12 @@
 //! Paths that servers read in more than one way.
 //!
-//! A limit that sees one reading can be walked around where the service behind has another. Two kinds of path
-//! have several readings:
+//! A client can evade a limit that sees one reading when the service uses another. Two kinds of
+//! path have several readings:
 //!
-//! * An [ambiguous](ambiguity) path is one that no client needs, or only a few. It is refused, unless the listener
-//!   says `ambiguous_paths: match-all`; then the limits of all its readings apply.
-//! * A path with `;`, with an escape that may stand in clear (`%40` for `@`) or with a dot segment at its end is
-//!   ordinary. The limits of all its readings apply, always.
+//! * An [ambiguous](ambiguity) path, which few clients need. It is refused, unless the listener
+//!   says `ambiguous_paths: match-all`. Then the limits of all its readings apply.
+//! * An ordinary path with `;`, with an unneeded escape (`%40` for `@`) or with a dot segment at
+//!   its end. The limits of all its readings always apply.
 
 use super::{
     escaped, is_clear, is_pchar, is_plain, is_unreserved, normalise, push_escape, without_query,
@@ -37,7 +37,8 @@ pub enum AmbiguousPath {
     TooManyReadings,
 }
 
-/// Readings of one path. Each costs a search through the limits; no path that a client needs has so many.
+/// The most readings of one path. Each costs a search through the limits, and useful paths have
+/// fewer.
 const READINGS_MAX: usize = 16;
 
 impl fmt::Display for AmbiguousPath {
@@ -118,7 +119,8 @@ fn odd_byte(segment: &[u8]) -> Option<AmbiguousPath> {
     None
 }
 
-/// The dot, slash or backslash that the last bytes stand for in some decoders, and how many bytes that takes.
+/// The dot, slash or backslash that the last bytes stand for in some decoders, and how many bytes
+/// that takes.
 fn overlong(last_four: u32) -> Option<(u8, usize)> {
     let (low, bytes) = match last_four {
         0xF080_80AE | 0xF080_80AF | 0xF080_819C => (last_four & 0xff, 4),
@@ -138,7 +140,7 @@ fn overlong(last_four: u32) -> Option<(u8, usize)> {
     Some((byte, bytes))
 }
 
-/// What the dots are that a segment begins with.
+/// The dots at the start of a segment.
 #[derive(Clone, Copy)]
 enum Dots {
     /// Part of a name.
@@ -172,8 +174,8 @@ fn dots(segment: &[u8]) -> Dots {
     }
 }
 
-/// Every reading of a path that has more than one, in the spelling that limits are matched with. The first is
-/// [`normalise`]'s. A path with one reading has none here.
+/// Every reading of a path that has more than one, in the spelling that limits are matched with.
+/// The first is [`normalise`]'s. A path with one reading has none here.
 ///
 /// ```
 /// use tollgate_policy::path::readings;

@@ -55,7 +55,8 @@ pub struct Selected<'s> {
     pub key_place: usize,
     /// A key attribute is missing and the limit says `on_missing: refuse`: no wait can help, and `key` is empty.
     pub missing: bool,
-    /// The same for a token that is present and not verified, under `on_invalid: refuse`. Then `missing` is set too.
+    /// A token that the limit reads did not verify, and the limit says `on_invalid: refuse`. Then
+    /// `missing` is set too.
     pub unverified: bool,
 }
 
@@ -65,7 +66,7 @@ pub struct Selected<'s> {
 pub struct EffectiveTier<'p> {
     /// Its name; `None` where the request has none and the policy no default.
     pub name: Option<&'p str>,
-    /// What an attribute, a map or Redis named.
+    /// The tier that an attribute, a map or Redis named.
     pub named: Option<String>,
     /// Whether a limit has the tier that was named; else `name` is the default.
     pub is_known: bool,
@@ -112,8 +113,8 @@ impl Selection {
         self.entries.retain(|entry| keep(entry.limit));
     }
 
-    /// Merges what another reading of the same request selected, from `other` on, into what was selected from
-    /// `first` on: in file order, and no limit twice for one key. Of two costs the higher counts.
+    /// Merges the limits of another reading of the request, from `other` on, into those from
+    /// `first` on. Keeps the file's order, and each limit once for each key, with the higher cost.
     fn merge(&mut self, first: usize, other: usize) {
         let added: Vec<Entry> = self.entries.drain(other..).collect();
         for entry in added {
@@ -296,7 +297,8 @@ impl Policy {
         EffectiveTier { name: name.map(|(name, _)| &**name), named, is_known }
     }
 
-    /// The limits that are unlimited for whoever the facts name, by their places: on, and with all parts of their key.
+    /// The places of the limits that are unlimited for this caller: not off, and with all parts of
+    /// their key.
     pub fn unlimited(&self, facts: &Facts<'_>) -> impl Iterator<Item = usize> {
         let (tier, mut key) = (self.tier(facts), Vec::new());
         let is_unlimited = move |place: &usize| {

@@ -9,9 +9,9 @@ use crate::yaml::{Node, Value};
 #[derive(Clone, Debug, schemars::JsonSchema)]
 #[schemars(untagged)]
 pub enum GatewayListen {
-    /// Only where.
+    /// The address alone.
     Address(At<Text>),
-    /// And how.
+    /// The address and more.
     Form(Box<GatewayForm>),
 }
 
@@ -28,9 +28,9 @@ impl Decode for GatewayListen {
 #[derive(Clone, Debug, schemars::JsonSchema)]
 #[schemars(untagged)]
 pub enum GrpcListen {
-    /// Only where.
+    /// The address alone.
     Address(At<Text>),
-    /// And how.
+    /// The address and more.
     Form(Box<GrpcForm>),
 }
 
@@ -47,9 +47,9 @@ impl Decode for GrpcListen {
 #[derive(Clone, Debug, schemars::JsonSchema)]
 #[schemars(untagged)]
 pub enum HttpListen {
-    /// Only where.
+    /// The address alone.
     Address(At<Text>),
-    /// And how.
+    /// The address and more.
     Form(Box<HttpForm>),
 }
 
@@ -63,7 +63,7 @@ impl Decode for HttpListen {
 }
 
 raw! {
-    /// Where Envoy's rate limit service listens, and what is spoken there.
+    /// Where Envoy's rate limit service listens, and its TLS settings.
     GrpcForm {
         /// The address and port.
         #[schemars(required)]
@@ -79,9 +79,9 @@ raw! {
         /// The address and port.
         #[schemars(required)]
         address: Text,
-        /// What a path does that servers read in more than one way.
+        /// How the listener treats a path that servers read in more than one way.
         ambiguous_paths: AmbiguousPathsWord,
-        /// What override headers such as X-HTTP-Method-Override do in forward-auth.
+        /// How forward-auth treats override headers such as X-HTTP-Method-Override.
         override_headers: OverrideHeadersWord,
     }
 }
@@ -99,7 +99,7 @@ words! {
 words! {
     /// `override_headers` of a listener.
     OverrideHeadersWord {
-        /// The gateway removes them, forward-auth denies those that differ from what it counts; the default.
+        /// The gateway removes them, and forward-auth denies those that differ; the default.
         Block = "block",
         /// They reach the service uncounted.
         Pass = "pass",
@@ -116,7 +116,7 @@ raw! {
         tls: ServerTls,
         /// Whether connections begin with who they come from.
         proxy_protocol: ProxyProtocol,
-        /// What a path does that servers read in more than one way.
+        /// How the listener treats a path that servers read in more than one way.
         ambiguous_paths: AmbiguousPathsWord,
         /// Whether override headers such as X-HTTP-Method-Override reach the upstream.
         override_headers: OverrideHeadersWord,

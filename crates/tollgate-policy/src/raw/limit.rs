@@ -24,7 +24,7 @@ raw! {
         keys: List<PlainKey>,
         /// What a missing key attribute does.
         on_missing: OnMissing,
-        /// What a token that is present and not verified does.
+        /// How the limit treats a token that is present and does not verify.
         on_invalid: OnInvalid,
         /// How it counts.
         algorithm: Algorithm,
@@ -165,7 +165,7 @@ either! {
 raw! {
     /// Several keys in the order in which they are tried.
     FirstOf {
-        /// Each is an attribute or a list of them; the first whose attributes are all there is used.
+        /// Attributes, or lists of them. A request uses the first key whose attributes it has.
         #[schemars(required)]
         first_of: List<OneOrMany<Text>>,
     }
@@ -209,7 +209,7 @@ pub enum Cost {
     Fixed(u64),
     /// From the request, or from the response.
     Form(Box<CostForm>),
-    /// By what the request matches; the first that matches counts, and 1 where none does.
+    /// By match: the first entry that matches counts, and 1 if none does.
     ByMatch(List<CostEntry>),
 }
 
@@ -225,7 +225,7 @@ impl Decode for Cost {
 }
 
 raw! {
-    /// What the requests cost that match.
+    /// The cost of requests that match.
     CostEntry {
         /// Which requests, of those that the limit applies to; all of them without it.
         r#match: Match,

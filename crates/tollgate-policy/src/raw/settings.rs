@@ -186,7 +186,8 @@ raw! {
         token: Password,
         /// Where changes are recorded; without it, in the log.
         audit: Audit,
-        /// More names that clients may call the admin listener by; `*.example.com` for all below one, `*` for any.
+        /// More host names of the admin listener: `name`, `*.example.com` for all below one, `*`
+        /// for any.
         hosts: OneOrMany<Text>,
     }
 }

@@ -22,7 +22,7 @@ fn inline(by: &str, map: &str) -> TierMap {
     }
 }
 
-/// The tier of whoever sends the value, by way of a request's facts.
+/// The tier of a request with this value, through its facts.
 fn tier_of<'m>(map: &'m TierMap, value: &str) -> Option<&'m str> {
     let mut options = PolicyOptions::default();
     options.attributes.push(map.by().to_owned());

@@ -100,8 +100,9 @@ fn the_examples_of_the_page_are_as_it_says() {
     }
 }
 
-/// The policies of the README and of all other pages are what people copy: each is valid, and `check --deny warnings` has
-/// nothing against it. One that a lint should not warn about says so itself, in `lint.allow`.
+/// The policies of the README and of all other pages are what people copy: each is valid, and
+/// `check --deny warnings` has nothing against it. One that a lint should not warn about says so
+/// itself, in `lint.allow`.
 #[test]
 fn the_examples_of_the_documentation_deserve_no_warning() {
     let mut pages = vec![repository("README.md")];

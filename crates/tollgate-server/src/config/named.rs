@@ -66,7 +66,7 @@ pub fn check_named(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic
     found
 }
 
-/// What is wrong with the certificates of the listeners that there are.
+/// Problems of the certificates of all listeners.
 fn troubles(settings: &Settings, folder: &Path) -> Vec<Trouble> {
     let now_us = ProcessClock.now_us();
     let listens = |front| settings.listeners.iter().any(|listener| listener.front == front);

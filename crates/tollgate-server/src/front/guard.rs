@@ -15,9 +15,9 @@ const BYTES_MAX: u64 = 512 << 10;
 /// Counts tries by address, and makes those wait that tried too often. An IPv6 address stands for its network, which one
 /// machine has all of.
 ///
-/// A try is counted before the secret is looked at, so that many at once are counted too; the right secret then clears
-/// the count. Clients that are made to wait are not told whether the secret was right, or waiting would cost nothing. So
-/// somebody who tries secrets from the operators' own address can keep them out for as long as it lasts.
+/// Each try is counted before the secret is compared, so concurrent tries count too. The right
+/// secret then clears the count. A client that has to wait never learns whether its secret was
+/// right. So an attacker at the operators' own address locks them out while the attack lasts.
 #[derive(Debug)]
 pub(super) struct Guard {
     store: MemoryStore,
@@ -71,7 +71,7 @@ impl Guard {
         }
     }
 
-    /// Forgets the tries of somebody who knows the secret.
+    /// Forgets the tries of a client that sent the right secret.
     pub(super) fn clear(&self, peer: IpAddr) {
         self.store.reset_now(0, &key(peer));
     }

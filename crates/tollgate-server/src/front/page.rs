@@ -2,11 +2,12 @@
 //!
 //! A browser lets any page send a request to this machine, in one of two ways.
 //!
-//! * A form or `fetch` sends a simple request to another origin: `GET` or `POST`, with one of three content types, without
-//!   headers of its own. What changes something therefore asks for `Content-Type: application/json` ([`media`](super::media))
-//!   or for `Authorization`.
-//! * DNS rebinding: a page's own name comes to resolve to this machine, so that the request is one to the page's own origin and may have
-//!   any header. Its `Host` is that name, and so is its `Origin`, which browsers send with every `POST`.
+//! * A form or `fetch` sends a simple request to another origin: `GET` or `POST`, with one of three
+//!   content types and no custom headers. So calls that change state need `Content-Type:
+//!   application/json` ([`media`](super::media)) or `Authorization`.
+//! * DNS rebinding: the page's own name now resolves to this machine. The request goes to the
+//!   page's own origin and may have any header. Its `Host` is that name, and so is its `Origin`,
+//!   which browsers send with every `POST`.
 
 use hyper::HeaderMap;
 use hyper::header::{HOST, ORIGIN};
@@ -38,7 +39,7 @@ impl Hosts {
     }
 }
 
-/// Whether a web page sent the request, one that could be anybody's: its `Origin` has a name that public DNS can hold.
+/// Whether a public web page sent the request: its `Origin` has a name that public DNS can hold.
 pub(super) fn sent_by_page(headers: &HeaderMap) -> bool {
     let is_public = |origin: &[u8]| {
         let origin = str::from_utf8(origin).unwrap_or_default();
@@ -48,8 +49,8 @@ pub(super) fn sent_by_page(headers: &HeaderMap) -> bool {
     headers.get_all(ORIGIN).iter().any(|origin| is_public(origin.as_bytes()))
 }
 
-/// Whether no page on the Internet can have this host: an address, a name without a dot, or a name below one that is reserved for
-/// private use.
+/// Whether no public web page can have this host. Such hosts are addresses, names without a dot,
+/// and names below one that is reserved for private use.
 fn is_private(host: &str) -> bool {
     const RESERVED: [&str; 5] =
         ["*.localhost", "*.internal", "*.svc", "*.cluster.local", "*.home.arpa"];

@@ -10,8 +10,8 @@ use std::{
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-/// The encrypted stream. `None` where the client does not speak TLS, shows the wrong certificate, or
-/// takes too long.
+/// The encrypted stream. `None` where the client does not speak TLS, shows the wrong certificate,
+/// or takes too long.
 pub(super) async fn handshake(
     stream: TcpStream,
     config: Arc<rustls::ServerConfig>,

@@ -325,7 +325,7 @@ fn keys_are_watched_and_bad_ones_change_nothing() {
     assert!(world.node.tokens().is_none(), "a file without `jwt` believes no token");
 }
 
-/// A map that names a tier of no limit would change nothing for whoever is in it, and nobody would know.
+/// A map that names a tier of no limit would silently change nothing for the keys in it.
 #[test]
 fn a_tier_that_no_limit_has_leaves_the_map_as_it_was() {
     let policy = TIERED.replace("{file: {path: tiers.yaml}}", "{by: user, file: tiers.yaml}");

@@ -56,9 +56,9 @@ pub async fn blocks<S: Store>(store: &S) {
     assert_eq!(rows[0].outcome.retry_after_us, Some(10 * SECOND_US), "after `max` it starts over");
 }
 
-/// In a block the wait, the reset and `t` of every algorithm are one instant: the block's end, or
-/// the limit's own wait where that ends later. The refusal that starts the block says so already,
-/// as does a peek and a request of cost 0.
+/// In a block the wait, the reset and `t` of every algorithm are one instant. It is the block's
+/// end, or the limit's own wait if that ends later. The refusal that starts the block shows it, and
+/// so do a peek and a request of cost 0.
 pub async fn block_ends<S: Store>(store: &S) {
     for (n, numbers) in seven(10).enumerate() {
         let mut desk = Desk::new(store);

@@ -1,4 +1,4 @@
-//! Memory that the allocator keeps although nobody uses it.
+//! Returns free memory that the allocator keeps to the system.
 
 /// Gives free pages of the heap back to the system, and says whether there were any.
 ///
@@ -11,8 +11,8 @@ pub fn release_free_memory() -> bool {
         unsafe extern "C" {
             fn malloc_trim(pad: usize) -> core::ffi::c_int;
         }
-        // SAFETY: it takes the locks of glibc's own heap, touches free pages of it alone, and may be
-        // called from any thread. Under another allocator that heap is merely empty.
+        // SAFETY: it takes the locks of glibc's own heap, touches free pages of it alone, and may
+        // be called from any thread. Under another allocator that heap is merely empty.
         unsafe { malloc_trim(0) == 1 }
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu", not(miri))))]

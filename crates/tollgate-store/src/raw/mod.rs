@@ -1,5 +1,5 @@
-//! The only unsafe code there is: reading the time stamp counter and the boot-time clock, asking for a cache line ahead of its use, a lock, and giving
-//! free memory back.
+//! The only unsafe code: reading the time stamp counter and the boot-time clock, prefetching a
+//! cache line, a lock, and returning free memory.
 #![allow(unsafe_code)]
 
 pub(crate) mod clock;

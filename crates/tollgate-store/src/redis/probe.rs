@@ -104,7 +104,8 @@ impl RedisStore {
         }
     }
 
-    /// The first of these fields that a hash has; the hash belongs to somebody else and has its own name. One deadline holds for all.
+    /// The first of these fields that a hash has. The hash is the user's, so its name has no
+    /// prefix. One deadline covers all reads.
     ///
     /// # Errors
     ///

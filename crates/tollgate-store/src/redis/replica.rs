@@ -1,8 +1,9 @@
 //! Peeks at replicas, where the policy allows answers that lag behind.
 //!
-//! A server says with `ROLE` who replicates it, so one way serves a single server, Sentinel and Cluster.
-//! Finding a replica never holds a peek up: until one is found, and for a while after it failed, the
-//! primary answers. Scripts go as `EVALSHA_RO`, with which a server refuses to write.
+//! A server lists its replicas in its answer to `ROLE`, so a single server, Sentinel and Cluster
+//! need the same code. Finding a replica never delays a peek: until one is found, and for a while
+//! after one failed, the primary answers. `EVALSHA_RO` runs the scripts, so a server refuses to
+//! write.
 
 use super::endpoint::Address;
 use super::link::Link;

@@ -7,7 +7,7 @@ use http::{Response, StatusCode};
 use tollgate_core::header::Problem;
 
 impl Ambiguity {
-    /// 400 with a problem that says what is ambiguous.
+    /// Answers 400 with a problem that names the ambiguous part.
     pub fn response(&self) -> Response<Bytes> {
         let mut response = Response::new(Bytes::from(self.problem()));
         *response.status_mut() = StatusCode::BAD_REQUEST;

@@ -60,7 +60,8 @@ impl Shown {
         const OURS: Stand = Stand { numbers: Whose::Ours, policies: Whose::Ours, replaces: true };
         let lines =
             headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        // A list with an empty line is malformed; `append` leaves the line out, so it is left out here too.
+        // A list with an empty line is malformed; `append` leaves the line out, so it is left out
+        // here too.
         let lines = lines.filter(|(_, value)| !value.trim_ascii().is_empty());
         // What nobody can read is worth nothing, to a client neither.
         let Ok(theirs) = parse(profile, lines) else { return OURS };
@@ -138,7 +139,7 @@ fn remove_set(profile: Profile, replaces: bool, headers: &mut HeaderMap) {
         Profile::Draft6 | Profile::RateLimit => "ratelimit-",
         _ => "x-ratelimit-",
     };
-    // Whose policies are shown is another question, where the profile or one beside it has any.
+    // `RateLimit-Policy` is merged separately, if any of the profiles sends it.
     let list = match profile {
         Profile::RateLimit => Some(POLICY),
         _ => policy_field(profile),

@@ -27,14 +27,15 @@ pub struct Refusal {
     pub quota: Option<Quota>,
     /// What clients are told about their quota, `Retry-After` included.
     pub shown: Shown,
-    /// Why the request's token did not verify, where that is why it was refused. No wait helps then; another token does.
+    /// Why the token did not verify, if that caused the refusal. Then no wait helps; another token
+    /// does.
     pub unverified: Option<Unverified>,
     problem: Problem,
     template: Option<Template>,
 }
 
-/// What the rows of a refusal say of it in a problem: the type that fits, and the figures of the
-/// tightest limit that is disclosed.
+/// The problem for a refusal with these rows: its type, and the figures of the tightest disclosed
+/// limit.
 pub fn problem_of(verdict: &Verdict<'_>) -> (Problem, Option<Quota>) {
     let mut refusing = verdict.rows.iter().filter(|row| row.refuses());
     let problem = match (status(verdict), refusing.clone().next()) {
@@ -104,7 +105,8 @@ impl Refusal {
         response
     }
 
-    /// Writes the headers of a refusal: what [`shown`](Self::shown) says, and `X-Tollgate-Reason` where it is the token.
+    /// Writes the headers of a refusal: those of [`shown`](Self::shown), and `X-Tollgate-Reason` if
+    /// the token caused it.
     pub fn write_headers(&self, headers: &mut HeaderMap) {
         self.shown.write(headers);
         if let Some(why) = self.unverified {

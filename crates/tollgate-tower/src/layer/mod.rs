@@ -105,8 +105,9 @@ impl<E: Engine> TollgateLayer<E> {
         self
     }
 
-    /// What becomes of a request whose path servers read in more than one way, such as `/x//../login`. It is
-    /// answered 400, unless the limits of every reading are to apply.
+    /// Sets how the layer treats a path that servers read in more than one way, such as
+    /// `/x//../login`. By default it answers 400; with `MatchAll` the limits of every reading
+    /// apply.
     pub fn ambiguous_paths(mut self, ambiguous_paths: AmbiguousPaths) -> Self {
         Arc::make_mut(&mut self.terms).ambiguous_paths = ambiguous_paths;
         self

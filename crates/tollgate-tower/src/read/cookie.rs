@@ -21,8 +21,8 @@ pub(super) fn all<'a>(
 pub(super) struct Value<'a>(&'a [u8]);
 
 impl<'a> Value<'a> {
-    /// The value without quotes and with its escapes decoded: PHP and Express read `sid=%61` as `sid=a`, and most
-    /// servers read `sid="a"` so.
+    /// The value without quotes and with its escapes decoded: PHP and Express read `sid=%61` as
+    /// `sid=a`, and most servers read `sid="a"` so.
     pub(super) fn text(self) -> Cow<'a, [u8]> {
         let inner = match self.0 {
             [b'"', inner @ .., b'"'] => inner,

@@ -1,8 +1,10 @@
-//! Attributes that a request carries more than once, and requests that servers read in more than one way.
+//! Attributes that a request carries more than once, and requests that servers read in more than
+//! one way.
 //!
-//! Servers differ in which of two values they read: the first, the last, or both joined. A header, cookie or
-//! parameter that identifies (in a key, a tier or a cost) has one value, or the request is ambiguous. One
-//! that only `match` mentions may have several; a limit applies where one of them matches.
+//! Servers differ in which of two values they read: the first, the last, or both joined. A header,
+//! cookie or parameter that identifies (in a key, a tier or a cost) has one value, or the request
+//! is ambiguous. One that only `match` mentions may have several; a limit applies where one of them
+//! matches.
 
 use super::{Head, cookie, query, set_bytes};
 use http::HeaderName;
@@ -27,7 +29,7 @@ pub enum Ambiguity {
 }
 
 impl Ambiguity {
-    /// What it concerns, in one word: `path`, `header`, `cookie` or `query`.
+    /// The part of the request, in one word: `path`, `header`, `cookie` or `query`.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Path(_) => "path",
@@ -97,7 +99,8 @@ pub(super) fn is_one(head: &impl Head, name: &HeaderName) -> bool {
     lines.all(|line| Some(line) == first)
 }
 
-/// Sets an attribute to the lines of a header: equal ones count once, different ones are joined with `, `.
+/// Sets an attribute to the lines of a header: equal ones count once, different ones are joined
+/// with `, `.
 pub(super) fn set_header<'a>(
     facts: &mut Facts<'a>,
     (id, multiplicity): (AttributeId, Multiplicity),

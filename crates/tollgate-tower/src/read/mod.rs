@@ -8,12 +8,13 @@
 //! | `ip` | the peer, or whom trusted proxies name |
 //! | `method`, `path` | the request line; the service behind gets its bytes as they are |
 //! | `host` | the authority, else `Host`; without port and final dot |
-//! | `header.x` | the value of `x`; bytes that are no UTF-8 are replaced, so they cannot make it absent |
+//! | `header.x` | the value of `x`; bytes that are no UTF-8 are replaced, never dropped |
 //! | `cookie.x`, `query.x` | the value of that name, its escapes decoded |
 //! | `jwt.x` | a claim of the bearer token, once its signature has been verified |
 //! | others | as `identity` says |
 //!
-//! A request that servers could read in more than one way is an [`Ambiguity`]: [`duplicate`] has the rules.
+//! A request that servers could read in more than one way is an [`Ambiguity`]: [`duplicate`] has
+//! the rules.
 //!
 //! Nothing here looks at `Connection`: whoever names a field there cannot have it overlooked.
 
@@ -87,7 +88,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// What is known of a request, given its head and the address of whoever it came from. `claims` verifies its token.
+    /// The facts of a request, from its head and its peer's address. `claims` verifies its token.
     ///
     /// # Errors
     ///
@@ -260,8 +261,8 @@ pub fn query_parameter(query: &str, name: &str) -> Option<String> {
     query::all(query, name).next().map(query::value)
 }
 
-/// One form for one host: the port and the dot at the end make no other. A target and a `Host` that differ are
-/// two hosts: services read one or the other.
+/// The one form of a host, without its port and the dot at its end. A target and a `Host` that
+/// differ are two hosts: services read one or the other.
 fn host(head: &impl Head) -> Result<&str, Ambiguity> {
     let without_port = |value: &'_ str| -> usize {
         let port =
@@ -298,7 +299,8 @@ fn set_bytes<'a>(facts: &mut Facts<'a>, id: AttributeId, value: &'a [u8]) {
     };
 }
 
-/// A claim of the request's token. Where the token did not verify, the attribute was sent and is not to be believed.
+/// Sets a claim of the request's token. If the token did not verify, marks the attribute as
+/// unverified.
 fn set_claim(
     facts: &mut Facts<'_>,
     id: AttributeId,

@@ -1,9 +1,10 @@
 //! Headers by which some services replace what the request line says.
 //!
-//! A client that sends `X-HTTP-Method-Override: DELETE` with a POST is counted as POST and served as DELETE. So
-//! the gateway removes these headers, and forward-auth denies a request whose override differs.
+//! A client that sends `X-HTTP-Method-Override: DELETE` with a POST is counted as POST and served
+//! as DELETE. So the gateway removes these headers, and forward-auth denies a request whose
+//! override differs.
 
-/// What an override header replaces.
+/// The part of a request that an override header replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Override {
@@ -23,7 +24,7 @@ impl Override {
         "x-method-override",
     ];
 
-    /// What a header replaces, by its name in any case.
+    /// The part that the header of this name replaces; the case of the name does not matter.
     pub fn of(name: &[u8]) -> Option<Self> {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         match name.len() {

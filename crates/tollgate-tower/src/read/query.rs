@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 
-/// The raw values of all parameters of that name, in their order; one without `=` has an empty value.
+/// The raw values of all parameters of that name, in their order; one without `=` has an empty
+/// value.
 pub(super) fn all<'a>(query: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     pairs(query, |byte| byte == '&')
         .filter(move |(key, _)| decoded(key) == name)
         .map(|(_, value)| value)
 }
 
-/// The raw values that only some servers take for one of that name: they split a query at `;`, too, or read
-/// `name[]`, `Name` or `na.me` as `name` or `na_me`.
+/// The raw values that only some servers read under this name. They also split a query at `;`, or
+/// read `name[]`, `Name` or `na.me` as `name` or `na_me`.
 pub(super) fn lookalikes<'a>(query: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let has_semicolon = query.contains(';');
     let by_semicolon = pairs(query, |byte| matches!(byte, '&' | ';'))
@@ -31,8 +32,8 @@ fn decoded(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether some servers take `key` for `name`, though it is another: Express, PHP and Rails read `name[]` as a list, PHP
-/// reads a space and a dot as `_`, ASP.NET ignores case.
+/// Whether some servers read a different `key` as `name`. Express, PHP and Rails read `name[]` as a
+/// list, PHP reads a space and a dot as `_`, ASP.NET ignores case.
 fn is_alias(key: &str, name: &str) -> bool {
     fn folded(text: &str) -> impl Iterator<Item = u8> {
         text.bytes().map(|byte| match byte {
@@ -50,7 +51,7 @@ pub(super) fn is_plain(text: &str) -> bool {
     !text.bytes().any(|byte| matches!(byte, b'%' | b'+'))
 }
 
-/// What the text stands for: `+` is a space, `%41` is `A`, a broken escape is itself.
+/// The decoded text: `+` is a space, `%41` is `A`, a broken escape stays.
 pub(super) fn value(text: &str) -> String {
     String::from_utf8_lossy(&unescape(text.as_bytes(), true)).into_owned()
 }

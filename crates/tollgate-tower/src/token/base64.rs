@@ -2,8 +2,8 @@
 
 /// The bytes of a text in either alphabet, with or without padding.
 ///
-/// Services accept tokens with padding, with `+` and `/`, and with bits behind the last byte. A token that differs from a
-/// good one in its encoding only is the same token here too, or its user could leave a limit by re-encoding it.
+/// Services accept tokens with padding, with `+` and `/`, and with bits behind the last byte. Such
+/// a token is the same token here too: otherwise a user could leave a limit by re-encoding it.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_end_matches('=');
     let mut out = Vec::with_capacity(text.len() / 4 * 3 + 2);

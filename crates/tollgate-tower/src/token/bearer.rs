@@ -5,10 +5,12 @@ use tollgate_policy::facts::Unverified;
 
 use crate::Head;
 
-/// The bearer token of a request. `Ok(None)`: the request carries none, or credentials of another scheme.
+/// The bearer token of a request. `Ok(None)`: the request carries none, or credentials of another
+/// scheme.
 ///
-/// Services find a token behind a tab, behind several spaces and behind other spellings of `Bearer`. So whatever begins
-/// with that word carries a token, and it is one that counts or one that is refused; it is never absent.
+/// Services find a token behind a tab, behind several spaces and behind other spellings of
+/// `Bearer`. So a header that begins with that word carries a token, which counts or is refused. It
+/// is never absent.
 pub(crate) fn find<H: Head>(head: &H) -> Result<Option<&str>, Unverified> {
     let mut lines = head.lines(&AUTHORIZATION);
     let Some(first) = lines.next() else { return Ok(None) };
@@ -25,7 +27,8 @@ pub(crate) fn find<H: Head>(head: &H) -> Result<Option<&str>, Unverified> {
 
 /// The token of one header.
 fn token(line: &[u8]) -> Result<Option<&str>, Unverified> {
-    // Some services trim what they take for a space: control characters, and a byte that is one in Latin-1.
+    // Some services trim what they take for a space: control characters, and a byte that is one in
+    // Latin-1.
     let start = line.iter().position(u8::is_ascii_graphic).unwrap_or(line.len());
     let (before, value) = line.split_at(start);
     let Some((scheme, rest)) = value.split_at_checked(SCHEME.len()) else { return Ok(None) };

@@ -41,8 +41,8 @@ pub struct Claims(Map<String, Value>);
 
 /// More is no token that anybody meant to send with each request.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
-/// Keys of one algorithm that are tried for one token. A set with more of them has to name them,
-/// since each costs the verification of a signature for every token that somebody made up.
+/// The most keys of one algorithm tried for one token. Larger sets need a `kid` for each key: every
+/// key tried costs a verification, also for made-up tokens.
 const KEYS_TRIED_MAX: usize = 4;
 
 impl Verifier {
@@ -108,9 +108,9 @@ impl Verifier {
         Ok(Claims(claims))
     }
 
-    /// The keys to try for a token, [`KEYS_TRIED_MAX`] of them at most. A token that names no key
-    /// is tried with all keys of its algorithm where they are few, and with those that have no name
-    /// otherwise.
+    /// The keys to try for a token, [`KEYS_TRIED_MAX`] of them at most. A token without a `kid` is
+    /// tried with all keys of its algorithm if there are few. Otherwise it is tried with the keys
+    /// that have no `kid`.
     fn keys(&self, algorithm: JwtAlgorithm, kid: Option<&str>) -> impl Iterator<Item = &Key> {
         let fits = move |key: &&Key| key.algorithm() == algorithm;
         let are_few = self.keys.iter().filter(fits).nth(KEYS_TRIED_MAX).is_none();
@@ -121,8 +121,8 @@ impl Verifier {
         })
     }
 
-    /// Looks at what the token says about itself. A claim of another type than it should have is
-    /// not one to pass over.
+    /// Checks issuer, audience and times. A claim of the wrong type is an error; it does not count
+    /// as absent.
     fn is_meant_for_us(&self, claims: &Map<String, Value>, now_us: u64) -> Result<(), Unverified> {
         let instant_us = |name: &str| {
             let seconds = claims.get(name).map(|value| seconds(value).ok_or(Unverified::Claim));

@@ -395,7 +395,7 @@ fn leeway_is_as_long_as_the_file_says() {
     }
 }
 
-/// What services take for the same token is the same token here.
+/// Spellings that services take for one token are one token here.
 #[test]
 fn encodings_of_one_token_are_one_token() {
     let keys = Keys::new();

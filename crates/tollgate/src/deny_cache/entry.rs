@@ -10,7 +10,7 @@ use tollgate_store::Charge;
 const DETOURS_MAX: u32 = 16;
 const DETOURS_US: u64 = 1_000_000;
 
-/// What a (limit, key) answered when the store was last asked.
+/// The row of a (limit, key) in the store's last answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) place: u64,
@@ -29,10 +29,10 @@ pub(super) struct Entry {
     pub(super) spent: bool,
     /// When the first request left for the store because the entry is too old.
     pub(super) left_us: Option<u64>,
-    /// Whether one is on its way.
+    /// Whether a request is on its way to the store.
     pub(super) flying: bool,
     pub(super) detours: Detours,
-    /// What other costs met before this one, the last first.
+    /// The waits of other costs asked before this one, the latest first.
     pub(super) waits: [Option<Wait>; 3],
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Wait {
     until_us: Option<u64>,
 }
 
-/// What an entry is good for.
+/// How an entry may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The limit refuses, and its refusals need not reach the store.
@@ -56,7 +56,7 @@ pub(super) enum Role {
     Counts,
 }
 
-/// What is known of one charge.
+/// The cache's answer for one charge.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Recalled {
     /// Nothing that can be shown.
@@ -79,7 +79,7 @@ pub(super) struct RecalledRow {
     pub(super) exact: bool,
 }
 
-/// What a cost met when the entry was learnt.
+/// The answer to one cost when the entry was learnt.
 enum Met {
     Admission,
     /// A refusal with this wait; `None` where no wait helps.
@@ -129,8 +129,7 @@ impl RecalledRow {
 }
 
 impl Entry {
-    /// What the entry says about this charge, if it says anything. How old that may be is for the
-    /// caller to judge.
+    /// The entry's answer for this charge, if it has one. The caller judges its age.
     pub(super) fn recall(
         &self,
         rules: &Rules,
@@ -203,8 +202,8 @@ impl Entry {
         self.waits = std::array::from_fn(|_| others.next());
     }
 
-    /// What this cost met then, or since `oldest_us`. `remaining` is exact, so it tells which costs
-    /// were admitted.
+    /// The answer to this cost then, or since `oldest_us`. `remaining` is exact, so it tells which
+    /// costs were admitted.
     fn met(&self, numbers: &Numbers, cost: u64, oldest_us: u64) -> Met {
         let Outcome { admitted, limit, remaining, retry_after_us, reset_after_us, .. } =
             self.outcome;

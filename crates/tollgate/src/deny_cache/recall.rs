@@ -1,4 +1,4 @@
-//! What the cache knows of a request, and what it learns from the store's answer.
+//! Looks up the rows of a request, and learns rows from the store's answer.
 
 use super::entry::{Detours, Entry, Recalled, RecalledRow, Role};
 use super::flight::Turn;
@@ -75,8 +75,8 @@ impl DenyCache {
         })
     }
 
-    /// Of requests that meet a refusal that is too old, one asks the store. Answers whether this
-    /// one is refused meanwhile.
+    /// Lets one request ask the store when a refusal is too old. Returns whether this request is
+    /// refused meanwhile.
     fn waits<'c>(
         &'c self,
         now_us: u64,
@@ -100,7 +100,7 @@ impl DenyCache {
                 Turn::Asks => {}
             }
         }
-        // Whoever is refused asks for nobody.
+        // A refused request does not ask the store, so it gives its turns back.
         if !waits {
             flight.join(leaves);
         }
@@ -136,11 +136,11 @@ impl DenyCache {
             return;
         }
         for (((one, charge), answer), forgets) in lines.zip(moment.iter().copied()) {
-            // What nodes do while the store is not sure is no row of the limit's state.
+            // In the grace period after a failover the row is not the limit's state.
             if one.missing || answer.origin == Origin::Quiet {
                 continue;
             }
-            // What never fits is refused for as long as anything is remembered.
+            // A cost that never fits is refused for the longest time.
             let wait_us = match answer.outcome {
                 outcome if outcome.admitted => self.max_age_us,
                 outcome => outcome.retry_after_us.unwrap_or(self.max_age_us).min(self.max_age_us),
@@ -167,9 +167,8 @@ impl DenyCache {
     }
 }
 
-/// What a row is remembered for. Slots come back at any moment, a leased limit's store remembers
-/// for itself, and numbers of a request's own or limits that count what they refuse have to be
-/// asked.
+/// How a row may be used. Slots come back at any moment, and a leased limit's store has its own
+/// memory. Inline limits, and limits that count their refusals, need the store each time.
 fn role(rules: &Rules, one: &Selected<'_>, charge: &Charge<'_>, answer: &Answer) -> Role {
     let refuses = charge.mode.is_enforced() && !answer.outcome.admitted;
     let is_slots = matches!(charge.numbers, Numbers::Concurrency(_));

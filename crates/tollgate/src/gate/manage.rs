@@ -64,7 +64,7 @@ impl<S: Store> Gate<S> {
         Ok(inspected)
     }
 
-    /// The limits, or the one named, that are unlimited for the key that the facts name, in file order.
+    /// The limits (or the one named) that are unlimited for this caller, in file order.
     pub fn unlimited<'r>(
         &self,
         rules: &'r Rules,
@@ -163,7 +163,8 @@ impl Rules {
         &self.policy().limits()[index].name
     }
 
-    /// The limit's states for one key: one for each period that its tiers have. Another key of `first_of` has others.
+    /// The limit's states for one key: one for each period of its tiers. Each key of `first_of` has
+    /// its own.
     fn states(&self, one: &Selected<'_>) -> impl Iterator<Item = (u64, &Numbers)> {
         let mut seen = BTreeSet::new();
         let (limit, key) = (one.index, one.key_place);

@@ -130,7 +130,7 @@ fn with_unit(value: &Value, unit: &str) -> String {
     }
 }
 
-/// What a change of the limit's numbers leaves as it is.
+/// The part of a key's state that survives a change of the limit's numbers.
 fn keeps(keeps: &Value) -> String {
     match &keeps["owed"] {
         Value::Null => {

@@ -36,7 +36,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Have a front end listen there, whatever the file says; a name is resolved, port 0 picks a free one
+    /// Have a front end listen at this address instead of the file's; port 0 picks a free port
     #[arg(long, value_name = "FRONT=ADDRESS")]
     listen: Vec<Listen>,
 

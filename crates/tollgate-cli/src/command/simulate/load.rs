@@ -66,7 +66,7 @@ fn failed(path: &Path, errors: &[Diagnostic]) -> Stop {
 }
 
 impl Loaded {
-    /// What an ambiguous path does on the check API, whose rows these are.
+    /// How the check API treats ambiguous paths: the rows are those of its answers.
     pub(super) fn ambiguous_paths(&self) -> AmbiguousPaths {
         self.settings.http.ambiguous_paths
     }

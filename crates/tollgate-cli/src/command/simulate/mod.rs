@@ -26,8 +26,8 @@ use tollgate_server::front::http::decode::BODY_BYTES_MAX;
 ///
 /// Each line is a JSON object: {"time": 1700000000.25, "attributes": {"user": "42"}, "cost": 1}, optionally with "op"
 /// (check, peek, reserve, settle or cancel), "reservation" and "ttl". Each is answered with a line on standard output,
-/// as the check API answers; a summary goes to standard error. The status is 1 when a line cannot be read, 2 when a file
-/// cannot.
+/// as the check API answers; a summary goes to standard error. The status is 1 when a line cannot
+/// be read, 2 when a file cannot.
 #[derive(clap::Args)]
 pub(crate) struct Simulate {
     /// The policy, as in tollgate.yaml; its state is kept in memory, whatever store it names

@@ -1,4 +1,4 @@
-//! How far a run has come, on standard error: while it runs on a terminal only, and the summary always.
+//! Progress and summary of a run, on standard error. Progress appears on a terminal only.
 
 use super::tally::Tally;
 use std::io::{self, IsTerminal, Write};

@@ -70,8 +70,8 @@ fn capped<'a>(
     Ok(lines)
 }
 
-/// Calls `member` at the start of each member. Lines count as if commas joined them, so only a field
-/// of a single line may be blank (RFC 9651, section 4.2).
+/// Calls `member` at the start of each member. Lines count as if commas joined them, so only a
+/// field of a single line may be blank (RFC 9651, section 4.2).
 pub(super) fn members<'a>(
     field: &'static str,
     lines: &[&'a str],

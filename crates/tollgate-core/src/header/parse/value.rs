@@ -49,7 +49,7 @@ pub(super) fn bytes(value: Bare<'_>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Whether base64 digits and `=` stand where they can: padding at the end alone, at most two, complete.
+/// Whether the text is well-formed base64: padding only at the end, at most two, and complete.
 pub(super) fn is_base64(encoded: &str) -> bool {
     let digits = encoded.trim_end_matches('=');
     let padding = encoded.len() - digits.len();

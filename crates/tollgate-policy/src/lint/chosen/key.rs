@@ -1,10 +1,11 @@
 //! TG107: a key that a client makes up.
 //!
-//! One finding for each attribute, at its place in `identity`, else at the first key that uses it. Quiet when neither
-//! the gateway nor forward-auth listens; for claims of a token; for limits that are off; and for a key such as
-//! `[ip, header.x-device]` when another enforced limit that covers the same requests has a key of its other attributes,
-//! here `[ip]`: whatever the client makes up stays within that one. Each key of `first_of` counts by itself: a client
-//! that makes up a value for one key does not use those behind it.
+//! One finding for each attribute, at its place in `identity`, else at the first key that uses it.
+//! Quiet when neither the gateway nor forward-auth listens; for claims of a token; and for limits
+//! that are off. Also quiet for a key such as `[ip, header.x-device]` when another enforced limit
+//! covers the same requests by `[ip]`: made-up values stay within that limit. Each key of
+//! `first_of` counts by itself: a client that makes up a value for one key never uses the keys
+//! after it.
 
 use super::chosen_from;
 use crate::diagnostic::{Code, Position};

@@ -1,4 +1,4 @@
-//! What a client can choose for itself: TG107, TG108 and part of TG111.
+//! Attributes that a client chooses itself: TG107, TG108 and part of TG111.
 //!
 //! Header fields, cookies and query parameters count as the client sends them, directly or through `identity`; claims of
 //! a token are verified. An attribute that is neither comes from the caller of the check API, who is trusted.

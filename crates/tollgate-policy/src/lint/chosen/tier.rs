@@ -1,8 +1,8 @@
 //! TG108: a tier that a client picks.
 //!
-//! Looks at `tiers.from`, and at `tiers.by`: a client that chooses its user chooses its tier. The lint does not read the
-//! tier file. Quiet when neither the gateway nor forward-auth listens, for claims of a token, and for `by: api_key`: a
-//! client has to know a key to get its tier.
+//! Looks at `tiers.from`, and at `tiers.by`: a client that chooses its user chooses its tier. The
+//! lint does not read the tier file. Quiet when neither the gateway nor forward-auth listens, and
+//! for claims of a token. Also quiet for `by: api_key`: a client has to know a key to get its tier.
 
 use super::chosen_from;
 use crate::diagnostic::Code;

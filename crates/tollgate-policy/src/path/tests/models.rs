@@ -5,7 +5,7 @@
 use super::super::*;
 use proptest::prelude::*;
 
-/// What a server serves for a path; `None` where it serves nothing: a 400, a redirect, no such resource.
+/// The resource that a server serves for a path; `None` for a 400, a redirect or no resource.
 type Served = Option<Vec<u8>>;
 
 fn unquote(path: &str) -> Vec<u8> {
@@ -43,7 +43,8 @@ fn join(segments: &[&[u8]]) -> Vec<u8> {
     if out.is_empty() { b"/".to_vec() } else { out }
 }
 
-/// nginx: one pass over decoded bytes merges slashes and resolves dots; it answers 400 above the root.
+/// nginx: one pass over decoded bytes merges slashes and resolves dots; it answers 400 above the
+/// root.
 fn nginx(path: &str) -> Served {
     if has_bad_escape(path) {
         return None;
@@ -71,7 +72,8 @@ fn nginx(path: &str) -> Served {
     Some(join(&segments))
 }
 
-/// Go's file servers, Caddy among them: decode, then `path.Clean`, and the slash that was at the end.
+/// Go's file servers, Caddy among them: decode, then `path.Clean`, and the slash that was at the
+/// end.
 fn go(path: &str) -> Served {
     if has_bad_escape(path) {
         return None;
@@ -94,8 +96,9 @@ fn go(path: &str) -> Served {
     Some(join(&segments))
 }
 
-/// `new URL("http://localhost" + path).pathname`, decoded for a table of routes: backslashes are slashes, tabs and line
-/// ends vanish, `%2e` is a dot in dot segments, empty segments are segments.
+/// `new URL("http://localhost" + path).pathname`, decoded for a table of routes. Backslashes are
+/// slashes, and tabs and line ends vanish. `%2e` is a dot in dot segments, and empty segments
+/// count.
 fn node(path: &str) -> Served {
     let path: String = path.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
     let path = path.replace('\\', "/");
@@ -126,7 +129,8 @@ fn node(path: &str) -> Served {
     Some(unquote(&format!("/{}", segments.join("/"))))
 }
 
-/// Python's `http.server`: decode, then `posixpath.normpath`, and a slash that was at the end before decoding.
+/// Python's `http.server`: decode, then `posixpath.normpath`, and a slash that was at the end
+/// before decoding.
 fn python(path: &str) -> Served {
     let decoded = unquote(path);
     let mut segments: Vec<&[u8]> = Vec::new();
@@ -143,7 +147,8 @@ fn python(path: &str) -> Served {
     Some(join(&segments))
 }
 
-/// Tomcat: cuts parameters, decodes, then merges slashes and resolves dots; `%2F` and `%5C` are 400.
+/// Tomcat: cuts parameters, decodes, then merges slashes and resolves dots; `%2F` and `%5C` are
+/// 400.
 fn tomcat(path: &str) -> Served {
     let cut: Vec<&str> = path.split('/').map(|part| part.split(';').next().unwrap()).collect();
     let decoded = unquote(&cut.join("/"));
@@ -222,7 +227,8 @@ proptest! {
         }
     }
 
-    /// Every model's reading is among those whose limits apply, whether the path is ambiguous or not.
+    /// Every model's reading is among those whose limits apply, whether the path is ambiguous or
+    /// not.
     #[test]
     fn all_readings_are_matched(path in pieces()) {
         let Ok(mut readings) = readings(&path) else { return Ok(()) };

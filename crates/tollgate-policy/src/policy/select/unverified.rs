@@ -7,8 +7,9 @@ use crate::matcher::Matcher;
 use crate::policy::{Policy, Rule, TierId};
 
 impl Policy {
-    /// Whether the limit refuses because it reads an attribute that was not verified: in its key, its cost, its tiers
-    /// or its conditions. Conditions on such an attribute may hold, so they are taken to hold.
+    /// Whether the limit refuses because it reads an attribute that was not verified: in its key,
+    /// its cost, its tiers or its conditions. Conditions on such an attribute may hold, so they are
+    /// taken to hold.
     #[cold]
     pub(super) fn doubts(&self, limit: usize, facts: &Facts<'_>, is_path_checked: bool) -> bool {
         let rule = &self.rules[limit];
@@ -22,7 +23,8 @@ impl Policy {
         self.tiers.inputs.iter().any(|id| facts.is_unverified(*id))
     }
 
-    /// Selects a limit that refuses for want of a verified token. One that is unlimited for the request's tier does not apply.
+    /// Selects a limit that refuses for want of a verified token. One that is unlimited for the
+    /// request's tier does not apply.
     #[cold]
     pub(super) fn push_unverified(
         &self,
@@ -63,7 +65,8 @@ impl Rule {
             })
     }
 
-    /// Whether a key that the request could use has an attribute that was not verified. Keys behind a complete one are not looked at.
+    /// Whether a key that the request could use has an unverified attribute. Keys after the first
+    /// complete one do not count.
     fn has_unverified_key(&self, facts: &Facts<'_>) -> bool {
         for place in 0..=self.fallback_keys.len() {
             let key = self.key(place);

@@ -20,7 +20,8 @@ fn policy(limits: Vec<Limit>) -> Policy {
     Policy::new(limits, options).unwrap()
 }
 
-/// Of each limit that applies: whose state it is, the key, which of the keys, and whether it is missing.
+/// Of each limit that applies: whose state it is, the key, which of the keys, and whether it is
+/// missing.
 fn selected(policy: &Policy, attributes: &[(&str, &str)]) -> Vec<(u64, Vec<u8>, usize, bool)> {
     let mut selection = Selection::default();
     policy.select(&facts(policy, attributes), 1, &mut selection);
@@ -51,7 +52,8 @@ fn the_first_complete_key_is_used() {
     assert_eq!(selected(&policy, &pro)[0].0, selected(&policy, &all)[0].0, "one state for tiers");
 }
 
-/// A user who calls himself `192.0.2.1`, or has the four bytes of that address as a name, is nobody's address.
+/// A user who calls himself `192.0.2.1`, or has the four bytes of that address as a name, is
+/// nobody's address.
 #[test]
 fn each_key_is_its_own_space() {
     let policy = policy(vec![limit(KEYS)]);
@@ -64,7 +66,8 @@ fn each_key_is_its_own_space() {
     assert_eq!((policy.numbers().len(), ids.len()), (6, 3), "tiers share, keys do not");
 }
 
-/// A key keeps its counts when the keys change places, and when a plain key becomes the first of several.
+/// A key keeps its counts when the keys change places, and when a plain key becomes the first of
+/// several.
 #[test]
 fn whose_state_it_is_depends_on_the_key_used_alone() {
     let ids = |keys: &[&[&str]]| {

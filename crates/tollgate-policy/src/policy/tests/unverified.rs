@@ -6,7 +6,8 @@ use crate::limit::{Cost, Limit, OnInvalid, WeightedMatch};
 use crate::match_spec::{Condition, MatchSpec};
 use crate::policy::{Policy, PolicyOptions, Selection};
 
-/// The names of the limits that apply to a request whose `jwt.sub` and `jwt.plan` did not verify, and whether each refuses for it.
+/// The names of the limits that apply to a request whose `jwt.sub` and `jwt.plan` did not verify,
+/// and whether each refuses for it.
 fn selected(policy: &Policy, attributes: &[(&str, &str)]) -> Vec<(String, bool)> {
     let mut facts = policy.facts(FactsBuffer::default());
     for (name, value) in attributes {

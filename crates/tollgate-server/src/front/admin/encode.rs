@@ -190,14 +190,14 @@ pub(super) struct KeyView<'a> {
     name: &'a str,
     mode: &'static str,
     key: BTreeMap<&'a str, String>,
-    /// Of the key's tier.
+    /// The numbers of the key's tier.
     #[serde(flatten)]
     numbers: NumbersView,
     /// Units; for a bucket those that are gone now.
     used: Option<u64>,
     remaining: Option<u64>,
     reset_after: Option<Box<RawValue>>,
-    /// What the key keeps when a reload or another tier changes the numbers.
+    /// The state that the key keeps when a reload or another tier changes the numbers.
     keeps: Option<KeepsView>,
     blocked_until: Option<String>,
     #[serde(skip)]
@@ -207,7 +207,7 @@ pub(super) struct KeyView<'a> {
     ledger: Option<LedgerView>,
 }
 
-/// What a key keeps when the numbers of its limit change, in the unit in which the algorithm counts.
+/// The state that a key keeps when its limit's numbers change, in the algorithm's own unit.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum KeepsView {
@@ -232,7 +232,8 @@ impl KeepsView {
 #[derive(Serialize)]
 pub(super) struct TierView<'a> {
     name: Option<&'a str>,
-    /// `header`, `cookie`, `query`, `jwt`, `attribute`, `map`, `file`, `redis`, `default` or `none`.
+    /// `header`, `cookie`, `query`, `jwt`, `attribute`, `map`, `file`, `redis`, `default` or
+    /// `none`.
     source: &'static str,
     /// The attribute that names the tier, or by whose value it was looked up.
     #[serde(skip_serializing_if = "Option::is_none")]

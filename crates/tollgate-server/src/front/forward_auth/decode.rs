@@ -28,7 +28,7 @@ pub(super) enum Ambiguous {
     Fragment,
     /// A field that some servers take for one that counts here.
     Alias(HeaderName),
-    /// Headers that say what is asked and contradict each other: the proxy wrote one, the client the other.
+    /// Two headers that describe the request contradict each other: the client wrote one of them.
     Contradiction(Asks),
     /// A header by which some services replace the path or the method.
     Override(HeaderName),
@@ -36,7 +36,7 @@ pub(super) enum Ambiguous {
     Read(Box<Ambiguity>),
 }
 
-/// What a header says about the request that is asked about.
+/// The part of the client's request that a header describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asks {
     Method,
@@ -99,7 +99,7 @@ pub(super) fn asked(
     Ok(Asked { head, only, cost, deny_status, ambiguous })
 }
 
-/// The value of these headers, of which a proxy sets some. Where two differ a client has written one of them.
+/// The common value of these headers. A proxy sets some of them; if two differ, a client wrote one.
 fn agreed<'h>(
     headers: &'h HeaderMap,
     names: &[&str],
@@ -157,7 +157,8 @@ fn path_and_query(target: &[u8]) -> &[u8] {
     }
 }
 
-/// An override header that says something else than what is counted. The service gets it, and may obey.
+/// An override header that differs from the request that is counted. The service gets it, and may
+/// obey.
 fn differing_override(headers: &HeaderMap, method: &Method, target: &[u8]) -> Option<Ambiguous> {
     let is_suspicious = |name: &&HeaderName| {
         let folded = name.as_str().replace(['_', '.'], "-");
@@ -230,7 +231,8 @@ fn parameters(query: &str, policy: &Policy) -> Result<Parameters, Misconfigured>
     Ok((only, cost, deny_status))
 }
 
-/// What the log may say of a parameter. It may be of the client's own query, and its value a token.
+/// A parameter as the log may show it. It may come from the client's query, and its value may be a
+/// token.
 fn without_secret(pair: &str) -> &str {
     match pair.split_once('=') {
         Some(("deny_status" | "cost", _)) => pair,

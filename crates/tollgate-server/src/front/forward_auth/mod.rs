@@ -101,8 +101,8 @@ impl ForwardAuth {
 }
 
 impl ForwardAuth {
-    /// A header that the service could take for one that counts. The service gets what the proxy has, and nothing can be
-    /// removed from that here.
+    /// A header that the service could take for one that counts. The proxy forwards it, so
+    /// forward-auth cannot remove it.
     fn alias(&self, asked: &Asked) -> Option<Ambiguous> {
         let rules = self.toll.engine().gate.rules();
         let alias = self.toll.reader().alias(&rules, &asked.head.headers)?;

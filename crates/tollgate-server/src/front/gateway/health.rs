@@ -50,8 +50,9 @@ impl Watch {
 /// The subject under which `/readyz` tells of upstreams.
 const UPSTREAM: &str = "upstream";
 
-/// Tells `/readyz` when no upstream can take a request. Health checks know that, so the node is not ready; without them
-/// only the last attempts are known, and a request is how to find out more.
+/// Tells `/readyz` when no upstream can take a request. With health checks the node is then not
+/// ready. Without them only the last attempts are known, so the node stays ready and the next
+/// request tries again.
 fn tell(upstreams: &Upstreams, health: &Health) {
     let servers = || upstreams.servers.iter();
     let names = || servers().map(|server| server.name()).collect::<Vec<_>>().join(", ");

@@ -23,7 +23,7 @@ const PATH: &str = "/.well-known/ratelimit";
 pub(super) const PER_MINUTE: u64 = 60;
 /// Limits in one answer. The cap bounds the work for the store and the size of the answer.
 const LIMITS_MAX: usize = 256;
-/// Of a path and a method in the query.
+/// The longest path and method in the query.
 const PATH_BYTES_MAX: usize = 4096;
 const METHOD_BYTES_MAX: usize = 32;
 
@@ -62,7 +62,7 @@ impl<'a> AskedAbout<'a> {
         Ok(Self { head, path, method })
     }
 
-    /// What it does not say.
+    /// The attributes that the query leaves open.
     fn open(&self) -> &'static [&'static str] {
         match (&self.path, &self.method) {
             (None, None) => &["path", "method"],

@@ -19,7 +19,7 @@ pub(super) struct Decided<'a, 'b> {
     /// For each descriptor.
     pub(super) shown: &'b [Shown<'a>],
     pub(super) now_us: u64,
-    /// What the file says that Envoy is told.
+    /// The file's settings for answers to Envoy.
     pub(super) envoy: &'b Envoy,
 }
 

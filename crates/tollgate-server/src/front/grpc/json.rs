@@ -15,7 +15,8 @@ use tollgate_policy::envoy::Unit;
 
 pub(super) const PATH: &str = "/json";
 
-/// Answers one request: 200, 429 when it is over a limit, 400 when it makes no sense, 403 and 415 when a web page could have sent it.
+/// Answers one request: 200, 429 over a limit, 400 if malformed, 403 or 415 if a web page could
+/// have sent it.
 pub(super) async fn answer(service: &Service, request: Request, body_within: Duration) -> Response {
     if request.method() != Method::POST {
         let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "use POST\n");

@@ -80,7 +80,7 @@ fn descriptor(descriptor: &Descriptor<'_>, pen: &mut Pen<'_>) {
     }
 }
 
-/// What the file says for a descriptor; an unlimited one hands on nothing.
+/// The file's metadata for a descriptor; an unlimited descriptor has none.
 fn of_file<'a>(shown: &Shown<'a>) -> Option<&'a Entries> {
     let rule = shown.rule.filter(|rule| rule.limit.is_some())?;
     match rule.metadata.as_ref()? {

@@ -1,5 +1,5 @@
-//! Envoy's rate limit service, version 3, with health and reflection, on HTTP/2; `POST /json`, which
-//! is the same in JSON; and `/healthcheck`.
+//! Envoy's rate limit service, version 3, with health and reflection, on HTTP/2. Also `POST /json`,
+//! the same service in JSON, and `/healthcheck`.
 //!
 //! gRPC needs little of HTTP/2, and all of that is here: a message in a frame, a status in trailers. So it runs on the same
 //! workers, under the same caps, as every other front end.
@@ -30,7 +30,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the original answers on its HTTP port, and both ports do here.
+/// The routes of the original's HTTP port. Here `listen.http` and `listen.grpc` both have them.
 const HTTP_PATHS: [&str; 2] = [json::PATH, health::PATH];
 
 /// Whether [`answer_http`] answers requests for this path.

@@ -103,8 +103,9 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The attribute that `name=value` names, and its value. A limit with several keys needs the names: `[user]` and `[ip]`
-/// have one value each. An attribute's own name may have a `=` in it, so the longest that fits counts.
+/// The attribute that `name=value` names, and its value. A limit with several keys needs the names:
+/// `[user]` and `[ip]` have one value each. An attribute's own name may have a `=` in it, so the
+/// longest that fits counts.
 fn named<'l, 'v>(limit: &'l Limit, text: &'v str) -> Option<(&'l str, &'v str)> {
     let value = |name: &str| text.strip_prefix(name)?.strip_prefix('=');
     let names = limit.keys().flatten().map(|name| &**name);

@@ -111,7 +111,8 @@ impl Desk {
         Self::audited_with(name, POLICY)
     }
 
-    /// With an audit log in a folder of its own, and a policy that writes it to /dev/null otherwise.
+    /// With an audit log in a folder of its own, and a policy that writes it to /dev/null
+    /// otherwise.
     pub(crate) fn audited_with(name: &str, policy: &str) -> Self {
         let folder =
             std::env::temp_dir().join(format!("tollgate-admin-{}-{name}", std::process::id()));

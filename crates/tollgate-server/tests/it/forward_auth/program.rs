@@ -83,8 +83,8 @@ impl Drop for Program {
     }
 }
 
-/// A service that says what it was asked: `METHOD TARGET BODY`, at `/fields` with the names of fields that speak of a user or replace the request in place of the
-/// body; 403 at `/own`. It ends with the process.
+/// A service that echoes `METHOD TARGET BODY`. At `/fields` the names of identity and override
+/// headers replace the body; `/own` answers 403. It ends with the process.
 pub(super) fn app() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

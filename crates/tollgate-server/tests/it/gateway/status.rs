@@ -40,7 +40,7 @@ fn row(answer: &Answer, name: &str) -> Value {
     rows.iter().find(|row| row["name"] == name).expect(name).clone()
 }
 
-/// What the field `RateLimit` says is left of a limit.
+/// The `r` of a limit in the header `RateLimit`.
 fn left(answer: &Answer, name: &str) -> u64 {
     let fields = answer.field("ratelimit").unwrap();
     let item = fields.split(", ").find(|item| item.starts_with(&format!("\"{name}\""))).unwrap();
@@ -81,7 +81,7 @@ fn another_identity_has_figures_of_its_own() {
     assert_eq!((&refused["remaining"], &refused["allowed"]), (&0.into(), &false.into()));
     assert!(refused["retry_after"].as_f64().unwrap() > 0.0);
     assert_eq!(row(&gateway.get(STATUS, "x-user-id: 8\r\n"), "per-user")["remaining"], 5);
-    // Whoever is nobody has no limit by user.
+    // A request without a user has no limit by user.
     assert_eq!(names(&gateway.get(STATUS, "")), [""; 0]);
     let cookies = names(&gateway.get(STATUS, "cookie: sid=1\r\n"));
     assert_eq!(cookies, ["cookies"]);

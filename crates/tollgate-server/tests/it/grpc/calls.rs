@@ -105,7 +105,8 @@ fn post_with(address: SocketAddr, method: &str, lines: &str, body: &str) -> (u16
     (answer.status, answer.body)
 }
 
-/// A page of anybody's can send a form or a text to any address, and JSON to a name that it makes resolve to us.
+/// Any web page can send a form or a text to any address, and JSON to a name that it rebinds to
+/// this node.
 #[test]
 fn web_pages_can_spend_nothing() {
     let node = Node::start(FILE, &[]);

@@ -58,7 +58,7 @@ pub(crate) fn certificates() -> Folder {
 
 pub(crate) const MUTUAL: &str = "{address: '127.0.0.1:0', tls: {cert: rls.pem, key: rls.key, client_ca: clients.pem, client_names: envoy.internal}}";
 
-/// What curl prints about `/healthcheck`: the status, the version of HTTP, and what went wrong.
+/// The output of curl for `/healthcheck`: the status, the version of HTTP, and the error.
 fn curl(node: &Node, authority: &str, client: Option<&str>) -> String {
     let mut command = Command::new("curl");
     command.current_dir(&*node.folder).args(["-s", "-o", "/dev/null"]);
@@ -108,7 +108,7 @@ fn certificates_and_authorities_are_renewed() {
     assert_eq!(curl(&node, "new-servers.pem", Some("new-envoy")), "200 2");
 }
 
-/// What is said of a policy, each finding as a line without its help.
+/// The findings of a policy, one line each, without help.
 fn checked(folder: &Folder, grpc: &str) -> Vec<String> {
     let text = format!("listen:\n  grpc: {grpc}\n");
     fs::write(folder.join("tollgate.yaml"), &text).unwrap();

@@ -21,7 +21,7 @@ fn es256(keys: &[String]) -> Result<Verifier, InvalidKeys> {
     Verifier::new(&jwt("algorithms: [ES256]"), file.as_bytes())
 }
 
-/// Whoever makes tokens up has signatures verified, so there is a bound on how many for each.
+/// A made-up token costs a verification for each key tried, so their number is bounded.
 #[test]
 fn few_keys_are_tried_for_one_token() {
     let unnamed = |count: usize| (0..count).map(|_| p256_jwk("")).collect::<Vec<_>>();
@@ -43,8 +43,7 @@ fn few_keys_are_tried_for_one_token() {
     assert_eq!(few.keys(JwtAlgorithm::Es256, None).count(), 4);
 }
 
-/// A key says what it is for, and a key that could not verify anything is noticed where somebody
-/// sees it.
+/// `use`, `key_ops` and `alg` select keys; a mistake in them is an error.
 #[test]
 fn keys_are_used_for_what_they_are_for() {
     for (fields, used) in [

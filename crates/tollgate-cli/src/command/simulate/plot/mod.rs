@@ -31,7 +31,7 @@ pub(super) struct LimitAnswer {
     pub(super) admitted: bool,
     /// A hash of the key.
     pub(super) key: u64,
-    /// What the key may do, by its tier; `None` where that is no rate.
+    /// The rate of the key's tier; `None` where the limit has no rate.
     pub(super) rate: Option<Rate>,
 }
 

@@ -30,7 +30,8 @@ impl KeyRates {
         self.by_key.len()
     }
 
-    /// What all keys together may do in `width_us`, in parts of a `scale`-th of a unit; `None` where it is not known.
+    /// The units that all keys together may use in `width_us`, in `scale`-ths of a unit; `None`
+    /// where a rate is unknown.
     pub(super) fn total(&self, width_us: u64, scale: u64) -> Option<u128> {
         let mut keys_by_rate: BTreeMap<Rate, u128> = BTreeMap::new();
         for rate in self.by_key.values() {

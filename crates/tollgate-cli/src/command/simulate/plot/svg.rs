@@ -158,7 +158,7 @@ impl Picture {
         });
     }
 
-    /// The sustained rate of all keys that were seen, where it is on the scale: the bars are those of all keys too.
+    /// The sustained rate of all keys seen, if the scale reaches it. The bars count all keys too.
     fn rate(&mut self, rates: &KeyRates, base: u64, top: u64) {
         let Some(total) = rates.total(self.width_us, PLOT_HEIGHT) else { return };
         let rise = total / u128::from(top);

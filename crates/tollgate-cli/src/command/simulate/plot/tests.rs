@@ -91,7 +91,8 @@ fn dashed(svg: &str) -> u64 {
     number(bar, "y") + number(bar, "height") - tenths(y)
 }
 
-/// Ten keys with ten a second each, and a bar of a hundred a second: the line is where the bars are.
+/// Ten keys with ten a second each, and a bar of a hundred a second: the line is where the bars
+/// are.
 #[test]
 fn the_line_is_the_rate_of_all_keys_as_the_bars_are_of_all_keys() {
     let draw = |keys: u64| {

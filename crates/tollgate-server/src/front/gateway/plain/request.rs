@@ -148,7 +148,7 @@ enum Claim {
     ForHost,
     /// Something else that only trusted proxies may say.
     Other,
-    /// What some services take for the path or the method.
+    /// Override headers: some services take them for the path or the method.
     Override,
 }
 

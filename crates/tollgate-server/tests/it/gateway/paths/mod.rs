@@ -131,7 +131,8 @@ fn decoded(path: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Where two servers serve different resources the path is ambiguous; a path that is not is served as its readings say.
+/// Where two servers serve different resources the path is ambiguous; a path that is not is served
+/// as its readings say.
 #[test]
 fn servers_serve_what_limits_see() {
     let origins = Origins::start();
@@ -174,7 +175,7 @@ fn servers_serve_what_limits_see() {
     println!("{table}");
 }
 
-/// Nobody gets `/login` past a limit that admits nobody there, whatever the spelling and the server.
+/// A limit of zero on `/login` holds for every spelling and every server.
 #[test]
 fn no_spelling_gets_past_a_limit() {
     let origins = Origins::start();

@@ -91,7 +91,7 @@ impl Origin {
     fn start(name: &'static str, folder: &Path, command: impl Fn(u16, &Path) -> Command) -> Self {
         let log = folder.join(format!("{name}.log"));
         for _ in 0..5 {
-            // Free a moment ago; another process may take it, and then the next try has another one.
+            // Another process may take the free port first; then the next try uses another.
             let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
             let output = fs::File::create(&log).unwrap();
             let mut command = command(address.port(), folder);
@@ -126,7 +126,7 @@ impl Drop for Origin {
     }
 }
 
-/// What a server answers to a target, sent as it is: the resource that it serves, or the status.
+/// A server's answer to a raw target: the resource that it serves, or the status.
 pub(super) fn ask(address: SocketAddr, target: &[u8]) -> Result<String, String> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(super::super::PATIENCE)).unwrap();
