@@ -85,12 +85,10 @@ impl TierRules {
         let near = nearest(tier, known.clone());
         let meant = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
         let message = format!("no limit has the tier {}{meant}", quoted(tier));
-        let help = match names.is_empty() {
-            true => "add `tiers: {...}` to a limit, such as `tiers: {pro: 1000/min}`".to_owned(),
-            false => format!(
-                "limits have {}; add the tier to a limit, or correct it here",
-                listed(known)
-            ),
+        let help = if names.is_empty() {
+            "add `tiers: {...}` to a limit, such as `tiers: {pro: 1000/min}`".to_owned()
+        } else {
+            format!("limits have {}; add the tier to a limit, or correct it here", listed(known))
         };
         Err(Problem::new(codes::UNKNOWN_TIER, message, help))
     }
@@ -154,10 +152,8 @@ impl TierMap {
 
     /// The tier for a value in the form that keys have, if it is listed in clear or by its hash.
     pub fn tier(&self, value: &str) -> Option<&str> {
-        let by_hash = || match self.hashed.is_empty() {
-            true => None,
-            false => self.hashed.get(&hashed::digest(value)),
-        };
+        let by_hash =
+            || if self.hashed.is_empty() { None } else { self.hashed.get(&hashed::digest(value)) };
         self.tiers.get(value).or_else(by_hash).map(|tier| &**tier)
     }
 

@@ -4,7 +4,7 @@ use crate::front::resp::Entrance;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::storage::{Storage, StorageError};
-use crate::tiers::{TierCache, Who};
+use crate::tiers::{TierCache, TierKey};
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -140,7 +140,7 @@ impl Node {
             return None;
         };
         let value = facts.clear(by)?.into_owned();
-        let who = Who { value: &value, is_secret: **by == *"api_key" };
+        let who = TierKey { value: &value, is_secret: **by == *"api_key" };
         let failed = |error: &StoreError| self.metrics.store_error(error.kind);
         // In a box, so that whoever asks and needs none of it is not moved with room for it.
         Box::pin(self.tiers.tier(storage, hash, who, now_us, failed)).await

@@ -239,9 +239,10 @@ impl Reloader {
         let in_force = self.in_force(Vec::new()).limits;
         let has_rules = ratelimit.is_some_and(|files| !files.configs.rules().is_empty());
         let is_written = compiled.file.limits.is_some() || has_rules;
-        match is_written || in_force == 0 {
-            true => Ok(()),
-            false => Err(ConfigError::LimitsGone { file: self.config.name(), in_force }),
+        if is_written || in_force == 0 {
+            Ok(())
+        } else {
+            Err(ConfigError::LimitsGone { file: self.config.name(), in_force })
         }
     }
 

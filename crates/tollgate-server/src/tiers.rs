@@ -34,14 +34,14 @@ struct Entry {
 
 /// The value whose tier is looked up.
 #[derive(Clone, Copy, Debug)]
-pub struct Who<'a> {
+pub struct TierKey<'a> {
     /// The value of the attribute, as it was sent.
     pub value: &'a str,
     /// Whether the value is a secret.
     pub is_secret: bool,
 }
 
-impl<'a> Who<'a> {
+impl<'a> TierKey<'a> {
     /// The fields of the hash that may hold the tier: the value and its hash. The hash of a secret
     /// comes first, so Redis sees the secret only if it does not hold the hash. A value that looks
     /// like a hash is never a field: else a client that knows a hash would get its tier.
@@ -63,7 +63,7 @@ impl TierCache {
         &self,
         storage: &Storage,
         hash: &str,
-        who: Who<'_>,
+        who: TierKey<'_>,
         now_us: u64,
         failed: impl FnOnce(&StoreError),
     ) -> Option<Arc<str>> {

@@ -126,7 +126,7 @@ impl Listens {
 #[derive(Debug)]
 pub(crate) struct Certificate {
     listens: Listens,
-    files: Files,
+    files: TlsFiles,
     config: ArcSwap<ServerConfig>,
     /// The files as last read, usable or not; `None` when they could not be read.
     read: Mutex<Option<Contents>>,
@@ -137,7 +137,7 @@ pub(crate) struct Certificate {
 
 /// The paths of the files.
 #[derive(Debug)]
-struct Files {
+struct TlsFiles {
     cert: PathBuf,
     key: PathBuf,
     client_ca: Option<PathBuf>,
@@ -152,7 +152,7 @@ struct Contents {
     client_ca: Option<Vec<u8>>,
 }
 
-impl Files {
+impl TlsFiles {
     fn read(&self) -> Result<Contents, TlsError> {
         Ok(Contents {
             cert: read(&self.cert)?,
@@ -168,7 +168,7 @@ impl Certificate {
         folder: &Path,
         listens: Listens,
     ) -> Result<Self, TlsError> {
-        let files = Files {
+        let files = TlsFiles {
             cert: folder.join(&*files.cert),
             key: folder.join(&*files.key),
             client_ca: files.client_ca.as_deref().map(|file| folder.join(file)),
@@ -266,7 +266,7 @@ pub(crate) fn private_key(file: &Path, bytes: &[u8]) -> Result<PrivateKeyDer<'st
     PrivateKeyDer::from_pem_slice(bytes).map_err(|_| TlsError::NotPem(file.into(), "key"))
 }
 
-fn server(files: &Files, contents: &Contents) -> Result<ServerConfig, TlsError> {
+fn server(files: &TlsFiles, contents: &Contents) -> Result<ServerConfig, TlsError> {
     let unusable = |error| TlsError::Unusable(files.cert.clone(), error);
     let builder = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()

@@ -189,12 +189,10 @@ impl<S: Store> Gate<S> {
         let mut flight = Flight::default();
         let known =
             self.recall(rules, now_us, selected.clone(), charges, &mut rows, &mut flight).is_some();
-        match known {
-            true => Verdict::remembered(rows),
-            false => {
-                self.ask_store(rules, now_us, selected, charges, intent, answers, rows, flight)
-                    .await
-            }
+        if known {
+            Verdict::remembered(rows)
+        } else {
+            self.ask_store(rules, now_us, selected, charges, intent, answers, rows, flight).await
         }
     }
 
@@ -240,10 +238,10 @@ impl<S: Store> Gate<S> {
                 );
                 if let Some((deny_cache, moment)) = self.deny_cache.as_ref().zip(moment) {
                     let place = |charge: &Charge<'_>| self.store.place(charge);
-                    match allowed {
-                        true => deny_cache.spend(charges),
-                        false => deny_cache
-                            .learn(rules, now_us, selected, charges, decided, place, &moment),
+                    if allowed {
+                        deny_cache.spend(charges);
+                    } else {
+                        deny_cache.learn(rules, now_us, selected, charges, decided, place, &moment);
                     }
                 }
                 flight.land();

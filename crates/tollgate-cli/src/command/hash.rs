@@ -22,8 +22,8 @@ pub(crate) struct Hash {
     values: Vec<String>,
 
     /// How hashes are written
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = HashFormat::Text)]
+    format: HashFormat,
 }
 
 const EXAMPLES: &str = "\
@@ -35,7 +35,7 @@ Examples:
 Exit status: 0 done, 2 a value is empty or not UTF-8.";
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+enum HashFormat {
     /// sha256: and 64 hexadecimal digits
     Text,
     /// One object a line
@@ -55,23 +55,22 @@ impl Hash {
 
     /// The values, each with something in it.
     fn values(&self) -> Result<Vec<String>, String> {
-        let values = match self.values.is_empty() {
-            true => lines()?,
-            false => self.values.clone(),
-        };
-        match values.iter().any(String::is_empty) {
-            true => Err("an empty value has no hash".to_owned()),
-            false if values.is_empty() => Err("standard input is empty; give a value".to_owned()),
-            false => Ok(values),
+        let values = if self.values.is_empty() { lines()? } else { self.values.clone() };
+        if values.is_empty() {
+            return Err("standard input is empty; give a value".to_owned());
         }
+        if values.iter().any(String::is_empty) {
+            return Err("an empty value has no hash".to_owned());
+        }
+        Ok(values)
     }
 
     fn write(&self, values: &[String]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         for hash in values.iter().map(|value| tollgate_policy::hash(value)) {
             match self.format {
-                Format::Text => writeln!(out, "{hash}")?,
-                Format::Json => writeln!(out, "{}", json!({"hash": hash}))?,
+                HashFormat::Text => writeln!(out, "{hash}")?,
+                HashFormat::Json => writeln!(out, "{}", json!({"hash": hash}))?,
             }
         }
         out.flush()

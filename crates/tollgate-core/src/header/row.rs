@@ -123,9 +123,10 @@ pub(super) fn tightest_at(rows: &[Row<'_>]) -> Option<usize> {
 /// wait; a wait that never ends is the longest. The others follow by what remains. An answer that
 /// names one limit names the first of the tightest.
 pub fn tightness(refused: bool, retry_after_us: Option<u64>, remaining: u64) -> impl Ord {
-    match refused {
-        true => (false, Reverse((retry_after_us.is_none(), retry_after_us)), 0),
-        false => (true, Reverse((false, None)), remaining),
+    if refused {
+        (false, Reverse((retry_after_us.is_none(), retry_after_us)), 0)
+    } else {
+        (true, Reverse((false, None)), remaining)
     }
 }
 

@@ -32,11 +32,10 @@ pub(super) fn headers(file: &File, report: &mut Report) -> Vec<&'static str> {
         if let Some((other, field)) = clash {
             let message = format!("`{name}` and `{}` both write {field}", other.name());
             let draft_6 = [profile, *other].contains(&Profile::Draft6);
-            let help = match draft_6 && field == "RateLimit-Policy" {
-                true => {
-                    "keep one of the two, or write `ratelimit` for `draft-6`: its numbers without policies"
-                }
-                false => "keep one of the two",
+            let help = if draft_6 && field == "RateLimit-Policy" {
+                "keep one of the two, or write `ratelimit` for `draft-6`: its numbers without policies"
+            } else {
+                "keep one of the two"
             };
             report.error(codes::PROFILES_COLLIDE, item.at, message, help);
         }

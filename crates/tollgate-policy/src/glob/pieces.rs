@@ -58,7 +58,7 @@ struct Automaton {
 
 /// Which part of a text a piece has to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Anchor {
     /// Its beginning, up to the earliest end before `Run`.
     Start(Run),
     /// Any part, up to the earliest end before `Run`.
@@ -101,16 +101,16 @@ impl Pieces {
 
     pub(super) fn matches(&self, text: &[u8]) -> bool {
         let Some(((first, run), inner)) = self.before_runs.split_first() else {
-            return self.last.end_in(text, Place::Whole).is_some();
+            return self.last.end_in(text, Anchor::Whole).is_some();
         };
-        let Some(mut at) = first.end_in(text, Place::Start(*run)) else { return false };
+        let Some(mut at) = first.end_in(text, Anchor::Start(*run)) else { return false };
         for (piece, run) in inner {
-            match piece.end_in(&text[at..], Place::Anywhere(*run)) {
+            match piece.end_in(&text[at..], Anchor::Anywhere(*run)) {
                 Some(end) => at += end,
                 None => return false,
             }
         }
-        self.last.end_in(&text[at..], Place::End).is_some()
+        self.last.end_in(&text[at..], Anchor::End).is_some()
     }
 
     /// Whether every match that is not empty begins with a slash.
@@ -140,11 +140,11 @@ impl Piece {
         }
     }
 
-    /// Where the piece ends in the text; for a place at the end of the text that is its length.
-    fn end_in(&self, text: &[u8], place: Place) -> Option<usize> {
+    /// Where the piece ends in the text; for an anchor at the end of the text that is its length.
+    fn end_in(&self, text: &[u8], anchor: Anchor) -> Option<usize> {
         match self {
-            Self::Literal(literal) => literal.end_in(text, place),
-            Self::Wild(automaton) => automaton.end_in(text, place),
+            Self::Literal(literal) => literal.end_in(text, anchor),
+            Self::Wild(automaton) => automaton.end_in(text, anchor),
         }
     }
 }
@@ -154,18 +154,18 @@ impl Literal {
         &self.with_slash[..self.with_slash.len() - 1]
     }
 
-    fn end_in(&self, text: &[u8], place: Place) -> Option<usize> {
+    fn end_in(&self, text: &[u8], anchor: Anchor) -> Option<usize> {
         let literal = self.text();
         let end = literal.len();
         steps(end);
-        match place {
-            Place::Start(run) => {
+        match anchor {
+            Anchor::Start(run) => {
                 (text.starts_with(literal) && run.can_begin(&text[end..])).then_some(end)
             }
-            Place::End => text.ends_with(literal).then_some(text.len()),
-            Place::Whole => (text == literal).then_some(end),
-            Place::Anywhere(Run::Any) => find(text, literal).map(|at| at + end),
-            Place::Anywhere(Run::Below) => find(text, &self.with_slash)
+            Anchor::End => text.ends_with(literal).then_some(text.len()),
+            Anchor::Whole => (text == literal).then_some(end),
+            Anchor::Anywhere(Run::Any) => find(text, literal).map(|at| at + end),
+            Anchor::Anywhere(Run::Below) => find(text, &self.with_slash)
                 .map(|at| at + end)
                 .or_else(|| text.ends_with(literal).then_some(text.len())),
         }
@@ -217,12 +217,12 @@ impl Automaton {
         Self { classes, masks: masks.into(), loops: loops.into(), words, end }
     }
 
-    fn end_in(&self, text: &[u8], place: Place) -> Option<usize> {
-        let (run, is_anywhere) = match place {
-            Place::Start(run) => (Some(run), false),
-            Place::Anywhere(run) => (Some(run), true),
-            Place::End => (None, true),
-            Place::Whole => (None, false),
+    fn end_in(&self, text: &[u8], anchor: Anchor) -> Option<usize> {
+        let (run, is_anywhere) = match anchor {
+            Anchor::Start(run) => (Some(run), false),
+            Anchor::Anywhere(run) => (Some(run), true),
+            Anchor::End => (None, true),
+            Anchor::Whole => (None, false),
         };
         let mut states = [0_u64; WORDS_MAX];
         let states = &mut states[..self.words];

@@ -8,9 +8,9 @@
 //! * An ordinary path with `;`, with an unneeded escape (`%40` for `@`) or with a dot segment at
 //!   its end. The limits of all its readings always apply.
 
-use super::{
-    escaped, is_clear, is_pchar, is_plain, is_unreserved, normalise, push_escape, without_query,
-};
+mod server;
+
+use super::{escaped, is_pchar, is_plain, is_unreserved, normalise, without_query};
 use std::fmt;
 
 /// Why servers read a path in more than one way.
@@ -99,19 +99,18 @@ fn odd_byte(segment: &[u8]) -> Option<AmbiguousPath> {
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
         let is_escape = byte == b'%';
-        let byte = match is_escape {
-            true => {
-                let Some(byte) = escaped(after) else { return Some(AmbiguousPath::InvalidEscape) };
-                rest = &after[2..];
-                byte
-            }
-            false => byte,
+        let byte = if is_escape {
+            let Some(byte) = escaped(after) else { return Some(AmbiguousPath::InvalidEscape) };
+            rest = &after[2..];
+            byte
+        } else {
+            byte
         };
         last_four = last_four << 8 | u32::from(byte);
         match byte {
             b'/' if is_escape => return Some(AmbiguousPath::EscapedSlash),
             b'\\' => return Some(AmbiguousPath::Backslash),
-            0..=0x1f | 0x7f => return Some(AmbiguousPath::Control),
+            _ if is_control(byte) => return Some(AmbiguousPath::Control),
             _ if overlong(last_four).is_some() => return Some(AmbiguousPath::Overlong),
             _ => {}
         }
@@ -201,14 +200,15 @@ pub fn readings(path: &str) -> Result<Vec<String>, AmbiguousPath> {
     if !has_several {
         return Ok(Vec::new());
     }
-    let tokens = tokens(path_alone.as_bytes());
+    let bytes = server::path_bytes(path_alone.as_bytes());
     let mut found = vec![normalise(path).into_owned()];
-    for server in servers(&tokens, is_ambiguous) {
-        let reading = server.read(&tokens);
+    for server in server::servers(&bytes, is_ambiguous) {
+        let reading = server.read(&bytes);
         // Caddy and Python serve `/login` for `/login/.`, nginx serves `/login/`.
-        let shorter = match path_alone.ends_with('/') {
-            false => reading.strip_suffix('/').filter(|shorter| !shorter.is_empty()),
-            true => None,
+        let shorter = if path_alone.ends_with('/') {
+            None
+        } else {
+            reading.strip_suffix('/').filter(|shorter| !shorter.is_empty())
         };
         for reading in shorter.into_iter().chain([&*reading]) {
             if !found.iter().any(|known| known == reading) {
@@ -231,238 +231,6 @@ fn has_escaped_pchar(path: &str) -> bool {
     escapes.into_iter().any(|byte| is_pchar(byte) && !is_unreserved(byte))
 }
 
-/// How one server reads a path.
-#[derive(Clone, Copy)]
-struct Server {
-    decodes: Decodes,
-    /// Cuts segments at `;`.
-    cuts_parameters: bool,
-    backslashes: Backslashes,
-    order: Order,
-    controls: Controls,
-}
-
-/// Which escapes a server decodes before it looks for dot segments.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Decodes {
-    Nothing,
-    Unreserved,
-    Pchar,
-    Everything,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
-    SlashesFirst,
-    DotsFirst,
-    /// Neither is done: the service routes by the path as it was sent.
-    Neither,
-}
-
-/// Which backslashes a server takes for slashes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Backslashes {
-    None,
-    Unescaped,
-    All,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Controls {
-    Kept,
-    Removed,
-    EndThePath,
-}
-
-/// The servers whose readings differ: few for an ordinary path, more for an ambiguous one.
-fn servers(tokens: &[Token], is_ambiguous: bool) -> Vec<Server> {
-    use {Backslashes as B, Controls as C, Decodes as D, Order as O};
-    let has = |is_it: fn(u8) -> bool| tokens.iter().any(|token| is_it(token.byte()));
-    // Overlong bytes may stand for a backslash.
-    let has_backslash = is_ambiguous && has(|byte| byte == b'\\' || byte == 0x9c);
-    let has_control = is_ambiguous && has(is_control);
-    let backslashes: &[B] = match has_backslash {
-        true => &[B::None, B::Unescaped, B::All],
-        false => &[B::None],
-    };
-    let parameters: &[bool] = if has(|byte| byte == b';') { &[false, true] } else { &[false] };
-    let controls: &[C] = match has_control {
-        true => &[C::Kept, C::Removed, C::EndThePath],
-        false => &[C::Kept],
-    };
-    let (decodings, orders): (&[D], &[O]) = match is_ambiguous {
-        false => (&[D::Unreserved, D::Pchar], &[O::SlashesFirst]),
-        true => (
-            &[D::Unreserved, D::Everything, D::Pchar, D::Nothing],
-            &[O::SlashesFirst, O::DotsFirst, O::Neither],
-        ),
-    };
-    let mut servers = Vec::new();
-    for &decodes in decodings {
-        for &order in orders {
-            for &cuts_parameters in parameters {
-                for &backslashes in backslashes {
-                    servers.extend(controls.iter().map(|&controls| Server {
-                        decodes,
-                        cuts_parameters,
-                        backslashes,
-                        order,
-                        controls,
-                    }));
-                }
-            }
-        }
-    }
-    servers
-}
-
 const fn is_control(byte: u8) -> bool {
     byte < b' ' || byte == 0x7f
-}
-
-/// One character of a path.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Token {
-    Clear(u8),
-    Escaped(u8),
-}
-
-impl Token {
-    const fn byte(self) -> u8 {
-        match self {
-            Self::Clear(byte) | Self::Escaped(byte) => byte,
-        }
-    }
-}
-
-fn tokens(path: &[u8]) -> Vec<Token> {
-    let mut tokens = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        tokens.push(match escaped(after).filter(|_| byte == b'%') {
-            Some(byte) => {
-                rest = &after[2..];
-                Token::Escaped(byte)
-            }
-            None => Token::Clear(byte),
-        });
-    }
-    tokens
-}
-
-impl Server {
-    fn read(&self, tokens: &[Token]) -> String {
-        let tokens = self.decode(tokens);
-        let is_absolute = tokens.first() == Some(&Token::Clear(b'/'));
-        let segments: Vec<&[Token]> = tokens[usize::from(is_absolute)..]
-            .split(|token| *token == Token::Clear(b'/'))
-            .collect();
-        let mut out = String::new();
-        if is_absolute {
-            out.push('/');
-        }
-        let kept = self.resolve(&segments);
-        for (place, segment) in kept.iter().enumerate() {
-            if place > 0 {
-                out.push('/');
-            }
-            for token in *segment {
-                match *token {
-                    Token::Clear(byte) if is_clear(byte) || byte == b'%' => {
-                        out.push(char::from(byte))
-                    }
-                    Token::Clear(byte) | Token::Escaped(byte) => push_escape(&mut out, byte),
-                }
-            }
-        }
-        if out.is_empty() {
-            out.push('/');
-        }
-        out
-    }
-
-    fn decode(&self, tokens: &[Token]) -> Vec<Token> {
-        let mut out = Vec::with_capacity(tokens.len());
-        let (mut is_parameter, mut last_four) = (false, 0_u32);
-        for &token in tokens {
-            is_parameter = match token {
-                Token::Clear(b'/') => false,
-                Token::Clear(b'\\') if self.backslashes != Backslashes::None => false,
-                Token::Clear(b';') if self.cuts_parameters => true,
-                _ => is_parameter,
-            };
-            let byte = token.byte();
-            if is_control(byte) {
-                match self.controls {
-                    Controls::Kept => {}
-                    Controls::Removed => continue,
-                    Controls::EndThePath => break,
-                }
-            }
-            if is_parameter {
-                continue;
-            }
-            if token == Token::Clear(b'\\') && self.backslashes != Backslashes::None {
-                out.push(Token::Clear(b'/'));
-                continue;
-            }
-            let is_decoded = match self.decodes {
-                Decodes::Nothing => false,
-                Decodes::Unreserved => is_unreserved(byte),
-                Decodes::Pchar => is_pchar(byte),
-                // A decoded `%` stays apart from one that is no escape at all.
-                Decodes::Everything => byte != b'%',
-            };
-            out.push(if is_decoded { Token::Clear(byte) } else { token });
-            last_four = last_four << 8 | u32::from(byte);
-            if self.decodes == Decodes::Everything
-                && let Some((character, bytes)) = overlong(last_four)
-            {
-                out.truncate(out.len().saturating_sub(bytes));
-                out.push(Token::Clear(character));
-            }
-        }
-        if self.backslashes == Backslashes::All {
-            for token in &mut out {
-                if token.byte() == b'\\' {
-                    *token = Token::Clear(b'/');
-                }
-            }
-        }
-        out
-    }
-
-    /// The segments that are left; the last is empty where the path ends in a slash.
-    fn resolve<'t>(&self, segments: &[&'t [Token]]) -> Vec<&'t [Token]> {
-        const DOT: Token = Token::Clear(b'.');
-        let last = segments.len().saturating_sub(1);
-        let mut kept: Vec<&[Token]> = Vec::with_capacity(segments.len());
-        for (place, &segment) in segments.iter().enumerate() {
-            let dots = match segment {
-                _ if self.order == Order::Neither => 0,
-                [DOT] => 1,
-                [DOT, DOT] => 2,
-                [] if self.order == Order::SlashesFirst && place < last => continue,
-                _ => 0,
-            };
-            match dots {
-                0 => kept.push(segment),
-                1 => {}
-                _ => drop(kept.pop()),
-            }
-            if dots > 0 && place == last {
-                kept.push(&[]);
-            }
-        }
-        if self.order == Order::DotsFirst {
-            let end = kept.len().saturating_sub(1);
-            let mut place = 0;
-            kept.retain(|segment| {
-                place += 1;
-                !segment.is_empty() || place > end
-            });
-        }
-        kept
-    }
 }

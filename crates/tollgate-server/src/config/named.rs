@@ -70,10 +70,8 @@ pub fn check_named(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic
 fn troubles(settings: &Settings, folder: &Path) -> Vec<Trouble> {
     let now_us = ProcessClock.now_us();
     let listens = |front| settings.listeners.iter().any(|listener| listener.front == front);
-    let mut found = match listens(Front::Gateway) {
-        true => gateway::check(settings, folder, now_us),
-        false => Vec::new(),
-    };
+    let mut found =
+        if listens(Front::Gateway) { gateway::check(settings, folder, now_us) } else { Vec::new() };
     if let Some(files) = settings.grpc_tls.as_ref().filter(|_| listens(Front::Grpc)) {
         found.extend(tls::check(files, folder, now_us));
     }

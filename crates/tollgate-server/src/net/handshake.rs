@@ -28,8 +28,9 @@ pub(super) async fn handshake(
 #[cold]
 fn failed(error: &io::Error, peer: SocketAddr, life: &Life) {
     let failures = life.front.stats.handshake_errors.fetch_add(1, Relaxed) + 1;
-    match failures.is_power_of_two() {
-        true => tracing::warn!(%peer, %error, failures, "TLS handshake failed"),
-        false => tracing::debug!(%peer, %error, failures, "TLS handshake failed"),
+    if failures.is_power_of_two() {
+        tracing::warn!(%peer, %error, failures, "TLS handshake failed");
+    } else {
+        tracing::debug!(%peer, %error, failures, "TLS handshake failed");
     }
 }

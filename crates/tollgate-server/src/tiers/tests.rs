@@ -1,4 +1,4 @@
-use super::{BELIEVED_US, ENTRIES_MAX, Entry, FAILED_US, TierCache, Who, tier};
+use super::{BELIEVED_US, ENTRIES_MAX, Entry, FAILED_US, TierCache, TierKey, tier};
 use crate::storage::Storage;
 use std::path::Path;
 use tokio::runtime::Builder;
@@ -38,7 +38,7 @@ fn a_store_that_cannot_say_is_not_asked_again_about_anyone_and_nobody_loses_a_ti
         runtime.block_on(cache.tier(
             &storage,
             "plans",
-            Who { value: who, is_secret: false },
+            TierKey { value: who, is_secret: false },
             now_us,
             failed,
         ))

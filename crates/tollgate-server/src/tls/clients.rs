@@ -55,9 +55,10 @@ impl ClientCertVerifier for NamedClients {
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.authority.verify_client_cert(certificate, intermediates, now)?;
         let parsed = ParsedCertificate::try_from(certificate)?;
-        match self.names.iter().any(|name| verify_server_name(&parsed, name).is_ok()) {
-            true => Ok(verified),
-            false => Err(CertificateError::NotValidForName.into()),
+        if self.names.iter().any(|name| verify_server_name(&parsed, name).is_ok()) {
+            Ok(verified)
+        } else {
+            Err(CertificateError::NotValidForName.into())
         }
     }
 

@@ -23,10 +23,10 @@ const LOOK_EVERY_US: u64 = 1_000_000;
 
 /// The replica of one server that answers peeks.
 #[derive(Debug, Default)]
-pub(super) struct ReplicaLink(Mutex<Found>);
+pub(super) struct ReplicaLink(Mutex<ReplicaState>);
 
 #[derive(Debug, Default)]
-struct Found {
+struct ReplicaState {
     link: Option<Arc<Link>>,
     /// When a replica was last looked for, or looked at.
     looked_us: u64,
@@ -34,7 +34,7 @@ struct Found {
 }
 
 impl ReplicaLink {
-    fn lock(&self) -> MutexGuard<'_, Found> {
+    fn lock(&self) -> MutexGuard<'_, ReplicaState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -113,7 +113,7 @@ async fn look(node: Arc<Node>) {
         _ => node.find_replica().await,
     };
     let looked_us = ProcessClock.now_us();
-    *node.replica.lock() = Found { link, looked_us, is_looking: false };
+    *node.replica.lock() = ReplicaState { link, looked_us, is_looking: false };
 }
 
 /// Whether the server is a replica that hears from its primary.

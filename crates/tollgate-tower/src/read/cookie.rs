@@ -1,6 +1,6 @@
 //! One cookie among all.
 
-use super::query::unescape;
+use super::query::{Plus, unescape};
 use std::borrow::Cow;
 
 /// The values of all cookies of that name, over all lines.
@@ -28,9 +28,10 @@ impl<'a> Value<'a> {
             [b'"', inner @ .., b'"'] => inner,
             value => value,
         };
-        match inner.contains(&b'%') {
-            true => Cow::Owned(unescape(inner, false)),
-            false => Cow::Borrowed(inner),
+        if inner.contains(&b'%') {
+            Cow::Owned(unescape(inner, Plus::Literal))
+        } else {
+            Cow::Borrowed(inner)
         }
     }
 

@@ -108,9 +108,10 @@ impl Reader {
         if !plan.has_path {
             duplicate::set_path(&mut facts, None, head.path())?;
         }
-        let claims = match plan.has_claims {
-            true => token::bearer(head).and_then(|token| token.map(claims).transpose()),
-            false => Ok(None),
+        let claims = if plan.has_claims {
+            token::bearer(head).and_then(|token| token.map(claims).transpose())
+        } else {
+            Ok(None)
         };
         for step in &plan.steps {
             let target = (step.id, step.multiplicity);
@@ -194,10 +195,8 @@ impl Plan {
                 From::Claim(_) => fields.push(AUTHORIZATION),
                 _ => {}
             }
-            let multiplicity = match rules.policy().identifies(id) {
-                true => Multiplicity::One,
-                false => Multiplicity::Many,
-            };
+            let multiplicity =
+                if rules.policy().identifies(id) { Multiplicity::One } else { Multiplicity::Many };
             steps.push(Step { id, multiplicity, from });
         }
         let address = web.client.field().and_then(|name| name.parse::<HeaderName>().ok());

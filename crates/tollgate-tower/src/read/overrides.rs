@@ -28,12 +28,8 @@ impl Override {
     pub fn of(name: &[u8]) -> Option<Self> {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         match name.len() {
-            13 if is(b"x-http-method") || is(b"x-rewrite-url") => {
-                Some(match is(b"x-http-method") {
-                    true => Self::Method,
-                    false => Self::Target,
-                })
-            }
+            13 if is(b"x-http-method") => Some(Self::Method),
+            13 if is(b"x-rewrite-url") => Some(Self::Target),
             14 if is(b"x-original-url") || is(b"x-original-uri") || is(b"x-override-url") => {
                 Some(Self::Target)
             }

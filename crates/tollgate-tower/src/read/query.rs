@@ -26,10 +26,7 @@ fn pairs(query: &str, separates: fn(char) -> bool) -> impl Iterator<Item = (&str
 }
 
 fn decoded(text: &str) -> Cow<'_, str> {
-    match is_plain(text) {
-        true => Cow::Borrowed(text),
-        false => Cow::Owned(value(text)),
-    }
+    if is_plain(text) { Cow::Borrowed(text) } else { Cow::Owned(value(text)) }
 }
 
 /// Whether some servers read a different `key` as `name`. Express, PHP and Rails read `name[]` as a
@@ -53,17 +50,26 @@ pub(super) fn is_plain(text: &str) -> bool {
 
 /// The decoded text: `+` is a space, `%41` is `A`, a broken escape stays.
 pub(super) fn value(text: &str) -> String {
-    String::from_utf8_lossy(&unescape(text.as_bytes(), true)).into_owned()
+    String::from_utf8_lossy(&unescape(text.as_bytes(), Plus::Space)).into_owned()
 }
 
-/// Decodes escapes, and `+` where it is a space.
-pub(super) fn unescape(text: &[u8], plus_is_space: bool) -> Vec<u8> {
+/// What a `+` stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plus {
+    /// A space, as in queries.
+    Space,
+    /// Itself, as in cookies.
+    Literal,
+}
+
+/// Decodes escapes, and `+` if it stands for a space.
+pub(super) fn unescape(text: &[u8], plus: Plus) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
         bytes.push(match (byte, after) {
-            (b'+', _) if plus_is_space => b' ',
+            (b'+', _) if plus == Plus::Space => b' ',
             (b'%', [high, low, ..]) => match (digit(*high), digit(*low)) {
                 (Some(high), Some(low)) => {
                     rest = &after[2..];

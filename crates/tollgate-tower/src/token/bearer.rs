@@ -17,9 +17,10 @@ pub(crate) fn find<H: Head>(head: &H) -> Result<Option<&str>, Unverified> {
     // Services differ in which of two they read.
     if lines.any(|line| line.trim_ascii() != first.trim_ascii()) {
         let is_bearer = |line: &[u8]| !matches!(token(line), Ok(None));
-        return match head.lines(&AUTHORIZATION).any(is_bearer) {
-            true => Err(Unverified::Ambiguous),
-            false => Ok(None),
+        return if head.lines(&AUTHORIZATION).any(is_bearer) {
+            Err(Unverified::Ambiguous)
+        } else {
+            Ok(None)
         };
     }
     token(first)
@@ -38,9 +39,10 @@ fn token(line: &[u8]) -> Result<Option<&str>, Unverified> {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
     let starts_well = before.iter().all(is_space) && rest.first().is_some_and(is_space);
     let token = rest.trim_ascii();
-    match starts_well && !token.is_empty() && token.iter().all(u8::is_ascii_graphic) {
-        true => str::from_utf8(token).map(Some).map_err(|_| Unverified::Malformed),
-        false => Err(Unverified::Malformed),
+    if starts_well && !token.is_empty() && token.iter().all(u8::is_ascii_graphic) {
+        str::from_utf8(token).map(Some).map_err(|_| Unverified::Malformed)
+    } else {
+        Err(Unverified::Malformed)
     }
 }
 

@@ -39,11 +39,13 @@ impl DenyCache {
         let is_fresh = |line: &Recalled| {
             line.row().is_some_and(|row| row.refuses && row.age_us < self.max_age_us)
         };
-        let oldest_us = match lines.iter().any(is_fresh) {
-            true => self.max_age_us,
+        let oldest_us = if lines.iter().any(is_fresh) {
+            self.max_age_us
+        } else if self.waits(now_us, charges, &lines, flight) {
             // While another request asks, all rows stay as they were.
-            false if self.waits(now_us, charges, &lines, flight) => u64::MAX,
-            false => return None,
+            u64::MAX
+        } else {
+            return None;
         };
         let is_known =
             |line: &Recalled| line.row().is_some_and(|row| row.exact && row.age_us < oldest_us);
@@ -173,10 +175,12 @@ fn role(rules: &Rules, one: &Selected<'_>, charge: &Charge<'_>, answer: &Answer)
     let refuses = charge.mode.is_enforced() && !answer.outcome.admitted;
     let is_slots = matches!(charge.numbers, Numbers::Concurrency(_));
     let is_own = one.index == usize::MAX || one.limit.counting == Counting::Asked;
-    match refuses {
-        true if charge.penalty.is_some() && !answer.blocked => Role::Counts,
-        true if !(is_slots || is_own || one.missing || rules.is_leased(one)) => Role::Refuses,
-        _ => Role::Shows,
+    if refuses && charge.penalty.is_some() && !answer.blocked {
+        Role::Counts
+    } else if refuses && !(is_slots || is_own || one.missing || rules.is_leased(one)) {
+        Role::Refuses
+    } else {
+        Role::Shows
     }
 }
 

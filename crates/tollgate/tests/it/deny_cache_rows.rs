@@ -37,9 +37,10 @@ fn ask(gate: &Gate<Faulty>, at_us: u64, (_, user, ip, cost, peek): Step) -> Answ
     facts.set("user", &user_name).unwrap();
     facts.set("ip", &ip_name).unwrap();
     let (before, mut work) = (gate.store().calls(), Work::default());
-    let verdict = match peek {
-        true => now(gate.peek(&rules, at_us, &facts, cost, &mut work)),
-        false => now(gate.check(&rules, at_us, &facts, cost, &mut work)),
+    let verdict = if peek {
+        now(gate.peek(&rules, at_us, &facts, cost, &mut work))
+    } else {
+        now(gate.check(&rules, at_us, &facts, cost, &mut work))
     };
     let seen = |row: &tollgate::Row<'_>| {
         let key = if row.limit.name.starts_with("ip") { 100 + ip } else { user };
@@ -71,9 +72,10 @@ fn was_answered(history: &[(u64, Seen, u64)], at_us: u64, row: &Seen, cost: u64)
         let left = |us: u64| us.saturating_sub(age_us);
         // A refusal may be answered for another cost than the one it was learnt for; which cost is
         // admitted follows from `remaining`.
-        let waits = match *then_cost == cost && !then.admitted {
-            true => now.retry_after_us == then.retry_after_us.map(left),
-            false => *blocked || now.admitted == (cost <= then.remaining),
+        let waits = if *then_cost == cost && !then.admitted {
+            now.retry_after_us == then.retry_after_us.map(left)
+        } else {
+            *blocked || now.admitted == (cost <= then.remaining)
         };
         let same = now.remaining == then.remaining
             && now.reset_after_us == left(then.reset_after_us)

@@ -188,10 +188,7 @@ impl Algorithm for CalendarWindow {
             admitted,
             limit,
             remaining: limit.saturating_sub(after),
-            retry_after_us: match admitted {
-                true => Some(0),
-                false => (cost <= limit).then_some(left_us),
-            },
+            retry_after_us: if admitted { Some(0) } else { (cost <= limit).then_some(left_us) },
             reset_after_us: left_us,
             delay_us: 0,
             more_after_us: (after > 0 && limit > 0).then_some(left_us),

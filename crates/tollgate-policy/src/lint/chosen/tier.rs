@@ -27,13 +27,10 @@ pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
             "clients choose their tier themselves: it is read from {} as sent",
             quoted(&source)
         );
-        let help = match tiers.from.is_some() {
-            true => {
-                "take it from a verified token (`jwt.plan` in `identity`), or look it up with `tiers.file` or `tiers.redis`"
-            }
-            false => {
-                "look tiers up by `api_key`, or by an attribute of a verified token (`jwt.sub` in `identity`)"
-            }
+        let help = if tiers.from.is_some() {
+            "take it from a verified token (`jwt.plan` in `identity`), or look it up with `tiers.file` or `tiers.redis`"
+        } else {
+            "look tiers up by `api_key`, or by an attribute of a verified token (`jwt.sub` in `identity`)"
         };
         findings.warn(field.at, message, help);
     }

@@ -35,10 +35,8 @@ impl Policy {
     ) {
         let rule = &self.rules[limit];
         let any = || rule.tiers.iter().find_map(|(_, numbers)| *numbers);
-        let numbers = match self.doubts_tier(facts) {
-            true => rule.base.or_else(any),
-            false => rule.numbers(tier),
-        };
+        let numbers =
+            if self.doubts_tier(facts) { rule.base.or_else(any) } else { rule.numbers(tier) };
         let Some(numbers) = numbers else { return };
         let end = selection.keys.len();
         selection.entries.push(Entry {

@@ -67,9 +67,10 @@ enum KeyNames<'a> {
 
 impl<'a> KeyNames<'a> {
     fn of(limit: &'a Limit) -> Self {
-        match limit.fallback_keys.is_empty() {
-            true => Self::Attributes(&limit.key),
-            false => Self::FirstOf { first_of: limit.keys().collect() },
+        if limit.fallback_keys.is_empty() {
+            Self::Attributes(&limit.key)
+        } else {
+            Self::FirstOf { first_of: limit.keys().collect() }
         }
     }
 }

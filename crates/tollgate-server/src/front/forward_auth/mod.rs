@@ -41,9 +41,10 @@ impl ForwardAuth {
         let settings = node.conduct().settings.http;
         let asked = {
             let rules = node.gate.rules();
-            match rules.web().client.is_trusted(peer) {
-                true => decode::asked(head, rules.policy(), settings.override_headers),
-                false => Err(Misconfigured::Untrusted),
+            if rules.web().client.is_trusted(peer) {
+                decode::asked(head, rules.policy(), settings.override_headers)
+            } else {
+                Err(Misconfigured::Untrusted)
             }
         };
         let asked = match asked {

@@ -34,9 +34,10 @@ pub(super) fn check(
 
 /// The answer of the original at [`PATH`]: 200 and `OK`, or 500 and nothing.
 pub(super) fn http(node: &Node) -> Response {
-    match node.health.is_ready() {
-        true => json::plain(StatusCode::OK, "OK"),
-        false => json::plain(StatusCode::INTERNAL_SERVER_ERROR, ""),
+    if node.health.is_ready() {
+        json::plain(StatusCode::OK, "OK")
+    } else {
+        json::plain(StatusCode::INTERNAL_SERVER_ERROR, "")
     }
 }
 

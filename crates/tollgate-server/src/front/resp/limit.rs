@@ -77,12 +77,13 @@ impl<'a> Call<'a> {
             let bad = |why: &str| BadCall::Value(place + 1, why.into());
             let value =
                 str::from_utf8(&bytes[value.clone()]).map_err(|_| bad("it is not UTF-8"))?;
-            let (name, value) = match limit.fallback_keys.is_empty() {
-                true => (names.next().map_or("", |name| name), value),
-                false => named(limit, value).ok_or_else(|| {
+            let (name, value) = if limit.fallback_keys.is_empty() {
+                (names.next().map_or("", |name| name), value)
+            } else {
+                named(limit, value).ok_or_else(|| {
                     let names = limit.keys().map(|key| key.join(", ")).collect::<Vec<_>>();
                     bad(&format!("write name=value, with a name of: {}", names.join(" | ")))
-                })?,
+                })?
             };
             if value.len() > VALUE_BYTES_MAX {
                 return Err(bad("it has more than 4096 bytes"));

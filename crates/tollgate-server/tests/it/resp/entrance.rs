@@ -49,11 +49,10 @@ fn an_address_waits_after_ten_guesses() {
     for guess in guesses.into_iter().cycle().take(40) {
         // Each by a connection of its own: what counts is where they come from.
         let said = served.client().line(guess);
-        match said == WRONG {
-            true => wrong += 1,
-            false => {
-                assert!(said.starts_with("-WRONGPASS too many wrong passwords came"), "{said}")
-            }
+        if said == WRONG {
+            wrong += 1;
+        } else {
+            assert!(said.starts_with("-WRONGPASS too many wrong passwords came"), "{said}");
         }
     }
     // One more for each six seconds that this took.

@@ -87,9 +87,10 @@ impl Picture {
         if self.dashed {
             let x = LEFT + 3_700;
             self.canvas.line("l", (x, y - 45), (x + 240, y - 45));
-            let label = match self.several {
-                true => "the limit's rate, for all its keys together",
-                false => "the limit's rate",
+            let label = if self.several {
+                "the limit's rate, for all its keys together"
+            } else {
+                "the limit's rate"
             };
             self.canvas.text("", x + 300, y, label);
         }

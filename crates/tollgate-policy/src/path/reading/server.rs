@@ -1,0 +1,234 @@
+//! Models of servers: which escapes each decodes, and in which order it normalises a path.
+
+use super::{escaped, is_control, is_pchar, is_unreserved, overlong};
+use crate::path::{is_clear, push_escape};
+
+/// How one server reads a path.
+#[derive(Clone, Copy)]
+pub(super) struct Server {
+    decodes: Decodes,
+    /// Cuts segments at `;`.
+    cuts_parameters: bool,
+    backslashes: Backslashes,
+    order: Order,
+    controls: Controls,
+}
+
+/// Which escapes a server decodes before it looks for dot segments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Decodes {
+    Nothing,
+    Unreserved,
+    Pchar,
+    Everything,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    SlashesFirst,
+    DotsFirst,
+    /// Neither is done: the service routes by the path as it was sent.
+    Neither,
+}
+
+/// Which backslashes a server takes for slashes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Backslashes {
+    None,
+    Unescaped,
+    All,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Controls {
+    Kept,
+    Removed,
+    EndThePath,
+}
+
+/// The servers whose readings differ: few for an ordinary path, more for an ambiguous one.
+pub(super) fn servers(bytes: &[PathByte], is_ambiguous: bool) -> Vec<Server> {
+    use {Backslashes as B, Controls as C, Decodes as D, Order as O};
+    let has = |is_it: fn(u8) -> bool| bytes.iter().any(|one| is_it(one.byte()));
+    // Overlong bytes may stand for a backslash.
+    let has_backslash = is_ambiguous && has(|byte| byte == b'\\' || byte == 0x9c);
+    let has_control = is_ambiguous && has(is_control);
+    let backslashes: &[B] =
+        if has_backslash { &[B::None, B::Unescaped, B::All] } else { &[B::None] };
+    let parameters: &[bool] = if has(|byte| byte == b';') { &[false, true] } else { &[false] };
+    let controls: &[C] =
+        if has_control { &[C::Kept, C::Removed, C::EndThePath] } else { &[C::Kept] };
+    let (decodings, orders): (&[D], &[O]) = if is_ambiguous {
+        (
+            &[D::Unreserved, D::Everything, D::Pchar, D::Nothing],
+            &[O::SlashesFirst, O::DotsFirst, O::Neither],
+        )
+    } else {
+        (&[D::Unreserved, D::Pchar], &[O::SlashesFirst])
+    };
+    let mut servers = Vec::new();
+    for &decodes in decodings {
+        for &order in orders {
+            for &cuts_parameters in parameters {
+                for &backslashes in backslashes {
+                    servers.extend(controls.iter().map(|&controls| Server {
+                        decodes,
+                        cuts_parameters,
+                        backslashes,
+                        order,
+                        controls,
+                    }));
+                }
+            }
+        }
+    }
+    servers
+}
+
+/// One byte of a path, and whether it was escaped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PathByte {
+    Clear(u8),
+    Escaped(u8),
+}
+
+impl PathByte {
+    const fn byte(self) -> u8 {
+        match self {
+            Self::Clear(byte) | Self::Escaped(byte) => byte,
+        }
+    }
+}
+
+/// The bytes of a path, with their escapes recognised.
+pub(super) fn path_bytes(path: &[u8]) -> Vec<PathByte> {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        bytes.push(match escaped(after).filter(|_| byte == b'%') {
+            Some(byte) => {
+                rest = &after[2..];
+                PathByte::Escaped(byte)
+            }
+            None => PathByte::Clear(byte),
+        });
+    }
+    bytes
+}
+
+impl Server {
+    /// The path as this server reads it, in the spelling that limits are matched with.
+    pub(super) fn read(&self, bytes: &[PathByte]) -> String {
+        let bytes = self.decode(bytes);
+        let is_absolute = bytes.first() == Some(&PathByte::Clear(b'/'));
+        let segments: Vec<&[PathByte]> =
+            bytes[usize::from(is_absolute)..].split(|one| *one == PathByte::Clear(b'/')).collect();
+        let mut out = String::new();
+        if is_absolute {
+            out.push('/');
+        }
+        let kept = self.resolve(&segments);
+        for (place, segment) in kept.iter().enumerate() {
+            if place > 0 {
+                out.push('/');
+            }
+            for one in *segment {
+                match *one {
+                    PathByte::Clear(byte) if is_clear(byte) || byte == b'%' => {
+                        out.push(char::from(byte))
+                    }
+                    PathByte::Clear(byte) | PathByte::Escaped(byte) => push_escape(&mut out, byte),
+                }
+            }
+        }
+        if out.is_empty() {
+            out.push('/');
+        }
+        out
+    }
+
+    fn decode(&self, bytes: &[PathByte]) -> Vec<PathByte> {
+        let mut out = Vec::with_capacity(bytes.len());
+        let (mut is_parameter, mut last_four) = (false, 0_u32);
+        for &one in bytes {
+            is_parameter = match one {
+                PathByte::Clear(b'/') => false,
+                PathByte::Clear(b'\\') if self.backslashes != Backslashes::None => false,
+                PathByte::Clear(b';') if self.cuts_parameters => true,
+                _ => is_parameter,
+            };
+            let byte = one.byte();
+            if is_control(byte) {
+                match self.controls {
+                    Controls::Kept => {}
+                    Controls::Removed => continue,
+                    Controls::EndThePath => break,
+                }
+            }
+            if is_parameter {
+                continue;
+            }
+            if one == PathByte::Clear(b'\\') && self.backslashes != Backslashes::None {
+                out.push(PathByte::Clear(b'/'));
+                continue;
+            }
+            let is_decoded = match self.decodes {
+                Decodes::Nothing => false,
+                Decodes::Unreserved => is_unreserved(byte),
+                Decodes::Pchar => is_pchar(byte),
+                // A decoded `%` stays apart from one that is no escape at all.
+                Decodes::Everything => byte != b'%',
+            };
+            out.push(if is_decoded { PathByte::Clear(byte) } else { one });
+            last_four = last_four << 8 | u32::from(byte);
+            if self.decodes == Decodes::Everything
+                && let Some((character, length)) = overlong(last_four)
+            {
+                out.truncate(out.len().saturating_sub(length));
+                out.push(PathByte::Clear(character));
+            }
+        }
+        if self.backslashes == Backslashes::All {
+            for one in &mut out {
+                if one.byte() == b'\\' {
+                    *one = PathByte::Clear(b'/');
+                }
+            }
+        }
+        out
+    }
+
+    /// The segments that are left; the last is empty where the path ends in a slash.
+    fn resolve<'t>(&self, segments: &[&'t [PathByte]]) -> Vec<&'t [PathByte]> {
+        const DOT: PathByte = PathByte::Clear(b'.');
+        let last = segments.len().saturating_sub(1);
+        let mut kept: Vec<&[PathByte]> = Vec::with_capacity(segments.len());
+        for (place, &segment) in segments.iter().enumerate() {
+            let dots = match segment {
+                _ if self.order == Order::Neither => 0,
+                [DOT] => 1,
+                [DOT, DOT] => 2,
+                [] if self.order == Order::SlashesFirst && place < last => continue,
+                _ => 0,
+            };
+            match dots {
+                0 => kept.push(segment),
+                1 => {}
+                _ => drop(kept.pop()),
+            }
+            if dots > 0 && place == last {
+                kept.push(&[]);
+            }
+        }
+        if self.order == Order::DotsFirst {
+            let end = kept.len().saturating_sub(1);
+            let mut place = 0;
+            kept.retain(|segment| {
+                place += 1;
+                !segment.is_empty() || place > end
+            });
+        }
+        kept
+    }
+}
