@@ -53,6 +53,11 @@ fn nginx(path: &str) -> Served {
     if decoded.contains(&0) {
         return None;
     }
+    merged_and_resolved(&decoded)
+}
+
+/// Merges slashes and resolves dots in one pass; `None` for a path above the root.
+fn merged_and_resolved(decoded: &[u8]) -> Served {
     let mut segments: Vec<&[u8]> = Vec::new();
     let parts: Vec<&[u8]> = decoded[1..].split(|byte| *byte == b'/').collect();
     for (place, part) in parts.iter().enumerate() {
@@ -157,23 +162,7 @@ fn tomcat(path: &str) -> Served {
     {
         return None;
     }
-    let mut segments: Vec<&[u8]> = Vec::new();
-    let parts: Vec<&[u8]> = decoded[1..].split(|byte| *byte == b'/').collect();
-    for (place, part) in parts.iter().enumerate() {
-        let is_last = place + 1 == parts.len();
-        match *part {
-            b".." => {
-                segments.pop()?;
-            }
-            b"." => {}
-            b"" if !is_last => continue,
-            part => segments.push(part),
-        }
-        if is_last && matches!(*part, b"." | b"..") {
-            segments.push(b"");
-        }
-    }
-    Some(join(&segments))
+    merged_and_resolved(&decoded)
 }
 
 fn pieces() -> impl Strategy<Value = String> {
