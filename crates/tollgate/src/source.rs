@@ -61,9 +61,9 @@ impl Source {
         }
     }
 
-    /// Whether a limit's state decided, as usual; anything else is worth a header of its own.
+    /// Whether a limit's state decided, or no limit applied. Any other source is worth a header.
     pub const fn is_usual(self) -> bool {
-        matches!(self, Self::Store | Self::Memory | Self::Lease)
+        matches!(self, Self::Store | Self::Memory | Self::Lease | Self::None)
     }
 
     /// Whether the store could not be asked.

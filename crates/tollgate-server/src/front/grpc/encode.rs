@@ -63,10 +63,6 @@ pub(super) fn response(
         pen.message(2, |pen| status(shown, pen));
     }
     let mut header = |key: &str, value: &str| {
-        // Clients need not know that a service was asked which had nothing to say.
-        if verdict.source == Source::None && key == "X-Tollgate-Source" {
-            return;
-        }
         pen.message(3, |pen| {
             pen.small(1, key);
             pen.text(2, value);

@@ -37,7 +37,7 @@ pub(crate) const CASES: &[Case] = &[
             Step { fields: &[("X-User", "1"), ("x-user", "2")], ..AMBIGUOUS },
             Step { fields: &[("X-User", "3"), ("x-user", "3")], ..PASSED },
             Step { fields: &[("x-user", "3")], ..REFUSED },
-            Step { fields: &[], answered: &[("x-tollgate-source", Some("none"))], ..PASSED },
+            Step { fields: &[], answered: &[("ratelimit", None)], ..PASSED },
         ],
         ..BASE
     },

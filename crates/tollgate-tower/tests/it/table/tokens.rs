@@ -137,9 +137,9 @@ pub(crate) const CASES: &[Case] = &[
                 ..REFUSED
             },
             // Nothing that could be a token: the claim is missing, and the limit does not apply.
-            Step { fields: BASIC, answered: &[("x-tollgate-source", Some("none"))], ..PASSED },
-            Step { fields: NO_SUB, answered: &[("x-tollgate-source", Some("none"))], ..PASSED },
-            Step { answered: &[("x-tollgate-source", Some("none"))], ..PASSED },
+            Step { fields: BASIC, answered: &[("ratelimit", None)], ..PASSED },
+            Step { fields: NO_SUB, answered: &[("ratelimit", None)], ..PASSED },
+            Step { answered: &[("ratelimit", None)], ..PASSED },
         ],
         ..BASE
     },

@@ -42,9 +42,10 @@ fn component(name: &str) -> Value {
             json!({"type": "integer", "minimum": 1}),
             "Whole seconds until the same request would be admitted; absent when no wait can help.",
         ),
-        "X-Tollgate-Source" => {
-            (text(), "Where the decision comes from, unless that is `store`, `memory` or `lease`.")
-        }
+        "X-Tollgate-Source" => (
+            text(),
+            "Where the decision comes from, unless that is `store`, `memory`, `lease` or `none`.",
+        ),
         "RateLimit" => (text(), "What is left of each limit, after draft -11 or -7."),
         "RateLimit-Policy" => (text(), "What each limit is, after draft -11, -7 or -6."),
         "RateLimit-Limit" | "X-RateLimit-Limit" => (whole(), "The tightest limit."),
