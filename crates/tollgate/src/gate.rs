@@ -236,7 +236,10 @@ impl<S: Store> Gate<S> {
                 rows.extend(
                     selected.clone().zip(decided).map(|(one, answer)| rules.row(&one, answer)),
                 );
-                if let Some((deny_cache, moment)) = self.deny_cache.as_ref().zip(moment) {
+                // A replica may have answered a peek, and no decision may follow from a replica.
+                if let Some((deny_cache, moment)) = self.deny_cache.as_ref().zip(moment)
+                    && intent == Intent::Take
+                {
                     let place = |charge: &Charge<'_>| self.store.place(charge);
                     if allowed {
                         deny_cache.spend(charges);

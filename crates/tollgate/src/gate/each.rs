@@ -220,7 +220,10 @@ impl<S: Store> Gate<S> {
         answer: &Answer,
         forgets: u64,
     ) {
-        if let (Some(deny_cache), Some(selected)) = (&self.deny_cache, single.selected(rules)) {
+        // As in `ask_store`: a replica may have answered a peek.
+        if single.intent() == Intent::Take
+            && let (Some(deny_cache), Some(selected)) = (&self.deny_cache, single.selected(rules))
+        {
             let place = |charge: &Charge<'_>| self.store.place(charge);
             let (charge, answer) = (std::slice::from_ref(charge), std::slice::from_ref(answer));
             if answer[0].outcome.admitted {

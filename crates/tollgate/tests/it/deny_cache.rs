@@ -47,6 +47,22 @@ fn a_flood_on_a_refused_key_costs_one_store_call_a_second() {
     );
 }
 
+/// A replica that lags may have answered the peek.
+#[test]
+fn nothing_is_learnt_from_a_peek() {
+    let gate = gate(HOURLY);
+    sources(&gate, &[(0, 2)]);
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", "a").unwrap();
+    let peeked = now(gate.peek(&rules, NOW_US, &facts, 1, &mut Work::default()));
+    assert!(!peeked.allowed);
+    assert_eq!(
+        sources(&gate, &[(0, 1), (0, 1)]),
+        [(false, Source::Store), (false, Source::DenyCache)]
+    );
+}
+
 #[test]
 fn it_answers_what_the_store_would_have_answered() {
     let gate = gate(HOURLY);

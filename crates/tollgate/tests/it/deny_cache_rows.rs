@@ -55,12 +55,14 @@ fn ask(gate: &Gate<Faulty>, at_us: u64, (_, user, ip, cost, peek): Step) -> Answ
     }
 }
 
+// Blocks last longer than the waits of their limits. Where a wait outlasts the block, a remembered
+// refusal may hide the block's end for `max_age`, and that refusal is not counted.
 const MIXED: &[&str] = &[
     "  - {name: user, key: [user], rate: 6/min}\n  - {name: ip, key: [ip], rate: 4/min, algorithm: gcra}\n",
     "  - {name: user, key: [user], rate: 9/min, algorithm: fixed-window}\n  - {name: ip, key: [ip], rate: 4/min, algorithm: sliding-log}\n  - {name: ip-seen, key: [ip], rate: 3/min, mode: shadow}\n",
-    "  - {name: user, key: [user], rate: 5/min, penalty: {after: 2, block: 40s, max: 1h}}\n  - {name: ip, key: [ip], rate: 4/min, algorithm: token-bucket}\n",
+    "  - {name: user, key: [user], rate: 5/min, penalty: {after: 2, block: 3m, max: 1h}}\n  - {name: ip, key: [ip], rate: 4/min, algorithm: token-bucket}\n",
     "  - {name: slots, key: [user], algorithm: concurrency, rate: 9, ttl: 20s}\n  - {name: ip, key: [ip], rate: 3/min, algorithm: fixed-window, disclose: false}\n",
-    "  - {name: user, key: [user], rate: 3/min, algorithm: leaky-bucket, burst: 3}\n  - {name: ip, key: [ip], rate: 5/min, algorithm: fixed-window, penalty: {after: 1, block: 5s, max: 1h}}\n",
+    "  - {name: user, key: [user], rate: 3/min, algorithm: leaky-bucket, burst: 3}\n  - {name: ip, key: [ip], rate: 5/min, algorithm: fixed-window, penalty: {after: 1, block: 2m, max: 1h}}\n",
 ];
 
 /// Whether the row is one that the store answered for this key less than `max_age` ago, with
