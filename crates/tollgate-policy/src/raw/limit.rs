@@ -62,7 +62,8 @@ raw! {
 
 impl Limit {
     /// The algorithm: as written, or `fixed-window` for windows of the calendar, or the default.
-    pub(crate) fn algorithm(&self) -> Algorithm {
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
         let is_month = |rate: &At<RateText>| {
             let month = Some(CalendarUnit::Month);
             matches!(grammar::rate(rate), Ok(WrittenRate::Per { unit, .. }) if unit == month)
