@@ -18,7 +18,7 @@ use crate::diagnostic::{Position, Report, codes};
 use crate::facts::{self, API_KEY_DIGITS};
 use crate::grammar::{self, Problem};
 use crate::hashed::{self, HASH_PREFIX};
-use crate::raw::{At, Decode, Entries, File, Text, TierMapFile};
+use crate::raw::{At, Decode, Entries, File, MappedTier, TierMapFile};
 use crate::settings::TierSource;
 use crate::suggest::{listed, nearest, quoted};
 use crate::yaml::{self, Node, Value};
@@ -120,7 +120,7 @@ impl TierMap {
     /// A map as written. Entries with mistakes are reported and left out.
     pub(crate) fn new(
         by: Box<str>,
-        map: &Entries<Text>,
+        map: &Entries<MappedTier>,
         rules: &TierRules,
         report: &mut Report,
     ) -> Self {
@@ -179,7 +179,13 @@ impl TierMap {
         })
     }
 
-    fn insert(&mut self, key: EntryKey, value: &At<String>, tier: &At<Text>, report: &mut Report) {
+    fn insert(
+        &mut self,
+        key: EntryKey,
+        value: &At<String>,
+        tier: &At<MappedTier>,
+        report: &mut Report,
+    ) {
         let name: Box<str> = (&***tier).into();
         let before = match key {
             EntryKey::Value(text) => self.tiers.insert(text, name.clone()),
@@ -203,10 +209,13 @@ enum EntryKey {
     Hash([u8; 32]),
 }
 
-/// Whether the file is {by, map}: the tiers of a map alone are no maps themselves.
+/// Whether the file is {by, map}: the tiers of a map alone are no maps themselves. With `by`,
+/// `map` may be misspelt.
 fn is_wrapped(node: &Node) -> bool {
     let Value::Map(entries) = &node.value else { return false };
-    entries.iter().any(|(key, node)| key.text == "map" && matches!(node.value, Value::Map(_)))
+    let has_by = entries.iter().any(|(key, _)| key.text == "by");
+    let is_map = |node: &Node| matches!(node.value, Value::Map(_));
+    entries.iter().any(|(key, node)| is_map(node) && (has_by || key.text == "map"))
 }
 
 /// A file that says by which attribute.
@@ -214,7 +223,7 @@ fn wrapped(
     node: &Node,
     rules: &TierRules,
     report: &mut Report,
-) -> (Option<Box<str>>, Option<Entries<Text>>) {
+) -> (Option<Box<str>>, Option<Entries<MappedTier>>) {
     let file = TierMapFile::decode(node, report).unwrap_or_default();
     let by = match (&file.by, &rules.by) {
         (Some(by), None) => report.accept(by.at, grammar::attribute(by)),

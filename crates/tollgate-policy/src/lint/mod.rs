@@ -23,6 +23,7 @@ mod skipped;
 #[cfg(test)]
 mod tests;
 mod trusts_all;
+mod unfound_tier;
 mod unknown_code;
 mod unsettled;
 mod unsupplied;
@@ -68,6 +69,7 @@ lints! {
     unused_cost,
     unused_key,
     ambiguous_path,
+    unfound_tier,
 }
 
 /// The warnings that a file without errors deserves, in the order of the file, without those that its `lint.allow`

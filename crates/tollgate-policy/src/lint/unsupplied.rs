@@ -91,7 +91,7 @@ fn help(view: &View<'_>, attribute: &str) -> String {
 }
 
 /// The attributes of `match` and of its exclusions, as written.
-fn conditions<'a>(item: &Item<'a>) -> impl Iterator<Item = (&'a str, Position)> {
+pub(super) fn conditions<'a>(item: &Item<'a>) -> impl Iterator<Item = (&'a str, Position)> {
     let entry: &'a raw::Limit = &item.entry.value;
     entry.r#match.iter().flat_map(|spec| attributes(&spec.value))
 }

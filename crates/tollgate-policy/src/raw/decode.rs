@@ -43,6 +43,11 @@ pub(crate) fn text<'a>(node: &'a Node, report: &mut Report) -> Option<&'a str> {
     }
 }
 
+/// Where one attribute is wanted.
+pub(crate) const ONE_ATTRIBUTE: &str = "one attribute";
+/// Where a map has a tier.
+pub(crate) const TIER_NAME: &str = "the name of a tier";
+
 /// Reports `found` where `wanted` should be. The value itself is not shown: it may be a misplaced secret.
 pub(crate) fn wrong_type<T>(node: &Node, wanted: &str, report: &mut Report) -> Option<T> {
     let found = match &node.value {
@@ -56,6 +61,8 @@ pub(crate) fn wrong_type<T>(node: &Node, wanted: &str, report: &mut Report) -> O
     let help = match wanted {
         "a map" => "write fields below it, indented: `field: value`",
         "a list" => "write items as [a, b], or below it, each after `- `",
+        ONE_ATTRIBUTE => "write one attribute, such as `api_key`",
+        TIER_NAME => "a map is `key: tier`, such as `key-1: pro`: each key has one tier",
         "true or false" => "write `true` or `false`",
         "a whole number" if found == "a text" => "write the digits without quotes",
         _ => "see docs/reference.md for what the field takes",

@@ -1,6 +1,6 @@
 //! The kinds of value that fields share.
 
-use super::decode::{entries, item, text, wrong_type};
+use super::decode::{ONE_ATTRIBUTE, TIER_NAME, entries, item, text, wrong_type};
 use super::{At, Decode, raw};
 use crate::diagnostic::Report;
 use crate::yaml::{Node, Value};
@@ -12,6 +12,14 @@ use std::ops::Deref;
 /// A text. Numbers and booleans are taken as written, so nobody has to quote `42`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text(pub String);
+
+/// The name of one attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OneAttribute(pub String);
+
+/// The tier of an entry in a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedTier(pub String);
 
 /// A rate such as `100/min`, a bare number of slots, or `unlimited`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,6 +115,42 @@ text_form! {
     Secret "secret" {
         "type": ["string", "number", "boolean"]
     }
+}
+
+macro_rules! named_text {
+    ($($name:ident $wanted:expr;)*) => {$(
+        impl Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Decode for $name {
+            fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+                match &node.value {
+                    Value::Scalar { text, .. } => Some(Self(text.clone())),
+                    _ => wrong_type(node, $wanted, report),
+                }
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                Text::schema_name()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                Text::json_schema(generator)
+            }
+        }
+    )*};
+}
+
+named_text! {
+    OneAttribute ONE_ATTRIBUTE;
+    MappedTier TIER_NAME;
 }
 
 impl fmt::Debug for Secret {

@@ -5,7 +5,8 @@ use super::{At, Decimal, Decode, DurationText, Entries, Field, List, OnStoreFail
 use super::{RateText, Text, either, raw, words};
 use crate::diagnostic::{Report, codes};
 use crate::grammar::{self, WrittenRate};
-use crate::yaml::{Node, Value};
+use crate::suggest::quoted;
+use crate::yaml::{Key, Node, Value};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use tollgate_core::CalendarUnit;
@@ -62,7 +63,8 @@ raw! {
 
 impl Limit {
     /// The algorithm: as written, or `fixed-window` for windows of the calendar, or the default.
-    pub(crate) fn algorithm(&self) -> Algorithm {
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
         let is_month = |rate: &At<RateText>| {
             let month = Some(CalendarUnit::Month);
             matches!(grammar::rate(rate), Ok(WrittenRate::Per { unit, .. }) if unit == month)
@@ -216,12 +218,44 @@ pub enum Cost {
 impl Decode for Cost {
     fn decode(node: &Node, report: &mut Report) -> Option<Self> {
         match node.value {
+            Value::Map(ref entries) if entries.iter().any(|(key, _)| is_entry_field(key)) => {
+                let message = "a cost by match is a list";
+                let help = "write a list: `cost: [{match: ..., units: 3}]`";
+                report.error(codes::WRONG_TYPE, node.at, message, help);
+                None
+            }
             Value::Map(_) => CostForm::decode(node, report).map(|form| Self::Form(Box::new(form))),
-            Value::List(_) => List::decode(node, report).map(Self::ByMatch),
+            Value::List(ref items) => {
+                let misplaced = items.iter().filter_map(misplaced_condition);
+                let keys: Vec<&Key> = misplaced.collect();
+                for key in &keys {
+                    let name = quoted(&key.text);
+                    let message =
+                        format!("{name} is not a field of a cost: it belongs into `match`");
+                    let help = format!("write `match: {{{}: ...}}`", key.text);
+                    report.error(codes::UNKNOWN_FIELD, key.at, message, help);
+                }
+                if !keys.is_empty() {
+                    return None;
+                }
+                List::decode(node, report).map(Self::ByMatch)
+            }
             Value::Scalar { .. } => u64::decode(node, report).map(Self::Fixed),
             Value::Null => wrong_type(node, "a whole number", report),
         }
     }
+}
+
+/// Whether the field belongs to an entry of a cost by match.
+fn is_entry_field(key: &Key) -> bool {
+    matches!(key.text.as_str(), "match" | "units")
+}
+
+/// The first attribute that stands beside `units`, where it belongs into `match`.
+fn misplaced_condition(entry: &Node) -> Option<&Key> {
+    let Value::Map(fields) = &entry.value else { return None };
+    let mut keys = fields.iter().map(|(key, _)| key);
+    keys.find(|key| grammar::is_built_in(&key.text))
 }
 
 raw! {

@@ -1,7 +1,10 @@
 //! Everything that is neither a limit nor a store.
 
 use super::gateway::{GatewayListen, GrpcListen, HttpListen};
-use super::{At, DurationText, Entries, Field, OneOrMany, Password, Text, either, raw, words};
+use super::{
+    At, DurationText, Entries, Field, MappedTier, OneAttribute, OneOrMany, Password, Text, either,
+    raw, words,
+};
 use crate::diagnostic::Position;
 
 raw! {
@@ -86,11 +89,11 @@ raw! {
         /// The tier of requests without one, or with an unknown one.
         default: Text,
         /// The attribute that names the tier.
-        from: Text,
+        from: OneAttribute,
         /// The attribute by whose value `map`, `file` or `redis` finds the tier.
-        by: Text,
+        by: OneAttribute,
         /// Tiers by value. A value is in clear, or hashed as `tollgate hash` prints it.
-        map: Entries<Text>,
+        map: Entries<MappedTier>,
         /// Looked up in a watched file: its path, or {path: ...}.
         file: TiersFile,
         /// Looked up in a Redis hash, cached: its name, or {hash: ..., by: ...}.
@@ -121,9 +124,9 @@ raw! {
     /// The file that `tiers.file` names, when it says by which attribute.
     TierMapFile {
         /// The attribute by whose value tiers are looked up.
-        by: Text,
+        by: OneAttribute,
         /// Tiers by value.
-        map: Entries<Text>,
+        map: Entries<MappedTier>,
     }
 }
 
@@ -144,7 +147,7 @@ raw! {
         #[schemars(required)]
         hash: Text,
         /// The attribute whose value is the field; else `tiers.by`.
-        by: Text,
+        by: OneAttribute,
     }
 }
 
@@ -159,7 +162,7 @@ impl Tiers {
     }
 
     /// Every attribute that decides the tier, as written.
-    pub fn attributes(&self) -> impl Iterator<Item = &At<Text>> {
+    pub fn attributes(&self) -> impl Iterator<Item = &At<OneAttribute>> {
         let of_redis = match self.redis.as_deref() {
             Some(TiersRedis::Form(form)) => form.by.as_ref(),
             _ => None,

@@ -152,3 +152,14 @@ fn mistakes_are_found_at_their_place() {
     assert_eq!(by_user("by: ip\nmap: {}"), (1, "TG043"));
     assert_eq!(by_user(""), (1, "TG004"), "a file that was cut short takes no tier away");
 }
+
+/// Where the policy says `by`, a file whose `map` is misspelt is no map alone.
+#[test]
+fn a_misspelt_map_is_named() {
+    let policy = b"{tiers: {by: api_key, file: tiers.yaml}, limits: [{name: a, rate: 1/s, tiers: {pro: 9/s}}]}";
+    let rules = TierRules::of(&crate::compile(policy).unwrap());
+    let errors = TierMap::read(b"{by: api_key, mapp: {key-1: pro}}", &rules).unwrap_err();
+    let text: String = errors.iter().map(|error| error.render("tiers.yaml").to_string()).collect();
+    assert!(text.contains("unknown field `mapp`, did you mean `map`?"), "{text}");
+    assert!(!text.contains("no limit has the tier"), "{text}");
+}

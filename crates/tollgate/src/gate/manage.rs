@@ -3,7 +3,7 @@
 use super::Gate;
 use crate::{Row, Rules, Work};
 use std::collections::BTreeSet;
-use tollgate_core::{Intent, Numbers};
+use tollgate_core::{Intent, Numbers, Outcome};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::Limit;
 use tollgate_policy::policy::{Selected, Variant};
@@ -18,6 +18,8 @@ use tollgate_store::{
 pub struct Inspected<'r> {
     /// As a peek at cost 0 answers: refused only in a block.
     pub row: Row<'r>,
+    /// What the algorithm itself says, as if there were no block.
+    pub own: Outcome,
     /// The numbers of the key's tier.
     pub numbers: Numbers,
     /// The end of the block the key is in.
@@ -49,19 +51,38 @@ impl<S: Store> Gate<S> {
                 let request = Request { charges: &charges, intent: Intent::Peek };
                 self.store.decide(now_us, &[request], &mut work.answers).await?;
                 let Some((_, [answer])) = work.answers.get(0) else { continue };
+                let answer = *answer;
+                let own = match answer.blocked {
+                    true => self.without_block(now_us, charges[0], &mut work.answers).await?,
+                    false => None,
+                };
+                let own = own.unwrap_or(answer.outcome);
                 // At cost 0 nothing but a block makes anyone wait.
                 let left_us = answer.blocked.then_some(answer.outcome.retry_after_us).flatten();
                 let blocked_until_us = left_us.map(|left_us| now_us.saturating_add(left_us));
-                let row = rules.row(&one, answer);
+                let row = rules.row(&one, &answer);
                 let ledger = match rules.is_leased(&one) {
                     true => self.store.ledger(&charges[0]).await?,
                     false => None,
                 };
                 let numbers = *one.numbers;
-                inspected.push(Inspected { row, numbers, blocked_until_us, ledger });
+                inspected.push(Inspected { row, own, numbers, blocked_until_us, ledger });
             }
         }
         Ok(inspected)
+    }
+
+    /// What the algorithm says of a blocked key: a block does not show to a limit in shadow mode.
+    async fn without_block(
+        &self,
+        now_us: u64,
+        charge: Charge<'_>,
+        answers: &mut Answers,
+    ) -> Result<Option<Outcome>, StoreError> {
+        let charges = [Charge { mode: Mode::Shadow, ..charge }];
+        let request = Request { charges: &charges, intent: Intent::Peek };
+        self.store.decide(now_us, &[request], answers).await?;
+        Ok(answers.get(0).and_then(|(_, rows)| rows.first()).map(|answer| answer.outcome))
     }
 
     /// The limits (or the one named) that are unlimited for this caller, in file order.

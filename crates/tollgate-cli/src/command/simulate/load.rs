@@ -103,10 +103,12 @@ fn profiles(settings: &Settings) -> Vec<Profile> {
 
 /// Algorithm and numbers, as the file writes them.
 fn describe(entry: &raw::Limit) -> String {
-    let algorithm = entry.algorithm.as_ref().map_or(raw::Algorithm::SlidingWindow, |at| at.value);
-    let mut text = algorithm.word().to_owned();
+    let mut text = entry.algorithm().word().to_owned();
     if let Some(rate) = &entry.rate {
         text.push_str(&format!(", {}", &*rate.value));
+    }
+    if let Some(zone) = &entry.time_zone {
+        text.push_str(&format!(", {}", &*zone.value));
     }
     if let Some(burst) = &entry.burst {
         text.push_str(&format!(", burst {}", burst.value));

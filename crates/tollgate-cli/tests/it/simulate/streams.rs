@@ -236,3 +236,24 @@ fn the_picture_says_how_many_keys_share_its_line() {
     let svg = std::fs::read_to_string(folder.0.join("plot.svg")).unwrap();
     assert!(svg.contains("by user: 20 keys"), "{svg}");
 }
+
+/// Windows of the calendar are fixed windows, also where the file names no algorithm.
+#[test]
+fn the_picture_names_the_algorithm_in_force_and_the_time_zone() {
+    let folder = Folder::new("calendar-title");
+    let policy = "limits:
+  - {name: local, rate: 3/day, time_zone: Europe/Berlin}
+  - {name: monthly, rate: 50/month}
+  - {name: plain, rate: 7/day}
+";
+    std::fs::write(folder.0.join("calendar.yaml"), policy).unwrap();
+    std::fs::write(folder.0.join("rows"), "{\"time\": 1}\n").unwrap();
+    let arguments = ["--config", "calendar.yaml", "--requests", "rows", "--plot", "plot.svg"];
+    assert!(tollgate(&arguments).current_dir(&folder.0).output().unwrap().status.success());
+    let svg = std::fs::read_to_string(folder.0.join("plot.svg")).unwrap();
+    for title in
+        ["fixed-window, 3/day, Europe/Berlin", "fixed-window, 50/month", "sliding-window, 7/day"]
+    {
+        assert!(svg.contains(title), "{title}: {svg}");
+    }
+}

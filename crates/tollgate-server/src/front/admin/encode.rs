@@ -328,6 +328,7 @@ impl<'a> KeyView<'a> {
         value: impl Fn(&str) -> Option<String>,
     ) -> Self {
         let (limit, outcome) = (inspected.row.limit, inspected.row.outcome);
+        let own = &inspected.own;
         let until_us = inspected.blocked_until_us;
         let used = limit.key_used(|name| value(name).is_some());
         let key = used.iter().map(|name| (&**name, value(name).unwrap_or_default()));
@@ -336,10 +337,11 @@ impl<'a> KeyView<'a> {
             mode: mode_word(limit.mode),
             key: key.collect(),
             numbers: NumbersView::new(Some(&inspected.numbers)),
-            used: Some(outcome.limit.saturating_sub(outcome.remaining)),
+            // In a block nothing remains, however little was used.
+            used: Some(own.limit.saturating_sub(own.remaining)),
             remaining: Some(outcome.remaining),
             reset_after: Some(seconds(outcome.reset_after_us)),
-            keeps: Some(KeepsView::new(&inspected.numbers, &outcome)),
+            keeps: Some(KeepsView::new(&inspected.numbers, own)),
             blocked_until: until_us.map(rfc3339),
             blocked_until_us: until_us,
             blocked_for: until_us.map(|until_us| seconds(until_us.saturating_sub(now_us))),

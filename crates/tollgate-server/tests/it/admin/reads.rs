@@ -192,3 +192,25 @@ limits:
     let left = after[1]["remaining"].as_u64().unwrap();
     assert!((99..=101).contains(&left), "nine tenths of the bucket are used: {after}");
 }
+
+/// A block says nothing of what was used.
+#[test]
+fn a_blocked_key_shows_what_it_used() {
+    let desk = Desk::with(
+        "admin: {token: s3cret-token, audit: {file: /dev/null}}
+limits:
+  - {name: window, key: [user], rate: 1000/366d, algorithm: fixed-window}
+  - {name: bucket, key: [user], rate: 1000/366d, algorithm: gcra}",
+    );
+    assert!(desk.check(&[("user", "ann")]));
+    let body = r#"{"attributes": {"user": "ann"}}"#;
+    desk.call("POST", "/v1/block", r#"{"attributes": {"user": "ann"}, "for": "10m"}"#);
+    let limits = desk.call("POST", "/v1/inspect", body).json()["limits"].clone();
+    for limit in [&limits[0], &limits[1]] {
+        assert_eq!((&limit["used"], &limit["remaining"]), (&json!(1), &json!(0)), "{limit}");
+        assert!(limit["blocked_until"].is_string(), "{limit}");
+    }
+    assert_eq!(limits[0]["keeps"], json!({"units": 1}));
+    let owed = limits[1]["keeps"]["owed"].as_f64().unwrap();
+    assert!((31_000.0..32_000.0).contains(&owed), "a thousandth of the period: {limits}");
+}
