@@ -276,9 +276,21 @@ impl Reloader {
     fn log(&self, InForce { generation, limits, .. }: &InForce) {
         let file = self.config.name();
         tracing::info!(file = %file.display(), generation, limits, "policy in force");
+        let unmatched = self.ratelimit.as_ref().map(WatchedSet::unmatched).unwrap_or_default();
+        for found in unmatched {
+            let (line, column) = (found.line, found.column);
+            tracing::warn!(file = %file.display(), line, column, help = %found.help, "{}", found.message);
+        }
         if *limits == 0 {
             let is_empty = self.policy.as_ref().is_some_and(|policy| is_blank(&policy.in_force));
-            let why = if is_empty { "the file is empty, which is valid" } else { "" };
+            let why = match (is_empty, unmatched.is_empty(), &self.ratelimit) {
+                (true, ..) => "the file is empty, which is valid",
+                (_, false, _) => "`envoy.configs` matches no file with limits",
+                (_, _, Some(_)) => {
+                    "the file has no `limits`, and those of `envoy.configs` have none"
+                }
+                (_, _, None) => "the file has no `limits`",
+            };
             tracing::warn!(why, "no limits are configured: every request is admitted");
         }
     }
