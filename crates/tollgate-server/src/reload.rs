@@ -312,6 +312,9 @@ impl Reloader {
         if subject == POLICY {
             let other = result.as_ref().err().map(ConfigError::file);
             let other = other.filter(|file| Some(*file) != self.config.path());
+            // The set reloads when one of its files changes: a second watch would reload twice.
+            let is_in_set = |file: &Path| self.ratelimit.as_ref().is_some_and(|set| set.has(file));
+            let other = other.filter(|file| !is_in_set(file));
             self.awaited =
                 other.map(|file| Watched::new(file, read_capped(file).unwrap_or_default()));
         }

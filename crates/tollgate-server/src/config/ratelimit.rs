@@ -88,6 +88,12 @@ impl WatchedSet {
         }
     }
 
+    /// Whether a look at the set looks at this file.
+    pub(crate) fn has(&self, file: &Path) -> bool {
+        let named = |pattern: &PathBuf| expand(pattern).unwrap_or_default();
+        self.patterns.iter().any(|pattern| named(pattern).iter().any(|path| path == file))
+    }
+
     /// The patterns that matched no file when the files in force were read.
     pub(crate) fn unmatched(&self) -> &[Diagnostic] {
         &self.unmatched
