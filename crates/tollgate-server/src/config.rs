@@ -13,9 +13,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use tollgate_policy::Diagnostic;
 use tollgate_policy::policy::InvalidPolicy;
-use tollgate_policy::settings::{Front, Listener, Settings};
+use tollgate_policy::settings::{Front, Listener};
+use tollgate_policy::{Compiled, Diagnostic};
 use tollgate_tower::InvalidKeys;
 
 pub use named::check_named;
@@ -149,20 +149,22 @@ impl Config {
     }
 }
 
-/// What is wrong with the ratelimit files that a policy at `path` names, by file.
+/// What is wrong with the ratelimit files that a policy at `path` names, by file. A pattern that matches no file is a
+/// warning about the policy.
 ///
 /// # Errors
 ///
 /// When one of them cannot be read.
 pub fn check_ratelimit(
     path: &Path,
-    settings: &Settings,
+    compiled: &Compiled,
 ) -> Result<Vec<(PathBuf, Vec<Diagnostic>)>, ConfigError> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    match ratelimit::Ratelimit::load(folder, settings) {
+    let config = Config::file(path);
+    match Ratelimit::load(config.folder(), compiled) {
+        Ok(Some(files)) if !files.unmatched.is_empty() => Ok(vec![(path.into(), files.unmatched)]),
         Ok(_) => Ok(Vec::new()),
         Err(ConfigError::Ratelimit { files }) => Ok(files),
-        Err(error) => Err(error),
+        Err(error) => Err(locate(&config, compiled, error)),
     }
 }
 

@@ -276,9 +276,21 @@ impl Reloader {
     fn log(&self, InForce { generation, limits, .. }: &InForce) {
         let file = self.config.name();
         tracing::info!(file = %file.display(), generation, limits, "policy in force");
+        let unmatched = self.ratelimit.as_ref().map(WatchedSet::unmatched).unwrap_or_default();
+        for found in unmatched {
+            let (line, column) = (found.line, found.column);
+            tracing::warn!(file = %file.display(), line, column, help = %found.help, "{}", found.message);
+        }
         if *limits == 0 {
             let is_empty = self.policy.as_ref().is_some_and(|policy| is_blank(&policy.in_force));
-            let why = if is_empty { "the file is empty, which is valid" } else { "" };
+            let why = match (is_empty, unmatched.is_empty(), &self.ratelimit) {
+                (true, ..) => "the file is empty, which is valid",
+                (_, false, _) => "`envoy.configs` matches no file with limits",
+                (_, _, Some(_)) => {
+                    "the file has no `limits`, and those of `envoy.configs` have none"
+                }
+                (_, _, None) => "the file has no `limits`",
+            };
             tracing::warn!(why, "no limits are configured: every request is admitted");
         }
     }
@@ -300,6 +312,9 @@ impl Reloader {
         if subject == POLICY {
             let other = result.as_ref().err().map(ConfigError::file);
             let other = other.filter(|file| Some(*file) != self.config.path());
+            // The set reloads when one of its files changes: a second watch would reload twice.
+            let is_in_set = |file: &Path| self.ratelimit.as_ref().is_some_and(|set| set.has(file));
+            let other = other.filter(|file| !is_in_set(file));
             self.awaited =
                 other.map(|file| Watched::new(file, read_capped(file).unwrap_or_default()));
         }

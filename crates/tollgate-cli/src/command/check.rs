@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tollgate_policy::{Diagnostic, Severity};
-use tollgate_server::config::{check_named, check_ratelimit};
+use tollgate_server::config::{ConfigError, check_named, check_ratelimit};
 
 /// Look for mistakes in tollgate.yaml
 ///
@@ -69,7 +69,7 @@ impl Check {
     fn check(&self) -> ExitCode {
         let mut findings = Vec::new();
         let mut probed = Vec::new();
-        let mut unreadable = 0;
+        let (mut unreadable, mut missing) = (0, 0);
         for path in &self.files {
             let file = path.display().to_string();
             match read(path) {
@@ -83,8 +83,12 @@ impl Check {
                         let shown =
                             |(file, found): (PathBuf, _)| (file.display().to_string(), found);
                         findings.extend(named.map(shown));
-                        match check_ratelimit(path, &compiled.settings) {
+                        match check_ratelimit(path, compiled) {
                             Ok(files) => findings.extend(files.into_iter().flat_map(by_file)),
+                            Err(ConfigError::Named { diagnostic, .. }) => {
+                                findings.push((file.clone(), *diagnostic));
+                                missing += 1;
+                            }
                             Err(error) => {
                                 eprintln!("tollgate: {error}");
                                 unreadable += 1;
@@ -115,7 +119,7 @@ impl Check {
             many(files, "file")
         );
         let failed = errors > 0 || (self.deny.is_some() && warnings > 0);
-        let status = match (unreadable, failed) {
+        let status = match (unreadable + missing, failed) {
             (1.., _) => UNUSABLE,
             (0, true) => FAILED,
             (0, false) => 0,

@@ -68,7 +68,18 @@ fn check_looks_at_ratelimit_files_too() {
         out.contains("ratelimit.yml:1:9: error[TG070]: config file cannot have empty domain"),
         "{out}"
     );
-    assert_eq!(run(&["check", "-"], "envoy: {configs: no-such-file.yaml}").0, 2);
+    let (status, out, _) = run(&["check", "-"], "envoy: {configs: no-such-file.yaml}");
+    let said = "-:1:18: error[TG071]: cannot read no-such-file.yaml: ";
+    assert!(status == 2 && out.starts_with(said), "{status} {out}");
+}
+
+#[test]
+fn a_pattern_without_a_file_is_a_warning() {
+    let policy = "envoy:\n  configs: ['no-such-folder/*.yaml']\n";
+    let (status, out, err) = run(&["check", "-"], policy);
+    let said = "-:2:13: warning[TG070]: the pattern `no-such-folder/*.yaml` matches no file";
+    assert!(status == 0 && out.starts_with(said), "{status} {out}");
+    assert!(err.contains("0 errors, 1 warning"), "{err}");
 }
 
 /// The page shows a file, the command and what it says, to the letter.

@@ -136,7 +136,7 @@ codes! {
     BAD_TEMPLATE "TG061" "malformed refusal"
         "A refusal's body replaces {status}, {retry_after} and {limits}, and has a media type."
     RATELIMIT_FILE "TG070" "unusable ratelimit file"
-        "A file of envoyproxy/ratelimit that `envoy.configs` names; the message is the one that the original gives."
+        "A file of envoyproxy/ratelimit that `envoy.configs` names; the message is the one that the original gives. A pattern that matches no file is a warning."
     NAMED_FILE "TG071" "unusable file"
         "A file that the policy names does not hold what it should: keys of tokens, tiers, certificates, their keys. One that cannot be read is a warning for `check` and an error for `serve`."
     OUT_OF_DATE "TG072" "certificate out of date"

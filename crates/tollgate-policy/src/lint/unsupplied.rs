@@ -2,7 +2,9 @@
 //!
 //! The gateway supplies `ip method path host header.* cookie.* query.*` and what `identity` names; Envoy's rate limit
 //! service `domain descriptor.*`; the check API whatever its caller sends, and RESP the values of any key. So this fires
-//! only where `http` does not listen, once for each attribute, at its first use.
+//! for every attribute only where `http` does not listen, once for each, at its first use. Where `http` listens beside the
+//! gateway, it fires for a key that no request through the gateway can have, unless the limit's `match` or a descriptor in
+//! its key shows that the limit is for another front end.
 //!
 //! Quiet when neither the gateway nor gRPC listens (a file for a program that embeds the engine, or for RESP alone,
 //! where `match` is not evaluated), and for limits that are off.
@@ -24,7 +26,10 @@ pub(super) const CODE: &Code = &Code::new(
 
 pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
     let reads = view.listens(Front::Gateway) || view.listens(Front::Grpc);
-    if view.listens(Front::Http) || !reads {
+    if view.listens(Front::Http) {
+        return check_gateway(view, findings);
+    }
+    if !reads {
         return;
     }
     let mut seen = HashSet::new();
@@ -56,13 +61,59 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
     }
 }
 
+/// Keys that the gateway cannot complete while the check API can.
+fn check_gateway(view: &View<'_>, findings: &mut Findings<'_>) {
+    if !view.listens(Front::Gateway) || view.listens(Front::Resp) {
+        return;
+    }
+    let mut seen = HashSet::new();
+    for item in view.limits.iter().filter(|item| item.is_on()) {
+        let lacks = |attribute: &str| {
+            let attribute = grammar::attribute(attribute).unwrap_or_default();
+            (!is_of_gateway(view, &attribute)).then_some(attribute)
+        };
+        let is_complete = |mut key: Vec<&str>| key.drain(..).all(|name| lacks(name).is_none());
+        let mut keys = item.keys().map(|key| key.map(|(name, _)| name).collect());
+        if keys.any(is_complete) || required(item).any(|(name, _)| lacks(name).is_some()) {
+            continue;
+        }
+        let missing = item.key().filter_map(|(name, at)| Some((lacks(name)?, at)));
+        let missing: Vec<_> = missing.collect();
+        if missing.iter().any(|(name, _)| grammar::is_built_in(name)) {
+            continue;
+        }
+        for (name, at) in missing.into_iter().filter(|(name, _)| seen.insert(name.clone())) {
+            let (shown, limit) = (quoted(&name), quoted(&item.limit.name));
+            let message = format!("the gateway never has {shown}, which is in the key of {limit}");
+            let help = format!(
+                "add `identity: {{{name}: {}}}`, or a `match` that only callers of the check API fulfil",
+                usual_source(&name)
+            );
+            findings.warn(at, message, help);
+        }
+    }
+}
+
 fn is_supplied(view: &View<'_>, attribute: &str) -> bool {
-    let begins = |parts: &[&str]| parts.iter().any(|part| attribute.starts_with(part));
-    let by_gateway = matches!(attribute, "ip" | "method" | "path" | "host")
-        || begins(&["header.", "cookie.", "query."])
-        || view.identity(attribute).is_some();
-    let by_grpc = attribute == "domain" || begins(&["descriptor."]);
-    (by_gateway && view.listens(Front::Gateway)) || (by_grpc && view.listens(Front::Grpc))
+    let by_grpc = attribute == "domain" || attribute.starts_with("descriptor.");
+    (is_of_gateway(view, attribute) && view.listens(Front::Gateway))
+        || (by_grpc && view.listens(Front::Grpc))
+}
+
+/// Whether a request through the gateway can have it.
+fn is_of_gateway(view: &View<'_>, attribute: &str) -> bool {
+    matches!(attribute, "ip" | "method" | "path" | "host")
+        || ["header.", "cookie.", "query."].iter().any(|part| attribute.starts_with(part))
+        || view.identity(attribute).is_some()
+}
+
+/// Where an attribute of this name usually comes from. Claims are verified, so clients cannot choose them.
+fn usual_source(attribute: &str) -> String {
+    match attribute {
+        "api_key" => "header.x-api-key".to_owned(),
+        "user" => "header.x-user-id".to_owned(),
+        _ => format!("jwt.{attribute}"),
+    }
 }
 
 fn help(view: &View<'_>, attribute: &str) -> String {
@@ -83,7 +134,7 @@ fn help(view: &View<'_>, attribute: &str) -> String {
     }
     let (name, source) = match attribute.strip_prefix("jwt.") {
         Some(claim) => (claim, attribute.to_owned()),
-        None => (attribute, format!("jwt.{attribute}")),
+        None => (attribute, usual_source(attribute)),
     };
     format!(
         "say where it comes from, such as `identity: {{{name}: {source}}}`, or add `http` to `listen` for callers that send it"
@@ -94,6 +145,13 @@ fn help(view: &View<'_>, attribute: &str) -> String {
 pub(super) fn conditions<'a>(item: &Item<'a>) -> impl Iterator<Item = (&'a str, Position)> {
     let entry: &'a raw::Limit = &item.entry.value;
     entry.r#match.iter().flat_map(|spec| attributes(&spec.value))
+}
+
+/// The attributes that a request must have to match.
+fn required<'a>(item: &Item<'a>) -> impl Iterator<Item = (&'a str, Position)> {
+    let entry: &'a raw::Limit = &item.entry.value;
+    let conditions = entry.r#match.iter().flat_map(|spec| &spec.value.conditions.0);
+    conditions.map(|(name, _)| (name.value.as_str(), name.at))
 }
 
 /// The same for the entries of a cost.

@@ -91,7 +91,7 @@ impl Config {
             KeyFile::new(&path, jwt, read_regular(&path)?)
         });
         let keys = keys.transpose().map_err(located)?;
-        let ratelimit = Ratelimit::load(self.folder(), &compiled.settings)?;
+        let ratelimit = Ratelimit::load(self.folder(), &compiled).map_err(located)?;
         Ok(Loaded { bytes, compiled, tiers, keys, ratelimit })
     }
 

@@ -163,7 +163,11 @@ fn place(folder: &Path, file: &File, wanted: &Path) -> Position {
         names.extend([&tls.ca, &tls.cert, &tls.key]);
     }
     let names = names.into_iter().flatten().map(|name| (&*name.value.0, name.at));
-    let named = tiers.into_iter().chain(names).find(|(name, _)| folder.join(name) == wanted);
+    let configs = file.envoy.as_ref().and_then(|envoy| envoy.configs.as_ref());
+    let configs = configs.into_iter().flat_map(|configs| &configs.value.0);
+    let configs = configs.map(|name| (&*name.value.0, name.at));
+    let named =
+        tiers.into_iter().chain(names).chain(configs).find(|(name, _)| folder.join(name) == wanted);
     let servers = file.upstream.as_ref().map(|upstream| upstream.at);
     named.map(|(_, at)| at).or(servers).unwrap_or(Position::START)
 }

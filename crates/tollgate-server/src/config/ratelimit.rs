@@ -4,8 +4,9 @@ use super::ConfigError;
 use crate::watch::{Stamp, Watcher, read_capped};
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use tollgate_policy::diagnostic::{Position, Severity, codes};
 use tollgate_policy::envoy::{Configs, Options};
-use tollgate_policy::settings::Settings;
+use tollgate_policy::{Compiled, Diagnostic};
 
 /// More than anyone has; whoever names a folder by mistake is told.
 const FILES_MAX: usize = 4096;
@@ -17,6 +18,8 @@ pub(crate) struct Ratelimit {
     patterns: Vec<PathBuf>,
     /// What told them from others before they were read.
     stamp: Option<Stamp>,
+    /// A warning for each pattern that matches no file, at its place in the policy.
+    pub(crate) unmatched: Vec<Diagnostic>,
 }
 
 /// Files that are looked at, those that come and go included.
@@ -25,11 +28,13 @@ pub(crate) struct WatchedSet {
     patterns: Vec<PathBuf>,
     watcher: Watcher,
     in_force: Option<Stamp>,
+    unmatched: Vec<Diagnostic>,
 }
 
 impl Ratelimit {
     /// Reads what the settings name, beside the policy.
-    pub(super) fn load(folder: &Path, settings: &Settings) -> Result<Option<Self>, ConfigError> {
+    pub(super) fn load(folder: &Path, compiled: &Compiled) -> Result<Option<Self>, ConfigError> {
+        let settings = &compiled.settings;
         let envoy = &settings.envoy;
         if envoy.configs.is_empty() {
             return Ok(None);
@@ -37,10 +42,14 @@ impl Ratelimit {
         let patterns: Vec<PathBuf> =
             envoy.configs.iter().map(|pattern| folder.join(&**pattern)).collect();
         let stamp = stamp(&patterns);
-        let mut files = Vec::new();
-        for pattern in &patterns {
+        let (mut files, mut unmatched) = (Vec::new(), Vec::new());
+        for (pattern, text) in patterns.iter().zip(&envoy.configs) {
             let unreadable = |error| ConfigError::Unreadable { file: pattern.clone(), error };
-            for path in expand(pattern).map_err(unreadable)? {
+            let paths = expand(pattern).map_err(unreadable)?;
+            if paths.is_empty() {
+                unmatched.push(no_file(compiled, text));
+            }
+            for path in paths {
                 let bytes = read_capped(&path);
                 let unreadable = |error| ConfigError::Unreadable { file: path.clone(), error };
                 files.push((path.clone(), bytes.map_err(unreadable)?));
@@ -58,13 +67,14 @@ impl Ratelimit {
                 .map(|one| (files[one.file].0.clone(), one.diagnostics))
                 .collect(),
         })?;
-        Ok(Some(Self { configs, patterns, stamp }))
+        Ok(Some(Self { configs, patterns, stamp, unmatched }))
     }
 
     /// To be looked at from now on.
     pub(crate) fn watched(&self) -> WatchedSet {
         let (patterns, in_force) = (self.patterns.clone(), self.stamp);
-        WatchedSet { patterns, watcher: Watcher::default(), in_force }
+        let unmatched = self.unmatched.clone();
+        WatchedSet { patterns, watcher: Watcher::default(), in_force, unmatched }
     }
 }
 
@@ -77,6 +87,31 @@ impl WatchedSet {
             Some(_) => std::mem::replace(&mut self.in_force, now) != now,
         }
     }
+
+    /// Whether a look at the set looks at this file.
+    pub(crate) fn has(&self, file: &Path) -> bool {
+        let named = |pattern: &PathBuf| expand(pattern).unwrap_or_default();
+        self.patterns.iter().any(|pattern| named(pattern).iter().any(|path| path == file))
+    }
+
+    /// The patterns that matched no file when the files in force were read.
+    pub(crate) fn unmatched(&self) -> &[Diagnostic] {
+        &self.unmatched
+    }
+}
+
+/// The warning that a pattern of `envoy.configs` matches no file.
+fn no_file(compiled: &Compiled, pattern: &str) -> Diagnostic {
+    let configs = compiled.file.envoy.as_ref().and_then(|envoy| envoy.configs.as_ref());
+    let mut texts = configs.into_iter().flat_map(|configs| &configs.value.0);
+    let at = texts.find(|text| *text.value.0 == *pattern).map_or(Position::START, |text| text.at);
+    Diagnostic::new(
+        codes::RATELIMIT_FILE,
+        Severity::Warning,
+        at,
+        format!("the pattern `{pattern}` matches no file, so it adds no limits"),
+        "the path starts at the policy's folder, and `*` matches within one name: check the spelling",
+    )
 }
 
 /// One for all files that the patterns name: which they are, and what is in them.

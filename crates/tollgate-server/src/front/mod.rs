@@ -1,6 +1,7 @@
 //! One folder per protocol, each with the same files: `decode` reads the wire, `encode` writes it.
 
 pub mod admin;
+mod ambiguous_path;
 mod date;
 mod forward_auth;
 pub mod gateway;

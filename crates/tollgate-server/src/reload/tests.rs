@@ -1,6 +1,7 @@
 use super::Reloader;
 use crate::Node;
 use crate::config::Config;
+use crate::log::{self, tests::logged};
 use crate::metrics::{Format, Reading};
 use std::fs;
 use std::path::PathBuf;
@@ -361,4 +362,22 @@ fn a_reload_removes_all_limits_only_in_writing() {
     world.put("tollgate.yaml", "headers: none");
     world.look();
     assert_eq!(world.detail(), "", "there are none to lose");
+}
+
+/// The set of files and the watch of the refused file would both reload.
+#[test]
+fn each_bad_edit_of_a_ratelimit_file_is_logged_once() {
+    let good =
+        "{domain: a, descriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1}}]}";
+    let policy = "envoy: {configs: 'edge.yml'}";
+    let mut world = World::new("logged-once", &[("tollgate.yaml", policy), ("edge.yml", good)]);
+    world.look();
+    for bad in ["domain: ''", "domain: [", "{domain: a, descriptors: 1}"] {
+        fs::write(world.folder.join("edge.yml"), bad).unwrap();
+        let log = logged(log::Format::Json, "warn", || world.look());
+        assert_eq!(log.matches("not reloaded").count(), 1, "{bad}: {log}");
+    }
+    fs::write(world.folder.join("edge.yml"), good).unwrap();
+    let log = logged(log::Format::Json, "info", || world.look());
+    assert_eq!(log.matches("policy in force").count(), 1, "{log}");
 }

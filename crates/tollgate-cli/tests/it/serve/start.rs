@@ -260,6 +260,17 @@ fn an_empty_file_is_valid_and_said_to_be_empty() {
 }
 
 #[test]
+fn a_pattern_without_a_file_is_named_with_its_place() {
+    let policy = format!("{LISTEN}envoy: {{configs: 'ratelimits/*.yaml'}}\n");
+    let folder = Folder::with("no-ratelimits", &policy);
+    let mut process = Process::start(&folder.0, &["serve"], &[]);
+    process.address("admin");
+    let text = process.lines.join("\n");
+    assert!(text.contains("the pattern `ratelimits/*.yaml` matches no file"), "{text}");
+    assert!(text.contains("`envoy.configs` matches no file with limits"), "{text}");
+}
+
+#[test]
 fn a_wrong_content_type_says_which_is_right_and_how() {
     let token = "admin: {token: a-token-of-some-length}\n";
     let folder = Folder::with("media", &format!("{LISTEN}{token}limits: [{{name: a, rate: 1/s}}]"));

@@ -78,9 +78,7 @@ fn files_are_found_beside_the_policy_and_errors_name_them() {
     assert!(text.contains("worse.yaml:1:9: error[TG070]: duplicate domain 'edge'"), "{text}");
     std::fs::write(&policy, "envoy: {configs: missing.yaml}").unwrap();
     let error = config.load().unwrap_err();
-    assert!(
-        matches!(error, ConfigError::Unreadable { .. }) && error.file().ends_with("missing.yaml")
-    );
+    assert!(matches!(error, ConfigError::Named { .. }) && error.file().ends_with("missing.yaml"));
 }
 
 #[test]

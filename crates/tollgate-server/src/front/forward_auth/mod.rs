@@ -9,6 +9,7 @@ mod encode;
 #[cfg(test)]
 mod tests;
 
+use crate::front::ambiguous_path::LoggedReasons;
 use crate::metrics::{Front, Outcome};
 use crate::net::Response;
 use crate::{Node, trace};
@@ -24,6 +25,9 @@ use tollgate_tower::{Answer, Engine, Question, Toll};
 
 /// Where it is asked, with any method.
 pub(super) const PATH: &str = "/v1/forward-auth";
+
+/// The reasons for which forward-auth denied a path and said so.
+static AMBIGUOUS: LoggedReasons = LoggedReasons::new();
 
 /// Answers for one worker.
 pub(super) struct ForwardAuth {
@@ -95,6 +99,7 @@ impl ForwardAuth {
                 (encode::deny(&refusal, deny_status), outcome)
             }
             Answer::Ambiguous(why) => {
+                AMBIGUOUS.log("forward-auth", settings.ambiguous_paths, &why);
                 (encode::ambiguous(&Ambiguous::Read(why), deny_status), Outcome::Invalid)
             }
         }

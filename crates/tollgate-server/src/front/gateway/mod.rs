@@ -40,6 +40,7 @@ pub(crate) use tls::check;
 
 use crate::{
     Conduct, Node,
+    front::ambiguous_path::LoggedReasons,
     front::guard::Guard,
     metrics::{Front, Outcome},
     net::{Bare, Caller, Relay, Tunnel, Upload},
@@ -75,6 +76,9 @@ use tollgate_policy::{
 };
 use tollgate_tower::{self as toll, Question, Toll};
 use upstream::Upstreams;
+
+/// The reasons for which the gateway refused a path and said so.
+static AMBIGUOUS: LoggedReasons = LoggedReasons::new();
 
 /// What all workers share.
 #[derive(Debug)]
@@ -194,6 +198,8 @@ impl Gateway {
             }
             toll::Answer::Ambiguous(why) => {
                 count.end(Outcome::Invalid);
+                let paths = self.shared.upstreams.load().settings.ambiguous_paths;
+                AMBIGUOUS.log(Front::Gateway.name(), paths, &why);
                 return problem::ambiguous(&why).map(Body::Free);
             }
         };
