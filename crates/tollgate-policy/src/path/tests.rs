@@ -254,6 +254,17 @@ fn readings_are_what_servers_make_of_a_path() {
         "/x%c0%af..%c0%aflogin",
         "/%2e//login",
         "/login;%2f..;",
+        "//h/login",
+        "///h/login",
+        "//u@h/login",
+        "//h:80/login",
+        "//[::1]/login",
+        "//h;x//login",
+        "//h/login?x",
+        "//h/x/../login",
+        "/\\h/login",
+        "/\\/h\\login",
+        "/%09/h/login",
     ] {
         assert!(has(path, "/login"), "{path}: {:?}", readings(path));
         assert_eq!(readings(path).unwrap()[0], normalise(path), "{path}");
@@ -266,8 +277,12 @@ fn readings_are_what_servers_make_of_a_path() {
     assert!(
         has("/login/.", "/login") && has("/login/x/..", "/login") && has("/login%2f", "/login")
     );
+    assert_eq!(readings("//login").unwrap(), ["/login", "/"]);
+    assert_eq!(readings("//h/login").unwrap(), ["/h/login", "/login"]);
     // One reading.
-    for path in ["/login", "//login", "/x/../login", "/a%20b", "/%6cogin", "/a?b;c", "/a?%40", ""] {
+    for path in
+        ["/login", "/a//login", "//", "/x/../login", "/a%20b", "/%6cogin", "/a?b;c", "/a?%40", ""]
+    {
         assert_eq!(readings(path).unwrap(), [""; 0], "{path}");
     }
     let many = "/a%2fb\\c/..;d/%00e//../%2e./%c0%afx;y%5c%0a/./%40";

@@ -134,6 +134,17 @@ fn node(path: &str) -> Served {
     Some(unquote(&format!("/{}", segments.join("/"))))
 }
 
+/// `new URL(path, "http://localhost").pathname`: two slashes or more begin a host.
+fn node_with_base(path: &str) -> Served {
+    let path: String = path.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
+    let path = path.replace('\\', "/");
+    if !path.starts_with("//") {
+        return node(&path);
+    }
+    let after_slashes = path.trim_start_matches('/');
+    node(after_slashes.find('/').map_or("/", |end| &after_slashes[end..]))
+}
+
 /// Python's `http.server`: decode, then `posixpath.normpath`, and a slash that was at the end
 /// before decoding.
 fn python(path: &str) -> Served {
@@ -220,11 +231,15 @@ proptest! {
     /// not.
     #[test]
     fn all_readings_are_matched(path in pieces()) {
-        let Ok(mut readings) = readings(&path) else { return Ok(()) };
+        let Ok(mut readings) = readings(&path) else {
+            prop_assert!(ambiguity(&path).is_some(), "{} is ordinary", path);
+            return Ok(());
+        };
         readings.push(normalise(&path).into_owned());
         let decoded: Vec<Vec<u8>> = readings.iter().map(|reading| unquote(reading)).collect();
         for (name, server) in [
-            ("nginx", nginx as fn(&str) -> Served), ("go", go), ("node", node), ("python", python), ("tomcat", tomcat),
+            ("nginx", nginx as fn(&str) -> Served), ("go", go), ("node", node),
+            ("node with a base", node_with_base), ("python", python), ("tomcat", tomcat),
         ] {
             if let Some(served) = server(&path) {
                 prop_assert!(

@@ -1,4 +1,4 @@
-//! Five servers that serve the same resources, each in its own way.
+//! Six servers that serve the same resources, each in its own way.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -38,6 +38,11 @@ impl Origins {
             Origin::start("nginx", &folder, nginx),
             Origin::start("Caddy", &folder, caddy),
             Origin::start("Node", &folder, |port, _| script("node", "paths.js", port)),
+            Origin::start("Node with a base", &folder, |port, _| {
+                let mut node = script("node", "paths.js", port);
+                node.env("WITH_BASE", "1");
+                node
+            }),
             Origin::start("Flask", &folder, |port, _| script("python3", "paths.py", port)),
             Origin::start("http.server", &folder, |port, folder| {
                 let mut python = Command::new("python3");
