@@ -5,8 +5,8 @@
 //!
 //! * An [ambiguous](ambiguity) path, which few clients need. It is refused, unless the listener
 //!   says `ambiguous_paths: match-all`. Then the limits of all its readings apply.
-//! * An ordinary path with `;`, with an unneeded escape (`%40` for `@`), with a dot segment at its
-//!   end or with two slashes at its start. The limits of all its readings always apply.
+//! * An ordinary path with `;`, with an unneeded escape (`%40` for `@`), with a dot or a space at
+//!   its end or with two slashes at its start. The limits of all its readings always apply.
 
 mod server;
 
@@ -181,6 +181,7 @@ fn dots(segment: &[u8]) -> Dots {
 ///
 /// assert_eq!(readings("/a/b")?, [""; 0]);
 /// assert_eq!(readings("/login;x=1")?, ["/login;x=1", "/login"]);
+/// assert_eq!(readings("/login.")?, ["/login.", "/login"]);
 /// assert_eq!(readings("//h/login")?, ["/h/login", "/login"]);
 /// assert!(readings("/x//../login")?.iter().any(|reading| reading == "/login"));
 /// # Ok::<(), tollgate_policy::path::AmbiguousPath>(())
@@ -195,16 +196,15 @@ pub fn readings(path: &str) -> Result<Vec<String>, AmbiguousPath> {
     }
     let is_ambiguous = ambiguity(path).is_some();
     let path_alone = without_query(path);
-    let ends_in_dots = path_alone.ends_with("/.") || path_alone.ends_with("/..");
+    let bytes = server::path_bytes(path_alone.as_bytes());
     let has_several = is_ambiguous
-        || ends_in_dots
+        || server::without_dots_at_end(&bytes).is_some()
         || path_alone.starts_with("//")
         || path_alone.contains(';')
         || has_escaped_pchar(path_alone);
     if !has_several {
         return Ok(Vec::new());
     }
-    let bytes = server::path_bytes(path_alone.as_bytes());
     let mut found = vec![normalise(path).into_owned()];
     let mut seen = Vec::new();
     for server in server::servers(&bytes, is_ambiguous) {
@@ -216,6 +216,9 @@ pub fn readings(path: &str) -> Result<Vec<String>, AmbiguousPath> {
             for part in [Some(&*decoded), server::without_authority(&decoded)].into_iter().flatten()
             {
                 add_reading(&mut found, &order.read(part), path_alone);
+                if let Some(part) = server::without_dots_at_end(part) {
+                    add_new(&mut found, &order.read(part));
+                }
             }
             if found.len() > READINGS_MAX {
                 return Err(AmbiguousPath::TooManyReadings);
@@ -235,9 +238,13 @@ fn add_reading(found: &mut Vec<String>, reading: &str, path: &str) {
     let shorter = reading.strip_suffix('/').filter(|_| !path.ends_with('/'));
     let shorter = shorter.filter(|shorter| !shorter.is_empty());
     for reading in shorter.into_iter().chain([reading]) {
-        if !found.iter().any(|known| known == reading) {
-            found.push(reading.to_owned());
-        }
+        add_new(found, reading);
+    }
+}
+
+fn add_new(found: &mut Vec<String>, reading: &str) {
+    if !found.iter().any(|known| known == reading) {
+        found.push(reading.to_owned());
     }
 }
 

@@ -265,6 +265,17 @@ fn readings_are_what_servers_make_of_a_path() {
         "/\\h/login",
         "/\\/h\\login",
         "/%09/h/login",
+        "/login.",
+        "/login..",
+        "/login...",
+        "/login%2e",
+        "/login%20",
+        "/login ",
+        "/login%20.%2E ",
+        "/login.;x",
+        "/login.?x",
+        "//h/login.",
+        "/login%2e%00",
     ] {
         assert!(has(path, "/login"), "{path}: {:?}", readings(path));
         assert_eq!(readings(path).unwrap()[0], normalise(path), "{path}");
@@ -279,6 +290,9 @@ fn readings_are_what_servers_make_of_a_path() {
     );
     assert_eq!(readings("//login").unwrap(), ["/login", "/"]);
     assert_eq!(readings("//h/login").unwrap(), ["/h/login", "/login"]);
+    assert_eq!(readings("/login.").unwrap(), ["/login.", "/login"]);
+    assert_eq!(readings("/login/.").unwrap(), ["/login/", "/login"]);
+    assert_eq!(readings("/a/login/..").unwrap(), ["/a/", "/a", "/a/login/"]);
     // One reading.
     for path in
         ["/login", "/a//login", "//", "/x/../login", "/a%20b", "/%6cogin", "/a?b;c", "/a?%40", ""]

@@ -131,6 +131,14 @@ pub(super) fn without_authority(decoded: &[PathByte]) -> Option<&[PathByte]> {
     Some(&authority[end..])
 }
 
+/// What is left of a path for servers that ignore dots and spaces at its end, as Windows does with
+/// the names of files. Caddy's matcher does so before it resolves dot segments.
+pub(super) fn without_dots_at_end(bytes: &[PathByte]) -> Option<&[PathByte]> {
+    let is_kept = |one: &PathByte| !matches!(one.byte(), b'.' | b' ');
+    let end = bytes.iter().rposition(is_kept).map_or(0, |last| last + 1);
+    (end < bytes.len()).then(|| &bytes[..end])
+}
+
 impl Order {
     /// A decoded path as a server with this order reads it, in the spelling that limits are
     /// matched with.

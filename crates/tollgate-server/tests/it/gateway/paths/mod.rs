@@ -50,6 +50,9 @@ const PATHS: &[&str] = &[
     "/%252flogin",
     "/login.",
     "/login..",
+    "/login%2e",
+    "/login%20.",
+    "//h/login.",
     "/login/...",
     "/login?x=/../a",
     "/login%3fx",
@@ -183,6 +186,10 @@ fn servers_serve_what_limits_see() {
     }
     assert!(wrong.is_empty(), "{}\n{table}", wrong.join("\n"));
     assert!(table.contains("| `/x//../login` | `/login` | `/login` | `/x/login` |"), "{table}");
+    assert!(
+        table.contains("| `/login.` | 404 | 404 | 404 | 404 | 404 | 404 | `/login` |"),
+        "{table}"
+    );
     assert!(table.contains("| `//h/login` | 404 | 404 | 404 | `/login` |"), "{table}");
     println!("{table}");
 }
