@@ -33,6 +33,9 @@ pub enum AmbiguousPath {
     DotsAndEmptySegments,
     /// A dot, a slash or a backslash in more bytes of UTF-8 than it needs.
     Overlong,
+    /// `%u006C`, which IIS and old versions of Jetty decode. `ambiguous_paths: match-all` does not
+    /// read it.
+    UnicodeEscape,
     /// More readings than `ambiguous_paths: match-all` matches.
     TooManyReadings,
 }
@@ -53,6 +56,7 @@ impl fmt::Display for AmbiguousPath {
             Self::DotsWithParameter => "a dot segment with a parameter (`..;`)",
             Self::DotsAndEmptySegments => "both dot segments and `//`",
             Self::Overlong => "an overlong encoding",
+            Self::UnicodeEscape => "an escape with `%u`; write `%` as `%25`",
             Self::TooManyReadings => "too many readings",
         })
     }
@@ -189,13 +193,16 @@ fn dots(segment: &[u8]) -> Dots {
 ///
 /// # Errors
 ///
-/// When there are too many of them.
+/// When there are too many of them, or when the path has an escape such as `%u006C`.
 pub fn readings(path: &str) -> Result<Vec<String>, AmbiguousPath> {
     if is_plain(path) {
         return Ok(Vec::new());
     }
     let is_ambiguous = ambiguity(path).is_some();
     let path_alone = without_query(path);
+    if is_ambiguous && has_unicode_escape(path_alone) {
+        return Err(AmbiguousPath::UnicodeEscape);
+    }
     let bytes = server::path_bytes(path_alone.as_bytes());
     let has_several = is_ambiguous
         || server::without_dots_at_end(&bytes).is_some()
@@ -252,6 +259,14 @@ fn add_new(found: &mut Vec<String>, reading: &str) {
 fn has_escaped_pchar(path: &str) -> bool {
     let escapes = path.as_bytes().split(|byte| *byte == b'%').skip(1).filter_map(escaped);
     escapes.into_iter().any(|byte| is_pchar(byte) && !is_unreserved(byte))
+}
+
+/// Whether the path has a `%u` with four hexadecimal digits.
+fn has_unicode_escape(path: &str) -> bool {
+    path.as_bytes().split(|byte| *byte == b'%').skip(1).any(|after| match after {
+        [b'u' | b'U', a, b, c, d, ..] => [a, b, c, d].into_iter().all(u8::is_ascii_hexdigit),
+        _ => false,
+    })
 }
 
 const fn is_control(byte: u8) -> bool {
