@@ -51,7 +51,8 @@ pub(crate) fn is_plain(path: &str) -> bool {
         }
         starts_segment = byte == b'/';
     }
-    true
+    // Some servers ignore dots at the end.
+    !path.ends_with('.')
 }
 
 /// Replaces what `out` holds by the path in its one spelling.

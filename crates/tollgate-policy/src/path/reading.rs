@@ -5,8 +5,8 @@
 //!
 //! * An [ambiguous](ambiguity) path, which few clients need. It is refused, unless the listener
 //!   says `ambiguous_paths: match-all`. Then the limits of all its readings apply.
-//! * An ordinary path with `;`, with an unneeded escape (`%40` for `@`) or with a dot segment at
-//!   its end. The limits of all its readings always apply.
+//! * An ordinary path with `;`, with an unneeded escape (`%40` for `@`), with a dot or a space at
+//!   its end or with two slashes at its start. The limits of all its readings always apply.
 
 mod server;
 
@@ -33,6 +33,9 @@ pub enum AmbiguousPath {
     DotsAndEmptySegments,
     /// A dot, a slash or a backslash in more bytes of UTF-8 than it needs.
     Overlong,
+    /// `%u006C`, which IIS and old versions of Jetty decode. `ambiguous_paths: match-all` does not
+    /// read it.
+    UnicodeEscape,
     /// More readings than `ambiguous_paths: match-all` matches.
     TooManyReadings,
 }
@@ -53,6 +56,7 @@ impl fmt::Display for AmbiguousPath {
             Self::DotsWithParameter => "a dot segment with a parameter (`..;`)",
             Self::DotsAndEmptySegments => "both dot segments and `//`",
             Self::Overlong => "an overlong encoding",
+            Self::UnicodeEscape => "an escape with `%u`; write `%` as `%25`",
             Self::TooManyReadings => "too many readings",
         })
     }
@@ -181,43 +185,53 @@ fn dots(segment: &[u8]) -> Dots {
 ///
 /// assert_eq!(readings("/a/b")?, [""; 0]);
 /// assert_eq!(readings("/login;x=1")?, ["/login;x=1", "/login"]);
+/// assert_eq!(readings("/login.")?, ["/login.", "/login"]);
+/// assert_eq!(readings("//h/login")?, ["/h/login", "/login"]);
 /// assert!(readings("/x//../login")?.iter().any(|reading| reading == "/login"));
 /// # Ok::<(), tollgate_policy::path::AmbiguousPath>(())
 /// ```
 ///
 /// # Errors
 ///
-/// When there are too many of them.
+/// When there are too many of them, or when the path has an escape such as `%u006C`.
 pub fn readings(path: &str) -> Result<Vec<String>, AmbiguousPath> {
     if is_plain(path) {
         return Ok(Vec::new());
     }
     let is_ambiguous = ambiguity(path).is_some();
     let path_alone = without_query(path);
-    let ends_in_dots = path_alone.ends_with("/.") || path_alone.ends_with("/..");
-    let has_several =
-        is_ambiguous || ends_in_dots || path_alone.contains(';') || has_escaped_pchar(path_alone);
+    if is_ambiguous && has_unicode_escape(path_alone) {
+        return Err(AmbiguousPath::UnicodeEscape);
+    }
+    let bytes = server::path_bytes(path_alone.as_bytes());
+    let has_several = is_ambiguous
+        || server::without_dots_at_end(&bytes).is_some()
+        || path_alone.starts_with("//")
+        || path_alone.contains(';')
+        || has_escaped_pchar(path_alone);
     if !has_several {
         return Ok(Vec::new());
     }
-    let bytes = server::path_bytes(path_alone.as_bytes());
     let mut found = vec![normalise(path).into_owned()];
+    let mut seen = Vec::new();
     for server in server::servers(&bytes, is_ambiguous) {
-        let reading = server.read(&bytes);
-        // Caddy and Python serve `/login` for `/login/.`, nginx serves `/login/`.
-        let shorter = if path_alone.ends_with('/') {
-            None
-        } else {
-            reading.strip_suffix('/').filter(|shorter| !shorter.is_empty())
-        };
-        for reading in shorter.into_iter().chain([&*reading]) {
-            if !found.iter().any(|known| known == reading) {
-                found.push(reading.to_owned());
+        let decoded = server.decode(&bytes);
+        if seen.contains(&decoded) {
+            continue;
+        }
+        for order in server::orders(is_ambiguous) {
+            for part in [Some(&*decoded), server::without_authority(&decoded)].into_iter().flatten()
+            {
+                add_reading(&mut found, &order.read(part), path_alone);
+                if let Some(part) = server::without_dots_at_end(part) {
+                    add_new(&mut found, &order.read(part));
+                }
+            }
+            if found.len() > READINGS_MAX {
+                return Err(AmbiguousPath::TooManyReadings);
             }
         }
-        if found.len() > READINGS_MAX {
-            return Err(AmbiguousPath::TooManyReadings);
-        }
+        seen.push(decoded);
     }
     if found.len() == 1 {
         found.clear();
@@ -225,10 +239,34 @@ pub fn readings(path: &str) -> Result<Vec<String>, AmbiguousPath> {
     Ok(found)
 }
 
+/// Adds a reading of the path unless it is known, and the one without the slash at its end: Caddy
+/// and Python serve `/login` for `/login/.`, nginx serves `/login/`.
+fn add_reading(found: &mut Vec<String>, reading: &str, path: &str) {
+    let shorter = reading.strip_suffix('/').filter(|_| !path.ends_with('/'));
+    let shorter = shorter.filter(|shorter| !shorter.is_empty());
+    for reading in shorter.into_iter().chain([reading]) {
+        add_new(found, reading);
+    }
+}
+
+fn add_new(found: &mut Vec<String>, reading: &str) {
+    if !found.iter().any(|known| known == reading) {
+        found.push(reading.to_owned());
+    }
+}
+
 /// Whether the path has an escape that could stand in clear and is not decoded by [`normalise`].
 fn has_escaped_pchar(path: &str) -> bool {
     let escapes = path.as_bytes().split(|byte| *byte == b'%').skip(1).filter_map(escaped);
     escapes.into_iter().any(|byte| is_pchar(byte) && !is_unreserved(byte))
+}
+
+/// Whether the path has a `%u` with four hexadecimal digits.
+fn has_unicode_escape(path: &str) -> bool {
+    path.as_bytes().split(|byte| *byte == b'%').skip(1).any(|after| match after {
+        [b'u' | b'U', a, b, c, d, ..] => [a, b, c, d].into_iter().all(u8::is_ascii_hexdigit),
+        _ => false,
+    })
 }
 
 const fn is_control(byte: u8) -> bool {

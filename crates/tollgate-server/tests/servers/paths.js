@@ -5,7 +5,10 @@ const [port, ...resources] = process.argv.slice(2);
 http.createServer((request, response) => {
   let path = null;
   try {
-    path = new URL(`http://localhost${request.url}`).pathname;
+    // With a base, `//h/login` is a URL with the host `h`.
+    path = process.env.WITH_BASE
+      ? new URL(request.url, "http://localhost").pathname
+      : new URL(`http://localhost${request.url}`).pathname;
   } catch {
     // What is no URL is no resource.
   }

@@ -3,14 +3,13 @@
 use super::{escaped, is_control, is_pchar, is_unreserved, overlong};
 use crate::path::{is_clear, push_escape};
 
-/// How one server reads a path.
+/// How one server decodes a path.
 #[derive(Clone, Copy)]
 pub(super) struct Server {
     decodes: Decodes,
     /// Cuts segments at `;`.
     cuts_parameters: bool,
     backslashes: Backslashes,
-    order: Order,
     controls: Controls,
 }
 
@@ -23,8 +22,9 @@ enum Decodes {
     Everything,
 }
 
+/// In which order a server merges slashes and resolves dot segments.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
+pub(super) enum Order {
     SlashesFirst,
     DotsFirst,
     /// Neither is done: the service routes by the path as it was sent.
@@ -46,9 +46,18 @@ enum Controls {
     EndThePath,
 }
 
+/// The orders whose readings differ.
+pub(super) const fn orders(is_ambiguous: bool) -> &'static [Order] {
+    if is_ambiguous {
+        &[Order::SlashesFirst, Order::DotsFirst, Order::Neither]
+    } else {
+        &[Order::SlashesFirst]
+    }
+}
+
 /// The servers whose readings differ: few for an ordinary path, more for an ambiguous one.
 pub(super) fn servers(bytes: &[PathByte], is_ambiguous: bool) -> Vec<Server> {
-    use {Backslashes as B, Controls as C, Decodes as D, Order as O};
+    use {Backslashes as B, Controls as C, Decodes as D};
     let has = |is_it: fn(u8) -> bool| bytes.iter().any(|one| is_it(one.byte()));
     // Overlong bytes may stand for a backslash.
     let has_backslash = is_ambiguous && has(|byte| byte == b'\\' || byte == 0x9c);
@@ -58,27 +67,21 @@ pub(super) fn servers(bytes: &[PathByte], is_ambiguous: bool) -> Vec<Server> {
     let parameters: &[bool] = if has(|byte| byte == b';') { &[false, true] } else { &[false] };
     let controls: &[C] =
         if has_control { &[C::Kept, C::Removed, C::EndThePath] } else { &[C::Kept] };
-    let (decodings, orders): (&[D], &[O]) = if is_ambiguous {
-        (
-            &[D::Unreserved, D::Everything, D::Pchar, D::Nothing],
-            &[O::SlashesFirst, O::DotsFirst, O::Neither],
-        )
+    let decodings: &[D] = if is_ambiguous {
+        &[D::Unreserved, D::Everything, D::Pchar, D::Nothing]
     } else {
-        (&[D::Unreserved, D::Pchar], &[O::SlashesFirst])
+        &[D::Unreserved, D::Pchar]
     };
     let mut servers = Vec::new();
     for &decodes in decodings {
-        for &order in orders {
-            for &cuts_parameters in parameters {
-                for &backslashes in backslashes {
-                    servers.extend(controls.iter().map(|&controls| Server {
-                        decodes,
-                        cuts_parameters,
-                        backslashes,
-                        order,
-                        controls,
-                    }));
-                }
+        for &cuts_parameters in parameters {
+            for &backslashes in backslashes {
+                servers.extend(controls.iter().map(|&controls| Server {
+                    decodes,
+                    cuts_parameters,
+                    backslashes,
+                    controls,
+                }));
             }
         }
     }
@@ -117,13 +120,33 @@ pub(super) fn path_bytes(path: &[u8]) -> Vec<PathByte> {
     bytes
 }
 
-impl Server {
-    /// The path as this server reads it, in the spelling that limits are matched with.
-    pub(super) fn read(&self, bytes: &[PathByte]) -> String {
-        let bytes = self.decode(bytes);
-        let is_absolute = bytes.first() == Some(&PathByte::Clear(b'/'));
-        let segments: Vec<&[PathByte]> =
-            bytes[usize::from(is_absolute)..].split(|one| *one == PathByte::Clear(b'/')).collect();
+/// What is left of a decoded path for servers that resolve it against a base URL. To them a path
+/// that begins with two slashes begins with a host: `//h/login` is `/login`.
+pub(super) fn without_authority(decoded: &[PathByte]) -> Option<&[PathByte]> {
+    const SLASH: PathByte = PathByte::Clear(b'/');
+    let [SLASH, SLASH, ..] = decoded else { return None };
+    let start = decoded.iter().position(|one| *one != SLASH).unwrap_or(decoded.len());
+    let authority = &decoded[start..];
+    let end = authority.iter().position(|one| *one == SLASH).unwrap_or(authority.len());
+    Some(&authority[end..])
+}
+
+/// What is left of a path for servers that ignore dots and spaces at its end, as Windows does with
+/// the names of files. Caddy's matcher does so before it resolves dot segments.
+pub(super) fn without_dots_at_end(bytes: &[PathByte]) -> Option<&[PathByte]> {
+    let is_kept = |one: &PathByte| !matches!(one.byte(), b'.' | b' ');
+    let end = bytes.iter().rposition(is_kept).map_or(0, |last| last + 1);
+    (end < bytes.len()).then(|| &bytes[..end])
+}
+
+impl Order {
+    /// A decoded path as a server with this order reads it, in the spelling that limits are
+    /// matched with.
+    pub(super) fn read(self, decoded: &[PathByte]) -> String {
+        let is_absolute = decoded.first() == Some(&PathByte::Clear(b'/'));
+        let segments: Vec<&[PathByte]> = decoded[usize::from(is_absolute)..]
+            .split(|one| *one == PathByte::Clear(b'/'))
+            .collect();
         let mut out = String::new();
         if is_absolute {
             out.push('/');
@@ -148,7 +171,43 @@ impl Server {
         out
     }
 
-    fn decode(&self, bytes: &[PathByte]) -> Vec<PathByte> {
+    /// The segments that are left; the last is empty where the path ends in a slash.
+    fn resolve<'t>(self, segments: &[&'t [PathByte]]) -> Vec<&'t [PathByte]> {
+        const DOT: PathByte = PathByte::Clear(b'.');
+        let last = segments.len().saturating_sub(1);
+        let mut kept: Vec<&[PathByte]> = Vec::with_capacity(segments.len());
+        for (place, &segment) in segments.iter().enumerate() {
+            let dots = match segment {
+                _ if self == Self::Neither => 0,
+                [DOT] => 1,
+                [DOT, DOT] => 2,
+                [] if self == Self::SlashesFirst && place < last => continue,
+                _ => 0,
+            };
+            match dots {
+                0 => kept.push(segment),
+                1 => {}
+                _ => drop(kept.pop()),
+            }
+            if dots > 0 && place == last {
+                kept.push(&[]);
+            }
+        }
+        if self == Self::DotsFirst {
+            let end = kept.len().saturating_sub(1);
+            let mut place = 0;
+            kept.retain(|segment| {
+                place += 1;
+                !segment.is_empty() || place > end
+            });
+        }
+        kept
+    }
+}
+
+impl Server {
+    /// The path with the escapes decoded, and the parts cut, that this server decodes and cuts.
+    pub(super) fn decode(&self, bytes: &[PathByte]) -> Vec<PathByte> {
         let mut out = Vec::with_capacity(bytes.len());
         let (mut is_parameter, mut last_four) = (false, 0_u32);
         for &one in bytes {
@@ -197,38 +256,5 @@ impl Server {
             }
         }
         out
-    }
-
-    /// The segments that are left; the last is empty where the path ends in a slash.
-    fn resolve<'t>(&self, segments: &[&'t [PathByte]]) -> Vec<&'t [PathByte]> {
-        const DOT: PathByte = PathByte::Clear(b'.');
-        let last = segments.len().saturating_sub(1);
-        let mut kept: Vec<&[PathByte]> = Vec::with_capacity(segments.len());
-        for (place, &segment) in segments.iter().enumerate() {
-            let dots = match segment {
-                _ if self.order == Order::Neither => 0,
-                [DOT] => 1,
-                [DOT, DOT] => 2,
-                [] if self.order == Order::SlashesFirst && place < last => continue,
-                _ => 0,
-            };
-            match dots {
-                0 => kept.push(segment),
-                1 => {}
-                _ => drop(kept.pop()),
-            }
-            if dots > 0 && place == last {
-                kept.push(&[]);
-            }
-        }
-        if self.order == Order::DotsFirst {
-            let end = kept.len().saturating_sub(1);
-            let mut place = 0;
-            kept.retain(|segment| {
-                place += 1;
-                !segment.is_empty() || place > end
-            });
-        }
-        kept
     }
 }

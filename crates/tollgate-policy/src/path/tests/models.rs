@@ -80,13 +80,18 @@ fn merged_and_resolved(decoded: &[u8]) -> Served {
 /// Go's file servers, Caddy among them: decode, then `path.Clean`, and the slash that was at the
 /// end.
 fn go(path: &str) -> Served {
-    if has_bad_escape(path) {
-        return None;
-    }
-    let decoded = unquote(path);
-    if decoded.contains(&0) {
-        return None;
-    }
+    let decoded = (!has_bad_escape(path)).then(|| unquote(path))?;
+    (!decoded.contains(&0)).then(|| cleaned(&decoded))
+}
+
+/// Caddy's matcher of paths: decode, drop dots and spaces at the end, then clean.
+fn caddy_matcher(path: &str) -> Served {
+    let mut decoded = (!has_bad_escape(path)).then(|| unquote(path))?;
+    while decoded.pop_if(|last| matches!(last, b'.' | b' ')).is_some() {}
+    (!decoded.contains(&0)).then(|| cleaned(&decoded))
+}
+
+fn cleaned(decoded: &[u8]) -> Vec<u8> {
     let mut segments: Vec<&[u8]> = Vec::new();
     for part in decoded.split(|byte| *byte == b'/') {
         match part {
@@ -98,7 +103,7 @@ fn go(path: &str) -> Served {
     if decoded.ends_with(b"/") && !segments.is_empty() {
         segments.push(b"");
     }
-    Some(join(&segments))
+    join(&segments)
 }
 
 /// `new URL("http://localhost" + path).pathname`, decoded for a table of routes. Backslashes are
@@ -132,6 +137,17 @@ fn node(path: &str) -> Served {
         return None;
     }
     Some(unquote(&format!("/{}", segments.join("/"))))
+}
+
+/// `new URL(path, "http://localhost").pathname`: two slashes or more begin a host.
+fn node_with_base(path: &str) -> Served {
+    let path: String = path.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
+    let path = path.replace('\\', "/");
+    if !path.starts_with("//") {
+        return node(&path);
+    }
+    let after_slashes = path.trim_start_matches('/');
+    node(after_slashes.find('/').map_or("/", |end| &after_slashes[end..]))
 }
 
 /// Python's `http.server`: decode, then `posixpath.normpath`, and a slash that was at the end
@@ -220,11 +236,15 @@ proptest! {
     /// not.
     #[test]
     fn all_readings_are_matched(path in pieces()) {
-        let Ok(mut readings) = readings(&path) else { return Ok(()) };
+        let Ok(mut readings) = readings(&path) else {
+            prop_assert!(ambiguity(&path).is_some(), "{} is ordinary", path);
+            return Ok(());
+        };
         readings.push(normalise(&path).into_owned());
         let decoded: Vec<Vec<u8>> = readings.iter().map(|reading| unquote(reading)).collect();
         for (name, server) in [
-            ("nginx", nginx as fn(&str) -> Served), ("go", go), ("node", node), ("python", python), ("tomcat", tomcat),
+            ("nginx", nginx as fn(&str) -> Served), ("go", go), ("node", node),
+            ("Caddy's matcher", caddy_matcher), ("node with a base", node_with_base), ("python", python), ("tomcat", tomcat),
         ] {
             if let Some(served) = server(&path) {
                 prop_assert!(

@@ -15,6 +15,13 @@ const PATHS: &[&str] = &[
     "/login/",
     "//login",
     "///login",
+    "//h/login",
+    "///h/login",
+    "//u@h/login",
+    "//h:80/login",
+    "//[::1]/login",
+    "//h/x/login",
+    "//a/login",
     "/a//login",
     "/a/b//login",
     "/x/../login",
@@ -43,6 +50,9 @@ const PATHS: &[&str] = &[
     "/%252flogin",
     "/login.",
     "/login..",
+    "/login%2e",
+    "/login%20.",
+    "//h/login.",
     "/login/...",
     "/login?x=/../a",
     "/login%3fx",
@@ -61,6 +71,7 @@ const PATHS: &[&str] = &[
     "/x/.//login",
     "/x//./login",
     "//../login",
+    "//h/x/../login",
     "//./login",
     "/.//login",
     "/x//%2e%2e/login",
@@ -85,6 +96,7 @@ const PATHS: &[&str] = &[
     // Backslashes.
     "/x\\..\\login",
     "/\\login",
+    "/\\h/login",
     "/x\\login",
     "/x/..\\login",
     "/login\\",
@@ -160,10 +172,12 @@ fn servers_serve_what_limits_see() {
         served.sort();
         served.dedup();
         let mut known: Vec<String> =
-            readings(path).unwrap().iter().map(|reading| decoded(reading)).collect();
+            readings(path).unwrap_or_default().iter().map(|reading| decoded(reading)).collect();
         known.push(decoded(&normalise(path)));
         let is_seen = |resource: &&String| known.contains(resource);
-        if ambiguity(path).is_none() && (served.len() > 1 || !served.iter().all(is_seen)) {
+        // After two slashes some servers read a host. Ordinary requests have them, so no rule
+        // refuses them.
+        if ambiguity(path).is_none() && !path.starts_with("//") && served.len() > 1 {
             wrong.push(format!("{path} is not ambiguous, and {answers:?} are served"));
         }
         if !served.iter().all(is_seen) {
@@ -172,6 +186,11 @@ fn servers_serve_what_limits_see() {
     }
     assert!(wrong.is_empty(), "{}\n{table}", wrong.join("\n"));
     assert!(table.contains("| `/x//../login` | `/login` | `/login` | `/x/login` |"), "{table}");
+    assert!(
+        table.contains("| `/login.` | 404 | 404 | 404 | 404 | 404 | 404 | `/login` |"),
+        "{table}"
+    );
+    assert!(table.contains("| `//h/login` | 404 | 404 | 404 | `/login` |"), "{table}");
     println!("{table}");
 }
 

@@ -1,4 +1,4 @@
-//! Five servers that serve the same resources, each in its own way.
+//! Seven servers that serve the same resources, each in its own way.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -38,6 +38,11 @@ impl Origins {
             Origin::start("nginx", &folder, nginx),
             Origin::start("Caddy", &folder, caddy),
             Origin::start("Node", &folder, |port, _| script("node", "paths.js", port)),
+            Origin::start("Node with a base", &folder, |port, _| {
+                let mut node = script("node", "paths.js", port);
+                node.env("WITH_BASE", "1");
+                node
+            }),
             Origin::start("Flask", &folder, |port, _| script("python3", "paths.py", port)),
             Origin::start("http.server", &folder, |port, folder| {
                 let mut python = Command::new("python3");
@@ -45,6 +50,7 @@ impl Origins {
                 python.arg("--directory").arg(folder.join("root"));
                 python
             }),
+            Origin::start("Caddy's matcher", &folder, caddy_matcher),
         ];
         Self { all, folder }
     }
@@ -77,6 +83,22 @@ fn caddy(port: u16, folder: &Path) -> Command {
     fs::write(folder.join("Caddyfile"), file).unwrap();
     let mut caddy = Command::new("caddy");
     caddy.arg("run").arg("--config").arg(folder.join("Caddyfile")).args(["--adapter", "caddyfile"]);
+    caddy
+}
+
+/// Caddy with a route for each resource in place of files. Its matcher ignores case, which no limit
+/// can know, so upper case is answered with 404.
+fn caddy_matcher(port: u16, folder: &Path) -> Command {
+    let routes = RESOURCES.map(|path| format!("  respond {path} \"resource {path}\" 200\n"));
+    let file = format!(
+        "{{\n admin off\n auto_https off\n}}\nhttp://:{port} {{\n bind 127.0.0.1\n route {{\n  @upper path_regexp [A-Z]\n  \
+         respond @upper 404\n{}  respond 404\n }}\n}}\n",
+        routes.concat()
+    );
+    let config = folder.join("Caddyfile.matcher");
+    fs::write(&config, file).unwrap();
+    let mut caddy = Command::new("caddy");
+    caddy.arg("run").arg("--config").arg(config).args(["--adapter", "caddyfile"]);
     caddy
 }
 
