@@ -137,20 +137,24 @@ pub(super) fn set_cookie<'a>(
     name: &str,
 ) -> Result<(), Ambiguity> {
     let mut values = cookie::all(head.lines(&COOKIE), name);
-    let Some(first) = values.next() else { return Ok(()) };
-    let text = first.text();
+    let lookalikes = cookie::lookalikes(head.lines(&COOKIE), name);
+    let first = values.next();
+    let text = first.map(cookie::Value::text);
+    let mut others = values.chain(lookalikes);
     if multiplicity == Multiplicity::One {
-        if first.is_unclear() || values.any(|value| value.text() != text) {
+        let is_unclear = first.is_some_and(cookie::Value::is_unclear);
+        if is_unclear || others.any(|value| Some(value.text()) != text) {
             return Err(Ambiguity::Cookie(name.into()));
         }
     } else {
-        values.for_each(|value| {
+        others.for_each(|value| {
             facts.add_match_value(id, &String::from_utf8_lossy(&value.text()));
         });
     }
     match text {
-        Cow::Borrowed(value) => set_bytes(facts, id, value),
-        Cow::Owned(value) => {
+        None => {}
+        Some(Cow::Borrowed(value)) => set_bytes(facts, id, value),
+        Some(Cow::Owned(value)) => {
             let _ = facts.write_id(id, |out| out.push_str(&String::from_utf8_lossy(&value)));
         }
     }

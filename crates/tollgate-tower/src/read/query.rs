@@ -1,5 +1,6 @@
 //! One parameter of a query.
 
+use super::names::{Case, is_lookalike};
 use std::borrow::Cow;
 
 /// The raw values of all parameters of that name, in their order; one without `=` has an empty
@@ -29,18 +30,11 @@ fn decoded(text: &str) -> Cow<'_, str> {
     if is_plain(text) { Cow::Borrowed(text) } else { Cow::Owned(value(text)) }
 }
 
-/// Whether some servers read a different `key` as `name`. Express, PHP and Rails read `name[]` as a
-/// list, PHP reads a space and a dot as `_`, ASP.NET ignores case.
+/// Whether some servers read a different `key` as `name`. ASP.NET ignores case, and the server of
+/// PHP's command line a second `?`.
 fn is_alias(key: &str, name: &str) -> bool {
-    fn folded(text: &str) -> impl Iterator<Item = u8> {
-        text.bytes().map(|byte| match byte {
-            b'.' | b' ' | b'[' => b'_',
-            byte => byte.to_ascii_lowercase(),
-        })
-    }
-    let trimmed = key.trim_start_matches(' ');
-    let base = trimmed.split('[').next().unwrap_or_default();
-    key != name && (folded(base).eq(folded(name)) || folded(trimmed).eq(folded(name)))
+    let key = if key == name { key } else { key.trim_start_matches('?') };
+    is_lookalike(key.as_bytes(), name.as_bytes(), Case::Insensitive)
 }
 
 /// Whether decoding changes nothing.
