@@ -6,6 +6,7 @@
 //! is ambiguous. One that only `match` mentions may have several; a limit applies where one of them
 //! matches.
 
+use super::names::is_unclear_at_ends;
 use super::{Head, cookie, query, set_bytes};
 use http::HeaderName;
 use http::header::COOKIE;
@@ -110,7 +111,11 @@ pub(super) fn set_header<'a>(
     let mut lines = head.lines(name);
     let Some(first) = lines.next() else { return Ok(()) };
     if lines.next().is_none() || is_one(head, name) {
-        set_bytes(facts, id, first.trim_ascii());
+        let value = first.trim_ascii();
+        if multiplicity == Multiplicity::One && is_unclear_at_ends(value) {
+            return Err(Ambiguity::Header(name.clone()));
+        }
+        set_bytes(facts, id, value);
         return Ok(());
     }
     if multiplicity == Multiplicity::One {
@@ -172,7 +177,7 @@ pub(super) fn set_query<'a>(
     let (mut values, mut lookalikes) = (query::all(query, name), query::lookalikes(query, name));
     let first = values.next();
     let is_other = |value: &str| match first {
-        Some(first) => value != first && query::value(value) != query::value(first),
+        Some(first) => value != first && query::trimmed(value) != query::trimmed(first),
         None => true,
     };
     if multiplicity == Multiplicity::One {
@@ -183,10 +188,10 @@ pub(super) fn set_query<'a>(
         let others = values.chain(lookalikes).filter(|value| is_other(value));
         others.for_each(|value| facts.add_match_value(id, &query::value(value)));
     }
-    let _ = match first {
-        Some(value) if query::is_plain(value) => facts.set_id(id, value),
-        Some(value) => facts.write_id(id, |out| out.push_str(&query::value(value))),
-        None => Ok(()),
+    let Some(first) = first else { return Ok(()) };
+    let _ = match query::trimmed(first) {
+        Cow::Borrowed(value) => facts.set_id(id, value),
+        Cow::Owned(value) => facts.write_id(id, |out| out.push_str(&value)),
     };
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! One parameter of a query.
 
-use super::names::{Case, is_lookalike};
+use super::names::{Case, is_lookalike, is_space};
 use std::borrow::Cow;
 
 /// The raw values of all parameters of that name, in their order; one without `=` has an empty
@@ -33,18 +33,27 @@ fn decoded(text: &str) -> Cow<'_, str> {
 /// Whether some servers read a different `key` as `name`. ASP.NET ignores case, and the server of
 /// PHP's command line a second `?`.
 fn is_alias(key: &str, name: &str) -> bool {
-    let key = if key == name { key } else { key.trim_start_matches('?') };
-    is_lookalike(key.as_bytes(), name.as_bytes(), Case::Insensitive)
+    let rest = key.trim_start_matches('?');
+    let is_like = is_lookalike(rest.as_bytes(), name.as_bytes(), Case::Insensitive);
+    key != name && (rest == name || is_like)
 }
 
 /// Whether decoding changes nothing.
-pub(super) fn is_plain(text: &str) -> bool {
+fn is_plain(text: &str) -> bool {
     !text.bytes().any(|byte| matches!(byte, b'%' | b'+'))
 }
 
 /// The decoded text: `+` is a space, `%41` is `A`, a broken escape stays.
 pub(super) fn value(text: &str) -> String {
     String::from_utf8_lossy(&unescape(text.as_bytes(), Plus::Space)).into_owned()
+}
+
+/// The decoded text without white space and control characters at its ends: Tornado trims them.
+pub(super) fn trimmed(text: &str) -> Cow<'_, str> {
+    match decoded(text) {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim_matches(is_space)),
+        Cow::Owned(text) => Cow::Owned(text.trim_matches(is_space).to_owned()),
+    }
 }
 
 /// What a `+` stands for.
