@@ -1,5 +1,6 @@
 //! One cookie among all.
 
+use super::names::{Case, is_lookalike, is_unclear_at_ends, trim};
 use super::query::{Plus, unescape};
 use std::borrow::Cow;
 
@@ -16,27 +17,74 @@ pub(super) fn all<'a>(
     })
 }
 
+/// The values that only some servers read under this name. PHP reads `na.me` as `na_me`. Python
+/// starts a new cookie behind white space within a value, older Java and Ruby behind a comma. The
+/// work is linear in the bytes: each is in one piece between two `=`.
+pub(super) fn lookalikes<'a>(
+    lines: impl Iterator<Item = &'a [u8]>,
+    name: &str,
+) -> impl Iterator<Item = Value<'a>> {
+    let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
+    pairs.flat_map(move |pair| {
+        let mut start = 0;
+        pair.iter().enumerate().filter(|(_, byte)| **byte == b'=').filter_map(move |(at, _)| {
+            let before = pair[start..at].trim_ascii_end();
+            let is_first = std::mem::replace(&mut start, at + 1) == 0;
+            let is_sent = is_first && before == name.as_bytes();
+            let separates = |byte: &u8| !byte.is_ascii_graphic() || *byte == b',';
+            let word = before.rsplit(separates).find(|word| !word.is_empty()).unwrap_or_default();
+            let is_it = !is_sent
+                && (word == name.as_bytes()
+                    || is_like(word, name)
+                    || is_first && is_like(before, name));
+            is_it.then(|| Value(pair[at + 1..].trim_ascii_start()))
+        })
+    })
+}
+
+/// Older versions of PHP decode the names of cookies.
+fn is_like(key: &[u8], name: &str) -> bool {
+    let key = match key.iter().any(|byte| matches!(byte, b'%' | b'+')) {
+        true => Cow::Owned(unescape(key, Plus::Space)),
+        false => Cow::Borrowed(key),
+    };
+    // Two applications may well have `sid` and `SID`.
+    is_lookalike(&key, name.as_bytes(), Case::Sensitive)
+        || matches!(key, Cow::Owned(_)) && *key == *name.as_bytes()
+}
+
 /// The value of a cookie, as it was sent.
 #[derive(Clone, Copy)]
 pub(super) struct Value<'a>(&'a [u8]);
 
 impl<'a> Value<'a> {
-    /// The value without quotes and with its escapes decoded: PHP and Express read `sid=%61` as
-    /// `sid=a`, and most servers read `sid="a"` so.
+    /// The value without quotes, with its escapes decoded, and without white space and control
+    /// bytes at its ends. PHP and Express read `sid=%61` as `sid=a`, and most servers read
+    /// `sid="a"` so.
     pub(super) fn text(self) -> Cow<'a, [u8]> {
-        let inner = match self.0 {
-            [b'"', inner @ .., b'"'] => inner,
-            value => value,
-        };
+        let inner = self.quoted().unwrap_or(self.0);
         if inner.contains(&b'%') {
-            Cow::Owned(unescape(inner, Plus::Literal))
+            Cow::Owned(trim(&unescape(inner, Plus::Literal)).to_vec())
         } else {
-            Cow::Borrowed(inner)
+            Cow::Borrowed(trim(inner))
         }
     }
 
-    /// Whether servers differ in what the value is: Python decodes `"\141"` to `a`.
+    /// Whether servers differ in what the value is. Python decodes `"\141"` to `a`, and reads
+    /// `a b` as `a`. Express reads `j:"a"` as `a`.
     pub(super) fn is_unclear(self) -> bool {
+        let quoted = self.quoted().filter(|inner| !inner.contains(&b'"'));
+        let text = self.text();
         self.0.starts_with(b"\"") && self.0.contains(&b'\\')
+            || quoted.is_none() && self.0.trim_ascii().iter().any(u8::is_ascii_whitespace)
+            || text.starts_with(b"j:")
+            || is_unclear_at_ends(&text)
+    }
+
+    fn quoted(self) -> Option<&'a [u8]> {
+        match self.0 {
+            [b'"', inner @ .., b'"'] => Some(inner),
+            _ => None,
+        }
     }
 }

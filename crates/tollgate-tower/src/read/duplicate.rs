@@ -6,6 +6,7 @@
 //! is ambiguous. One that only `match` mentions may have several; a limit applies where one of them
 //! matches.
 
+use super::names::is_unclear_at_ends;
 use super::{Head, cookie, query, set_bytes};
 use http::HeaderName;
 use http::header::COOKIE;
@@ -110,7 +111,11 @@ pub(super) fn set_header<'a>(
     let mut lines = head.lines(name);
     let Some(first) = lines.next() else { return Ok(()) };
     if lines.next().is_none() || is_one(head, name) {
-        set_bytes(facts, id, first.trim_ascii());
+        let value = first.trim_ascii();
+        if multiplicity == Multiplicity::One && is_unclear_at_ends(value) {
+            return Err(Ambiguity::Header(name.clone()));
+        }
+        set_bytes(facts, id, value);
         return Ok(());
     }
     if multiplicity == Multiplicity::One {
@@ -137,20 +142,24 @@ pub(super) fn set_cookie<'a>(
     name: &str,
 ) -> Result<(), Ambiguity> {
     let mut values = cookie::all(head.lines(&COOKIE), name);
-    let Some(first) = values.next() else { return Ok(()) };
-    let text = first.text();
+    let lookalikes = cookie::lookalikes(head.lines(&COOKIE), name);
+    let first = values.next();
+    let text = first.map(cookie::Value::text);
+    let mut others = values.chain(lookalikes);
     if multiplicity == Multiplicity::One {
-        if first.is_unclear() || values.any(|value| value.text() != text) {
+        let is_unclear = first.is_some_and(cookie::Value::is_unclear);
+        if is_unclear || others.any(|value| Some(value.text()) != text) {
             return Err(Ambiguity::Cookie(name.into()));
         }
     } else {
-        values.for_each(|value| {
+        others.for_each(|value| {
             facts.add_match_value(id, &String::from_utf8_lossy(&value.text()));
         });
     }
     match text {
-        Cow::Borrowed(value) => set_bytes(facts, id, value),
-        Cow::Owned(value) => {
+        None => {}
+        Some(Cow::Borrowed(value)) => set_bytes(facts, id, value),
+        Some(Cow::Owned(value)) => {
             let _ = facts.write_id(id, |out| out.push_str(&String::from_utf8_lossy(&value)));
         }
     }
@@ -168,7 +177,7 @@ pub(super) fn set_query<'a>(
     let (mut values, mut lookalikes) = (query::all(query, name), query::lookalikes(query, name));
     let first = values.next();
     let is_other = |value: &str| match first {
-        Some(first) => value != first && query::value(value) != query::value(first),
+        Some(first) => value != first && query::trimmed(value) != query::trimmed(first),
         None => true,
     };
     if multiplicity == Multiplicity::One {
@@ -179,10 +188,10 @@ pub(super) fn set_query<'a>(
         let others = values.chain(lookalikes).filter(|value| is_other(value));
         others.for_each(|value| facts.add_match_value(id, &query::value(value)));
     }
-    let _ = match first {
-        Some(value) if query::is_plain(value) => facts.set_id(id, value),
-        Some(value) => facts.write_id(id, |out| out.push_str(&query::value(value))),
-        None => Ok(()),
+    let Some(first) = first else { return Ok(()) };
+    let _ = match query::trimmed(first) {
+        Cow::Borrowed(value) => facts.set_id(id, value),
+        Cow::Owned(value) => facts.write_id(id, |out| out.push_str(&value)),
     };
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! One parameter of a query.
 
+use super::names::{Case, is_lookalike, is_space};
 use std::borrow::Cow;
 
 /// The raw values of all parameters of that name, in their order; one without `=` has an empty
@@ -29,28 +30,30 @@ fn decoded(text: &str) -> Cow<'_, str> {
     if is_plain(text) { Cow::Borrowed(text) } else { Cow::Owned(value(text)) }
 }
 
-/// Whether some servers read a different `key` as `name`. Express, PHP and Rails read `name[]` as a
-/// list, PHP reads a space and a dot as `_`, ASP.NET ignores case.
+/// Whether some servers read a different `key` as `name`. ASP.NET ignores case, and the server of
+/// PHP's command line a second `?`.
 fn is_alias(key: &str, name: &str) -> bool {
-    fn folded(text: &str) -> impl Iterator<Item = u8> {
-        text.bytes().map(|byte| match byte {
-            b'.' | b' ' | b'[' => b'_',
-            byte => byte.to_ascii_lowercase(),
-        })
-    }
-    let trimmed = key.trim_start_matches(' ');
-    let base = trimmed.split('[').next().unwrap_or_default();
-    key != name && (folded(base).eq(folded(name)) || folded(trimmed).eq(folded(name)))
+    let rest = key.trim_start_matches('?');
+    let is_like = is_lookalike(rest.as_bytes(), name.as_bytes(), Case::Insensitive);
+    key != name && (rest == name || is_like)
 }
 
 /// Whether decoding changes nothing.
-pub(super) fn is_plain(text: &str) -> bool {
+fn is_plain(text: &str) -> bool {
     !text.bytes().any(|byte| matches!(byte, b'%' | b'+'))
 }
 
 /// The decoded text: `+` is a space, `%41` is `A`, a broken escape stays.
 pub(super) fn value(text: &str) -> String {
     String::from_utf8_lossy(&unescape(text.as_bytes(), Plus::Space)).into_owned()
+}
+
+/// The decoded text without white space and control characters at its ends: Tornado trims them.
+pub(super) fn trimmed(text: &str) -> Cow<'_, str> {
+    match decoded(text) {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim_matches(is_space)),
+        Cow::Owned(text) => Cow::Owned(text.trim_matches(is_space).to_owned()),
+    }
 }
 
 /// What a `+` stands for.

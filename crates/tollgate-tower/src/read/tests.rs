@@ -12,11 +12,11 @@ use tollgate_policy::facts::Unverified;
 /// Everything that can be read, in one policy.
 const POLICY: &str = r#"
 trusted_proxies: [10.0.0.0/8]
-identity: {user: header.x-user-id, session: cookie.sid, who: query.who}
+identity: {user: header.x-user-id, session: cookie.sid, who: query.who, snake: cookie.s_id, other: query.k_y}
 limits:
   - {name: a, rate: 1/s, key: [ip, method, path, host]}
   - {name: b, rate: 1/s, key: [header.x-tag, cookie.c, query.q]}
-  - {name: c, rate: 1/s, key: [user, session, who]}
+  - {name: c, rate: 1/s, key: [user, session, who, snake, other]}
   - {name: d, rate: 1/s, key: [api_key]}
   - {name: e, rate: 1/s, match: {header.x-match: x}}
 "#;
@@ -80,6 +80,18 @@ const TABLE: &[(&str, Fields, &str, Option<&str>)] = &[
     ("GET /", &[("cookie", b"c=s%3A%61+b")], "cookie.c", Some("s:a+b")),
     ("GET /", &[("cookie", b"a=1"), ("cookie", b"c=\"2\"")], "cookie.c", Some("2")),
     ("GET /", &[("cookie", b"cc=1; C=2; c")], "cookie.c", None),
+    ("GET /", &[("cookie", b"s_id=a; s.id=a; x=1 s_id=a; S.ID=b")], "snake", Some("a")),
+    ("GET /", &[("cookie", b"x=1 y; xs_id=2; s_idx=3; x=s_id; y= s_id; s[id]=4")], "snake", None),
+    ("GET /", &[("cookie", b"s_id=\"a b\"")], "snake", Some("a b")),
+    ("GET /", &[("cookie", b"s_id=a%20%00")], "snake", Some("a")),
+    ("GET /", &[("cookie", "s_id=voil\u{e0}".as_bytes())], "snake", Some("voil\u{e0}")),
+    ("GET /", &[("cookie", b"s_id=s:a.b")], "snake", Some("s:a.b")),
+    ("GET /", &[("x-tag", "voil\u{e0}".as_bytes())], "header.x-tag", Some("voil\u{e0}")),
+    ("GET /", &[("x-match", b"a\xc2\xa0")], "header.x-match", Some("a\u{a0}")),
+    ("GET /?k_y=+a+b+", &[], "other", Some("a b")),
+    ("GET /?k_y=a%00%0d%0A&k_y=a%20", &[], "other", Some("a")),
+    ("GET /?k_y=%C2%A0a%E3%80%80", &[], "other", Some("a")),
+    ("GET /?x[k_y]=1&k_yy=2&[k_yy]=3&[]k_y=4", &[], "other", None),
     ("GET /?q=1&q=%31", &[], "query.q", Some("1")),
     ("GET /?qq=1&%71=a%20b+c", &[], "query.q", Some("a b c")),
     ("GET /?q=%zz%4", &[], "query.q", Some("%zz%4")),
@@ -199,10 +211,48 @@ const AMBIGUOUS: &[(&str, Fields, &str)] = &[
     ("GET /", &[("cookie", b"sid=1; c=2; c=3")], "cookie"),
     ("GET /", &[("cookie", b"sid=1"), ("cookie", b"sid=2")], "cookie"),
     ("GET /", &[("cookie", b"c=\"\\062\"")], "cookie"),
+    ("GET /", &[("cookie", b"s.id=1; x=2")], "cookie"),
+    ("GET /", &[("cookie", b"s_id=1; s.id=2")], "cookie"),
+    ("GET /", &[("cookie", b"s id=1")], "cookie"),
+    ("GET /", &[("cookie", b"s[id=1")], "cookie"),
+    ("GET /", &[("cookie", b"s_id[]=1")], "cookie"),
+    ("GET /", &[("cookie", b"s%5fid=1")], "cookie"),
+    ("GET /", &[("cookie", b"x=1 s_id=2")], "cookie"),
+    ("GET /", &[("cookie", b"x=1, s_id=2; s_id=3")], "cookie"),
+    ("GET /", &[("cookie", b"x=1\ts_id =2")], "cookie"),
+    ("GET /", &[("cookie", b"x=\"1\" s_id\t=2")], "cookie"),
+    ("GET /", &[("cookie", b"x s_id=2")], "cookie"),
+    ("GET /", &[("cookie", b"x=1 s_id\xa0=2")], "cookie"),
+    ("GET /", &[("cookie", b"s_id\xa0=2")], "cookie"),
+    ("GET /", &[("cookie", b"\xa0s_id=2")], "cookie"),
+    ("GET /", &[("cookie", b"s_id\x85=2")], "cookie"),
+    ("GET /", &[("cookie", b"s_id\xe3\x80\x80=2")], "cookie"),
+    ("GET /", &[("cookie", b"s_id=2\xa0")], "cookie"),
+    ("GET /", &[("cookie", b"s_id=\"\xc2\xa02\"")], "cookie"),
+    ("GET /", &[("cookie", b"s_id=2 x=1")], "cookie"),
+    ("GET /", &[("cookie", b"s_id=2\tx")], "cookie"),
+    ("GET /", &[("cookie", b"s_id=\"2\" \"x\"")], "cookie"),
+    ("GET /", &[("cookie", b"s_id=j:\"2\"")], "cookie"),
+    ("GET /", &[("cookie", b"s_id=%6A%3A2")], "cookie"),
     ("GET /?q=1&q=2", &[], "query"),
     ("GET /?who=1&who=", &[], "query"),
     ("GET /?who[]=1", &[], "query"),
     ("GET /?q=1;q=2", &[], "query"),
+    ("GET /?k_y%00=1", &[], "query"),
+    ("GET /?k.y%00x=1&k_y=2", &[], "query"),
+    ("GET /?[k_y]=1", &[], "query"),
+    ("GET /?k_y=1&%5bk_y%5d=2", &[], "query"),
+    ("GET /?[K.Y][]=1", &[], "query"),
+    ("GET /?[k_y=1", &[], "query"),
+    ("GET /??k_y=1", &[], "query"),
+    ("GET /??%5bk_y%5d=1", &[], "query"),
+    ("GET /?k_y%09=1", &[], "query"),
+    ("GET /?%C2%A0k_y=1", &[], "query"),
+    ("GET /", &[("x-tag", b"a\xa0")], "header"),
+    ("GET /", &[("x-tag", b"\x85a")], "header"),
+    ("GET /", &[("x-tag", b"a \xa0")], "header"),
+    ("GET /", &[("x-tag", b"a\xc2\xa0")], "header"),
+    ("GET /", &[("x-tag", b"a\xe3\x80\x80"), ("x-tag", b"a\xe3\x80\x80")], "header"),
 ];
 
 #[test]
