@@ -72,7 +72,14 @@ impl Matcher {
     ///
     /// An attribute may have been sent with several values, and services differ in which they read. Then one
     /// value is enough for the limit to apply, and all of them are needed to exclude the request.
+    #[inline]
     pub(crate) fn matches(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
+        let is_path_met = is_path_checked || self.path.is_none();
+        let is_unconditional = is_path_met && self.conditions.is_empty() && self.not.is_empty();
+        is_unconditional || self.meets_conditions(facts, is_path_checked)
+    }
+
+    fn meets_conditions(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
         let is_excluded = |tests: &[Test]| tests.iter().all(|test| test.matches_every(facts));
         (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches_any(facts)))
             && self.conditions.iter().all(|test| test.matches_any(facts))
