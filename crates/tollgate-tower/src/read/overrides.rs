@@ -24,6 +24,7 @@ impl Override {
     ];
 
     /// What a header replaces, by its name in any case.
+    #[inline]
     pub fn of(name: &[u8]) -> Option<Self> {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         match name.len() {
