@@ -152,8 +152,8 @@ impl<S: Store> Gate<S> {
         rules.policy().select_open(facts, open, most, selection);
         let selected = rules.policy().selected(selection);
         let charges: Charges<'_> = selected.clone().map(|one| rules.charge(&one)).collect();
-        let (rows, flight) = (std::mem::take(rows), Flight::default());
-        self.ask_store(rules, now_us, selected, &charges, Intent::Peek, answers, rows, flight).await
+        let (rows, recall) = (std::mem::take(rows), Recall::No);
+        self.ask(rules, now_us, selected, &charges, Intent::Peek, answers, rows, recall).await
     }
 
     /// Select, decide, verdict.
@@ -171,7 +171,7 @@ impl<S: Store> Gate<S> {
         let selected = rules.policy().selected(selection);
         let charges: Charges<'_> = selected.clone().map(|one| rules.charge(&one)).collect();
         let rows = std::mem::take(rows);
-        self.ask(rules, now_us, selected, &charges, intent, answers, rows).await
+        self.ask(rules, now_us, selected, &charges, intent, answers, rows, Recall::Yes).await
     }
 
     /// What the deny cache knows, else what the store says, else what the limits do without it.
@@ -185,10 +185,13 @@ impl<S: Store> Gate<S> {
         intent: Intent,
         answers: &mut Answers,
         mut rows: Vec<crate::Row<'r>>,
+        recall: Recall,
     ) -> Verdict<'r> {
         let mut flight = Flight::default();
-        let known =
-            self.recall(rules, now_us, selected.clone(), charges, &mut rows, &mut flight).is_some();
+        let known = recall == Recall::Yes
+            && self
+                .recall(rules, now_us, selected.clone(), charges, &mut rows, &mut flight)
+                .is_some();
         if known {
             Verdict::remembered(rows)
         } else {
@@ -256,6 +259,14 @@ impl<S: Store> Gate<S> {
             }
         }
     }
+}
+
+/// Whether the deny cache may answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recall {
+    Yes,
+    /// It knows only refusals, which does not do where all figures are shown.
+    No,
 }
 
 pub(crate) type Charges<'a> = SmallVec<[Charge<'a>; 4]>;

@@ -209,6 +209,7 @@ impl Rules {
     }
 
     /// What the limit is charged, by what it counts.
+    #[inline]
     pub(crate) fn charge<'a>(&'a self, selected: &Selected<'a>) -> Charge<'a> {
         let charge = self.plain_charge(selected);
         let (units, enforced) = (charge.cost.min(UNITS_MAX), charge.mode.is_enforced());
@@ -248,10 +249,12 @@ impl Rules {
         }
     }
 
+    #[inline]
     pub(crate) fn row(&self, selected: &Selected<'_>, answer: &Answer) -> Row<'_> {
         self.row_from(selected, answer, Source::of(selected.limit, answer, self.usual))
     }
 
+    #[inline]
     pub(crate) fn row_from(
         &self,
         selected: &Selected<'_>,

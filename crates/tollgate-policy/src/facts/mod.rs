@@ -43,14 +43,21 @@ pub struct Facts<'a> {
     values: Vec<Value<'a>>,
     text: String,
     path: String,
-    /// Further readings of the path by other servers; usually empty.
-    other_paths: Vec<String>,
     ambiguous_paths: AmbiguousPaths,
-    /// More values of attributes that no key, tier or cost has; seldom any.
-    more_values: Vec<(AttributeId, String)>,
     address: Option<IpAddr>,
     clear_api_key: Clear<'a>,
     tier: &'a str,
+    /// Absent in a plain request, which then neither fills it in nor drops it.
+    uncommon: Option<Box<UncommonFacts>>,
+}
+
+/// Facts that few requests have.
+#[derive(Clone, Default)]
+struct UncommonFacts {
+    /// The readings of the path, where it has several.
+    other_paths: Vec<String>,
+    /// More values of attributes that no key, tier or cost has.
+    more_values: Vec<(AttributeId, String)>,
     unverified: Option<Unverified>,
 }
 
@@ -97,13 +104,11 @@ impl<'a> Facts<'a> {
             values,
             text,
             path,
-            other_paths: Vec::new(),
             ambiguous_paths: AmbiguousPaths::Refuse,
-            more_values: Vec::new(),
             address: None,
             clear_api_key: Clear::Given(""),
             tier: "",
-            unverified: None,
+            uncommon: None,
         }
     }
 
@@ -247,45 +252,59 @@ impl<'a> Facts<'a> {
     /// values: a limit applies if one matches, and `not` excludes if all do. Keys, tiers and costs
     /// use the value that was set.
     pub fn add_match_value(&mut self, id: AttributeId, value: &str) {
-        self.more_values.push((id, value.to_owned()));
+        self.uncommon_mut().more_values.push((id, value.to_owned()));
     }
 
     /// The values added to an attribute.
     pub(crate) fn more_values(&self, id: AttributeId) -> impl Iterator<Item = &str> {
-        let of_attribute = self.more_values.iter().filter(move |(known, _)| *known == id);
-        of_attribute.map(|(_, value)| &**value)
+        let all = self.uncommon.iter().flat_map(|uncommon| &uncommon.more_values);
+        all.filter(move |(known, _)| *known == id).map(|(_, value)| &**value)
     }
 
     /// Rewrites a path that is not plain.
     fn set_path(&mut self, value: &str) -> Result<Value<'a>, InvalidAttribute> {
-        self.other_paths.clear();
+        if let Some(uncommon) = &mut self.uncommon {
+            uncommon.other_paths.clear();
+        }
         if self.ambiguous_paths == AmbiguousPaths::Refuse
             && let Some(why) = path::ambiguity(value)
         {
             return Err(why.into());
         }
         path::normalise_into(value, &mut self.path);
-        self.other_paths = path::readings(value)?;
+        let other_paths = path::readings(value)?;
+        if !other_paths.is_empty() {
+            self.uncommon_mut().other_paths = other_paths;
+        }
         Ok(Value::Path)
+    }
+
+    /// Whether the path has other readings.
+    #[inline]
+    pub(crate) fn has_other_readings(&self) -> bool {
+        self.uncommon.as_ref().is_some_and(|uncommon| !uncommon.other_paths.is_empty())
     }
 
     /// The same facts for each other reading of the path.
     pub(crate) fn other_readings(&self) -> impl Iterator<Item = Facts<'a>> {
-        let of_path = self.other_paths.iter().skip(1);
+        let of_path = self.uncommon.iter().flat_map(|uncommon| uncommon.other_paths.iter().skip(1));
         of_path.map(|path| Self {
             names: self.names,
             ipv6_prefix: self.ipv6_prefix,
             values: self.values.clone(),
             text: self.text.clone(),
             path: path.clone(),
-            other_paths: Vec::new(),
             ambiguous_paths: self.ambiguous_paths,
-            more_values: self.more_values.clone(),
-            unverified: self.unverified,
             address: self.address,
             clear_api_key: self.clear_api_key.clone(),
             tier: self.tier,
+            uncommon: self.uncommon.clone(),
         })
+    }
+
+    #[cold]
+    fn uncommon_mut(&mut self) -> &mut UncommonFacts {
+        self.uncommon.get_or_insert_default()
     }
 
     /// Sets `ip` where the address is known already, as it is for a connection.
@@ -303,13 +322,14 @@ impl<'a> Facts<'a> {
     pub fn set_unverified(&mut self, id: AttributeId, why: Unverified) {
         if let Some(place) = self.values.get_mut(id.index()) {
             *place = Value::Unverified;
-            self.unverified.get_or_insert(why);
+            self.uncommon_mut().unverified.get_or_insert(why);
         }
     }
 
     /// Why attributes did not verify, where some did not.
+    #[inline]
     pub fn unverified(&self) -> Option<Unverified> {
-        self.unverified
+        self.uncommon.as_ref()?.unverified
     }
 
     /// Whether this attribute was sent and not verified.

@@ -72,7 +72,14 @@ impl Matcher {
     ///
     /// A request may carry several values of an attribute, and services differ in which they read.
     /// So the limit applies if one value matches, and `not` excludes only if all match.
+    #[inline]
     pub(crate) fn matches(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
+        let is_path_met = is_path_checked || self.path.is_none();
+        let is_unconditional = is_path_met && self.conditions.is_empty() && self.not.is_empty();
+        is_unconditional || self.meets_conditions(facts, is_path_checked)
+    }
+
+    fn meets_conditions(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
         let is_excluded = |tests: &[Test]| tests.iter().all(|test| test.matches_every(facts));
         (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches_any(facts)))
             && self.conditions.iter().all(|test| test.matches_any(facts))

@@ -153,6 +153,20 @@ impl Policy {
         debug_assert!(facts.are_for(&self.names), "these facts were made for another policy");
         let first = selection.entries.len();
         self.select_reading(facts, request_cost, selection);
+        if facts.has_other_readings() {
+            self.select_other_readings(facts, request_cost, first, selection);
+        }
+    }
+
+    /// Adds what the other readings of the path select to what its first one did, from `first` on.
+    #[cold]
+    fn select_other_readings(
+        &self,
+        facts: &Facts<'_>,
+        request_cost: u64,
+        first: usize,
+        selection: &mut Selection,
+    ) {
         for other in facts.other_readings() {
             let other_first = selection.entries.len();
             self.select_reading(&other, request_cost, selection);
@@ -166,10 +180,11 @@ impl Policy {
         let mut candidates = std::mem::take(&mut selection.candidates);
         self.index.find(path, &mut candidates);
         let (tier, first) = (self.tier(facts), selection.entries.len());
+        let has_unverified = facts.unverified().is_some();
         for candidate in &candidates {
             let limit = candidate.limit();
             let is_path_checked = !candidate.must_check_path();
-            if facts.unverified().is_some() && self.doubts(limit, facts, is_path_checked) {
+            if has_unverified && self.doubts(limit, facts, is_path_checked) {
                 self.push_unverified(limit, facts, tier, selection);
             } else if self.rules[limit].matcher.matches(facts, is_path_checked) {
                 self.push(limit, facts, tier, request_cost, first, selection);
@@ -250,6 +265,7 @@ impl Policy {
     }
 
     /// What was selected, in file order.
+    #[inline]
     pub fn selected<'s>(
         &'s self,
         selection: &'s Selection,
@@ -408,6 +424,7 @@ fn parse_cost(text: &str) -> Option<u64> {
 }
 
 /// Appends the values of the key's attributes. Answers whether all are there, or may be shared as absent.
+#[inline]
 fn push_key(
     key: &[AttributeId],
     facts: &Facts<'_>,

@@ -25,6 +25,7 @@ impl Override {
     ];
 
     /// The part that the header of this name replaces; the case of the name does not matter.
+    #[inline]
     pub fn of(name: &[u8]) -> Option<Self> {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         match name.len() {

@@ -7,7 +7,7 @@ use super::End;
 use super::note::Entry;
 use super::reserve::{entry, from_store};
 use super::slots::{Hold, Slot, Slots};
-use crate::gate::Charges;
+use crate::gate::{Charges, Recall};
 use crate::{Gate, Rules, Verdict, Work};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -171,7 +171,8 @@ impl<S: Store> Gate<S> {
         let selected = rules.policy().selected(selection);
         let charges: Charges<'_> = selected.clone().map(|one| rules.charge(&one)).collect();
         let (one, rows) = (selected.clone(), std::mem::take(rows));
-        let verdict = self.ask(rules, now_us, one, &charges, Intent::Take, answers, rows).await;
+        let verdict =
+            self.ask(rules, now_us, one, &charges, Intent::Take, answers, rows, Recall::Yes).await;
         rules.count(&verdict);
         let may_hold = passage.hold_all || verdict.delay_us > 0 || rules.depends_on_answers();
         if !verdict.allowed || !may_hold {

@@ -2,7 +2,7 @@
 
 use super::note::{self, Entry};
 use super::{End, ReservationError};
-use crate::gate::Charges;
+use crate::gate::{Charges, Recall};
 use crate::{Gate, Row, Rules, Source, Verdict, Work};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -130,7 +130,8 @@ impl<S: Store> Gate<S> {
             })
             .collect();
         let (one, rows) = (selected.clone(), std::mem::take(rows));
-        let verdict = self.ask(rules, now_us, one, &charges, Intent::Take, answers, rows).await;
+        let verdict =
+            self.ask(rules, now_us, one, &charges, Intent::Take, answers, rows, Recall::Yes).await;
         rules.count(&verdict);
         if !verdict.allowed {
             return Ok((verdict, None));

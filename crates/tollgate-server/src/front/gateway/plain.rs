@@ -48,7 +48,7 @@ use tokio::{
     net::TcpStream,
 };
 use tollgate::{ProcessClock, Spares};
-use tollgate_policy::address::unmap;
+use tollgate_policy::{address::unmap, settings};
 use tollgate_tower::{self as toll, Pass};
 
 /// What is read at once. An answer that is larger is not plain.
@@ -173,7 +173,7 @@ impl Gateway {
             }
         };
         let (mut sent, mut alarm) = (0, caller.alarm());
-        let request = errand.request(server, settings.own_host);
+        let request = errand.request(server, settings);
         let asking = ask(&mut stream, request, &mut sent);
         let (scratch, len) = match before(&mut alarm, settings.response, asking, || true).await {
             Some(Ok((scratch, len))) if len > 0 => (scratch, len),
@@ -213,12 +213,13 @@ impl Gateway {
         stage
     }
 
-    /// Where a request came from, for a server that is asked by the host's name or by its own.
+    /// Where a request came from, for a server that is asked as the settings say.
     pub(super) fn from<'a>(
         &self,
         head: &(impl toll::Head + Sync),
         caller: &'a Caller,
-        own_host: Option<&'a HeaderValue>,
+        server: &'a Server,
+        settings: &settings::Gateway,
     ) -> From<'a> {
         let (rules, peer) = (self.shared.node.gate.rules(), unmap(caller.peer.ip()));
         let is_trusted = rules.web().client.is_trusted(peer);
@@ -227,7 +228,8 @@ impl Gateway {
             false => peer,
         };
         let (address, is_tls, may_upgrade) = (&caller.address, caller.is_tls, false);
-        let override_headers = self.shared.upstreams.load().settings.override_headers;
+        let own_host = settings.own_host.then_some(&server.authority);
+        let override_headers = settings.override_headers;
         From { peer, address, is_trusted, client, is_tls, may_upgrade, own_host, override_headers }
     }
 }
@@ -237,8 +239,8 @@ pub(super) trait Errand {
     /// Whether it can be sent twice and mean the same.
     fn may_repeat(&self) -> bool;
 
-    /// The bytes for a server, which is asked by its own name or by that which the request has.
-    fn request(&mut self, server: &Server, own_host: bool) -> &[u8];
+    /// The bytes for a server, which is asked as the settings say.
+    fn request(&mut self, server: &Server, settings: &settings::Gateway) -> &[u8];
 
     /// Takes the answer, where these bytes are all of one that is plain. `room`: how many bytes an answer can have here.
     fn answer(&mut self, bytes: &[u8], room: usize) -> Came;
@@ -258,9 +260,8 @@ impl Errand for Written<'_> {
         self.request.may_repeat()
     }
 
-    fn request(&mut self, server: &Server, own_host: bool) -> &[u8] {
-        let own_host = own_host.then_some(&server.authority);
-        let from = self.gateway.from(&Read(self.request), self.caller, own_host);
+    fn request(&mut self, server: &Server, settings: &settings::Gateway) -> &[u8] {
+        let from = self.gateway.from(&Read(self.request), self.caller, server, settings);
         request::write(&self.request, &from, self.out);
         self.out
     }

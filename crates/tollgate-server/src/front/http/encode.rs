@@ -20,6 +20,7 @@ pub fn verdict(out: &mut Vec<u8>, verdict: &Verdict<'_>) {
 }
 
 /// Appends the array of limits.
+#[inline]
 pub fn rows<'r>(out: &mut Vec<u8>, rows: impl IntoIterator<Item = Row<'r>>) {
     out.push(b'[');
     for (index, row) in rows.into_iter().enumerate() {

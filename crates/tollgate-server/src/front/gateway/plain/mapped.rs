@@ -16,6 +16,7 @@ use hyper::{
     http::request::Parts,
 };
 use tollgate::Spares;
+use tollgate_policy::settings;
 
 /// Fields of most answers with ours among them.
 const FIELDS: usize = 12;
@@ -104,9 +105,8 @@ impl Errand for Mapped<'_> {
         self.head.method.is_idempotent()
     }
 
-    fn request(&mut self, server: &Server, own_host: bool) -> &[u8] {
-        let own_host = own_host.then_some(&server.authority);
-        let from = self.gateway.from(self.head, self.caller, own_host);
+    fn request(&mut self, server: &Server, settings: &settings::Gateway) -> &[u8] {
+        let from = self.gateway.from(self.head, self.caller, server, settings);
         let mut request = std::mem::take(&mut self.request);
         request::write(self, &from, &mut request);
         self.request = request;

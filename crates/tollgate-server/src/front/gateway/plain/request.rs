@@ -65,7 +65,8 @@ impl Head for Read<'_> {
     }
 
     fn path(&self) -> &str {
-        self.0.target.split_once('?').map_or(self.0.target, |(path, _)| path)
+        let end = memchr::memchr(b'?', self.0.target.as_bytes());
+        end.map_or(self.0.target, |end| &self.0.target[..end])
     }
 
     fn query(&self) -> Option<&str> {
