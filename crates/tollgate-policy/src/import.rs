@@ -17,6 +17,8 @@ pub struct Imported {
     pub text: String,
     /// How many limits are in it.
     pub limits: usize,
+    /// How many more were dropped, since they count like an earlier one.
+    pub duplicates: usize,
     /// What has no equal, or is not quite the same.
     pub notes: Vec<Note>,
 }

@@ -226,8 +226,9 @@ impl fmt::Display for ConfigError {
             }
             Self::LimitsGone { file, in_force } => write!(
                 f,
-                "{}: the file has no `limits`, and {in_force} are in force; to remove them all, write `limits: []`",
-                file.display()
+                "{}: the file has no `limits`, and {in_force} {} in force; to remove them all, write `limits: []`",
+                file.display(),
+                if *in_force == 1 { "is" } else { "are" }
             ),
             Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
             Self::Password { file, error } => write!(f, "{}: {error}", file.display()),

@@ -333,7 +333,8 @@ impl Reloader {
                 let line = error.replace('\n', "; ");
                 self.node.health.degrade(subject, error);
                 self.node.metrics.reload(Reloaded::Error);
-                tracing::error!(error = %line, "not reloaded: the last good {subject} stays in force");
+                let stays = if subject == TIERS { "stay" } else { "stays" };
+                tracing::error!(error = %line, "not reloaded: the last good {subject} {stays} in force");
             }
         }
         result

@@ -4,7 +4,7 @@ use crate::storage::Storage;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate::StoreError;
 
@@ -17,12 +17,17 @@ const ENTRIES_MAX: usize = 65_536;
 /// Longer than any tier's name.
 const NAME_BYTES_MAX: usize = 256;
 
+/// What Redis answers to a read of a hash where the key holds something else.
+pub(crate) const WRONG_TYPE: &str = "WRONGTYPE";
+
 /// The answers of the last few seconds.
 #[derive(Debug, Default)]
 pub struct TierCache {
     entries: Mutex<HashMap<u128, Entry>>,
     /// When somebody may ask again.
     failed_until_us: AtomicU64,
+    /// Whether the log has said that the key holds no hash.
+    told_wrong_type: AtomicBool,
     hashers: [RandomState; 2],
 }
 
@@ -80,12 +85,19 @@ impl TierCache {
         }
         match storage.first_field(hash, &who.fields()).await {
             Ok(value) => {
+                self.told_wrong_type.store(false, Relaxed);
                 let (tier, until_us) = (value.and_then(tier), now_us.saturating_add(BELIEVED_US));
                 self.keep(name, Entry { tier: tier.clone(), until_us }, now_us);
                 tier
             }
             Err(error) => {
                 failed(&error);
+                if &*error.detail == WRONG_TYPE && !self.told_wrong_type.swap(true, Relaxed) {
+                    tracing::error!(
+                        key = hash,
+                        "the Redis key of `tiers` holds no hash, so everybody has the default tier; `TYPE` says what it holds"
+                    );
+                }
                 self.failed_until_us.store(now_us.saturating_add(FAILED_US), Relaxed);
                 last
             }

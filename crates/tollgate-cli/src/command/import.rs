@@ -50,7 +50,12 @@ fn report(file: &Path, imported: &Imported) -> ExitCode {
     for note in &imported.notes {
         eprintln!("{}:{}:{}: {}", file.display(), note.at.line, note.at.column, note.text);
     }
-    eprintln!("{} limits imported, {lost} left out", imported.limits);
+    let dropped = match imported.duplicates {
+        0 => String::new(),
+        1 => ", 1 duplicate dropped".to_owned(),
+        more => format!(", {more} duplicates dropped"),
+    };
+    eprintln!("{} limits imported, {lost} left out{dropped}", imported.limits);
     let status = if lost > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
     written(io::stdout().write_all(imported.text.as_bytes()), status)
 }

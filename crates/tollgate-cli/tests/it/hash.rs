@@ -35,4 +35,6 @@ fn nothing_has_no_hash() {
         assert_eq!((status, out.as_str()), (2, ""), "{arguments:?} {input:?}");
         assert!(error.starts_with("tollgate: "), "{error}");
     }
+    let (_, _, error) = run(&["hash"], "key-1\n\n");
+    assert_eq!(error, "tollgate: line 2 of standard input is empty; remove it\n");
 }

@@ -43,7 +43,10 @@ fn limits_that_count_alike_are_dropped_as_limitador_does() {
     let (status, out, err) = run(&["import", "limitador", file.path()], "");
     assert_eq!(status, 0, "{err}");
     let line = ":1:49: dropped, as Limitador does: it counts like the limit at 1:2, which wins\n";
-    assert!(err.contains(line) && err.ends_with("1 limits imported, 0 left out\n"), "{err}");
+    assert!(
+        err.contains(line) && err.ends_with("1 limits imported, 0 left out, 1 duplicate dropped\n"),
+        "{err}"
+    );
     assert!(out.contains("rate: 10/60s") && !out.contains("rate: 5/60s"), "{out}");
 }
 

@@ -238,3 +238,14 @@ fn a_store_that_is_not_there_is_an_error_and_memory_needs_none() {
     assert_eq!(status, 0);
     assert!(out.contains("store: in the process itself"), "{out}");
 }
+
+#[test]
+fn a_key_of_tiers_that_holds_no_hash_is_named() {
+    let redis = Redis::start();
+    redis.run("SET plans pro");
+    let file = format!("tiers: {{by: user, redis: plans}}\n{}", file(&on(&redis, "")));
+    let (status, out, _) = run(&["check", "--probe", "-"], &file);
+    assert_eq!(status, 1, "{out}");
+    assert!(out.contains("HGET plans (WRONGTYPE)"), "{out}");
+    assert!(out.contains("holds another type than a hash"), "{out}");
+}

@@ -28,7 +28,7 @@ pub fn limitador(bytes: &[u8]) -> Result<Imported, Diagnostic> {
     };
     let mut import =
         Import { text: HEAD.to_owned(), limits: 0, notes: Vec::new(), names: HashSet::new() };
-    let mut first_places = FirstPlaces::default();
+    let (mut first_places, mut duplicates) = (FirstPlaces::default(), 0);
     for item in items {
         let first = Identity::of(item).and_then(|identity| first_places.insert(identity, item.at));
         if let Some(first) = first {
@@ -37,6 +37,7 @@ pub fn limitador(bytes: &[u8]) -> Result<Imported, Diagnostic> {
                 first.line, first.column
             );
             import.note(item.at, false, text);
+            duplicates += 1;
             continue;
         }
         if let Err(why) = import.limit(item) {
@@ -51,7 +52,7 @@ pub fn limitador(bytes: &[u8]) -> Result<Imported, Diagnostic> {
         import.note(node.at, false, text.to_owned());
     }
     let Import { text, limits, notes, .. } = import;
-    Ok(Imported { text, limits, notes })
+    Ok(Imported { text, limits, duplicates, notes })
 }
 
 struct Import {

@@ -1,6 +1,7 @@
 //! Asks a store about itself, as a node would that starts.
 
 use super::{Storage, StorageError};
+use crate::tiers::WRONG_TYPE;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
@@ -58,9 +59,10 @@ pub fn probe<'a>(
             }
         }
         if let Some(TierSource::Redis { hash, .. }) = &settings.tiers.source
-            && storage.first_field(hash, &["tollgate".into()]).await.is_err()
+            && let Err(error) = storage.first_field(hash, &["tollgate".into()]).await
         {
-            report.missing.push(format!("HGET {hash}").into());
+            let why = if &*error.detail == WRONG_TYPE { " (WRONGTYPE)" } else { "" };
+            report.missing.push(format!("HGET {hash}{why}").into());
         }
         Ok(Some(report))
     })

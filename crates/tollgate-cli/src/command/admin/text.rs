@@ -13,6 +13,11 @@ fn text(value: &Value) -> String {
     }
 }
 
+/// A text of several lines, such as an error and its help, as one.
+fn one_line(value: &Value) -> String {
+    text(value).lines().collect::<Vec<_>>().join("; ")
+}
+
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], |items| items)
 }
@@ -25,7 +30,7 @@ pub(super) fn status(answer: &Value) -> String {
     let ready = if answer["ready"] == true { "yes" } else { "no" };
     let mut rows = vec![row(&["ready", ready])];
     if let Some(detail) = answer["detail"].as_object() {
-        rows.extend(detail.iter().map(|(subject, why)| vec![subject.clone(), text(why)]));
+        rows.extend(detail.iter().map(|(subject, why)| vec![subject.clone(), one_line(why)]));
     }
     table(&rows)
 }
@@ -35,7 +40,7 @@ pub(super) fn policy(answer: &Value) -> String {
     let file = answer["file"].as_str().unwrap_or("built-in");
     about.push(row(&["file", file]));
     if let Some(last) = answer["last_reload"].as_object() {
-        let error = last.get("error").map(|why| format!(": {}", text(why))).unwrap_or_default();
+        let error = last.get("error").map(|why| format!(": {}", one_line(why))).unwrap_or_default();
         let (time, result) = (text(&answer["last_reload"]["time"]), text(&last["result"]));
         about.push(row(&["last reload", &format!("{time} {result}{error}")]));
     }

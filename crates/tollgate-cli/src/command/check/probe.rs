@@ -68,6 +68,7 @@ impl Probed {
             };
             let help = match name.split_once(" (") {
                 Some((_, "READONLY)")) => REPLICA,
+                Some((_, "WRONGTYPE)")) => NO_HASH,
                 Some(_) => "docs/operations.md says what each failure does",
                 None => RIGHTS,
             };
@@ -135,6 +136,8 @@ impl Probed {
 
 const REPLICA: &str =
     "it is a replica: name the primary, or its sentinels in `store.redis.sentinel`";
+const NO_HASH: &str =
+    "the key of `tiers.redis` holds another type than a hash: `redis-cli TYPE` says which";
 const RIGHTS: &str = "docs/operations.md has the rights that a node needs";
 
 /// What to do about a store that said nothing.

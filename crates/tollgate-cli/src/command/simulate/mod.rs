@@ -9,7 +9,7 @@ mod progress;
 mod session;
 mod tally;
 
-use super::{FAILED, UNUSABLE};
+use super::{FAILED, FILE, UNUSABLE, is_there};
 use answer::Writer;
 use input::{Lines, Next};
 use output::{Closed, Output};
@@ -30,9 +30,9 @@ use tollgate_server::front::http::decode::BODY_BYTES_MAX;
 /// be read, 2 when a file cannot.
 #[derive(clap::Args)]
 pub(crate) struct Simulate {
-    /// The policy, as in tollgate.yaml; its state is kept in memory, whatever store it names
+    /// The policy; without it ./tollgate.yaml. State is kept in memory, whatever store it names
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    config: Option<PathBuf>,
 
     /// The requests, one JSON object a line; `-` reads standard input
     #[arg(long, value_name = "FILE.jsonl")]
@@ -76,8 +76,20 @@ impl Simulate {
         }
     }
 
+    /// The file of the policy: the one named, or the one that `check` and `serve` take too.
+    fn config(&self) -> Result<&Path, Stop> {
+        match &self.config {
+            Some(config) => Ok(config),
+            None if is_there(Path::new(FILE)) => Ok(Path::new(FILE)),
+            None => Err(Stop::Unusable(format!(
+                "there is no ./{FILE} here; name the policy with --config"
+            ))),
+        }
+    }
+
     fn simulate(&self) -> Result<(), Stop> {
-        let loaded = load::load(&self.config, self.plot.is_some())?;
+        let config = self.config()?;
+        let loaded = load::load(config, self.plot.is_some())?;
         let input = self.open()?;
         let plot = self.plot.is_some().then(|| loaded.plot());
         let writer = Writer::new(self.headers.then(|| loaded.profiles()));
@@ -96,7 +108,7 @@ impl Simulate {
         .inspect_err(|_| progress.clear())?;
         progress.finish(&session.tally);
         if let (Some(path), Some(plot)) = (&self.plot, session.tally.plot()) {
-            let title = format!("{}, decided by {}", name(&self.requests), name(&self.config));
+            let title = format!("{}, decided by {}", name(&self.requests), name(config));
             std::fs::write(path, plot.svg(&title)).map_err(|error| unwritable(path, &error))?;
         }
         Ok(())

@@ -257,3 +257,17 @@ fn the_picture_names_the_algorithm_in_force_and_the_time_zone() {
         assert!(svg.contains(title), "{title}: {svg}");
     }
 }
+
+/// As `check` and `serve` do.
+#[test]
+fn without_a_config_the_file_of_the_folder_counts() {
+    let folder = Folder::new("no-config");
+    std::fs::write(folder.0.join("rows"), "{\"time\": 1}\n").unwrap();
+    let run = || tollgate(&["--requests", "rows"]).current_dir(&folder.0).output().unwrap();
+    assert!(run().status.success());
+    std::fs::remove_file(folder.0.join("tollgate.yaml")).unwrap();
+    let output = run();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("there is no ./tollgate.yaml here"), "{error}");
+}

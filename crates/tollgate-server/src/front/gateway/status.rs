@@ -41,7 +41,7 @@ struct AskedAbout<'a> {
 }
 
 impl<'a> AskedAbout<'a> {
-    /// As the query says; or the name of the parameter that makes no sense.
+    /// As the query says; or what is wrong with it.
     fn read(head: &'a Parts) -> Result<Self, &'static str> {
         let parameter = |name| query_parameter(head.uri.query().unwrap_or_default(), name);
         let (path, method) = (parameter("path"), parameter("method"));
@@ -54,10 +54,12 @@ impl<'a> AskedAbout<'a> {
             method.len() <= METHOD_BYTES_MAX && Method::from_bytes(method.as_bytes()).is_ok()
         };
         if !path.as_ref().is_none_or(is_path) {
-            return Err("path");
+            return Err(
+                "the parameter `path` is no path: it starts with `/` and has no space, `?` or `#`, such as `path=/login`",
+            );
         }
         if !method.as_ref().is_none_or(is_method) {
-            return Err("method");
+            return Err("the parameter `method` is no method, such as `method=POST`");
         }
         Ok(Self { head, path, method })
     }
@@ -133,9 +135,8 @@ impl Gateway {
         }
         let asked = match AskedAbout::read(head) {
             Ok(asked) => asked,
-            Err(name) => {
-                let detail = format!("the parameter `{name}` cannot be used");
-                let response = problem::status(StatusCode::BAD_REQUEST, &detail, None);
+            Err(detail) => {
+                let response = problem::status(StatusCode::BAD_REQUEST, detail, None);
                 return (response, Outcome::Invalid);
             }
         };

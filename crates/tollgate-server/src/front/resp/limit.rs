@@ -114,6 +114,9 @@ fn named<'l, 'v>(limit: &'l Limit, text: &'v str) -> Option<(&'l str, &'v str)> 
     fits.max_by_key(|(name, _)| name.len())
 }
 
+/// Who leaves the count out has the first value read as one.
+const SECOND: &str = "; the second argument is how many values follow";
+
 /// Decimal digits and nothing else.
 pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
@@ -153,14 +156,14 @@ impl fmt::Display for BadCall {
         match self {
             Self::Unknown(name) => write!(f, "ERR no limit is called '{name}'"),
             Self::Count { limit, key, count } if key.is_empty() => {
-                write!(f, "ERR limit '{limit}' has no key: 0 values, not {count}")
+                write!(f, "ERR limit '{limit}' has no key: 0 values, not {count}{SECOND}")
             }
             Self::Count { limit, key, count } => write!(
                 f,
-                "ERR limit '{limit}' has the key {key}: {} values, not {count}",
+                "ERR limit '{limit}' has the key {key}: {} values, not {count}{SECOND}",
                 key.split(", ").count()
             ),
-            Self::NotACount => f.write_str("ERR after the limit comes how many values follow"),
+            Self::NotACount => f.write_str("ERR after the limit comes how many values follow, such as TG.CHECK per-user 1 42"),
             Self::TooFew => f.write_str("ERR fewer values than announced"),
             Self::Value(place, why) => write!(f, "ERR value {place}: {why}"),
             Self::Cost => f.write_str("ERR a cost is a whole number from 0"),

@@ -112,6 +112,8 @@ fn what_is_not_said_may_be_anything() {
             "{bad}"
         );
     }
+    let answer = gateway.get(&format!("{STATUS}?path=api"), "x-user-id: 7\r\n");
+    assert!(answer.body.contains("starts with `/`"), "{}", answer.body);
 }
 
 #[test]

@@ -71,9 +71,18 @@ fn mistakes_are_explained() {
     let mut client = served.client();
     for (words, answer) in [
         ("TG.CHECK nope 0", "-ERR no limit is called 'nope'"),
-        ("TG.CHECK pair 1 a", "-ERR limit 'pair' has the key ip, user: 2 values, not 1"),
-        ("TG.CHECK all 1 a", "-ERR limit 'all' has no key: 0 values, not 1"),
-        ("TG.CHECK pair x a", "-ERR after the limit comes how many values follow"),
+        (
+            "TG.CHECK pair 1 a",
+            "-ERR limit 'pair' has the key ip, user: 2 values, not 1; the second argument is how many values follow",
+        ),
+        (
+            "TG.CHECK all 1 a",
+            "-ERR limit 'all' has no key: 0 values, not 1; the second argument is how many values follow",
+        ),
+        (
+            "TG.CHECK pair x a",
+            "-ERR after the limit comes how many values follow, such as TG.CHECK per-user 1 42",
+        ),
         ("TG.CHECK pair 2 1.2.3.4", "-ERR fewer values than announced"),
         ("TG.CHECK all 0 -1", "-ERR a cost is a whole number from 0"),
         ("TG.CHECK all 0 1.5", "-ERR a cost is a whole number from 0"),

@@ -50,3 +50,10 @@ fn a_key_shows_its_tier_and_what_a_change_keeps() {
     assert!(shown.contains(" 5.5 s owed\n") && shown.contains(" 9 units\n"), "{shown}");
     assert!(shown.contains("unlimited\n"), "{shown}");
 }
+
+#[test]
+fn an_error_of_several_lines_is_shown_in_one() {
+    let why = "a.yaml:1:1: error[TG004]: no\nhelp: write a map";
+    let shown = status(&json!({"ready": true, "detail": {"policy": why}}));
+    assert!(shown.contains("error[TG004]: no; help: write a map"), "{shown}");
+}
