@@ -117,6 +117,27 @@ fn a_handshake_that_fails_is_in_the_log() {
         said.contains("\"level\":\"WARN\"") && said.contains("\"peer\":\"127.0.0.1:"),
         "{said}"
     );
+    assert!(said.contains("not TLS"), "{said}");
+}
+
+/// The third failure is no power of two, and its reason is new.
+#[test]
+fn each_new_reason_of_a_failed_handshake_is_in_the_log() {
+    let folder = Folder::with("named-reasons", GRPC);
+    let files = [("site.pem", EXPIRED[0]), ("site.key", EXPIRED[1]), ("ca.pem", EXPIRED[0])];
+    for (file, text) in files {
+        fs::write(folder.0.join(file), text).unwrap();
+    }
+    let mut process = Process::start(&folder.0, &["serve"], &[]);
+    let address = process.address("grpc");
+    for failures in 1..=2 {
+        let mut client = TcpStream::connect(&address).unwrap();
+        client.write_all(b"GET /healthcheck HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+        process.until(|line| line.contains(&format!("\"failures\":{failures}")));
+    }
+    drop(TcpStream::connect(&address).unwrap());
+    let said = process.until(|line| line.contains("\"failures\":3"));
+    assert!(said.contains("eof") && said.contains("TLS handshake failed"), "{said}");
 }
 
 /// What no front end uses is not looked at, and a file that is there is not complained about.

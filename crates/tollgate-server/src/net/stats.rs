@@ -10,6 +10,8 @@ pub struct Stats {
     pub(super) accepted: AtomicU64,
     pub(super) accept_errors: AtomicU64,
     pub(super) handshake_errors: AtomicU64,
+    /// Which kinds of these failures were logged: one bit for each.
+    pub(super) handshake_reasons: AtomicU64,
     pub(super) expired: AtomicU64,
     pub(super) evicted: AtomicU64,
     pub(super) cut: AtomicU64,
