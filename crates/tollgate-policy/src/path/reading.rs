@@ -36,6 +36,8 @@ pub enum AmbiguousPath {
     /// `%u006C`, which IIS and old versions of Jetty decode. `ambiguous_paths: match-all` does not
     /// read it.
     UnicodeEscape,
+    /// More bytes than `ambiguous_paths: match-all` reads in all ways.
+    TooLong,
     /// More readings than `ambiguous_paths: match-all` matches.
     TooManyReadings,
 }
@@ -43,6 +45,9 @@ pub enum AmbiguousPath {
 /// The most readings of one path. Each costs a search through the limits, and useful paths have
 /// fewer.
 const READINGS_MAX: usize = 16;
+
+/// The longest ambiguous path that is read in all ways. Each way is a pass over the path.
+const AMBIGUOUS_BYTES_MAX: usize = 4096;
 
 impl fmt::Display for AmbiguousPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,6 +62,7 @@ impl fmt::Display for AmbiguousPath {
             Self::DotsAndEmptySegments => "both dot segments and `//`",
             Self::Overlong => "an overlong encoding",
             Self::UnicodeEscape => "an escape with `%u`; write `%` as `%25`",
+            Self::TooLong => "more than 4096 bytes, too many to try all readings",
             Self::TooManyReadings => "too many readings",
         })
     }
@@ -193,13 +199,17 @@ fn dots(segment: &[u8]) -> Dots {
 ///
 /// # Errors
 ///
-/// When there are too many of them, or when the path has an escape such as `%u006C`.
+/// When there are too many of them. When the path is ambiguous and longer than 4096 bytes, or has an
+/// escape such as `%u006C`.
 pub fn readings(path: &str) -> Result<Vec<String>, AmbiguousPath> {
     if is_plain(path) {
         return Ok(Vec::new());
     }
     let is_ambiguous = ambiguity(path).is_some();
     let path_alone = without_query(path);
+    if is_ambiguous && path_alone.len() > AMBIGUOUS_BYTES_MAX {
+        return Err(AmbiguousPath::TooLong);
+    }
     if is_ambiguous && has_unicode_escape(path_alone) {
         return Err(AmbiguousPath::UnicodeEscape);
     }

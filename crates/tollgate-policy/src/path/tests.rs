@@ -305,6 +305,13 @@ fn readings_are_what_servers_make_of_a_path() {
         assert_eq!(readings(path), Err(AmbiguousPath::UnicodeEscape), "{path}");
     }
     assert!(readings("/100%user").is_ok());
+    // Each reading of a long path costs time.
+    assert!(readings(&"/\\".repeat(2048)).is_ok());
+    for path in ["\\".repeat(4096), "\\;".repeat(2048)] {
+        assert_eq!(readings(&format!("/{path}")), Err(AmbiguousPath::TooLong));
+    }
+    assert!(readings(&format!("/%2f?{}", "a".repeat(9000))).is_ok(), "a query is no part of it");
+    assert!(readings(&"/;".repeat(7000)).is_ok(), "it is not ambiguous");
     let many = "/a%2fb\\c/..;d/%00e//../%2e./%c0%afx;y%5c%0a/./%40";
     assert_eq!(readings(many), Err(AmbiguousPath::TooManyReadings));
 }
