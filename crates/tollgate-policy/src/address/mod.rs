@@ -117,12 +117,8 @@ impl ClientAddress {
     /// Whether a server behind this one could take the field for the one that is read here: a front end drops
     /// such fields before it passes a request on.
     pub fn is_alias(&self, name: &[u8]) -> bool {
-        let folded = |byte: &u8| match byte.to_ascii_lowercase() {
-            b'_' | b'.' => b'-',
-            byte => byte,
-        };
-        self.field()
-            .is_some_and(|field| field.bytes().map(|b| folded(&b)).eq(name.iter().map(folded)))
+        let folded = |name: &[u8]| name.iter().copied().map(fold_name_byte).collect::<Vec<_>>();
+        self.field().is_some_and(|field| folded(field.as_bytes()) == folded(name))
             && !self.reads(name)
     }
 
@@ -155,4 +151,16 @@ impl ClientAddress {
 fn nth(hops: u32, mut items: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
     let before = usize::try_from(hops.checked_sub(1)?).ok()?;
     items.nth(before)?
+}
+
+/// One byte of a header's name, as servers see it that tell the fewest names apart. CGI reads
+/// `X_User` and `X-User` as one name; lighttpd takes every byte that is no letter or digit for `_`.
+pub fn fold_name_byte(byte: u8) -> u8 {
+    if byte.is_ascii_alphanumeric() { byte.to_ascii_lowercase() } else { b'-' }
+}
+
+/// Whether some servers take a header's name for another one. Hardly any name is such, and then
+/// nothing has to be compared.
+pub fn is_odd_name(name: &[u8]) -> bool {
+    !name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
 }

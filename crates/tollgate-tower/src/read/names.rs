@@ -5,6 +5,7 @@ use http::HeaderName;
 use http::header::{
     CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
+use tollgate_policy::address::{fold_name_byte, is_odd_name};
 
 /// Whether a field concerns one connection only and is not passed on, whatever `Connection` says.
 pub fn is_hop_by_hop(name: &HeaderName) -> bool {
@@ -22,13 +23,15 @@ pub fn is_hop_by_hop(name: &HeaderName) -> bool {
 
 /// Whether a name may be taken for another. Hardly any is, and then nothing has to be compared.
 pub(super) fn is_suspicious(name: &HeaderName) -> bool {
-    name.as_str().bytes().any(|byte| matches!(byte, b'_' | b'.'))
+    is_odd_name(name.as_str().as_bytes())
 }
 
-/// Whether some servers take `name` for `field`: they read `_` and `.` as `-`.
+/// Whether some servers take `name` for `field`: they read `_`, `.` and other characters as `-`.
 pub(super) fn is_alias(field: &HeaderName, name: &HeaderName) -> bool {
-    let folded = |byte: u8| if matches!(byte, b'_' | b'.') { b'-' } else { byte };
-    field != name && field.as_str().bytes().map(folded).eq(name.as_str().bytes().map(folded))
+    fn folded(name: &HeaderName) -> impl Iterator<Item = u8> {
+        name.as_str().bytes().map(fold_name_byte)
+    }
+    field != name && folded(field).eq(folded(name))
 }
 
 /// Whether the case of a name counts.

@@ -167,6 +167,11 @@ fn aliases_of_what_counts_are_removed() {
         ("x.user-id", b"3"),
         ("x_forwarded_for", b"4"),
         ("x_other", b"5"),
+        ("x~user~id", b"6"),
+        ("x!user-id", b"7"),
+        ("x'user|id", b"8"),
+        ("x+user-id", b"9"),
+        ("x^forwarded`for", b"10"),
     ];
     let mut headers = head("GET /", sent).headers;
     let first = Reader::default().alias(&rules, &headers).map(|name| name.as_str().to_owned());

@@ -21,7 +21,10 @@ use hyper::{
 };
 use smallvec::SmallVec;
 use std::{borrow::Cow, mem, net::IpAddr};
-use tollgate_policy::settings::OverrideHeaders;
+use tollgate_policy::{
+    address::{fold_name_byte, is_odd_name},
+    settings::OverrideHeaders,
+};
 use tollgate_tower::Override;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -283,18 +286,17 @@ fn remove_overrides(headers: &mut HeaderMap) {
     remove_if(headers, |name| Override::of(name.as_str().as_bytes()).is_some());
 }
 
-/// Removes fields under names that some servers take for others: `X_Forwarded_For`, `Content.Length`.
+/// Removes fields under names that some servers take for others: `X_Forwarded_For`, `Content.Length`, `X~Real~IP`.
 pub(super) fn remove_aliases(headers: &mut HeaderMap) {
-    let odd = |name: &HeaderName| name.as_str().bytes().any(|byte| matches!(byte, b'_' | b'.'));
+    let odd = |name: &HeaderName| is_odd_name(name.as_str().as_bytes());
     if !headers.keys().any(odd) {
         return;
     }
     remove_if(headers, |name| {
-        let folded: String =
-            name.as_str().chars().map(|c| if matches!(c, '_' | '.') { '-' } else { c }).collect();
-        let is_ours = folded.starts_with("x-forwarded-")
-            || Override::of(folded.as_bytes()).is_some()
-            || HeaderName::from_bytes(folded.as_bytes())
+        let folded: Vec<u8> = name.as_str().bytes().map(fold_name_byte).collect();
+        let is_ours = folded.starts_with(b"x-forwarded-")
+            || Override::of(&folded).is_some()
+            || HeaderName::from_bytes(&folded)
                 .is_ok_and(|name| KEPT.contains(&name) || is_hop_by_hop(&name));
         odd(name) && is_ours
     });

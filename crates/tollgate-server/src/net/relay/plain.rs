@@ -21,6 +21,7 @@ use std::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tollgate::Spares;
+use tollgate_policy::address::is_odd_name;
 
 /// What is read at once. A request that is larger is not plain.
 const INPUT_BYTES: usize = 8 * 1024;
@@ -312,7 +313,7 @@ pub(crate) fn is_host(host: &[u8]) -> bool {
 /// Whether a field leaves it to others how the connection goes on and what comes by it, and is none that a server could take for another one.
 pub(crate) fn is_plain_field(name: &str, value: &[u8]) -> bool {
     let is = |known: &str| name.eq_ignore_ascii_case(known);
-    if name.bytes().any(|byte| matches!(byte, b'_' | b'.')) {
+    if is_odd_name(name.as_bytes()) {
         return false;
     }
     match name.len() {

@@ -64,6 +64,8 @@ const FIELDS: [(&str, &str, &str, &[&str]); 25] = [
         &[],
     ),
     ("", "x_forwarded_for: 9.9.9.9\r\n", "x_forwarded_for", &[]),
+    ("", "x~forwarded!for: 9.9.9.9\r\n", "x~forwarded!for", &[]),
+    ("", "content|length: 9\r\n", "content|length", &[]),
     ("", "x.forwarded.for: 9.9.9.9\r\n", "x.forwarded.for", &[]),
     // What concerns a connection stays there.
     ("", "connection: x-own, keep-alive\r\nx-own: 1\r\nkeep-alive: 5\r\n", "x-own", &[]),
