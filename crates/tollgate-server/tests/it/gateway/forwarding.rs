@@ -8,7 +8,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::io::Write;
 
 /// What is sent, in whose file, and which values the server sees; `None` in place of a value that varies.
-const FIELDS: [(&str, &str, &str, &[&str]); 25] = [
+const FIELDS: &[(&str, &str, &str, &[&str])] = &[
     ("", "", "x-forwarded-for", &["127.0.0.1"]),
     ("", "", "x-forwarded-proto", &["http"]),
     ("", "", "x-forwarded-host", &["x"]),
