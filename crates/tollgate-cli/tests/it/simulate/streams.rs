@@ -97,7 +97,7 @@ fn files_that_cannot_be_used_end_with_2() {
         (vec!["--config", &policy, "--requests", folder.0.to_str().unwrap()], "cannot read "),
         (vec!["--config", &policy, "--requests", &rows, "--plot", &within], "cannot write "),
         (vec!["--config", &policy], "error: "),
-        (vec!["--requests", &rows], "error: "),
+        (vec!["--requests", &rows], "there is no "),
     ] {
         let output = tollgate(&arguments).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
