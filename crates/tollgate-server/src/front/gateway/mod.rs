@@ -198,8 +198,6 @@ impl Gateway {
             }
             toll::Answer::Ambiguous(why) => {
                 count.end(Outcome::Invalid);
-                let paths = self.shared.upstreams.load().settings.ambiguous_paths;
-                AMBIGUOUS.log(Front::Gateway.name(), paths, &why);
                 return problem::ambiguous(&why).map(Body::Free);
             }
         };
@@ -248,7 +246,11 @@ impl Gateway {
         let mut question = Question::default();
         question.observe = Some(&observe);
         question.ambiguous_paths = self.shared.upstreams.load().settings.ambiguous_paths;
-        self.toll.ask_with(head, Some(caller.peer.ip()), &question).await
+        let answer = self.toll.ask_with(head, Some(caller.peer.ip()), &question).await;
+        if let toll::Answer::Ambiguous(why) = &answer {
+            AMBIGUOUS.log(Front::Gateway.name(), question.ambiguous_paths, why);
+        }
+        answer
     }
 
     /// Passes a request on, and its answer back.
