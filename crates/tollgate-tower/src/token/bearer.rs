@@ -10,7 +10,8 @@ use crate::Head;
 ///
 /// Services find a token behind a tab, behind several spaces and behind other spellings of
 /// `Bearer`. So a header that begins with that word carries a token, which counts or is refused. It
-/// is never absent.
+/// is never absent. Some services do not look at the scheme at all, so a JWT behind another one, or
+/// behind none, is refused.
 pub(crate) fn find<H: Head>(head: &H) -> Result<Option<&str>, Unverified> {
     let mut lines = head.lines(&AUTHORIZATION);
     let Some(first) = lines.next() else { return Ok(None) };
@@ -34,7 +35,7 @@ fn token(line: &[u8]) -> Result<Option<&str>, Unverified> {
     let (before, value) = line.split_at(start);
     let Some((scheme, rest)) = value.split_at_checked(SCHEME.len()) else { return Ok(None) };
     if !scheme.eq_ignore_ascii_case(SCHEME) {
-        return Ok(None);
+        return if has_jwt(value) { Err(Unverified::Malformed) } else { Ok(None) };
     }
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
     let starts_well = before.iter().all(is_space) && rest.first().is_some_and(is_space);
@@ -44,6 +45,16 @@ fn token(line: &[u8]) -> Result<Option<&str>, Unverified> {
     } else {
         Err(Unverified::Malformed)
     }
+}
+
+/// Whether one of the words is a JWT: three parts, of which the first names an algorithm.
+fn has_jwt(value: &[u8]) -> bool {
+    let separates = |byte: &u8| !byte.is_ascii_graphic() || matches!(byte, b',' | b';' | b'"');
+    value.split(separates).filter_map(|word| str::from_utf8(word).ok()).any(|word| {
+        let mut parts = word.split('.');
+        let header = parts.next().filter(|_| parts.count() == 2).and_then(super::object);
+        header.is_some_and(|header| header.contains_key("alg"))
+    })
 }
 
 const SCHEME: &[u8] = b"bearer";

@@ -227,21 +227,22 @@ pub(super) fn response(head: &mut response::Parts) -> Result<(), Unclear> {
 
 type Names = SmallVec<[HeaderName; 8]>;
 
-/// Removes what concerns one connection: the names that always do, and those that `Connection` lists.
+/// Removes what concerns one connection: the names that always do, and those that `Connection` lists. The work is linear in the
+/// length of that list.
 fn remove_hop_by_hop(headers: &mut HeaderMap, reads: &impl Fn(&HeaderName) -> bool) {
-    let mut gone: Names = headers.keys().filter(|name| is_hop_by_hop(name)).cloned().collect();
-    for value in headers.get_all(header::CONNECTION) {
-        for token in value.as_bytes().split(|byte| *byte == b',') {
-            let Ok(name) = HeaderName::from_bytes(token.trim_ascii()) else { continue };
-            let kept =
-                KEPT.contains(&name) || name.as_str().starts_with("x-forwarded-") || reads(&name);
-            if !kept && !gone.contains(&name) {
-                gone.push(name);
-            }
+    let lists: SmallVec<[HeaderValue; 2]> =
+        headers.get_all(header::CONNECTION).iter().cloned().collect();
+    remove_if(headers, is_hop_by_hop);
+    for token in lists.iter().flat_map(|list| list.as_bytes().split(|byte| *byte == b',')) {
+        let Ok(name) = HeaderName::from_bytes(token.trim_ascii()) else { continue };
+        if !headers.contains_key(&name) {
+            continue;
         }
-    }
-    for name in gone {
-        headers.remove(name);
+        let is_kept =
+            KEPT.contains(&name) || name.as_str().starts_with("x-forwarded-") || reads(&name);
+        if !is_kept {
+            headers.remove(name);
+        }
     }
 }
 
@@ -314,3 +315,6 @@ fn has_token(value: &HeaderValue, token: &str) -> bool {
         item.trim_ascii().eq_ignore_ascii_case(token.as_bytes())
     })
 }
+
+#[cfg(test)]
+mod tests;

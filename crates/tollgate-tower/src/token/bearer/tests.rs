@@ -46,6 +46,24 @@ fn whatever_begins_with_bearer_carries_a_token() {
 }
 
 #[test]
+fn a_jwt_is_not_absent_behind_another_scheme() {
+    let cases: &[(&[u8], Found)] = &[
+        (b"eyJhbGciOiJIUzI1NiJ9.e30.c2ln", Err(Malformed)),
+        (b"Token eyJhbGciOiJIUzI1NiJ9.e30.c2ln", Err(Malformed)),
+        (b"Basic x, Bearer eyJhbGciOiJIUzI1NiJ9.e30.c2ln", Err(Malformed)),
+        (b"x\xa0eyJhbGciOiJub25lIn0=.e30.", Err(Malformed)),
+        (b"Custom token=\"eyJhbGciOiJIUzI1NiJ9.e30.c2ln\"", Err(Malformed)),
+        // Two parts, no JSON, no algorithm.
+        (b"Token eyJhbGciOiJIUzI1NiJ9.e30", Ok(None)),
+        (b"Token api.example.com", Ok(None)),
+        (b"Token e30.e30.c2ln", Ok(None)),
+    ];
+    for (line, found) in cases {
+        assert_eq!(find(&head(&[line])), *found, "{}", line.escape_ascii());
+    }
+}
+
+#[test]
 fn two_lines_are_one_only_where_they_are_equal() {
     let cases: &[(&[&[u8]], Found)] = &[
         (&[b"Bearer a", b"Bearer a"], Ok(Some("a"))),
