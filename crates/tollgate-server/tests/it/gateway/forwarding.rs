@@ -80,7 +80,7 @@ fn servers_see_what_we_vouch_for() {
         let gateway = Gateway::before(&backend, more);
         assert_eq!(gateway.get("/", sent).status, 200, "{sent:?}");
         let seen = backend.seen();
-        assert_eq!(seen[0].all(name), expected, "{more:?} {sent:?}: {}", seen[0].head);
+        assert_eq!(seen[0].all(name), *expected, "{more:?} {sent:?}: {}", seen[0].head);
     }
 }
 
