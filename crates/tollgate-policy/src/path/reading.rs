@@ -213,15 +213,15 @@ pub fn readings(path: &str) -> Result<Vec<String>, AmbiguousPath> {
     if is_ambiguous && has_unicode_escape(path_alone) {
         return Err(AmbiguousPath::UnicodeEscape);
     }
-    let bytes = server::path_bytes(path_alone.as_bytes());
     let has_several = is_ambiguous
-        || server::without_dots_at_end(&bytes).is_some()
+        || may_end_in_dots(path_alone)
         || path_alone.starts_with("//")
         || path_alone.contains(';')
         || has_escaped_pchar(path_alone);
     if !has_several {
         return Ok(Vec::new());
     }
+    let bytes = server::path_bytes(path_alone.as_bytes());
     let mut found = vec![normalise(path).into_owned()];
     let mut seen = Vec::new();
     for server in server::servers(&bytes, is_ambiguous) {
@@ -247,6 +247,13 @@ pub fn readings(path: &str) -> Result<Vec<String>, AmbiguousPath> {
         found.clear();
     }
     Ok(found)
+}
+
+/// Whether the path may end in a dot or a space, escaped or not.
+fn may_end_in_dots(path: &str) -> bool {
+    let is_escape = |end: &[u8]| end[0] == b'%';
+    path.ends_with(['.', ' '])
+        || path.as_bytes().last_chunk::<3>().is_some_and(|end| is_escape(end))
 }
 
 /// Adds a reading of the path unless it is known, and the one without the slash at its end: Caddy

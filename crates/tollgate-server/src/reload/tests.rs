@@ -352,7 +352,7 @@ fn a_reload_removes_all_limits_only_in_writing() {
         world.put("tollgate.yaml", cut_short);
         world.look();
         let detail = world.detail();
-        assert!(detail.contains("1 are in force") && detail.contains("`limits: []`"), "{detail}");
+        assert!(detail.contains("1 is in force") && detail.contains("`limits: []`"), "{detail}");
         assert!(world.reloader.reload().is_err(), "{cut_short:?}");
     }
     assert_eq!(world.admitted("42", 9), 2);
