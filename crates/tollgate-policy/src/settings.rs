@@ -173,7 +173,7 @@ pub struct ServerTls {
     pub cert: Box<str>,
     /// Its key.
     pub key: Box<str>,
-    /// The authorities, one of which must have signed the client's certificate.
+    /// The authorities: one must have signed the client's certificate.
     pub client_ca: Option<Box<str>>,
     /// The client's certificate must be for one of these names; any name if empty.
     pub client_names: Vec<Box<str>>,

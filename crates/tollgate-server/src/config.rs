@@ -149,7 +149,8 @@ impl Config {
     }
 }
 
-/// What is wrong with the ratelimit files that a policy at `path` names, by file. A pattern that matches no file is a
+/// What is wrong with the ratelimit files that a policy at `path` names, by file. A pattern that
+/// matches no file is a
 /// warning about the policy.
 ///
 /// # Errors

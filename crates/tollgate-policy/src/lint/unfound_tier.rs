@@ -14,7 +14,7 @@ use crate::{grammar, hashed, raw};
 pub(super) const CODE: &Code = &Code::new(
     "TG124",
     "lookup of tiers that finds nobody",
-    "Whoever is not found has the default tier, and nothing else tells of the mistake.",
+    "A client that is not found has the default tier, and nothing else tells of the mistake.",
 );
 
 pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {

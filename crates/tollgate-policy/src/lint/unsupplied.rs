@@ -2,8 +2,10 @@
 //!
 //! The gateway supplies `ip method path host header.* cookie.* query.*` and what `identity` names; Envoy's rate limit
 //! service `domain descriptor.*`; the check API whatever its caller sends, and RESP the values of any key. So this fires
-//! for every attribute only where `http` does not listen, once for each, at its first use. Where `http` listens beside the
-//! gateway, it fires for a key that no request through the gateway can have, unless the limit's `match` or a descriptor in
+//! for every attribute only where `http` does not listen, once for each, at its first use. Where
+//! `http` listens beside the
+//! gateway, it fires for a key that no request through the gateway can have, unless the limit's
+//! `match` or a descriptor in
 //! its key shows that the limit is for another front end.
 //!
 //! Quiet when neither the gateway nor gRPC listens (a file for a program that embeds the engine, or for RESP alone,
@@ -107,7 +109,8 @@ fn is_of_gateway(view: &View<'_>, attribute: &str) -> bool {
         || view.identity(attribute).is_some()
 }
 
-/// Where an attribute of this name usually comes from. Claims are verified, so clients cannot choose them.
+/// Where an attribute of this name usually comes from. Claims are verified, so clients cannot
+/// choose them.
 fn usual_source(attribute: &str) -> String {
     match attribute {
         "api_key" => "header.x-api-key".to_owned(),

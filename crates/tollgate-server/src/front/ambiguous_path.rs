@@ -1,4 +1,5 @@
-//! Tells the operator which field lets ambiguous paths through. The client's answer names only the part of the path.
+//! Tells the operator which field lets ambiguous paths through. The client's answer names only
+//! the part of the path.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tollgate_policy::path::AmbiguousPath;
@@ -13,7 +14,8 @@ impl LoggedReasons {
         Self(AtomicU64::new(0))
     }
 
-    /// Logs the refusal of a path if it is the first for its reason. The line has no part of the request.
+    /// Logs the refusal of a path if it is the first for its reason. The line has no part of the
+    /// request.
     pub(super) fn log(&self, front: &'static str, paths: AmbiguousPaths, why: &Ambiguity) {
         let Ambiguity::Path(reason) = why else { return };
         let bit = 1 << bit(*reason);

@@ -47,7 +47,7 @@ fn token(line: &[u8]) -> Result<Option<&str>, Unverified> {
     }
 }
 
-/// Whether one of the words is a JWT: three parts, of which the first names an algorithm.
+/// Whether one of the words is a JWT: three parts, and the first names an algorithm.
 fn has_jwt(value: &[u8]) -> bool {
     let separates = |byte: &u8| !byte.is_ascii_graphic() || matches!(byte, b',' | b';' | b'"');
     value.split(separates).filter_map(|word| str::from_utf8(word).ok()).any(|word| {

@@ -415,7 +415,7 @@ fn encodings_of_one_token_are_one_token() {
     for token in spellings {
         assert_eq!(claim(&verifier, &token, "sub").as_deref(), Some("42"), "{token}");
     }
-    // The parts that are signed may come with padding from whoever signed them.
+    // The issuer may have padded the signed parts.
     let encoded = |text: &str| {
         let text = encode(text.as_bytes());
         format!("{text:=<width$}", width = text.len().next_multiple_of(4))

@@ -227,7 +227,8 @@ pub(super) fn response(head: &mut response::Parts) -> Result<(), Unclear> {
 
 type Names = SmallVec<[HeaderName; 8]>;
 
-/// Removes what concerns one connection: the names that always do, and those that `Connection` lists. The work is linear in the
+/// Removes what concerns one connection: the names that always do, and those that `Connection`
+/// lists. The work is linear in the
 /// length of that list.
 fn remove_hop_by_hop(headers: &mut HeaderMap, reads: &impl Fn(&HeaderName) -> bool) {
     let lists: SmallVec<[HeaderValue; 2]> =
@@ -287,7 +288,8 @@ fn remove_overrides(headers: &mut HeaderMap) {
     remove_if(headers, |name| Override::of(name.as_str().as_bytes()).is_some());
 }
 
-/// Removes fields under names that some servers take for others: `X_Forwarded_For`, `Content.Length`, `X~Real~IP`.
+/// Removes fields under names that some servers take for others: `X_Forwarded_For`,
+/// `Content.Length`, `X~Real~IP`.
 pub(super) fn remove_aliases(headers: &mut HeaderMap) {
     let odd = |name: &HeaderName| is_odd_name(name.as_str().as_bytes());
     if !headers.keys().any(odd) {
