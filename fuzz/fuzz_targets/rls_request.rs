@@ -1,29 +1,29 @@
-//! Any bytes as a call of Envoy's: both readers agree, nothing panics, memory stays in bounds, and what is decided is as many statuses as descriptors.
+//! Any bytes as a call of Envoy's, in protobuf or in JSON: nothing panics, memory stays in bounds, and each
+//! descriptor has its part of the decision.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
 use std::cell::RefCell;
-use tollgate::{Gate, MemoryStore, Parts, Setup, Use, Work, policy};
+use tollgate::{Gate, MemoryStore, Parts, Setup, Work, policy};
 use tollgate_policy::envoy::{Configs, Options};
 
 /// The readers by themselves: the sockets around them would be most of what has to be built.
 #[path = "."]
 #[allow(dead_code, unfulfilled_lint_expectations)]
 mod grpc {
-    #[path = "../../crates/tollgate-server/src/front/grpc/asking.rs"]
-    pub mod asking;
     #[path = "../../crates/tollgate-server/src/front/grpc/decode.rs"]
     pub mod decode;
-    #[path = "../../crates/tollgate-server/src/front/grpc/fault.rs"]
-    pub mod fault;
-    #[path = "../../crates/tollgate-server/src/front/grpc/wire.rs"]
-    pub mod wire;
+    #[path = "../../crates/tollgate-server/src/front/grpc/messages.rs"]
+    pub mod messages;
+    #[path = "../../crates/tollgate-server/src/front/grpc/proto_json.rs"]
+    mod proto_json;
+    #[path = "../../crates/tollgate-server/src/front/grpc/status.rs"]
+    pub mod status;
 }
 
-use grpc::asking::{self, Asking};
-use grpc::decode::{self, Limited, Names};
-use grpc::wire::RateLimitRequest;
+use grpc::decode::{self, DescriptorAttributes};
+use grpc::messages::RateLimitRequest;
 
 const POLICY: &[u8] = b"limits:
   - {name: a, key: [domain, descriptor.user], rate: 5/min, algorithm: fixed-window}
@@ -35,7 +35,7 @@ struct World {
     gate: Gate,
     parts: Parts,
     work: Work,
-    names: Names,
+    attributes: DescriptorAttributes,
     now_us: u64,
 }
 
@@ -44,55 +44,38 @@ thread_local! {
         let configs = Configs::read(&[("edge.yaml", FILE)], Options::default()).expect("good");
         let setup = Setup::of(&policy::compile(POLICY).expect("good")).with_envoy(configs);
         let gate = Gate::new(setup, MemoryStore::default()).expect("good");
-        World { gate, parts: Parts::default(), work: Work::default(), names: Names::default(), now_us: 1_700_000_000_000_000 }
+        World { gate, parts: Parts::default(), work: Work::default(), attributes: DescriptorAttributes::default(), now_us: 1_700_000_000_000_000 }
     });
 }
 
 fuzz_target!(|input: &[u8]| {
-    let read = asking::read(input);
-    let Ok(request) = RateLimitRequest::decode(input) else {
-        assert!(read.is_none(), "the short reader takes nothing that the other does not");
-        return;
-    };
-    let asking = Asking::of(&request);
-    if let Some(read) = &read {
-        assert_eq!(read.domain, asking.domain);
-        assert_eq!(read.hits_addend, asking.hits_addend);
-        assert_eq!(read.descriptors.len(), asking.descriptors.len());
-        for (read, wanted) in read.descriptors.iter().zip(&asking.descriptors) {
-            assert_eq!(read.entries[..], wanted.entries[..]);
-            assert_eq!(read.limit, wanted.limit);
-            assert_eq!(read.hits_addend, wanted.hits_addend);
-            assert_eq!(read.is_negative_hits, wanted.is_negative_hits);
-        }
+    let read = RateLimitRequest::decode(input).ok();
+    let Some(request) = read.or_else(|| serde_json::from_slice(input).ok()) else { return };
+    if decode::check(&request).is_ok() {
+        WORLD.with_borrow_mut(|world| decide(world, &request));
     }
-    if decode::check(&asking).is_err() {
-        return;
-    }
-    WORLD.with_borrow_mut(|world| decide(world, &asking));
 });
 
-fn decide(world: &mut World, request: &Asking<'_>) {
-    let World { gate, parts, work, names, now_us } = world;
+fn decide(world: &mut World, request: &RateLimitRequest) {
+    let World { gate, parts, work, attributes, now_us } = world;
     *now_us += 1_000;
     let rules = gate.rules();
-    names.renew(&rules);
+    attributes.renew(&rules);
     parts.clear();
     let mut key = Vec::new();
     for descriptor in &request.descriptors {
         let hits = decode::hits(request, descriptor);
-        assert_eq!(hits.looks, descriptor.hits_addend == Some(0));
-        let how = if hits.looks { Use::Look } else { Use::Charge };
+        assert_eq!(hits.looks, descriptor.hits_addend.is_some_and(|own| own.value == 0));
         parts.begin();
-        if let Ok(Limited::By(rate)) = decode::limited(descriptor) {
-            decode::add_own(parts, rate, request.domain, descriptor, hits);
+        if let Ok(Some(rate)) = decode::inline_limit(descriptor) {
+            decode::add_inline(parts, rate, &request.domain, descriptor, hits);
             continue;
         }
         let mut facts = rules.facts(Default::default());
-        names.fill(request.domain, descriptor, &mut facts);
-        parts.add(&rules, &facts, hits.hits, how);
-        if let Some(rule) = decode::find(rules.envoy().expect("files"), request.domain, descriptor, &mut key) {
-            parts.add_rule(&rules, rule, &key, hits.hits, how);
+        attributes.fill(&request.domain, descriptor, &mut facts);
+        parts.add(&rules, &facts, hits.hits, hits.mode());
+        if let Some(rule) = decode::find(rules.envoy().expect("files"), &request.domain, descriptor, &mut key) {
+            parts.add_rule(&rules, rule, &key, hits.hits, hits.mode());
         }
     }
     let count = parts.len();

@@ -1,53 +1,42 @@
-//! A request, and what it asks of which limit.
+//! A request, and the limits that its descriptors ask.
 
-use super::asking::{Asking, Descriptor};
-use super::fault::{INVALID_ARGUMENT, Status};
+use super::messages::{RateLimitDescriptor, RateLimitRequest};
+use super::status::{INVALID_ARGUMENT, Status};
+use smallvec::SmallVec;
 use tollgate::{Parts, Rules, Use};
 use tollgate_core::Rate;
 use tollgate_policy::envoy::{Configs, Unit};
 use tollgate_policy::facts::{AttributeId, Facts};
 
-/// More than any route makes; each is decided, so that a caller must not have them for free.
+/// Descriptors of a request at most. Each costs a decision.
 pub const DESCRIPTORS_MAX: usize = 256;
-/// More than any tree is deep.
+/// Entries of a descriptor at most; no tree is as deep.
 pub const ENTRIES_MAX: usize = 64;
 
-/// What one descriptor asks.
+/// The hits that one descriptor asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hits {
     /// How many.
     pub hits: u64,
     /// Whether they are given back.
     pub refunds: bool,
-    /// Whether none is taken: an addend of 0 that somebody wrote.
+    /// Whether the descriptor only looks: its own addend is 0.
     pub looks: bool,
 }
 
-/// What a descriptor says it is limited by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limited {
-    /// By the limits that apply to its attributes, and by the files.
-    ByPolicy,
-    /// By what came with it.
-    By(Rate),
-}
-
-impl Limited {
-    /// What came with the descriptor.
-    pub fn rate(self) -> Option<Rate> {
-        match self {
-            Self::ByPolicy => None,
-            Self::By(rate) => Some(rate),
-        }
+impl Hits {
+    /// How an ordinary limit is used.
+    pub fn mode(self) -> Use {
+        if self.looks { Use::Look } else { Use::Charge }
     }
 }
 
-/// Refuses what cannot be decided.
+/// Refuses a request that makes no sense.
 ///
 /// # Errors
 ///
-/// With what the original says, where it says anything.
-pub fn check(request: &Asking<'_>) -> Result<(), Status> {
+/// In the words of envoyproxy/ratelimit, where it has any.
+pub fn check(request: &RateLimitRequest) -> Result<(), Status> {
     let bad = |message: &'static str| Err(Status::new(INVALID_ARGUMENT, message));
     if request.domain.is_empty() {
         return bad("rate limit domain must not be empty");
@@ -62,51 +51,52 @@ pub fn check(request: &Asking<'_>) -> Result<(), Status> {
         if descriptor.entries.len() > ENTRIES_MAX {
             return bad("a descriptor has more than 64 entries");
         }
-        if descriptor.entries.iter().any(|(key, _)| key.is_empty()) {
+        if descriptor.entries.iter().any(|entry| entry.key.is_empty()) {
             return bad("an entry of a descriptor has an empty key");
         }
-        limited(descriptor)?;
+        inline_limit(descriptor)?;
     }
     Ok(())
 }
 
-/// How many hits a descriptor asks for. Envoy sends 0 for a request whose addend nobody set, which means 1; a descriptor's own 0 is meant.
-pub fn hits(request: &Asking<'_>, descriptor: &Descriptor<'_>) -> Hits {
+/// The hits that a descriptor asks for. Envoy sends 0 for a request without an addend, so the
+/// request's 0 means 1; the descriptor's own 0 means 0.
+pub fn hits(request: &RateLimitRequest, descriptor: &RateLimitDescriptor) -> Hits {
     let (hits, looks) = match descriptor.hits_addend {
-        Some(own) => (own, own == 0),
+        Some(own) => (own.value, own.value == 0),
         None => (u64::from(request.hits_addend.max(1)), false),
     };
     Hits { hits, refunds: descriptor.is_negative_hits, looks }
 }
 
-/// What came with a descriptor.
+/// The limit that came with a descriptor.
 ///
 /// # Errors
 ///
-/// When its unit is none.
-pub fn limited(descriptor: &Descriptor<'_>) -> Result<Limited, Status> {
-    let Some(own) = descriptor.limit else { return Ok(Limited::ByPolicy) };
-    // Of the two enumerations of units this is the one without a week.
-    let unit = Unit::of_number(own.unit).filter(|unit| *unit != Unit::Week);
+/// When its unit is unknown.
+pub fn inline_limit(descriptor: &RateLimitDescriptor) -> Result<Option<Rate>, Status> {
+    let Some(limit) = descriptor.limit else { return Ok(None) };
+    // `envoy.type.v3.RateLimitUnit` has no week; the units of files do.
+    let unit = Unit::of_number(limit.unit).filter(|unit| *unit != Unit::Week);
     let rate =
-        unit.and_then(|unit| Rate::try_new(own.requests_per_unit.into(), unit.period_us()).ok());
-    rate.map(Limited::By).ok_or_else(|| {
+        unit.and_then(|unit| Rate::try_new(limit.requests_per_unit.into(), unit.period_us()).ok());
+    rate.map(Some).ok_or_else(|| {
         Status::new(INVALID_ARGUMENT, "the unit of a descriptor's own limit is unknown")
     })
 }
 
-/// Which attributes of a policy a descriptor can have.
+/// The attributes of a policy that descriptors can fill.
 #[derive(Debug, Default)]
-pub struct Names {
-    /// Of the rules that it was made for.
+pub struct DescriptorAttributes {
+    /// The generation of the rules that these are from.
     generation: u64,
     domain: Option<AttributeId>,
-    /// By the entries' keys.
+    /// With the keys of entries.
     entries: Vec<(AttributeId, Box<str>)>,
 }
 
-impl Names {
-    /// Those of `rules`.
+impl DescriptorAttributes {
+    /// Takes those of `rules`.
     pub fn renew(&mut self, rules: &Rules) {
         if self.generation != rules.generation() {
             let attributes = rules.policy().attributes();
@@ -118,53 +108,58 @@ impl Names {
         }
     }
 
-    /// Tells the facts what a descriptor says; of a key that it has twice, the first.
-    pub fn fill<'a>(&self, domain: &'a str, descriptor: &'a Descriptor<'_>, facts: &mut Facts<'a>) {
-        // None of these is an address, which is all that could be wrong with a value.
+    /// Fills the facts from a descriptor. The first entry of a key counts.
+    pub fn fill<'a>(
+        &self,
+        domain: &'a str,
+        descriptor: &'a RateLimitDescriptor,
+        facts: &mut Facts<'a>,
+    ) {
+        // Only addresses can be malformed, and none of these attributes is one.
         if let Some(id) = self.domain {
             let _ = facts.set_id(id, domain);
         }
         for (id, key) in &self.entries {
-            if let Some((_, value)) = descriptor.entries.iter().find(|(name, _)| *name == &**key) {
-                let _ = facts.set_id(*id, value);
+            if let Some(entry) = descriptor.entries.iter().find(|entry| *entry.key == **key) {
+                let _ = facts.set_id(*id, &entry.value);
             }
         }
     }
 }
 
-/// The limit of the files for a descriptor, and whose count it is.
+/// The rule of the files for a descriptor. `key` becomes the key of its count.
 pub fn find(
     configs: &Configs,
     domain: &str,
-    descriptor: &Descriptor<'_>,
+    descriptor: &RateLimitDescriptor,
     key: &mut Vec<u8>,
 ) -> Option<usize> {
-    configs.find(domain, &descriptor.entries, key)
+    let entries = descriptor.entries.iter().map(|entry| (&*entry.key, &*entry.value));
+    configs.find(domain, &entries.collect::<SmallVec<[_; 4]>>(), key)
 }
 
-/// A key for a limit that came with a descriptor: the domain and all that the descriptor says, no two of which are alike.
-pub fn own_key(domain: &str, descriptor: &Descriptor<'_>) -> Vec<u8> {
+/// A key for a limit that came with a descriptor: the domain and all entries, each with its length.
+pub fn inline_key(domain: &str, descriptor: &RateLimitDescriptor) -> Vec<u8> {
     let mut key = Vec::new();
     let mut push = |text: &str| {
         key.extend_from_slice(&(text.len() as u64).to_le_bytes());
         key.extend_from_slice(text.as_bytes());
     };
-    for (key, value) in descriptor.entries.iter().rev() {
-        push(value);
-        push(key);
+    for entry in descriptor.entries.iter().rev() {
+        push(&entry.value);
+        push(&entry.key);
     }
     push(domain);
     key
 }
 
-/// Adds what a descriptor's own limit is charged.
-pub fn add_own(
+/// Charges the limit that came with a descriptor.
+pub fn add_inline(
     parts: &mut Parts,
     rate: Rate,
     domain: &str,
-    descriptor: &Descriptor<'_>,
+    descriptor: &RateLimitDescriptor,
     hits: Hits,
 ) {
-    let how = if hits.looks { Use::Look } else { Use::Charge };
-    parts.add_brought(rate, own_key(domain, descriptor), hits.hits, how);
+    parts.add_brought(rate, inline_key(domain, descriptor), hits.hits, hits.mode());
 }

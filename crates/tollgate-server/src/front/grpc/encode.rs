@@ -1,9 +1,8 @@
-//! What was decided, as Envoy reads it: the messages of [`wire`](super::wire), written from what they are about.
+//! `RateLimitResponse`, written from the decision as protobuf or as JSON.
 
-use super::asking::Asking;
+use super::message_writer::{MessageField, MessageWriter};
+use super::messages::RateLimitRequest;
 use super::metadata;
-use super::pen::Pen;
-use super::wire::{OK, OVER_LIMIT};
 use crate::front::http::encode::fields;
 use crate::metrics::Outcome;
 use smallvec::SmallVec;
@@ -13,26 +12,28 @@ use tollgate_policy::envoy::{Rule, Unit};
 use tollgate_policy::settings::Envoy;
 use tollgate_tower::problem_of;
 
-/// The answer for one request.
-pub(super) struct Decided<'a, 'b> {
-    pub(super) verdict: &'a Verdict<'a>,
-    /// For each descriptor.
-    pub(super) shown: &'b [Shown<'a>],
+/// The decision on one request.
+pub(super) struct RateLimitDecision<'a, 'b> {
+    pub(super) request: &'b RateLimitRequest,
+    pub(super) verdict: &'b Verdict<'a>,
+    /// In the order of the request's descriptors.
+    pub(super) descriptors: &'b [DescriptorDecision<'a>],
     pub(super) now_us: u64,
     /// The file's settings for answers to Envoy.
     pub(super) envoy: &'b Envoy,
+    pub(super) profiles: &'b [Profile],
 }
 
-/// The answer for one descriptor.
-pub(super) struct Shown<'a> {
+/// The decision on one descriptor.
+pub(super) struct DescriptorDecision<'a> {
     pub(super) rows: SmallVec<[&'a Row<'a>; 4]>,
     pub(super) rule: Option<&'a Rule>,
-    /// Whether its limit came with it, and so has no name.
-    pub(super) own: bool,
+    /// Whether the limit came with the descriptor. Such a limit has no name.
+    pub(super) inline: bool,
 }
 
-impl Shown<'_> {
-    /// Whether one of its limits says no; a shadow limit does not say it here.
+impl DescriptorDecision<'_> {
+    /// Whether an enforced limit of the descriptor refuses.
     pub(super) fn is_over(&self) -> bool {
         self.rows.iter().any(|row| row.refuses())
     }
@@ -42,73 +43,69 @@ impl Shown<'_> {
     }
 }
 
-/// Adds all of it to `out`, and says whether the request may pass. The code is never UNKNOWN, with which Envoy would let the request pass.
-pub(super) fn response(
-    asking: &Asking<'_>,
-    decided: &Decided<'_, '_>,
-    profiles: &[Profile],
-    fields: &mut Fields,
-    out: &mut Vec<u8>,
-) -> bool {
-    let allowed = is_allowed(decided);
-    let verdict = match allowed == decided.verdict.allowed {
-        true => None,
-        // All quotas together refuse what none of them refuses alone.
-        false => Some(refused(decided.verdict)),
-    };
-    let verdict = verdict.as_ref().unwrap_or(decided.verdict);
-    let mut pen = Pen(out);
-    pen.number(1, code(!allowed));
-    for shown in decided.shown {
-        pen.message(2, |pen| status(shown, pen));
+impl RateLimitDecision<'_, '_> {
+    /// Whether the request may pass. An ordinary descriptor refuses it alone, quotas only together.
+    pub(super) fn is_allowed(&self) -> bool {
+        let mut quotas = self.descriptors.iter().filter(|one| one.is_quota()).peekable();
+        let over = quotas.peek().is_some() && quotas.all(DescriptorDecision::is_over);
+        self.verdict.allowed && !over
     }
-    let mut header = |key: &str, value: &str| {
-        pen.message(3, |pen| {
-            pen.small(1, key);
-            pen.text(2, value);
-        });
-    };
-    fields::each(verdict, profiles, decided.now_us, fields, &mut header);
-    if !allowed {
-        header("content-type", Problem::MEDIA_TYPE);
+
+    /// How metrics count the request.
+    pub(super) fn outcome(&self) -> Outcome {
+        let failed = |row: &Row<'_>| row.refuses() && row.source == Source::FailClosed;
+        if self.is_allowed() {
+            Outcome::Admitted
+        } else if self.verdict.rows.iter().any(failed) {
+            Outcome::FailClosed
+        } else {
+            Outcome::Refused
+        }
+    }
+
+    /// Writes the response. `fields` is a buffer to keep between answers. The code is never
+    /// UNKNOWN: Envoy would let the request pass.
+    pub(super) fn write(&self, fields: &mut Fields, out: &mut impl MessageWriter) {
+        // All quotas together refuse a request that none of them refuses alone.
+        let by_quotas = (self.verdict.allowed && !self.is_allowed()).then(|| refused(self.verdict));
+        let verdict = by_quotas.as_ref().unwrap_or(self.verdict);
+        code(out, MessageField(1, "overallCode"), !verdict.allowed);
+        for descriptor in self.descriptors {
+            out.repeated(MessageField(2, "statuses"), |out| status(descriptor, out));
+        }
+        let mut header = |key: &str, value: &str| {
+            out.repeated(MessageField(3, "responseHeadersToAdd"), |out| {
+                out.lowercase(MessageField(1, "key"), key);
+                out.text(MessageField(2, "value"), value);
+            });
+        };
+        fields::each(verdict, self.profiles, self.now_us, fields, &mut header);
+        if !verdict.allowed {
+            header("content-type", Problem::MEDIA_TYPE);
+            out.bytes(MessageField(5, "rawBody"), self.problem(verdict).as_bytes());
+        }
+        if self.envoy.dynamic_metadata {
+            out.message(MessageField(6, "dynamicMetadata"), |out| {
+                metadata::write(self, verdict, out);
+            });
+        }
+    }
+
+    /// The body of a refusal.
+    fn problem(&self, verdict: &Verdict<'_>) -> String {
         let named = verdict
             .rows
             .iter()
             .filter(|row| row.refuses() && row.limit.disclose && row.source != Source::FailClosed);
         let (problem, quota) = problem_of(verdict);
-        // Envoy answers 429 whatever refused, and a problem repeats the status.
-        let problem = match problem.status() {
-            429 => problem,
-            _ => Problem::QuotaExceeded,
-        };
+        // Envoy answers 429 for every refusal, and a problem repeats the status.
+        let problem = if problem.status() == 429 { problem } else { Problem::QuotaExceeded };
         let retry_after_s = verdict.retry_after_us.map(retry_after_seconds);
         let names = named.map(|row| &*row.limit.name);
-        let mut body = String::new();
-        let status = decided.envoy.rate_limited_status;
+        let (status, mut body) = (self.envoy.rate_limited_status, String::new());
         problem.render_refusal(status, names, retry_after_s, quota.as_ref(), &mut body);
-        pen.text(5, &body);
+        body
     }
-    if decided.envoy.dynamic_metadata {
-        pen.message(6, |pen| metadata::write(asking, decided, verdict, pen));
-    }
-    allowed
-}
-
-/// What is counted.
-pub(super) fn outcome(decided: &Decided<'_, '_>, allowed: bool) -> Outcome {
-    let failed = |row: &Row<'_>| row.refuses() && row.source == Source::FailClosed;
-    match allowed {
-        true => Outcome::Admitted,
-        false if decided.verdict.rows.iter().any(failed) => Outcome::FailClosed,
-        false => Outcome::Refused,
-    }
-}
-
-/// Over is who is refused by an ordinary descriptor, or by all that are quotas.
-fn is_allowed(decided: &Decided<'_, '_>) -> bool {
-    let mut quotas = decided.shown.iter().filter(|one| one.is_quota()).peekable();
-    let over = quotas.peek().is_some() && quotas.all(Shown::is_over);
-    decided.verdict.allowed && !over
 }
 
 fn refused<'a>(verdict: &Verdict<'a>) -> Verdict<'a> {
@@ -124,34 +121,41 @@ fn refused<'a>(verdict: &Verdict<'a>) -> Verdict<'a> {
 }
 
 /// `DescriptorStatus`.
-fn status(shown: &Shown<'_>, pen: &mut Pen<'_>) {
+fn status(descriptor: &DescriptorDecision<'_>, out: &mut impl MessageWriter) {
+    const REMAINING: MessageField = MessageField(3, "limitRemaining");
     let visible = |row: &&&Row<'_>| (row.enforced() || row.limit.addressed) && row.limit.disclose;
-    pen.number(1, code(shown.is_over()));
-    let Some(row) = Row::tightest(shown.rows.iter().filter(visible).copied()) else {
-        let unlimited = shown.rule.is_some_and(|rule| rule.limit.is_none());
-        return pen.number(3, if unlimited { u32::MAX.into() } else { 0 });
+    code(out, MessageField(1, "code"), descriptor.is_over());
+    let Some(row) = Row::tightest(descriptor.rows.iter().filter(visible).copied()) else {
+        let unlimited = descriptor.rule.is_some_and(|rule| rule.limit.is_none());
+        return out.number(REMAINING, if unlimited { u32::MAX.into() } else { 0 });
     };
-    let name = match (row.limit.addressed, shown.rule) {
+    let name = match (row.limit.addressed, descriptor.rule) {
         (true, Some(rule)) => rule.name.as_deref().unwrap_or_default(),
-        _ if shown.own => "",
+        _ if descriptor.inline => "",
         _ => &row.limit.name,
     };
-    pen.message(2, |pen| {
-        pen.number(1, saturate(row.outcome.limit));
-        pen.number(2, row.window_us.and_then(Unit::of_period_us).map_or(0, |unit| unit as u64));
-        pen.text(3, name);
+    out.message(MessageField(2, "currentLimit"), |out| {
+        out.number(MessageField(1, "requestsPerUnit"), saturate(row.outcome.limit));
+        if let Some(unit) = row.window_us.and_then(Unit::of_period_us) {
+            out.enumeration(MessageField(2, "unit"), unit as u64, unit.name());
+        }
+        out.text(MessageField(3, "name"), name);
     });
-    pen.number(3, saturate(row.outcome.remaining));
-    // Whole seconds: Envoy cuts off what is less.
-    pen.message(4, |pen| pen.number(1, row.outcome.reset_after_us.div_ceil(1_000_000)));
+    out.number(REMAINING, saturate(row.outcome.remaining));
+    // Rounded up: Envoy cuts off parts of a second.
+    let reset_s = row.outcome.reset_after_us.div_ceil(1_000_000);
+    out.seconds(MessageField(4, "durationUntilReset"), reset_s);
 }
 
-/// `Code`.
-fn code(is_over: bool) -> u64 {
-    i64::from(if is_over { OVER_LIMIT } else { OK }).cast_unsigned()
+/// A `Code`: OK or OVER_LIMIT.
+fn code(out: &mut impl MessageWriter, field: MessageField, is_over: bool) {
+    let (value, name) = if is_over { (2, "OVER_LIMIT") } else { (1, "OK") };
+    out.enumeration(field, value, name);
 }
 
-/// What fits into 32 bits.
 fn saturate(value: u64) -> u64 {
     value.min(u32::MAX.into())
 }
+
+#[cfg(test)]
+pub(super) mod tests;

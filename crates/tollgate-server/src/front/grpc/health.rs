@@ -1,21 +1,17 @@
-//! `grpc.health.v1.Health` and `/healthcheck`: whether the node is ready, once or from now on.
+//! `grpc.health.v1.Health`: whether the node is ready, once or from now on.
 
-use super::fault::{NOT_FOUND, Status};
-use super::wire::{HealthCheckRequest, HealthCheckResponse};
-use super::{json, status};
+use super::framing;
+use super::messages::{HealthCheckRequest, HealthCheckResponse};
+use super::status::{NOT_FOUND, Status};
 use crate::Node;
 use crate::net::{Body, Response};
 use bytes::Bytes;
-use hyper::StatusCode;
 use hyper::body::Frame;
 use hyper::header::CONTENT_TYPE;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::sync::watch;
-
-/// Where the original tells HTTP clients.
-pub(super) const PATH: &str = "/healthcheck";
 
 const SERVING: i32 = 1;
 const NOT_SERVING: i32 = 2;
@@ -32,27 +28,19 @@ pub(super) fn check(
     }
 }
 
-/// The answer of the original at [`PATH`]: 200 and `OK`, or 500 and nothing.
-pub(super) fn http(node: &Node) -> Response {
-    if node.health.is_ready() {
-        json::plain(StatusCode::OK, "OK")
-    } else {
-        json::plain(StatusCode::INTERNAL_SERVER_ERROR, "")
-    }
-}
-
-/// The same now and whenever it changes, for as long as the connection lasts: this keeps none open that is idle otherwise.
+/// The health now and whenever it changes. The watch ends with its connection, and keeps no idle
+/// connection open.
 pub(super) fn watch(node: &Node, request: &HealthCheckRequest) -> Response {
     let ready = node.health.watch();
     let changes = match is_known(request) {
         true => Changes { said: None, next: next(ready, None) },
-        // There is none here and there will not be one, and whoever watches is told so rather than turned away.
+        // An unknown service stays unknown. The protocol wants a status for it, not an error.
         false => {
             Changes { said: None, next: Box::pin(std::future::ready((SERVICE_UNKNOWN, ready))) }
         }
     };
     let mut response = Response::new(Body::stream(changes));
-    response.headers_mut().insert(CONTENT_TYPE, status::GRPC);
+    response.headers_mut().insert(CONTENT_TYPE, framing::GRPC);
     response
 }
 
@@ -76,7 +64,7 @@ struct Changes {
 fn next(mut ready: watch::Receiver<bool>, said: Option<i32>) -> Next {
     Box::pin(async move {
         let unsaid = |ready: &bool| said != Some(SERVICE_UNKNOWN) && said != Some(shown(*ready));
-        // The node, which tells, outlives its connections; should it not, there is nothing more to say.
+        // The node outlives its connections. Without it no change can come.
         let found = ready.wait_for(unsaid).await.ok().map(|ready| shown(*ready));
         match found {
             Some(status) => (status, ready),
@@ -97,7 +85,7 @@ impl hyper::body::Body for Changes {
         let (status, ready) = ready!(this.next.as_mut().poll(context));
         this.said = Some(status);
         this.next = next(ready, this.said);
-        let data = status::framed(&HealthCheckResponse { status });
+        let data = framing::framed(&HealthCheckResponse { status });
         Poll::Ready(Some(Ok(Frame::data(data))))
     }
 }

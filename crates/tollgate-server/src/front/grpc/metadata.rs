@@ -1,88 +1,77 @@
 //! `dynamic_metadata`: the request and the `metadata` of the files, nested as envoyproxy/ratelimit
 //! nests them, and our own values beside them under `tollgate`.
 
-use super::asking::{Asking, Descriptor};
-use super::encode::{Decided, Shown};
-use super::pen::Pen;
+use super::encode::{DescriptorDecision, RateLimitDecision};
+use super::message_writer::MessageWriter;
+use super::messages::{RateLimitDescriptor, RateLimitRequest};
 use smallvec::SmallVec;
 use tollgate::{Row, Verdict};
 use tollgate_policy::envoy::{Metadata, Unit};
 
-/// The name under which metadata says what decided.
-const OURS: &str = "tollgate";
-
-/// `google.protobuf.Value`.
-const TEXT: u8 = 3;
-const NUMBER: u8 = 2;
-const STRUCT: u8 = 5;
-const LIST: u8 = 6;
-
 /// The entries of a map of a file.
 type Entries = [(Box<str>, Metadata)];
 
-/// The fields of the `Struct`.
+/// Writes the fields of the `Struct`.
 pub(super) fn write(
-    asking: &Asking<'_>,
-    decided: &Decided<'_, '_>,
+    decision: &RateLimitDecision<'_, '_>,
     verdict: &Verdict<'_>,
-    pen: &mut Pen<'_>,
+    out: &mut impl MessageWriter,
 ) {
-    request(asking, pen);
-    let passed = decided.shown.iter().filter(|one| !one.is_over());
+    request(decision.request, out);
+    let passed = decision.descriptors.iter().filter(|one| !one.is_over());
     let maps: SmallVec<[&Entries; 4]> = passed.filter_map(of_file).collect();
     if maps.iter().any(|map| !map.is_empty()) {
-        field(pen, "metadata", |pen| pen.message(STRUCT, |pen| merged(pen, &maps)));
+        out.entry("metadata", |out| out.structure(|out| merged(out, &maps)));
     }
     let Some(row) = deciding(verdict) else { return };
-    field(pen, OURS, |pen| {
-        pen.message(STRUCT, |pen| {
-            field(pen, "limit", |pen| pen.bytes_as_is(TEXT, row.limit.name.as_bytes()));
-            field(pen, "source", |pen| pen.bytes_as_is(TEXT, row.source.as_str().as_bytes()));
-            field(pen, "allowed", |pen| pen.number_as_is(4, verdict.allowed.into()));
+    out.entry("tollgate", |out| {
+        out.structure(|out| {
+            out.entry("limit", |out| out.string([&*row.limit.name]));
+            out.entry("source", |out| out.string([row.source.as_str()]));
+            out.entry("allowed", |out| out.boolean(verdict.allowed));
         });
     });
 }
 
 /// `domain`, `descriptors` and `hitsAddend`.
-fn request(asking: &Asking<'_>, pen: &mut Pen<'_>) {
-    field(pen, "domain", |pen| pen.bytes_as_is(TEXT, asking.domain.as_bytes()));
-    field(pen, "descriptors", |pen| {
-        pen.message(LIST, |pen| {
-            for one in &asking.descriptors {
-                pen.message(1, |pen| pen.message(STRUCT, |pen| descriptor(one, pen)));
+fn request(request: &RateLimitRequest, out: &mut impl MessageWriter) {
+    out.entry("domain", |out| out.string([&*request.domain]));
+    out.entry("descriptors", |out| {
+        out.list(|out| {
+            for one in &request.descriptors {
+                out.element(|out| out.structure(|out| descriptor(one, out)));
             }
         });
     });
-    if asking.hits_addend != 0 {
-        field(pen, "hitsAddend", |pen| pen.double_as_is(NUMBER, asking.hits_addend.into()));
+    if request.hits_addend != 0 {
+        out.entry("hitsAddend", |out| out.double(request.hits_addend.into()));
     }
 }
 
-fn descriptor(descriptor: &Descriptor<'_>, pen: &mut Pen<'_>) {
-    field(pen, "entries", |pen| {
-        pen.message(LIST, |pen| {
-            for (key, value) in &descriptor.entries {
-                pen.message(1, |pen| pen.texts_as_is(TEXT, [key, "=", value]));
+fn descriptor(descriptor: &RateLimitDescriptor, out: &mut impl MessageWriter) {
+    out.entry("entries", |out| {
+        out.list(|out| {
+            for entry in &descriptor.entries {
+                out.element(|out| out.string([&*entry.key, "=", &*entry.value]));
             }
         });
     });
-    if let Some(own) = descriptor.limit {
+    if let Some(limit) = descriptor.limit {
         let mut shown = String::new();
-        if own.requests_per_unit != 0 {
-            shown = format!("requests_per_unit:{} ", own.requests_per_unit);
+        if limit.requests_per_unit != 0 {
+            shown = format!("requests_per_unit:{} ", limit.requests_per_unit);
         }
-        shown += "unit:";
-        shown += Unit::of_number(own.unit).map_or("UNKNOWN", Unit::name);
-        field(pen, "limit", |pen| pen.bytes_as_is(TEXT, shown.as_bytes()));
+        let unit = Unit::of_number(limit.unit).map_or("UNKNOWN", Unit::name);
+        out.entry("limit", |out| out.string([&*shown, "unit:", unit]));
     }
     if let Some(hits) = descriptor.hits_addend {
-        field(pen, "hitsAddend", |pen| pen.double_as_is(NUMBER, hits as f64));
+        out.entry("hitsAddend", |out| out.double(hits.value as f64));
     }
 }
 
 /// The file's metadata for a descriptor; an unlimited descriptor has none.
-fn of_file<'a>(shown: &Shown<'a>) -> Option<&'a Entries> {
-    let rule = shown.rule.filter(|rule| rule.limit.is_some())?;
+fn of_file<'a>(descriptor: &DescriptorDecision<'a>) -> Option<&'a Entries> {
+    let rule = descriptor.rule.filter(|rule| rule.limit.is_some())?;
     match rule.metadata.as_ref()? {
         Metadata::Map(entries) => Some(entries),
         _ => None,
@@ -96,7 +85,7 @@ fn deciding<'a>(verdict: &'a Verdict<'_>) -> Option<&'a Row<'a>> {
 }
 
 /// Several maps as one. The first value of a name counts; maps under one name are merged in turn.
-fn merged(pen: &mut Pen<'_>, maps: &[&Entries]) {
+fn merged(out: &mut impl MessageWriter, maps: &[&Entries]) {
     let mut known: SmallVec<[&str; 8]> = SmallVec::new();
     for (place, map) in maps.iter().enumerate() {
         for (name, given) in *map {
@@ -105,12 +94,12 @@ fn merged(pen: &mut Pen<'_>, maps: &[&Entries]) {
             }
             known.push(name);
             let Metadata::Map(entries) = given else {
-                field(pen, name, |pen| value(pen, given));
+                out.entry(name, |out| value(out, given));
                 continue;
             };
             let mut below: SmallVec<[&Entries; 4]> = SmallVec::from_slice(&[&**entries]);
             below.extend(maps[place + 1..].iter().filter_map(|map| of_name(map, name)));
-            field(pen, name, |pen| pen.message(STRUCT, |pen| merged(pen, &below)));
+            out.entry(name, |out| out.structure(|out| merged(out, &below)));
         }
     }
 }
@@ -123,27 +112,19 @@ fn of_name<'a>(map: &&'a Entries, name: &str) -> Option<&'a Entries> {
     }
 }
 
-/// An entry of a `Struct`.
-fn field(pen: &mut Pen<'_>, name: &str, write: impl FnOnce(&mut Pen<'_>)) {
-    pen.message(1, |pen| {
-        pen.text(1, name);
-        pen.message(2, write);
-    });
-}
-
-/// A `Value`, as deep as its file, which is bounded.
-fn value(pen: &mut Pen<'_>, given: &Metadata) {
+/// A value of a file, as deep as the file, which is bounded.
+fn value(out: &mut impl MessageWriter, given: &Metadata) {
     match given {
-        Metadata::Null => pen.number_as_is(1, 0),
-        Metadata::Bool(value) => pen.number_as_is(4, (*value).into()),
-        Metadata::Text(text) => pen.bytes_as_is(TEXT, text.as_bytes()),
+        Metadata::Null => out.null(),
+        Metadata::Bool(value) => out.boolean(*value),
+        Metadata::Text(text) => out.string([&**text]),
         Metadata::Number(text) => match text.parse() {
-            Ok(number) => pen.double_as_is(NUMBER, number),
-            Err(_) => pen.bytes_as_is(TEXT, text.as_bytes()),
+            Ok(number) => out.double(number),
+            Err(_) => out.string([&**text]),
         },
-        Metadata::List(items) => pen.message(LIST, |pen| {
-            items.iter().for_each(|item| pen.message(1, |pen| value(pen, item)));
-        }),
-        Metadata::Map(entries) => pen.message(STRUCT, |pen| merged(pen, &[entries])),
+        Metadata::List(items) => {
+            out.list(|out| items.iter().for_each(|item| out.element(|out| value(out, item))));
+        }
+        Metadata::Map(entries) => out.structure(|out| merged(out, &[entries])),
     }
 }

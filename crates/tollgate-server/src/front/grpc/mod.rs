@@ -1,56 +1,40 @@
 //! Envoy's rate limit service, version 3, with health and reflection, on HTTP/2. Also `POST /json`,
 //! the same service in JSON, and `/healthcheck`.
 //!
-//! gRPC needs little of HTTP/2, and all of that is here: a message in a frame, a status in trailers. So it runs on the same
+//! gRPC needs little of HTTP/2: a message in a frame, a status in trailers. So it runs on the same
 //! workers, under the same caps, as every other front end.
 
-pub mod asking;
 pub mod decode;
 mod encode;
-pub mod fault;
+mod framing;
 mod health;
-mod json;
+mod http;
+mod json_writer;
+mod message_writer;
+pub mod messages;
 mod metadata;
-mod pen;
+mod proto_json;
+mod proto_writer;
 mod reflection;
 mod service;
-mod status;
-pub mod wire;
+pub mod status;
 
+pub(crate) use http::{answer as answer_http, is_http_path};
 pub use service::{Caller, Service};
 
 use crate::Node;
 use crate::net::{BodyError, Handler, Limits, Request, Response, collect};
 use crate::tls::Certificate;
 use crate::trace;
-use fault::{DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, Status, UNIMPLEMENTED};
+use http::HttpAnswer;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, StatusCode};
+use status::{DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, Status, UNIMPLEMENTED};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The routes of the original's HTTP port. Here `listen.http` and `listen.grpc` both have them.
-const HTTP_PATHS: [&str; 2] = [json::PATH, health::PATH];
-
-/// Whether [`answer_http`] answers requests for this path.
-pub(crate) fn is_http_path(path: &str) -> bool {
-    HTTP_PATHS.contains(&path)
-}
-
-/// Answers what the original answers on its HTTP port.
-pub(crate) async fn answer_http(
-    service: &Service,
-    request: Request,
-    body_within: Duration,
-) -> Response {
-    match request.uri().path() {
-        health::PATH => health::http(&service.node),
-        _ => json::answer(service, request, body_within).await,
-    }
-}
-
-/// What Envoy calls.
+/// The service that Envoy calls.
 pub const SERVICE: &str = "envoy.service.ratelimit.v3.RateLimitService";
 
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
@@ -61,7 +45,7 @@ const REFLECTION: [&str; 2] = [
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
 
-/// A request's message at most.
+/// Bytes of a request's message at most.
 pub(crate) const BYTES_MAX: usize = 64 * 1024;
 
 /// Answers calls. One for each worker.
@@ -91,9 +75,9 @@ impl Rls {
             .into_iter()
             .find(|method| *method == path)
             .ok_or(Status::new(UNIMPLEMENTED, "there is no such method"))?;
-        let timeout = status::timeout(request.headers());
+        let timeout = framing::timeout(request.headers());
         let parent = trace::enabled().then(|| request.headers().get("traceparent").cloned());
-        let body = collect(request.into_body(), BYTES_MAX + status::HEAD, self.body_within).await;
+        let body = collect(request.into_body(), BYTES_MAX + framing::HEAD, self.body_within).await;
         let body = body.map_err(|error| match error {
             BodyError::TooLarge => Status::new(RESOURCE_EXHAUSTED, "a message has at most 64 KiB"),
             BodyError::TooSlow => Status::new(DEADLINE_EXCEEDED, "the message took too long"),
@@ -102,14 +86,14 @@ impl Rls {
         let node = &self.service.node;
         match method {
             HEALTH_CHECK => {
-                let request = status::decode(status::message(&body)?)?;
-                Ok(status::answered(status::framed(&health::check(node, &request)?)))
+                let request = framing::decode(framing::message(&body)?)?;
+                Ok(framing::answered(framing::framed(&health::check(node, &request)?)))
             }
-            HEALTH_WATCH => Ok(health::watch(node, &status::decode(status::message(&body)?)?)),
+            HEALTH_WATCH => Ok(health::watch(node, &framing::decode(framing::message(&body)?)?)),
             _ => {
                 let traceparent = parent.as_ref().and_then(|parent| parent.as_ref()?.to_str().ok());
                 let caller = Caller { timeout, traceparent };
-                Ok(status::answered(self.service.call(status::message(&body)?, caller).await?))
+                Ok(framing::answered(self.service.call(framing::message(&body)?, caller).await?))
             }
         }
     }
@@ -123,12 +107,10 @@ impl Handler for Rls {
         let is_grpc = request
             .headers()
             .get(CONTENT_TYPE)
-            .is_some_and(|value| value.as_bytes().starts_with(status::GRPC.as_bytes()));
+            .is_some_and(|value| value.as_bytes().starts_with(framing::GRPC.as_bytes()));
         if request.method() != Method::POST || !is_grpc {
-            return json::plain(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "this port speaks gRPC, JSON at POST /json, and GET /healthcheck\n",
-            );
+            let text = "this port speaks gRPC, JSON at POST /json, and GET /healthcheck\n";
+            return HttpAnswer::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
         }
         match self.answer(request).await {
             Ok(response) => response,

@@ -1,13 +1,12 @@
-//! `grpc.reflection.v1.ServerReflection`, and `v1alpha`, which is the same: what there is to call, for tools such as grpcurl.
-//!
-//! A tool asks one question after the other on one stream, so that this is the one answer that is not written in one go.
+//! `grpc.reflection.v1.ServerReflection` and its equal `v1alpha`: the services, for tools such as
+//! grpcurl. A tool asks several questions on one stream, so the answers are a stream too.
 
-use super::fault::{INVALID_ARGUMENT, NOT_FOUND, Status, UNIMPLEMENTED};
-use super::status::{self, HEAD};
-use super::wire::{
+use super::framing::{self, HEAD};
+use super::messages::{
     Files, ReflectionError, ServerReflectionRequest, ServerReflectionResponse, Service, Services,
     Told, Wanted,
 };
+use super::status::{INVALID_ARGUMENT, NOT_FOUND, Status, UNIMPLEMENTED};
 use crate::net::{Body, Response, Unread};
 use bytes::{Buf, Bytes, BytesMut};
 use hyper::body::{Frame, Incoming};
@@ -38,7 +37,7 @@ pub(super) fn answer(body: Unread) -> Response {
         is_done: false,
     };
     let mut response = Response::new(Body::stream(stream));
-    response.headers_mut().insert(CONTENT_TYPE, status::GRPC);
+    response.headers_mut().insert(CONTENT_TYPE, framing::GRPC);
     response
 }
 
@@ -65,7 +64,7 @@ impl hyper::body::Body for Answers {
         loop {
             match question(&mut this.waiting) {
                 Ok(Some(question)) => {
-                    let data = status::framed(&told(question));
+                    let data = framing::framed(&told(question));
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
                 Ok(None) => {}
@@ -85,7 +84,7 @@ impl hyper::body::Body for Answers {
             }
         }
         this.is_done = true;
-        Poll::Ready(Some(Ok(Frame::trailers(status::trailers()))))
+        Poll::Ready(Some(Ok(Frame::trailers(framing::trailers()))))
     }
 }
 
@@ -100,7 +99,7 @@ fn question(waiting: &mut BytesMut) -> Result<Option<ServerReflectionRequest>, S
         return Ok(None);
     }
     waiting.advance(HEAD);
-    status::decode(&waiting.split_to(length)).map(Some)
+    framing::decode(&waiting.split_to(length)).map(Some)
 }
 
 /// What is said to a question.

@@ -1,11 +1,11 @@
 //! `ShouldRateLimit`: descriptors in, statuses out.
 
-use super::asking::{self, Asking};
-use super::decode::{self, Hits, Limited, Names};
-use super::encode::{self, Decided, Shown};
-use super::fault::Status;
-use super::status;
-use super::wire::{RateLimitRequest, RateLimitResponse};
+use super::decode::{self, DescriptorAttributes};
+use super::encode::{DescriptorDecision, RateLimitDecision};
+use super::framing;
+use super::messages::RateLimitRequest;
+use super::proto_writer::ProtoWriter;
+use super::status::Status;
 use crate::Node;
 use crate::front::now;
 use crate::metrics::{Front, Outcome};
@@ -24,8 +24,8 @@ use tollgate_policy::facts::FactsBuffer;
 /// Decides what Envoy asks. One for each worker.
 pub struct Service {
     pub(super) node: Arc<Node>,
-    /// Taken while a request is decided. Where that has to wait, the next request makes a new one.
-    kit: Spares<Kit>,
+    /// Taken while a request is decided. While one waits, the next request makes new ones.
+    buffers: Spares<RlsBuffers>,
 }
 
 /// What a call says about its caller.
@@ -39,66 +39,39 @@ pub struct Caller<'a> {
 
 /// Memory that outlives a request.
 #[derive(Default)]
-struct Kit {
+struct RlsBuffers {
     work: Work,
     facts: FactsBuffer,
-    names: Names,
-    /// What is charged, and what is given back.
+    attributes: DescriptorAttributes,
+    /// Charges and refunds.
     parts: [Parts; 2],
     fields: Fields,
     key: Vec<u8>,
     answer: Vec<u8>,
 }
 
-/// Where a descriptor's rows are, and which rule of the files it found.
+/// The part that a descriptor became, and the rule of the files that it found.
 #[derive(Clone, Copy)]
-struct Asked {
+struct DescriptorPart {
     refunds: bool,
     part: usize,
     rule: Option<usize>,
-    /// Whether its limit came with it.
-    own: bool,
+    /// Whether the limit came with the descriptor.
+    inline: bool,
 }
 
 impl Service {
-    /// For one worker.
+    /// A service for one worker.
     pub fn new(node: Arc<Node>) -> Self {
-        Self { node, kit: Spares::new() }
+        Self { node, buffers: Spares::new() }
     }
 
-    /// Answers one request.
-    ///
-    /// # Errors
-    ///
-    /// When it makes no sense. A store that fails is no error: then each limit's failure policy answers.
-    pub async fn decide(
-        &self,
-        request: &RateLimitRequest,
-        caller: Caller<'_>,
-    ) -> Result<RateLimitResponse, Status> {
-        self.decide_at(request, caller, self.node.clock.now_us()).await
-    }
-
-    /// The same at this instant.
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    pub async fn decide_at(
-        &self,
-        request: &RateLimitRequest,
-        caller: Caller<'_>,
-        now_us: u64,
-    ) -> Result<RateLimitResponse, Status> {
-        read(&self.answer_at(&Asking::of(request), caller, now_us).await?)
-    }
-
-    /// From a message to the frame with its answer.
+    /// Answers the bytes of a request with the frame of its response.
     pub(super) async fn call(&self, message: &[u8], caller: Caller<'_>) -> Result<Bytes, Status> {
         match self.node.gate.store().is_shared() {
-            // What it holds is large, and would be moved with the task of its stream several times.
+            // The future is large, and would be moved with the task of its stream several times.
             true => Box::pin(self.call_at(message, caller)).await,
-            // What memory decides is decided at once, and no task has to hold it.
+            // Memory decides at once, so no task has to hold the future.
             false => self.call_now(message, caller),
         }
     }
@@ -109,114 +82,128 @@ impl Service {
 
     async fn call_at(&self, message: &[u8], caller: Caller<'_>) -> Result<Bytes, Status> {
         let now_us = self.node.clock.now_us();
-        let request;
-        let asking = match asking::read(message) {
-            Some(asking) => asking,
-            None => {
-                request = status::decode(message)?;
-                Asking::of(&request)
-            }
-        };
-        self.answer_at(&asking, caller, now_us).await
+        self.answer_at(&framing::decode(message)?, caller, now_us).await
     }
 
-    async fn answer_at(
+    /// Answers a request at this instant with the frame of its response.
+    ///
+    /// # Errors
+    ///
+    /// When the request makes no sense. Where the store fails, each limit's failure policy answers.
+    pub async fn answer_at(
         &self,
-        asking: &Asking<'_>,
+        request: &RateLimitRequest,
         caller: Caller<'_>,
         now_us: u64,
     ) -> Result<Bytes, Status> {
+        let write = |decision: &RateLimitDecision<'_, '_>, fields: &mut _, buffer: &mut _| {
+            framing::frame(buffer, |out| decision.write(fields, &mut ProtoWriter(out)))
+        };
+        self.decide(request, caller, now_us, write).await
+    }
+
+    /// Decides a request, and has `write` render the decision. `write` may use both buffers.
+    pub(super) async fn decide<T>(
+        &self,
+        request: &RateLimitRequest,
+        caller: Caller<'_>,
+        now_us: u64,
+        write: impl FnOnce(&RateLimitDecision<'_, '_>, &mut Fields, &mut Vec<u8>) -> T,
+    ) -> Result<T, Status> {
         let node = &*self.node;
-        if let Err(status) = decode::check(asking) {
+        if let Err(status) = decode::check(request) {
             node.metrics.requests(Front::Grpc, Outcome::Invalid);
             return Err(status);
         }
         let rules = node.gate.rules();
-        let mut kit = self.kit.take();
-        // Where nothing waits, futures stay where they are made: they are large, and moved to be awaited.
+        let mut buffers = self.buffers.take();
+        // An `await` moves the future, which is large. Memory decides at once and needs none.
         let is_shared = node.gate.store().is_shared();
-        let asked = match is_shared {
-            true => self.ask(&rules, asking, now_us, &mut kit).await,
-            false => now(pin!(self.ask(&rules, asking, now_us, &mut kit))),
+        let parts = match is_shared {
+            true => self.ask(&rules, request, now_us, &mut buffers).await,
+            false => now(pin!(self.ask(&rules, request, now_us, &mut buffers))),
         };
-        let Kit { work, parts: [charged, given_back], fields, answer, .. } = &mut *kit;
+        let RlsBuffers { work, parts: [charged, given_back], fields, answer, .. } = &mut *buffers;
         let (charged, refunded) = match is_shared {
             true => self.settle(&rules, now_us, charged, given_back, work, caller.timeout).await,
             false => now(pin!(self.settle_here(&rules, now_us, charged, given_back, work))),
         };
-        let shown = asked.iter().map(|one| Shown {
+        let descriptors = parts.iter().map(|one| DescriptorDecision {
             rows: match (one.refunds, &refunded) {
                 (true, Some(refunded)) => refunded.rows(one.part).collect(),
                 (true, None) => SmallVec::new(),
                 (false, _) => charged.rows(one.part).collect(),
             },
             rule: one.rule.and_then(|rule| rules.envoy()?.rules().get(rule)),
-            own: one.own,
+            inline: one.inline,
         });
-        let shown: SmallVec<[Shown<'_>; 8]> = shown.collect();
+        let descriptors: SmallVec<[DescriptorDecision<'_>; 8]> = descriptors.collect();
         let conduct = node.conduct();
-        let envoy = &conduct.settings.envoy;
-        let decided = Decided { verdict: &charged.verdict, shown: &shown, now_us, envoy };
-        let (mut outcome, profiles) = (Outcome::Admitted, rules.profiles());
-        let framed = status::frame(answer, |out| {
-            let allowed = encode::response(asking, &decided, profiles, fields, out);
-            outcome = encode::outcome(&decided, allowed);
-        });
+        let decision = RateLimitDecision {
+            request,
+            verdict: &charged.verdict,
+            descriptors: &descriptors,
+            now_us,
+            envoy: &conduct.settings.envoy,
+            profiles: rules.profiles(),
+        };
+        let (written, outcome) = (write(&decision, fields, answer), decision.outcome());
         if trace::enabled() {
-            self.trace(asking, caller, &charged, now_us);
+            self.trace(request, caller, &charged, now_us);
         }
-        drop(shown);
-        kit.work.recycle(charged.verdict);
-        self.kit.put(kit);
+        drop(descriptors);
+        buffers.work.recycle(charged.verdict);
+        self.buffers.put(buffers);
         let elapsed_us = node.clock.now_us().saturating_sub(now_us);
         node.metrics.observe(Front::Grpc, Duration::from_micros(elapsed_us));
         node.metrics.requests(Front::Grpc, outcome);
-        Ok(framed)
+        Ok(written)
     }
 
     /// Fills the parts, and says which of them belongs to which descriptor.
     async fn ask(
         &self,
         rules: &Rules,
-        asking: &Asking<'_>,
+        request: &RateLimitRequest,
         now_us: u64,
-        kit: &mut Kit,
-    ) -> SmallVec<[Asked; 8]> {
-        let Kit { facts: buffer, names, parts, key, .. } = kit;
+        buffers: &mut RlsBuffers,
+    ) -> SmallVec<[DescriptorPart; 8]> {
+        let RlsBuffers { facts: buffer, attributes, parts, key, .. } = buffers;
         parts.iter_mut().for_each(Parts::clear);
-        names.renew(rules);
-        let found = found(rules.envoy(), asking, key);
+        attributes.renew(rules);
+        let domain = &*request.domain;
+        let known = rules.envoy().is_none_or(|configs| configs.has_domain(domain));
+        let found = found(rules.envoy(), request, key);
         let quotas = found.iter().filter(|rule| is_quota(rules, **rule)).count();
         let mut asked = SmallVec::new();
-        for (descriptor, rule) in asking.descriptors.iter().zip(found) {
-            let hits = decode::hits(asking, descriptor);
+        for (descriptor, rule) in request.descriptors.iter().zip(found) {
+            let hits = decode::hits(request, descriptor);
             let parts = &mut parts[usize::from(hits.refunds)];
             parts.begin();
-            let known = rules.envoy().is_none_or(|configs| configs.has_domain(asking.domain));
-            let own = decode::limited(descriptor).ok().filter(|_| known);
-            let (part, own) = (parts.len() - 1, own.and_then(Limited::rate));
-            asked.push(Asked { refunds: hits.refunds, part, rule, own: own.is_some() });
-            if let Some(rate) = own {
-                decode::add_own(parts, rate, asking.domain, descriptor, hits);
+            let limit = decode::inline_limit(descriptor).ok().flatten().filter(|_| known);
+            let (part, inline) = (parts.len() - 1, limit.is_some());
+            asked.push(DescriptorPart { refunds: hits.refunds, part, rule, inline });
+            if let Some(rate) = limit {
+                decode::add_inline(parts, rate, domain, descriptor, hits);
                 continue;
             }
             let mut facts = rules.facts(mem::take(buffer));
-            names.fill(asking.domain, descriptor, &mut facts);
+            attributes.fill(domain, descriptor, &mut facts);
             rules.identify(&mut facts);
             let tier = self.node.tier(&facts, now_us).await;
             if let Some(tier) = &tier {
                 facts.set_tier(tier);
             }
-            parts.add(rules, &facts, hits.hits, usual(hits));
+            parts.add(rules, &facts, hits.hits, hits.mode());
             *buffer = facts.into_buffer();
             if let (Some(rule), Some(configs)) = (rule, rules.envoy()) {
-                decode::find(configs, asking.domain, descriptor, key);
-                // One quota that is over is all of them.
+                decode::find(configs, domain, descriptor, key);
+                // A quota refuses only if all quotas of the request are over.
                 let counts = is_quota(rules, Some(rule)) && quotas > 1;
                 let how = match (counts, hits.looks) {
                     (true, true) => Use::Watch,
                     (true, false) => Use::Count,
-                    (false, _) => usual(hits),
+                    (false, _) => hits.mode(),
                 };
                 parts.add_rule(rules, rule, key, hits.hits, how);
             }
@@ -224,7 +211,7 @@ impl Service {
         asked
     }
 
-    /// Has memory decide, and then give back.
+    /// Charges and refunds in memory.
     async fn settle_here<'r>(
         &self,
         rules: &'r Rules,
@@ -242,7 +229,7 @@ impl Service {
         (partial, refunded)
     }
 
-    /// Has the store decide, and then give back; or, where it takes too long, has each limit answer for itself.
+    /// Charges and refunds in the store. Past the deadline each limit's failure policy answers.
     async fn settle<'r>(
         &self,
         rules: &'r Rules,
@@ -253,7 +240,7 @@ impl Service {
         timeout: Option<Duration>,
     ) -> (Partial<'r>, Option<Partial<'r>>) {
         let gate = &self.node.gate;
-        let deadline = tokio::time::sleep(status::within(timeout));
+        let deadline = tokio::time::sleep(framing::within(timeout));
         tokio::pin!(deadline);
         let decided = tokio::select! {
             biased;
@@ -274,9 +261,16 @@ impl Service {
     }
 
     #[cold]
-    fn trace(&self, asking: &Asking<'_>, caller: Caller<'_>, partial: &Partial<'_>, start_us: u64) {
+    fn trace(
+        &self,
+        request: &RateLimitRequest,
+        caller: Caller<'_>,
+        partial: &Partial<'_>,
+        start_us: u64,
+    ) {
         let (end_us, parent) = (self.node.clock.now_us(), caller.traceparent);
-        let keys = asking.descriptors.iter().flat_map(|one| decode::own_key(asking.domain, one));
+        let keys = request.descriptors.iter();
+        let keys = keys.flat_map(|one| decode::inline_key(&request.domain, one));
         let key_hash = trace::bytes_hash(&keys.collect::<Vec<u8>>());
         let decided =
             trace::Decided { front: Front::Grpc.name(), parent, key_hash, start_us, end_us };
@@ -284,33 +278,21 @@ impl Service {
     }
 }
 
-/// Of an answer in its frame, as a message again.
-fn read(framed: &[u8]) -> Result<RateLimitResponse, Status> {
-    status::decode(framed.get(status::HEAD..).unwrap_or_default())
-}
-
-fn usual(hits: Hits) -> Use {
-    if hits.looks { Use::Look } else { Use::Charge }
-}
-
 fn is_quota(rules: &Rules, rule: Option<usize>) -> bool {
     let rule = rule.and_then(|rule| rules.envoy()?.rules().get(rule));
     rule.is_some_and(|rule| rule.quota && rule.limit.is_some())
 }
 
-/// Which rule of the files each descriptor found, those left out that another one replaces.
+/// The rule of the files that each descriptor found, without rules that another one replaces.
 fn found(
     configs: Option<&Configs>,
-    asking: &Asking<'_>,
+    request: &RateLimitRequest,
     key: &mut Vec<u8>,
 ) -> SmallVec<[Option<usize>; 8]> {
-    let Some(configs) = configs else {
-        return asking.descriptors.iter().map(|_| None).collect();
-    };
-    let mut find = |descriptor| decode::find(configs, asking.domain, descriptor, key);
-    let all: SmallVec<[Option<usize>; 8]> = asking
-        .descriptors
-        .iter()
+    let descriptors = request.descriptors.iter();
+    let Some(configs) = configs else { return descriptors.map(|_| None).collect() };
+    let mut find = |descriptor| decode::find(configs, &request.domain, descriptor, key);
+    let all: SmallVec<[Option<usize>; 8]> = descriptors
         .map(|descriptor| find(descriptor).filter(|_| descriptor.limit.is_none()))
         .collect();
     let replaced = |rule: usize| configs.is_replaced(rule, all.iter().copied().flatten());

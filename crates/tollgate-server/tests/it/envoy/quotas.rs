@@ -2,8 +2,10 @@
 //! `multiservice-tokenquota.sh` of envoyproxy/ratelimit has it.
 
 use super::*;
-use tollgate_server::front::grpc::wire::{
-    Entry, Kind, RateLimitDescriptor, RateLimitRequest, Struct, UInt64Value,
+use crate::grpc::decide;
+use crate::grpc::response::{Kind, Struct};
+use tollgate_server::front::grpc::messages::{
+    Entry, RateLimitDescriptor, RateLimitRequest, UInt64Value,
 };
 use tollgate_server::front::grpc::{Caller, Service};
 use tollgate_server::metrics::Front;
@@ -124,7 +126,7 @@ async fn quotas_come_back_with_the_next_minute() {
     let ask = async |descriptors, now_us| {
         let domain = "edge".to_owned();
         let request = RateLimitRequest { domain, descriptors, hits_addend: 0 };
-        service.decide_at(&request, Caller::default(), now_us).await.unwrap()
+        decide(&service, &request, Caller::default(), now_us).await
     };
     let named = |metadata: &Struct| match metadata.get("metadata") {
         Some(Kind::Struct(given)) => match given.get("name") {

@@ -5,7 +5,7 @@ use crate::http::Client;
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
-use tollgate_server::front::grpc::wire::{
+use tollgate_server::front::grpc::messages::{
     HealthCheckRequest, HealthCheckResponse, ServerReflectionRequest, ServerReflectionResponse,
     Told, Wanted,
 };

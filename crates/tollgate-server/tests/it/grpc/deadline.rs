@@ -5,7 +5,6 @@ use std::net::TcpListener;
 use std::time::Duration;
 use tokio::time::Instant;
 use tollgate::store::StoreErrorKind;
-use tollgate_server::front::grpc::{Caller, Service};
 
 const LIMITS: &str =
     "limits: [{name: a, key: [descriptor.user], rate: 5/h, on_store_failure: closed}]";
@@ -47,8 +46,9 @@ fn the_store_has_what_the_caller_leaves_it() {
         let caller = Caller { timeout: timeout.map(ms), ..Caller::default() };
         let request = request("edge", vec![user("ann")]);
         let (response, elapsed) = runtime.block_on(async {
+            let now_us = node.running.node().clock.now_us();
             let start = Instant::now();
-            let response = service.decide(&request, caller).await.unwrap();
+            let response = decide(&service, &request, caller, now_us).await;
             (response, start.elapsed())
         });
         // A timer of the runtime is late by up to a millisecond.
@@ -72,8 +72,9 @@ fn charges_and_refunds_share_one_deadline() {
     let refund = RateLimitDescriptor { is_negative_hits: true, ..user("bob") };
     let request = request("edge", vec![refund, descriptor(&[("other", "x")]), user("ann")]);
     let (response, elapsed) = runtime.block_on(async {
+        let now_us = node.running.node().clock.now_us();
         let start = Instant::now();
-        let response = service.decide(&request, Caller::default()).await.unwrap();
+        let response = decide(&service, &request, Caller::default(), now_us).await;
         (response, start.elapsed())
     });
     assert!(elapsed <= Duration::from_millis(17), "{elapsed:?}");

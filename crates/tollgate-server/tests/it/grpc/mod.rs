@@ -10,6 +10,7 @@ mod native;
 mod original;
 mod reach;
 mod reload;
+pub(crate) mod response;
 mod stores;
 pub(crate) mod tls;
 mod watch;
@@ -19,15 +20,16 @@ use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Request, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
+use response::{DescriptorStatus, OK, OVER_LIMIT, RateLimitResponse};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tollgate_server::config::Config;
-use tollgate_server::front::grpc::wire::{
-    DescriptorStatus, Entry, OK, OVER_LIMIT, Override, RateLimitDescriptor, RateLimitRequest,
-    RateLimitResponse, UInt64Value,
+use tollgate_server::front::grpc::messages::{
+    Entry, Override, RateLimitDescriptor, RateLimitRequest, UInt64Value,
 };
+use tollgate_server::front::grpc::{Caller, Service};
 use tollgate_server::metrics::Front;
 use tollgate_server::serve::{Running, Server};
 
@@ -100,6 +102,17 @@ impl Node {
         let answer = call(self.address(), CALL, &framed(request), &[]);
         answer.message().map(|bytes| RateLimitResponse::decode(bytes).unwrap())
     }
+}
+
+/// The response of a service that is asked without a socket.
+pub(crate) async fn decide(
+    service: &Service,
+    request: &RateLimitRequest,
+    caller: Caller<'_>,
+    now_us: u64,
+) -> RateLimitResponse {
+    let framed = service.answer_at(request, caller, now_us).await.unwrap();
+    RateLimitResponse::decode(&framed[5..]).unwrap()
 }
 
 fn request(domain: &str, descriptors: Vec<RateLimitDescriptor>) -> RateLimitRequest {

@@ -5,7 +5,6 @@ use super::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
 use std::collections::HashMap;
-use tollgate_server::front::grpc::{Caller, Service};
 
 /// A descriptor of the file.
 #[derive(Default)]
@@ -244,8 +243,8 @@ fn compat_envoy_counts_as_a_model_of_the_original() {
                 now_us += step_us;
                 let request = RateLimitRequest { hits_addend, ..request("edge", descriptors) };
                 let expected = model.ask(&lines, &request, now_us / 1_000_000);
-                let decided = service.decide_at(&request, Caller::default(), now_us);
-                let response = runtime.block_on(decided).unwrap();
+                let decided = decide(&service, &request, Caller::default(), now_us);
+                let response = runtime.block_on(decided);
                 prop_assert_eq!(shown(&response), expected, "{:?}", request);
             }
             Ok(())

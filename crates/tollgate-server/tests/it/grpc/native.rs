@@ -1,8 +1,8 @@
 //! Limits of the policy, reached by descriptors.
 
+use super::response::Kind;
 use super::*;
 use serde_json::Value;
-use tollgate_server::front::grpc::wire::Kind;
 
 const FILE: &str = "
 headers: [draft-11]

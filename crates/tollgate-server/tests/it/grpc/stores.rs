@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::nodes::Redis;
-use tollgate_server::front::grpc::{Caller, Service};
 
 const FILE: &str = "
 domain: edge
@@ -32,12 +31,12 @@ fn ask(nodes: &[Node; 2], turn: usize, descriptors: Vec<RateLimitDescriptor>) ->
     let response = runtime.block_on(async {
         let (decided, until) = std::sync::mpsc::channel::<()>();
         let busy = tokio::task::spawn_blocking(move || until.recv().is_err());
-        let response = service.decide(&request, Caller::default()).await;
+        let now_us = nodes[turn % 2].running.node().clock.now_us();
+        let response = decide(&service, &request, Caller::default(), now_us).await;
         drop(decided);
         assert!(busy.await.unwrap());
         response
     });
-    let response = response.unwrap();
     assert_ne!(header(&response, "x-tollgate-source"), Some("fail-open"), "it was decided");
     left(&response)
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use hyper::body::Incoming;
-use tollgate_server::front::grpc::wire::{HealthCheckRequest, HealthCheckResponse};
+use tollgate_server::front::grpc::messages::{HealthCheckRequest, HealthCheckResponse};
 
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
 

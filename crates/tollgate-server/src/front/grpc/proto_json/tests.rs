@@ -1,7 +1,9 @@
-use super::*;
+use crate::front::grpc::messages::{
+    Entry, Override, RateLimitDescriptor, RateLimitRequest, UInt64Value,
+};
 
 fn read(body: &str) -> Result<RateLimitRequest, String> {
-    request(body.as_bytes()).map_err(|error| error.to_string())
+    serde_json::from_str(body).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -1,0 +1,130 @@
+//! gRPC over HTTP/2: messages in frames, statuses in trailers, deadlines in a header.
+
+use super::status::{INVALID_ARGUMENT, Status, UNIMPLEMENTED};
+use crate::net::{Body, Response};
+use bytes::Bytes;
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use prost::Message;
+use std::fmt::Write;
+use std::time::Duration;
+
+pub(super) const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+pub(super) const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const ZERO: HeaderValue = HeaderValue::from_static("0");
+
+/// Bytes in front of a message: whether it is compressed, and its length.
+pub(super) const HEAD: usize = 5;
+
+impl Status {
+    /// The answer to a call with this status: headers alone.
+    pub(super) fn into_response(self) -> Response {
+        let mut response = Response::new(Body::default());
+        *response.headers_mut() = self.trailers();
+        response.headers_mut().insert(CONTENT_TYPE, GRPC);
+        response
+    }
+
+    /// The trailers of a call with this status.
+    pub(super) fn trailers(&self) -> HeaderMap {
+        let mut trailers = HeaderMap::new();
+        trailers.insert(STATUS, HeaderValue::from(u16::from(self.code)));
+        if let Ok(message) = HeaderValue::from_str(&percent(&self.message)) {
+            trailers.insert(MESSAGE, message);
+        }
+        trailers
+    }
+}
+
+/// The value of `grpc-message`: `%`, and bytes that are not printable ASCII, become `%XX`.
+fn percent(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' '..=b'~' if byte != b'%' => out.push(byte.into()),
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+/// The bytes of the one message of a unary call.
+pub(super) fn message(body: &[u8]) -> Result<&[u8], Status> {
+    let head = body.split_first_chunk::<HEAD>();
+    let Some(([compressed, length @ ..], rest)) = head else {
+        return Err(Status::new(INVALID_ARGUMENT, "the call has no message"));
+    };
+    if *compressed != 0 {
+        return Err(Status::new(UNIMPLEMENTED, "compressed messages are not taken"));
+    }
+    if rest.len() != u32::from_be_bytes(*length) as usize {
+        return Err(Status::new(INVALID_ARGUMENT, "the call is not one message"));
+    }
+    Ok(rest)
+}
+
+pub(super) fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
+    M::decode(bytes).map_err(|error| Status::new(INVALID_ARGUMENT, error.to_string()))
+}
+
+/// A message in its frame.
+pub(super) fn framed(message: &impl Message) -> Bytes {
+    frame(&mut Vec::new(), |out| message.encode_raw(out))
+}
+
+/// The bytes that `write` appends, in a frame. `buffer` is kept between answers.
+pub(super) fn frame(buffer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    buffer.clear();
+    buffer.extend_from_slice(&[0; HEAD]);
+    write(buffer);
+    let length = u32::try_from(buffer.len() - HEAD).unwrap_or(u32::MAX);
+    buffer[1..HEAD].copy_from_slice(&length.to_be_bytes());
+    Bytes::copy_from_slice(buffer)
+}
+
+/// The answer to a call with status OK; `framed` is its message.
+pub(super) fn answered(framed: Bytes) -> Response {
+    let mut response = Response::new(Body::with_trailers(framed, trailers()));
+    response.headers_mut().insert(CONTENT_TYPE, GRPC);
+    response
+}
+
+pub(super) fn trailers() -> HeaderMap {
+    let mut trailers = HeaderMap::with_capacity(1);
+    trailers.insert(STATUS, ZERO);
+    trailers
+}
+
+/// `grpc-timeout`: at most eight digits and a unit.
+pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let count: u64 = digits.parse().ok()?;
+    Some(match unit {
+        "H" => Duration::from_secs(count * 3_600),
+        "M" => Duration::from_secs(count * 60),
+        "S" => Duration::from_secs(count),
+        "m" => Duration::from_millis(count),
+        "u" => Duration::from_micros(count),
+        "n" => Duration::from_nanos(count),
+        _ => return None,
+    })
+}
+
+/// How long a decision may take for a caller with this deadline. Envoy gives up after 20 ms by
+/// default, and does not always send its deadline. The answer needs some of that time.
+pub(super) fn within(timeout: Option<Duration>) -> Duration {
+    const MOST: Duration = Duration::from_millis(25);
+    const UNTOLD: Duration = Duration::from_millis(15);
+    const ON_THE_WAY: Duration = Duration::from_millis(5);
+    timeout.map_or(UNTOLD, |timeout| timeout.saturating_sub(ON_THE_WAY).min(MOST))
+}
+
+#[cfg(test)]
+mod tests;

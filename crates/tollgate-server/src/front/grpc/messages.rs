@@ -1,0 +1,155 @@
+//! The messages that callers send, and those of health and reflection. Unknown fields are skipped.
+//!
+//! `envoy/service/ratelimit/v3/rls.proto`, `envoy/extensions/common/ratelimit/v3/ratelimit.proto`,
+//! `google/protobuf/wrappers.proto`, `grpc/health/v1/health.proto` and
+//! `grpc/reflection/v1/reflection.proto` have the numbers and types. A `RateLimitRequest` is also
+//! read from proto3 JSON. [`encode`](super::encode) writes `RateLimitResponse`.
+
+#![expect(missing_docs, reason = "the names are those of the protocol")]
+
+use super::proto_json::{or_default, unit, whole};
+use prost::{Message, Oneof};
+use serde::Deserialize;
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct RateLimitRequest {
+    #[prost(string, tag = "1")]
+    #[serde(deserialize_with = "or_default")]
+    pub domain: String,
+    #[prost(message, repeated, tag = "2")]
+    #[serde(deserialize_with = "or_default")]
+    pub descriptors: Vec<RateLimitDescriptor>,
+    #[prost(uint32, tag = "3")]
+    #[serde(alias = "hits_addend", deserialize_with = "whole")]
+    pub hits_addend: u32,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct RateLimitDescriptor {
+    #[prost(message, repeated, tag = "1")]
+    #[serde(deserialize_with = "or_default")]
+    pub entries: Vec<Entry>,
+    #[prost(message, optional, tag = "2")]
+    pub limit: Option<Override>,
+    #[prost(message, optional, tag = "3")]
+    #[serde(alias = "hits_addend")]
+    pub hits_addend: Option<UInt64Value>,
+    #[prost(bool, tag = "4")]
+    #[serde(alias = "is_negative_hits", deserialize_with = "or_default")]
+    pub is_negative_hits: bool,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Entry {
+    #[prost(string, tag = "1")]
+    #[serde(deserialize_with = "or_default")]
+    pub key: String,
+    #[prost(string, tag = "2")]
+    #[serde(deserialize_with = "or_default")]
+    pub value: String,
+}
+
+/// `RateLimitDescriptor.RateLimitOverride`; its unit is an `envoy.type.v3.RateLimitUnit`, which has
+/// no week.
+#[derive(Clone, Copy, PartialEq, Message, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Override {
+    #[prost(uint32, tag = "1")]
+    #[serde(alias = "requests_per_unit", deserialize_with = "whole")]
+    pub requests_per_unit: u32,
+    #[prost(int32, tag = "2")]
+    #[serde(deserialize_with = "unit")]
+    pub unit: i32,
+}
+
+/// In JSON it is the number alone.
+#[derive(Clone, Copy, PartialEq, Message, Deserialize)]
+#[serde(transparent)]
+pub struct UInt64Value {
+    #[prost(uint64, tag = "1")]
+    #[serde(deserialize_with = "whole")]
+    pub value: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct HealthCheckRequest {
+    #[prost(string, tag = "1")]
+    pub service: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct HealthCheckResponse {
+    #[prost(int32, tag = "1")]
+    pub status: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ServerReflectionRequest {
+    #[prost(string, tag = "1")]
+    pub host: String,
+    #[prost(oneof = "Wanted", tags = "3, 4, 5, 6, 7")]
+    pub wanted: Option<Wanted>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+pub enum Wanted {
+    #[prost(string, tag = "3")]
+    FileByFilename(String),
+    #[prost(string, tag = "4")]
+    FileContainingSymbol(String),
+    #[prost(bytes = "vec", tag = "5")]
+    FileContainingExtension(Vec<u8>),
+    #[prost(string, tag = "6")]
+    AllExtensionNumbersOfType(String),
+    #[prost(string, tag = "7")]
+    ListServices(String),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ServerReflectionResponse {
+    #[prost(string, tag = "1")]
+    pub valid_host: String,
+    #[prost(message, optional, tag = "2")]
+    pub original_request: Option<ServerReflectionRequest>,
+    #[prost(oneof = "Told", tags = "4, 6, 7")]
+    pub told: Option<Told>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+pub enum Told {
+    #[prost(message, tag = "4")]
+    Files(Files),
+    #[prost(message, tag = "6")]
+    Services(Services),
+    #[prost(message, tag = "7")]
+    Error(ReflectionError),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Files {
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    pub file_descriptor_proto: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Services {
+    #[prost(message, repeated, tag = "1")]
+    pub service: Vec<Service>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Service {
+    #[prost(string, tag = "1")]
+    pub name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ReflectionError {
+    #[prost(int32, tag = "1")]
+    pub error_code: i32,
+    #[prost(string, tag = "2")]
+    pub error_message: String,
+}
