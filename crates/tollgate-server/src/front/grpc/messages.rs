@@ -32,7 +32,7 @@ pub struct RateLimitDescriptor {
     #[serde(deserialize_with = "or_default")]
     pub entries: Vec<Entry>,
     #[prost(message, optional, tag = "2")]
-    pub limit: Option<Override>,
+    pub limit: Option<RateLimitOverride>,
     #[prost(message, optional, tag = "3")]
     #[serde(alias = "hits_addend")]
     pub hits_addend: Option<UInt64Value>,
@@ -56,7 +56,7 @@ pub struct Entry {
 /// no week.
 #[derive(Clone, Copy, PartialEq, Message, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Override {
+pub struct RateLimitOverride {
     #[prost(uint32, tag = "1")]
     #[serde(alias = "requests_per_unit", deserialize_with = "whole")]
     pub requests_per_unit: u32,
@@ -90,12 +90,12 @@ pub struct HealthCheckResponse {
 pub struct ServerReflectionRequest {
     #[prost(string, tag = "1")]
     pub host: String,
-    #[prost(oneof = "Wanted", tags = "3, 4, 5, 6, 7")]
-    pub wanted: Option<Wanted>,
+    #[prost(oneof = "MessageRequest", tags = "3, 4, 5, 6, 7")]
+    pub message_request: Option<MessageRequest>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub enum Wanted {
+pub enum MessageRequest {
     #[prost(string, tag = "3")]
     FileByFilename(String),
     #[prost(string, tag = "4")]
@@ -114,40 +114,40 @@ pub struct ServerReflectionResponse {
     pub valid_host: String,
     #[prost(message, optional, tag = "2")]
     pub original_request: Option<ServerReflectionRequest>,
-    #[prost(oneof = "Told", tags = "4, 6, 7")]
-    pub told: Option<Told>,
+    #[prost(oneof = "MessageResponse", tags = "4, 6, 7")]
+    pub message_response: Option<MessageResponse>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub enum Told {
+pub enum MessageResponse {
     #[prost(message, tag = "4")]
-    Files(Files),
+    FileDescriptor(FileDescriptorResponse),
     #[prost(message, tag = "6")]
-    Services(Services),
+    ListServices(ListServiceResponse),
     #[prost(message, tag = "7")]
-    Error(ReflectionError),
+    Error(ErrorResponse),
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Files {
+pub struct FileDescriptorResponse {
     #[prost(bytes = "vec", repeated, tag = "1")]
     pub file_descriptor_proto: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Services {
+pub struct ListServiceResponse {
     #[prost(message, repeated, tag = "1")]
-    pub service: Vec<Service>,
+    pub service: Vec<ServiceResponse>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Service {
+pub struct ServiceResponse {
     #[prost(string, tag = "1")]
     pub name: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct ReflectionError {
+pub struct ErrorResponse {
     #[prost(int32, tag = "1")]
     pub error_code: i32,
     #[prost(string, tag = "2")]

@@ -3,8 +3,8 @@
 
 use super::framing::{self, HEAD};
 use super::messages::{
-    Files, ReflectionError, ServerReflectionRequest, ServerReflectionResponse, Service, Services,
-    Told, Wanted,
+    ErrorResponse, FileDescriptorResponse, ListServiceResponse, MessageRequest, MessageResponse,
+    ServerReflectionRequest, ServerReflectionResponse, ServiceResponse,
 };
 use super::status::{INVALID_ARGUMENT, NOT_FOUND, Status, UNIMPLEMENTED};
 use crate::net::{Body, Response, Unread};
@@ -18,17 +18,17 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
-/// Made by protoc from the files beside it.
+/// A `FileDescriptorSet`, made by protoc from the files beside it.
 const DESCRIPTORS: &[u8] = include_bytes!("proto/descriptors.bin");
 
 const SERVICES: [&str; 2] = [super::SERVICE, "grpc.health.v1.Health"];
 
-/// How long a tool may stay.
+/// How long a client may stay.
 const STAY: Duration = Duration::from_secs(60);
-/// How long a question may be.
+/// Bytes of a question at most.
 const QUESTION_BYTES_MAX: usize = 4096;
 
-/// Answers until whoever asks is done, or time is up.
+/// Answers until the client is done, or time is up.
 pub(super) fn answer(body: Unread) -> Response {
     let stream = Answers {
         body: body.into_incoming(),
@@ -43,7 +43,7 @@ pub(super) fn answer(body: Unread) -> Response {
 
 struct Answers {
     body: Incoming,
-    /// What has come of the next question.
+    /// The bytes of the next question so far.
     waiting: BytesMut,
     until: Pin<Box<Sleep>>,
     is_done: bool,
@@ -64,7 +64,7 @@ impl hyper::body::Body for Answers {
         loop {
             match question(&mut this.waiting) {
                 Ok(Some(question)) => {
-                    let data = framing::framed(&told(question));
+                    let data = framing::framed(&respond(question));
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
                 Ok(None) => {}
@@ -88,7 +88,7 @@ impl hyper::body::Body for Answers {
     }
 }
 
-/// The next question, once all of it is there.
+/// The next question, once it is complete.
 fn question(waiting: &mut BytesMut) -> Result<Option<ServerReflectionRequest>, Status> {
     let Some([compressed, length @ ..]) = waiting.first_chunk::<HEAD>() else { return Ok(None) };
     let length = u32::from_be_bytes(*length) as usize;
@@ -102,38 +102,42 @@ fn question(waiting: &mut BytesMut) -> Result<Option<ServerReflectionRequest>, S
     framing::decode(&waiting.split_to(length)).map(Some)
 }
 
-/// What is said to a question.
-fn told(question: ServerReflectionRequest) -> ServerReflectionResponse {
+/// The response to a question.
+fn respond(question: ServerReflectionRequest) -> ServerReflectionResponse {
     let error = |code: u8, message: &str| {
         let (error_code, error_message) = (i32::from(code), message.to_owned());
-        Told::Error(ReflectionError { error_code, error_message })
+        MessageResponse::Error(ErrorResponse { error_code, error_message })
     };
     let named = |name: &str| match name.is_empty() {
         true => error(INVALID_ARGUMENT, "nothing was asked for"),
         false => error(NOT_FOUND, "there is no such file, service or message"),
     };
-    let told = match &question.wanted {
-        Some(Wanted::ListServices(_)) => {
-            let service = SERVICES.map(|name| Service { name: name.to_owned() });
-            Told::Services(Services { service: service.into() })
+    let message_response = match &question.message_request {
+        Some(MessageRequest::ListServices(_)) => {
+            let service = SERVICES.map(|name| ServiceResponse { name: name.to_owned() });
+            MessageResponse::ListServices(ListServiceResponse { service: service.into() })
         }
-        Some(Wanted::FileByFilename(name)) => {
+        Some(MessageRequest::FileByFilename(name)) => {
             files(|file| file.name == *name).unwrap_or_else(|| named(name))
         }
-        Some(Wanted::FileContainingSymbol(symbol)) => {
+        Some(MessageRequest::FileContainingSymbol(symbol)) => {
             files(|file| file.declares(symbol)).unwrap_or_else(|| named(symbol))
         }
-        Some(Wanted::FileContainingExtension(_) | Wanted::AllExtensionNumbersOfType(_)) => {
-            error(NOT_FOUND, "there are no extensions")
-        }
+        Some(
+            MessageRequest::FileContainingExtension(_)
+            | MessageRequest::AllExtensionNumbersOfType(_),
+        ) => error(NOT_FOUND, "there are no extensions"),
         None => error(INVALID_ARGUMENT, "nothing was asked for"),
     };
-    let valid_host = question.host.clone();
-    ServerReflectionResponse { valid_host, original_request: Some(question), told: Some(told) }
+    ServerReflectionResponse {
+        valid_host: question.host.clone(),
+        original_request: Some(question),
+        message_response: Some(message_response),
+    }
 }
 
-/// The file for which this holds, with all that it builds on.
-fn files(is_it: impl Fn(&File) -> bool) -> Option<Told> {
+/// The first file for which `is_it` holds, with all files that it imports.
+fn files(is_it: impl Fn(&File) -> bool) -> Option<MessageResponse> {
     let all = FileSet::decode(DESCRIPTORS).ok()?.file;
     let read = |bytes: &Vec<u8>| File::decode(&**bytes).ok();
     let mut found =
@@ -150,7 +154,7 @@ fn files(is_it: impl Fn(&File) -> bool) -> Option<Told> {
         }
         next += 1;
     }
-    Some(Told::Files(Files { file_descriptor_proto: found }))
+    Some(MessageResponse::FileDescriptor(FileDescriptorResponse { file_descriptor_proto: found }))
 }
 
 /// `FileDescriptorSet`, with each file as it is sent.
@@ -160,7 +164,7 @@ struct FileSet {
     file: Vec<Vec<u8>>,
 }
 
-/// As much of `FileDescriptorProto` as says what is in it.
+/// The fields of `FileDescriptorProto` that name its content.
 #[derive(Clone, PartialEq, Message)]
 struct File {
     #[prost(string, tag = "1")]
@@ -184,7 +188,7 @@ struct Declared {
 }
 
 impl File {
-    /// Whether the symbol, or what it is in, is one of this file.
+    /// Whether this file declares the symbol, or the message around it.
     fn declares(&self, symbol: &str) -> bool {
         let Some(rest) =
             symbol.strip_prefix(&*self.package).and_then(|rest| rest.strip_prefix('.'))

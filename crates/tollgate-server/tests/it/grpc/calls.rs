@@ -6,8 +6,8 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 use tollgate_server::front::grpc::messages::{
-    HealthCheckRequest, HealthCheckResponse, ServerReflectionRequest, ServerReflectionResponse,
-    Told, Wanted,
+    HealthCheckRequest, HealthCheckResponse, MessageRequest, MessageResponse,
+    ServerReflectionRequest, ServerReflectionResponse,
 };
 
 const FILE: &str =
@@ -61,29 +61,42 @@ fn health_is_that_of_the_node() {
 fn reflection_tells_what_there_is() {
     let node = Node::start(FILE, &[]);
     let wanted = |wanted| {
-        let asked = ServerReflectionRequest { host: "h".into(), wanted: Some(wanted) };
+        let asked = ServerReflectionRequest { host: "h".into(), message_request: Some(wanted) };
         let path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
         let two: Bytes = [framed(&asked), framed(&asked)].concat().into();
         let answer = call(node.address(), path, &two, &[]);
         assert_eq!(answer.trailers["grpc-status"], "0");
         let length = u32::from_be_bytes(answer.body[1..5].try_into().unwrap()) as usize;
         assert_eq!(answer.body.len(), 2 * (length + 5), "each question has its answer");
-        ServerReflectionResponse::decode(&answer.body[5..5 + length]).unwrap().told.unwrap()
+        ServerReflectionResponse::decode(&answer.body[5..5 + length])
+            .unwrap()
+            .message_response
+            .unwrap()
     };
-    let Told::Services(services) = wanted(Wanted::ListServices(String::new())) else { panic!() };
+    let MessageResponse::ListServices(services) =
+        wanted(MessageRequest::ListServices(String::new()))
+    else {
+        panic!()
+    };
     let names: Vec<_> = services.service.iter().map(|service| &*service.name).collect();
     assert_eq!(names, ["envoy.service.ratelimit.v3.RateLimitService", "grpc.health.v1.Health"]);
     for name in names {
-        let told = wanted(Wanted::FileContainingSymbol(name.to_owned()));
-        assert!(matches!(told, Told::Files(files) if !files.file_descriptor_proto.is_empty()));
+        let told = wanted(MessageRequest::FileContainingSymbol(name.to_owned()));
+        assert!(
+            matches!(told, MessageResponse::FileDescriptor(files) if !files.file_descriptor_proto.is_empty())
+        );
     }
     let symbol = "envoy.service.ratelimit.v3.RateLimitResponse.Code";
-    let Told::Files(files) = wanted(Wanted::FileContainingSymbol(symbol.into())) else { panic!() };
+    let MessageResponse::FileDescriptor(files) =
+        wanted(MessageRequest::FileContainingSymbol(symbol.into()))
+    else {
+        panic!()
+    };
     assert_eq!(files.file_descriptor_proto.len(), 7, "with all that it builds on");
-    let told = wanted(Wanted::FileByFilename("grpc/health/v1/health.proto".into()));
-    assert!(matches!(told, Told::Files(_)));
+    let told = wanted(MessageRequest::FileByFilename("grpc/health/v1/health.proto".into()));
+    assert!(matches!(told, MessageResponse::FileDescriptor(_)));
     assert!(
-        matches!(wanted(Wanted::FileByFilename("x.proto".into())), Told::Error(error) if error.error_code == 5)
+        matches!(wanted(MessageRequest::FileByFilename("x.proto".into())), MessageResponse::Error(error) if error.error_code == 5)
     );
 }
 

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tollgate_server::config::Config;
 use tollgate_server::front::grpc::messages::{
-    Entry, Override, RateLimitDescriptor, RateLimitRequest, UInt64Value,
+    Entry, RateLimitDescriptor, RateLimitOverride, RateLimitRequest, UInt64Value,
 };
 use tollgate_server::front::grpc::{Caller, Service};
 use tollgate_server::metrics::Front;
@@ -138,7 +138,7 @@ fn own(
     requests_per_unit: u32,
     unit: i32,
 ) -> RateLimitDescriptor {
-    descriptor.limit = Some(Override { requests_per_unit, unit });
+    descriptor.limit = Some(RateLimitOverride { requests_per_unit, unit });
     descriptor
 }
 

@@ -100,7 +100,7 @@ fn descriptor(entries: &[(&str, &str)]) -> RateLimitDescriptor {
 
 fn requests() -> Vec<RateLimitRequest> {
     let hits_addend = Some(UInt64Value { value: 2 });
-    let limit = Some(Override { requests_per_unit: 7, unit: 3 });
+    let limit = Some(RateLimitOverride { requests_per_unit: 7, unit: 3 });
     let all = [
         vec![descriptor(&[("user", "ann"), ("path", "/api/x")]), descriptor(&[("none", "")])],
         vec![RateLimitDescriptor { hits_addend, ..descriptor(&[("user", "ann")]) }],

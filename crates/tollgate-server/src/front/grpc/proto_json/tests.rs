@@ -1,5 +1,5 @@
 use crate::front::grpc::messages::{
-    Entry, Override, RateLimitDescriptor, RateLimitRequest, UInt64Value,
+    Entry, RateLimitDescriptor, RateLimitOverride, RateLimitRequest, UInt64Value,
 };
 
 fn read(body: &str) -> Result<RateLimitRequest, String> {
@@ -13,7 +13,8 @@ fn null_is_the_default_of_a_field() {
     let within = r#"{"descriptors": [{"entries": [{"key": null, "value": null}], "limit": null, "hitsAddend": null, "isNegativeHits": null},
         {"entries": null, "limit": {"requestsPerUnit": null, "unit": null}}]}"#;
     let first = RateLimitDescriptor { entries: vec![Entry::default()], ..Default::default() };
-    let second = RateLimitDescriptor { limit: Some(Override::default()), ..Default::default() };
+    let second =
+        RateLimitDescriptor { limit: Some(RateLimitOverride::default()), ..Default::default() };
     assert_eq!(read(within).unwrap().descriptors, [first, second]);
     read(r#"{"descriptors": [null]}"#).unwrap_err();
 }
