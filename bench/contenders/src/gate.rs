@@ -66,7 +66,7 @@ impl Contender for Whole {
                 policy.selected(&selection).next().is_some()
             } else {
                 let verdict =
-                    self.gate.check_now(&rules, ProcessClock.now_us(), &facts, 1, &mut work);
+                    self.gate.check(&rules, ProcessClock.now_us(), &facts, 1, &mut work).now();
                 let allowed = verdict.allowed;
                 work.recycle(verdict);
                 allowed

@@ -5,7 +5,9 @@ use std::slice;
 use tollgate_core::algorithm::{FixedWindow, Gcra, SlidingWindow, TokenBucket};
 use tollgate_core::{Intent, Numbers, Rate};
 use tollgate_store::memory::Options;
-use tollgate_store::{Answers, Charge, MemoryStore, Mode, ProcessClock, Request, Store, Ticket};
+use tollgate_store::{
+    Answers, Call, Charge, MemoryStore, Mode, ProcessClock, Request, Store, Ticket,
+};
 
 /// Requests in a batch.
 const BATCH: usize = 64;
@@ -80,7 +82,7 @@ impl<const LIMITS: usize> Contender for Ours<LIMITS> {
         arrivals.admit(|key| {
             let charges = self.charges(key);
             let request = Request { charges: &charges, intent: Intent::Take };
-            self.store.decide_now(ProcessClock.now_us(), slice::from_ref(&request), &mut answers);
+            self.store.begin(ProcessClock.now_us(), Call::Decide(slice::from_ref(&request)), &mut answers);
             answers.get(0).is_some_and(|(admitted, _)| admitted)
         })
     }
@@ -101,7 +103,7 @@ impl Contender for Batch {
             let charges: [[Charge<'_>; 1]; BATCH] = keys.map(|key| self.0.charges(key));
             let requests: [Request<'_>; BATCH] =
                 std::array::from_fn(|n| Request { charges: &charges[n], intent: Intent::Take });
-            self.0.store.decide_now(ProcessClock.now_us(), &requests, &mut answers);
+            self.0.store.begin(ProcessClock.now_us(), Call::Decide(&requests), &mut answers);
             (0..BATCH).filter(|&n| answers.get(n).is_some_and(|(admitted, _)| admitted)).count()
         })
     }

@@ -6,12 +6,13 @@ use crate::metrics::Metrics;
 use crate::storage::{Storage, StorageError};
 use crate::tiers::{TierCache, TierKey};
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate::policy::Compiled;
-use tollgate::{Gate, ProcessClock, Setup, StoreError};
+use tollgate::{Gate, ProcessClock, Reply, Setup, StoreError};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Settings, TierSource};
@@ -130,20 +131,24 @@ impl Node {
     }
 
     /// The tier that a hash in Redis gives whoever the facts name; `None` without such a hash, and for those it does not know.
-    pub async fn tier(&self, facts: &Facts<'_>, now_us: u64) -> Option<Arc<str>> {
+    pub fn tier(&self, facts: &Facts<'_>, now_us: u64) -> Reply<'_, Option<Arc<str>>, ()> {
         let storage = self.gate.store();
         if let Storage::Memory(_) = storage {
-            return None;
+            return Reply::Now(None);
         }
         let conduct = self.conduct.load_full();
-        let Some(TierSource::Redis { hash, by }) = &conduct.settings.tiers.source else {
-            return None;
+        let Some(TierSource::Redis { by, .. }) = &conduct.settings.tiers.source else {
+            return Reply::Now(None);
         };
-        let value = facts.clear(by)?.into_owned();
-        let who = TierKey { value: &value, is_secret: **by == *"api_key" };
-        let failed = |error: &StoreError| self.metrics.store_error(error.kind);
-        // In a box, so that whoever asks and needs none of it is not moved with room for it.
-        Box::pin(self.tiers.tier(storage, hash, who, now_us, failed)).await
+        let Some(value) = facts.clear(by).map(Cow::into_owned) else { return Reply::Now(None) };
+        Reply::later((), async move {
+            let Some(TierSource::Redis { hash, by }) = &conduct.settings.tiers.source else {
+                return None;
+            };
+            let who = TierKey { value: &value, is_secret: **by == *"api_key" };
+            let failed = |error: &StoreError| self.metrics.store_error(error.kind);
+            self.tiers.tier(storage, hash, who, now_us, failed).await
+        })
     }
 
     /// Decisions in cells that keys share, by limit: by the store's name for it and its own. A limit has several states where

@@ -17,11 +17,12 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tollgate::store::redis::Rest;
 use tollgate::store::{
-    Adjustment, Answers, Charge, Ended, Leasing, LedgerReport, Opened, Opening, Place, Plan,
-    Request, Ticket, memory,
+    Answers, Call, Charge, Ended, Leasing, LedgerReport, Opened, Opening, Place, Settlement,
+    Ticket, memory,
 };
-use tollgate::{DenyCache, MemoryStore, Store, StoreError};
+use tollgate::{DenyCache, LeaseStore, MemoryStore, Reply, ReservationStore, Store, StoreError};
 use tollgate_core::Numbers;
 use tollgate_policy::settings;
 use tollgate_store::{ProcessClock, StoreErrorKind};
@@ -90,9 +91,7 @@ impl Storage {
 
     /// Spares the calling worker, which has a runtime of its own, the way over another thread to a store elsewhere.
     pub(crate) fn settle_here(&self) {
-        if let Self::Redis(remote) = self {
-            remote.store.settle_here(remote.connections);
-        }
+        self.remote().inspect(|remote| remote.store.settle_here(remote.connections));
     }
 
     /// The refusals that a node remembers, where asking again would cost a call.
@@ -106,67 +105,52 @@ impl Storage {
         }
     }
 
+    /// The store elsewhere, where it is the one.
+    pub(crate) fn remote(&self) -> Option<&Remote> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Redis(remote) => Some(remote),
+        }
+    }
+
     /// Whether it is several servers that share the keys.
     pub(crate) fn is_cluster(&self) -> bool {
-        match self {
-            Self::Memory(_) => false,
-            Self::Redis(remote) => remote.store.is_cluster(),
-        }
+        self.remote().is_some_and(|remote| remote.store.is_cluster())
     }
 
-    /// Whether a server of it is left alone because it failed.
+    /// Whether the circuit breaker of a server is open.
     pub fn is_breaker_open(&self) -> bool {
-        match self {
-            Self::Memory(_) => false,
-            Self::Redis(remote) => remote.store.is_open(),
-        }
+        self.remote().is_some_and(|remote| remote.store.is_open())
     }
 
-    /// Failures that no caller saw, by kind: of attempts to reach a store that is left alone.
+    /// Failures that no caller saw, by kind: of attempts to reach a server whose circuit breaker is open.
     pub fn failures(&self) -> Vec<(StoreErrorKind, u64)> {
-        match self {
-            Self::Memory(_) => Vec::new(),
-            Self::Redis(remote) => remote.notices.failures(),
-        }
+        self.remote().map(|remote| remote.notices.failures()).unwrap_or_default()
     }
 
-    /// What leases came to; nothing for a store in this process.
+    /// Counters of leases; nothing for a store in this process.
     pub fn leases(&self) -> LeaseStats {
-        match self {
-            Self::Memory(_) => LeaseStats::default(),
-            Self::Redis(remote) => remote.store.lease_stats(),
-        }
+        self.remote().map(|remote| remote.store.lease_stats()).unwrap_or_default()
     }
 
     /// Returns what leases hold, within the time; afterwards nothing more is taken in advance. Must not be called on a runtime's own thread.
     pub(crate) fn release(&self, within: Duration) {
-        if let Self::Redis(remote) = self {
-            remote.release(within);
-        }
+        self.remote().inspect(|remote| remote.release(within));
     }
 
-    /// Why a server of it is left alone, if one is.
+    /// Why the circuit breaker of a server is open, if one is.
     pub(crate) fn outage(&self) -> Option<StoreErrorKind> {
-        match self {
-            Self::Memory(_) => None,
-            Self::Redis(remote) => remote.notices.last(),
-        }
+        self.remote()?.notices.last()
     }
 
     /// How many tasks of it died and were started again.
     pub(crate) fn died(&self) -> usize {
-        match self {
-            Self::Memory(_) => 0,
-            Self::Redis(remote) => remote.store.status().died,
-        }
+        self.remote().map_or(0, |remote| remote.store.status().died)
     }
 
-    /// After how many failures in a row a store elsewhere is left alone.
+    /// After how many failures in a row a circuit breaker opens.
     pub(crate) fn breaker_errors(&self) -> u32 {
-        match self {
-            Self::Memory(_) => 0,
-            Self::Redis(remote) => remote.breaker_errors,
-        }
+        self.remote().map_or(0, |remote| remote.breaker_errors)
     }
 
     /// The first of these fields that a hash in Redis has.
@@ -202,94 +186,29 @@ impl Storage {
     }
 }
 
-/// The memory store answers at once, as it does alone, and so do leases; what waits for Redis waits in a box, so that the future of a decision
-/// stays small.
 impl Store for Storage {
-    async fn decide<'a>(
+    type Rest = Rest;
+
+    #[inline]
+    fn begin(&self, now_us: u64, call: Call<'_>, answers: &mut Answers) -> Option<Rest> {
+        match self {
+            Self::Memory(memory) => memory.begin(now_us, call, answers).map(|never| match never {}),
+            Self::Redis(remote) => remote.store.begin(now_us, call, answers),
+        }
+    }
+
+    async fn finish<'a>(
         &'a self,
         now_us: u64,
-        requests: &'a [Request<'a>],
+        call: Call<'a>,
+        rest: Rest,
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
-        match self {
-            Self::Memory(memory) => {
-                memory.decide_now(now_us, requests, answers);
-                Ok(())
-            }
-            Self::Redis(remote) => match remote.store.decide_locally(requests, answers) {
-                None => Ok(()),
-                Some(rest) => {
-                    // Since the request was read, its tier may have been looked up.
-                    let spent_us = ProcessClock.now_us().saturating_sub(now_us);
-                    let rest = rest.after(Duration::from_micros(spent_us));
-                    Box::pin(remote.store.decide_rest(now_us, requests, rest, answers)).await
-                }
-            },
-        }
-    }
-
-    async fn adjust<'a>(
-        &'a self,
-        now_us: u64,
-        adjustments: &'a [Adjustment<'a>],
-        answers: &'a mut Answers,
-    ) -> Result<(), StoreError> {
-        match self {
-            Self::Memory(memory) => {
-                memory.adjust_now(now_us, adjustments, answers);
-                Ok(())
-            }
-            Self::Redis(remote) => {
-                Box::pin(remote.store.adjust(now_us, adjustments, answers)).await
-            }
-        }
-    }
-
-    async fn reset<'a>(&'a self, limit: u64, key: &'a [u8]) -> Result<(), StoreError> {
-        match self {
-            Self::Memory(memory) => {
-                memory.reset_now(limit, key);
-                Ok(())
-            }
-            Self::Redis(remote) => Box::pin(remote.store.reset(limit, key)).await,
-        }
-    }
-
-    async fn open_reservation<'a>(
-        &'a self,
-        now_us: u64,
-        opening: &'a Opening<'a>,
-    ) -> Result<Opened, StoreError> {
-        match self {
-            Self::Memory(memory) => Ok(memory.open_now(now_us, opening)),
-            Self::Redis(remote) => Box::pin(remote.store.open_reservation(now_us, opening)).await,
-        }
-    }
-
-    async fn end_reservation<'a>(
-        &'a self,
-        now_us: u64,
-        id: &'a str,
-        end: u64,
-        plan: &'a Plan<'a>,
-        answers: &'a mut Answers,
-    ) -> Result<Option<Ended>, StoreError> {
-        match self {
-            Self::Memory(memory) => memory.end_now(now_us, id, end, plan, answers),
-            Self::Redis(remote) => {
-                Box::pin(remote.store.end_reservation(now_us, id, end, plan, answers)).await
-            }
-        }
-    }
-
-    async fn ledger<'a>(
-        &'a self,
-        charge: &'a Charge<'a>,
-    ) -> Result<Option<LedgerReport>, StoreError> {
-        match self {
-            Self::Memory(_) => Ok(None),
-            Self::Redis(remote) => Box::pin(remote.store.ledger(charge)).await,
-        }
+        let Self::Redis(remote) = self else { return Ok(()) };
+        // Since the request was read, its tier may have been looked up.
+        let spent_us = ProcessClock.now_us().saturating_sub(now_us);
+        let rest = rest.after(Duration::from_micros(spent_us));
+        remote.store.finish(now_us, call, rest, answers).await
     }
 
     fn place(&self, charge: &Charge<'_>) -> Place {
@@ -309,11 +228,49 @@ impl Store for Storage {
             Self::Redis(remote) => remote.store.enroll(numbers),
         }
     }
+}
 
+impl ReservationStore for Storage {
+    fn open_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        opening: Opening<'a>,
+    ) -> Reply<'a, Result<Opened, StoreError>, Rest> {
+        match self {
+            Self::Memory(memory) => Reply::Now(memory.open_reservation(now_us, opening).now()),
+            Self::Redis(remote) => remote.store.open_reservation(now_us, opening),
+        }
+    }
+
+    fn end_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: impl Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a,
+    ) -> Reply<'a, Result<Option<Ended>, StoreError>, Rest> {
+        match self {
+            Self::Memory(memory) => Reply::Now(memory.end_reservation(now_us, id, end, plan).now()),
+            Self::Redis(remote) => remote.store.end_reservation(now_us, id, end, plan),
+        }
+    }
+}
+
+impl LeaseStore for Storage {
     fn enroll_leased(&self, numbers: &Numbers, leasing: &Leasing) -> Option<Ticket> {
         match self {
             Self::Memory(_) => None,
             Self::Redis(remote) => remote.store.enroll_leased(numbers, leasing),
+        }
+    }
+
+    async fn ledger<'a>(
+        &'a self,
+        charge: &'a Charge<'a>,
+    ) -> Result<Option<LedgerReport>, StoreError> {
+        match self {
+            Self::Memory(_) => Ok(None),
+            Self::Redis(remote) => remote.store.ledger(charge).await,
         }
     }
 }

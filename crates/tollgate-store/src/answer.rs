@@ -3,7 +3,7 @@
 use tollgate_core::{Outcome, Receipt};
 
 /// One charge's answer: the limit's own, whatever the others said.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The limit's own outcome. In a block: refused, nothing remaining, and the block's end as wait
     /// and reset.
@@ -32,8 +32,7 @@ pub enum Origin {
 
 impl Answer {
     /// What a limit that took nothing answers.
-    #[cfg(feature = "redis")]
-    pub(crate) const fn untaken(outcome: Outcome) -> Self {
+    pub const fn untaken(outcome: Outcome) -> Self {
         Self { outcome, blocked: false, receipt: None, origin: Origin::State }
     }
 

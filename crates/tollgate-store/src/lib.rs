@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use tollgate_core::{Intent, Numbers, Rate, algorithm::Gcra};
-//! use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Store};
+//! use tollgate_store::{Answers, Call, Charge, MemoryStore, Mode, Request, Store};
 //!
 //! let store = MemoryStore::default();
 //! let numbers = Numbers::Gcra(Gcra::try_new(Rate::try_new(2, 1_000_000)?, None)?);
@@ -18,7 +18,7 @@
 //! let charges = [charge];
 //! let requests = [Request { charges: &charges, intent: Intent::Take }; 3];
 //! let mut answers = Answers::default();
-//! store.decide_now(1_700_000_000_000_000, &requests, &mut answers);
+//! store.begin(1_700_000_000_000_000, Call::Decide(&requests), &mut answers);
 //! assert!(answers.get(1).is_some_and(|(admitted, _)| admitted));
 //! assert!(answers.get(2).is_some_and(|(admitted, _)| !admitted));
 //! # Ok::<(), tollgate_core::InvalidNumbers>(())
@@ -36,6 +36,7 @@ pub mod memory;
 mod raw;
 #[cfg(feature = "redis")]
 pub mod redis;
+mod reply;
 mod report;
 mod reservation;
 mod store;
@@ -52,6 +53,7 @@ pub use memory::MemoryStore;
 pub use raw::heap::release_free_memory;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
+pub use reply::{Later, Reply};
 pub use report::{Holding, LedgerReport};
-pub use reservation::{Ended, Opened, Opening, Place, Plan, REPEATABLE_US, Settlement};
-pub use store::Store;
+pub use reservation::{Ended, Opened, Opening, Place, REPEATABLE_US, Settlement};
+pub use store::{Call, LeaseStore, ReservationStore, Store};

@@ -1,6 +1,6 @@
 //! What is kept of a request until its true cost is known.
 
-use crate::{Change, Mode};
+use crate::{Answer, Change, Mode};
 use tollgate_core::{Numbers, Penalty};
 
 /// How long a call that ended a reservation can be repeated at least, unless others need the room.
@@ -11,16 +11,16 @@ pub const REPEATABLE_US: u64 = 600_000_000;
 pub struct Place(Box<[u8]>);
 
 /// A reservation to be kept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Opening<'a> {
     /// What it is ended by. Whoever knows it may do so.
     pub id: &'a str,
     /// From now on, after which it is as if it had never been.
     pub ttl_us: u64,
     /// Whose state it concerns.
-    pub places: &'a [Place],
+    pub places: Vec<Place>,
     /// What the caller wants to know again when it ends.
-    pub note: &'a [u8],
+    pub note: Vec<u8>,
 }
 
 /// What became of an [`Opening`].
@@ -50,9 +50,6 @@ pub struct Settlement {
     pub change: Change,
 }
 
-/// From the note of a reservation to what its end does at each of its places; `None` for a note that makes no sense.
-pub type Plan<'a> = dyn Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a;
-
 /// A reservation that has ended, now or before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
@@ -62,6 +59,8 @@ pub struct Ended {
     pub note: Vec<u8>,
     /// Whose state it concerned.
     pub places: Vec<Place>,
+    /// What the first end answered: a row for each place, as [`Call::Adjust`](crate::Call::Adjust) answers.
+    pub rows: Vec<Answer>,
 }
 
 impl Place {

@@ -1,8 +1,8 @@
 //! The one interface between the engine and wherever state is kept.
 
 use crate::{
-    Adjustment, Answers, Charge, Ended, Leasing, LedgerReport, Opened, Opening, Place, Plan,
-    Request, StoreError, Ticket,
+    Adjustment, Answers, Charge, Ended, Leasing, LedgerReport, Opened, Opening, Place, Reply,
+    Request, Settlement, StoreError, Ticket,
 };
 use std::future::{Future, ready};
 use tollgate_core::Numbers;
@@ -20,42 +20,85 @@ use tollgate_core::Numbers;
 /// violation, whatever the other limits said; a block that this starts already shows in that answer. In a block nothing
 /// is counted. A peek counts nothing and starts no block.
 ///
+/// A call has two phases. [`begin`](Self::begin) answers what this process can answer by itself and
+/// never waits; [`finish`](Self::finish) does the rest. Callers always begin, and finish only what
+/// is left.
+///
 /// `now_us` is the caller's clock. A store that keeps its own time may ignore it.
 /// The conformance suite (feature `conformance`) tests all of this.
 pub trait Store: Send + Sync {
-    /// Answers `requests` in order. On an error `answers` holds nothing of use.
-    fn decide<'a>(
+    /// What the first phase leaves to the second: [`Infallible`](std::convert::Infallible) for a
+    /// store that answers everything at once.
+    type Rest: Copy + Send;
+
+    /// The first phase. `None`: the call is answered, and `answers` hold what it asked for.
+    fn begin(&self, now_us: u64, call: Call<'_>, answers: &mut Answers) -> Option<Self::Rest>;
+
+    /// The second phase: does what [`begin`](Self::begin) left of the same call. On an error
+    /// `answers` hold nothing of use.
+    fn finish<'a>(
         &'a self,
         now_us: u64,
-        requests: &'a [Request<'a>],
+        call: Call<'a>,
+        rest: Self::Rest,
         answers: &'a mut Answers,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a;
 
-    /// Applies `adjustments` together, for distinct (limit, key) pairs. The answer is one request with a row for each: what a peek says
-    /// afterwards, with the receipt of what was newly owed.
-    fn adjust<'a>(
+    /// Both phases.
+    fn call<'a>(
         &'a self,
         now_us: u64,
-        adjustments: &'a [Adjustment<'a>],
+        call: Call<'a>,
         answers: &'a mut Answers,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a;
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a {
+        async move {
+            match self.begin(now_us, call, answers) {
+                None => Ok(()),
+                Some(rest) => self.finish(now_us, call, rest, answers).await,
+            }
+        }
+    }
 
-    /// Forgets what is kept for one (limit, key), penalties included.
-    fn reset<'a>(
-        &'a self,
+    /// The store's own name for what the charge's limit has for its key.
+    fn place(&self, charge: &Charge<'_>) -> Place;
+
+    /// Whether other processes share the state, so that answers name the store as their source.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    /// A short name for numbers that will be used often. A store without use for it answers the default.
+    fn enroll(&self, numbers: &Numbers) -> Ticket;
+}
+
+/// What a [`Store`] is asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Call<'a> {
+    /// Answers these requests in order.
+    Decide(&'a [Request<'a>]),
+    /// Applies these changes together, for distinct (limit, key) pairs. The answer is one request
+    /// with a row for each: what a peek says afterwards, with the receipt of what was newly owed.
+    Adjust(&'a [Adjustment<'a>]),
+    /// Forgets what is kept for one (limit, key), penalties included. Nothing is answered.
+    Reset {
+        /// Whose state it is.
         limit: u64,
+        /// The key.
         key: &'a [u8],
-    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a;
+    },
+}
 
+/// A [`Store`] that keeps reservations.
+pub trait ReservationStore: Store {
     /// Keeps a reservation until its time has passed, whether or not it has ended by then.
     fn open_reservation<'a>(
         &'a self,
         now_us: u64,
-        opening: &'a Opening<'a>,
-    ) -> impl Future<Output = Result<Opened, StoreError>> + Send + 'a;
+        opening: Opening<'a>,
+    ) -> Reply<'a, Result<Opened, StoreError>, Self::Rest>;
 
-    /// Ends the reservation `id` and applies with it, all at once, what `plan` makes of its note. The answer is one request with a row for each of
-    /// its places, as [`adjust`](Self::adjust) answers.
+    /// Ends the reservation `id` and applies with it, all at once, what `plan` makes of its note.
+    /// A note that makes no sense has no plan.
     ///
     /// Only the first end counts: afterwards nothing changes any more, and the answer is that of the first. `None` when there is no such
     /// reservation, or its time has passed. After an error it may or may not have ended; the same call again settles that. `end` is at most 2^53 - 1.
@@ -64,16 +107,18 @@ pub trait Store: Send + Sync {
         now_us: u64,
         id: &'a str,
         end: u64,
-        plan: &'a Plan<'a>,
-        answers: &'a mut Answers,
-    ) -> impl Future<Output = Result<Option<Ended>, StoreError>> + Send + 'a;
+        plan: impl Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a,
+    ) -> Reply<'a, Result<Option<Ended>, StoreError>, Self::Rest>;
+}
 
-    /// The store's own name for what the charge's limit has for its key.
-    fn place(&self, charge: &Charge<'_>) -> Place;
-
-    /// Whether other processes share the state, and so whether a decision has to leave this one.
-    fn is_shared(&self) -> bool {
-        true
+/// A [`Store`] of which nodes may take chunks in advance. One that leases nothing needs no more
+/// than an empty `impl`.
+pub trait LeaseStore: Store {
+    /// [`enroll`](Store::enroll) for a limit that nodes may take chunks of in advance; `None` where this store decides it exactly.
+    /// Only charges that are enforced, have no penalty and owe nothing may use the ticket.
+    fn enroll_leased(&self, numbers: &Numbers, leasing: &Leasing) -> Option<Ticket> {
+        let _ = (numbers, leasing);
+        None
     }
 
     /// Who holds units of a leased limit for the charge's key; `None` where nobody does.
@@ -83,15 +128,5 @@ pub trait Store: Send + Sync {
     ) -> impl Future<Output = Result<Option<LedgerReport>, StoreError>> + Send + 'a {
         let _ = charge;
         ready(Ok(None))
-    }
-
-    /// A short name for numbers that will be used often. A store without use for it answers the default.
-    fn enroll(&self, numbers: &Numbers) -> Ticket;
-
-    /// The same for a limit that nodes may take chunks of in advance; `None` where this store decides it exactly, as a store does that knows no
-    /// better. Only charges that are enforced, have no penalty and owe nothing may use the ticket.
-    fn enroll_leased(&self, numbers: &Numbers, leasing: &Leasing) -> Option<Ticket> {
-        let _ = (numbers, leasing);
-        None
     }
 }

@@ -1,7 +1,7 @@
 //! Known keys cost no allocation.
 
 use tollgate_core::{Intent, Penalty};
-use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Store, conformance};
+use tollgate_store::{Answers, Call, Charge, MemoryStore, Mode, Request, Store, conformance};
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 
@@ -33,11 +33,11 @@ fn no_allocation_for_a_known_key() {
     let mut answers = Answers::default();
     // Until every key is known and refused, every block has begun and every buffer has its size.
     for n in 0..80 {
-        store.decide_now(NOW_US + n, &requests, &mut answers);
+        store.begin(NOW_US + n, Call::Decide(&requests), &mut answers);
     }
     let counted = allocation_counter::measure(|| {
         for n in 0..2_000 {
-            store.decide_now(NOW_US + 100 + n * 50, &requests, &mut answers);
+            store.begin(NOW_US + 100 + n * 50, Call::Decide(&requests), &mut answers);
         }
     });
     assert_eq!(counted.count_total, 0, "{counted:?}");

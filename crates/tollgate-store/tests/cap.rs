@@ -2,7 +2,9 @@
 
 use tollgate_core::algorithm::SlidingWindow;
 use tollgate_core::{Intent, Numbers, Rate};
-use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Store, Ticket, memory::Options};
+use tollgate_store::{
+    Answers, Call, Charge, MemoryStore, Mode, Request, Store, Ticket, memory::Options,
+};
 
 const MIB: u64 = 1 << 20;
 const NOW_US: u64 = 1_700_000_010_000_000;
@@ -101,7 +103,7 @@ impl<'a> Desk<'a> {
             penalty: None,
         };
         let request = Request { charges: &[charge], intent: Intent::Take };
-        self.store.decide_now(now_us, &[request], &mut self.answers);
+        self.store.begin(now_us, Call::Decide(&[request]), &mut self.answers);
         self.answers.get(0).is_some_and(|(admitted, _)| admitted)
     }
 }

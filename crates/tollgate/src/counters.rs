@@ -58,39 +58,12 @@ impl Counters {
         }
     }
 
-    /// Counts one answer of an enforced limit.
-    #[inline]
-    pub(crate) fn count_one(&self, source: Source, admitted: bool) {
-        self.0[stripe()].0[kind(source, admitted, false)].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts what was [tallied](Tally).
-    pub(crate) fn add(&self, tally: &Tally) {
-        for (counter, count) in self.0[stripe()].0.iter().zip(tally.0) {
-            if count > 0 {
-                counter.fetch_add(count, Ordering::Relaxed);
-            }
-        }
-    }
-
     pub(crate) fn read(&self) -> Counts {
         let sum =
             |kind: usize| self.0.iter().map(move |stripe| stripe.0[kind].load(Ordering::Relaxed));
         let [admitted, refused, shadow_refused, fail_open, fail_closed, deny_cache_hits] =
             std::array::from_fn(|kind| sum(kind).sum());
         Counts { admitted, refused, shadow_refused, fail_open, fail_closed, deny_cache_hits }
-    }
-}
-
-/// Answers of one limit to the requests of a batch, to be counted at once.
-#[derive(Debug, Default)]
-pub(crate) struct Tally([u64; 6]);
-
-impl Tally {
-    /// One answer of an enforced limit.
-    #[inline]
-    pub(crate) fn count(&mut self, source: Source, admitted: bool) {
-        self.0[kind(source, admitted, false)] += 1;
     }
 }
 

@@ -6,7 +6,6 @@ mod flight;
 mod recall;
 
 pub(crate) use flight::Flight;
-pub(crate) use recall::Places;
 
 use ahash::RandomState;
 use entry::{Entry, Role};
@@ -14,10 +13,10 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tollgate_policy::policy::Selected;
 use tollgate_store::{Charge, Place};
 
 use crate::Rules;
+use crate::gate::Asked;
 
 /// Locks, each with its own part of the entries.
 const SHARDS: usize = 16;
@@ -70,14 +69,13 @@ impl DenyCache {
 
     /// The moment before the store is asked. Nothing is learnt of a request that only leases
     /// decide.
-    pub(crate) fn moment<'a>(
+    pub(crate) fn moment(
         &self,
         rules: &Rules,
-        selected: impl Iterator<Item = Option<Selected<'a>>> + Clone,
+        asked: &[Asked<'_>],
         charges: &[Charge<'_>],
     ) -> Moment {
-        let is_leased = |one: Option<Selected<'a>>| one.is_some_and(|one| rules.is_leased(&one));
-        if selected.clone().all(is_leased) {
+        if asked.iter().all(|one| rules.is_leased(&one.selected)) {
             return charges.iter().map(|_| 0).collect();
         }
         let forgets = |charge: &Charge<'_>| {

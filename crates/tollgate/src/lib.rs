@@ -27,9 +27,9 @@
 //! let mut facts = rules.facts(Default::default());
 //! facts.set("user", "42")?;
 //! let now_us = 1_700_000_000_000_000;
-//! assert!(gate.check_now(&rules, now_us, &facts, 1, &mut work).allowed);
-//! assert!(gate.check_now(&rules, now_us, &facts, 1, &mut work).allowed);
-//! let refused = gate.check_now(&rules, now_us, &facts, 1, &mut work);
+//! assert!(gate.check(&rules, now_us, &facts, 1, &mut work).now().allowed);
+//! assert!(gate.check(&rules, now_us, &facts, 1, &mut work).now().allowed);
+//! let refused = gate.check(&rules, now_us, &facts, 1, &mut work).now();
 //! assert_eq!((refused.allowed, refused.retry_after_us), (false, Some(500_000)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -56,7 +56,7 @@ mod work;
 pub use counters::Counts;
 pub use deny_cache::DenyCache;
 pub use gate::parts::{Partial, Parts, Use};
-pub use gate::{Decided, Desk, Gate, InForce, Inspected, ModeChange, Single, UnknownLimit};
+pub use gate::{Decided, Gate, InForce, Inspected, ModeChange, SingleCheck, UnknownLimit};
 pub use limiter::{Decision, Limiter, Permit, Refusal, Reservation};
 pub use quota::Quota;
 pub use reservation::{End, Held, Passage, ReservationError, Settled, TTL_US_MAX};
@@ -68,7 +68,10 @@ pub use tollgate_policy::{Web, limit};
 pub use tollgate_store as store;
 #[cfg(feature = "tokio")]
 pub use tollgate_store::TokioClock;
-pub use tollgate_store::{Clock, ManualClock, MemoryStore, ProcessClock, Store, StoreError};
+pub use tollgate_store::{
+    Clock, LeaseStore, ManualClock, MemoryStore, ProcessClock, Reply, ReservationStore, Store,
+    StoreError,
+};
 pub use verdict::{Row, Verdict};
 #[cfg(feature = "tokio")]
 pub use wait::WaitError;

@@ -1,29 +1,30 @@
 //! Quotas in force: who may go ahead, and who has to wait.
 
 mod ask;
-mod at_once;
 mod builder;
 mod decision;
+mod detach;
 mod remote;
 mod reservation;
 mod resets;
 
-use self::at_once::at_once;
+use self::ask::End;
 use self::resets::Resets;
 use crate::Quota;
 use smallvec::SmallVec;
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate_core::Numbers;
-use tollgate_store::{Clock, MemoryStore, Ticket};
+use tollgate_store::{Change, Clock, MemoryStore, Reply, StoreError, Ticket};
 
 pub use builder::{InvalidLimiter, LimiterBuilder};
 pub use decision::{Decision, Permit, Refusal, Standing};
 pub use reservation::Reservation;
 
 #[cfg(feature = "tokio")]
-pub(crate) use at_once::{detach, to_the_end};
+pub(crate) use detach::{detach, to_the_end};
 
 /// Quotas in force, with a count for every key.
 ///
@@ -143,7 +144,7 @@ impl Limiter {
     /// # Ok::<(), tollgate::quota::InvalidQuota>(())
     /// ```
     pub fn check_n(&self, key: impl AsRef<[u8]>, cost: u64) -> Decision {
-        at_once(self.check_async(key, cost))
+        sure(self.inner.check(key.as_ref(), cost))
     }
 
     /// Where `key` stands, with nothing taken.
@@ -163,7 +164,7 @@ impl Limiter {
 
     /// What [`check_n`](Self::check_n) would answer, with nothing taken.
     pub fn peek_n(&self, key: impl AsRef<[u8]>, cost: u64) -> Standing {
-        at_once(self.peek_async(key, cost))
+        sure(self.inner.peek(key.as_ref(), cost))
     }
 
     /// Gives back what a check took, as far as time has not given it back already, and answers where its key stands then. So a
@@ -181,12 +182,12 @@ impl Limiter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn refund(&self, permit: Permit) -> Standing {
-        at_once(self.refund_async(permit))
+        sure(self.inner.end(&permit.taken, End::Refund))
     }
 
     /// Forgets what was counted for `key`, and any block: it starts anew.
     pub fn reset(&self, key: impl AsRef<[u8]>) {
-        at_once(self.reset_async(key));
+        sure(self.inner.reset(key.as_ref()));
     }
 
     /// Refuses `key` for as long as `duration`, whatever is left of its quota: a cost of zero too. A longer block that is in force already stays.
@@ -203,18 +204,27 @@ impl Limiter {
     /// # Ok::<(), tollgate::quota::InvalidQuota>(())
     /// ```
     pub fn block(&self, key: impl AsRef<[u8]>, duration: Duration) -> Standing {
-        at_once(self.block_async(key, duration))
+        sure(self.inner.block(key.as_ref(), duration))
     }
 
     /// Ends the block of `key`. What was counted for it stays.
     pub fn unblock(&self, key: impl AsRef<[u8]>) -> Standing {
-        at_once(self.unblock_async(key))
+        sure(self.inner.adjust_each(key.as_ref(), Change::Unblock))
     }
 
     /// Takes `estimate` units for `key`, to be settled when the true cost is known; with slots, for as long as the
     /// [`Reservation`] lives.
     pub fn reserve(&self, key: impl AsRef<[u8]>, estimate: u64) -> Decision<Reservation> {
-        at_once(self.reserve_async(key, estimate))
+        self.check_n(key, estimate).map(|permit| self.hold(permit))
+    }
+}
+
+/// The answer of the memory store, which has it at once.
+#[inline]
+fn sure<T>(reply: Reply<'_, Result<T, StoreError>, Infallible>) -> T {
+    match reply.now() {
+        Ok(answer) => answer,
+        Err(_) => unreachable!("only the second phase of a call can fail"),
     }
 }
 

@@ -6,14 +6,15 @@ use crate::{Row, Setup, Source};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tollgate_core::algorithm::{FixedWindow, Gcra};
 use tollgate_core::header::Profile;
-use tollgate_core::{Algorithm, Numbers, Rate, algorithm::FixedWindow};
+use tollgate_core::{Algorithm, Numbers, Rate};
 use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_policy::limit::{self, Consistency, Counting, Limit, Mode, OnStoreFailure};
 use tollgate_policy::policy::{InvalidPolicy, Policy, Selected, Variant};
 use tollgate_policy::{TierMap, Web};
-use tollgate_store::{Answer, Charge, Leasing, Store, Ticket, WhileQuiet};
+use tollgate_store::{Answer, Charge, LeaseStore, Leasing, Ticket, WhileQuiet};
 
 /// A compiled policy with what the store calls its numbers. It never changes; a reload makes another one.
 #[derive(Debug)]
@@ -39,12 +40,15 @@ pub struct Rules {
     nothing: Numbers,
     usual: Source,
     generation: u64,
-    /// What limits are called that requests bring with them.
-    brought: Limit,
+    /// Limits that come with requests, without their numbers, by their place in [`INLINE`].
+    inline: [Limit; INLINE.len()],
     envoy: Option<Arc<Configs>>,
     /// The places in the policy of the limits of ratelimit files, by those of their rules.
     addressed: Box<[Option<usize>]>,
 }
+
+/// The names of inline limits in metrics: those of Envoy's overrides, and of `CL.THROTTLE`.
+pub(crate) const INLINE: [&str; 2] = ["override", "CL.THROTTLE"];
 
 /// What a limit can be charged at most, whoever refuses: as much as the largest there is.
 const UNITS_MAX: u64 = u32::MAX as u64;
@@ -57,7 +61,7 @@ impl Rules {
         setup: &Setup,
         modes: &ByName<Mode>,
         counters: &mut ByName<Arc<Counters>>,
-        store: &impl Store,
+        store: &impl LeaseStore,
         generation: u64,
     ) -> Result<Self, InvalidPolicy> {
         let mut limits = setup.all_limits();
@@ -105,7 +109,7 @@ impl Rules {
             nothing: Numbers::FixedWindow(FixedWindow::new(Rate::NOTHING)),
             usual: if store.is_shared() { Source::Store } else { Source::Memory },
             generation,
-            brought: setup.brought(),
+            inline: setup.inline_limits(),
             addressed: setup.addressed(),
             envoy: setup.envoy.clone(),
             policy,
@@ -156,14 +160,20 @@ impl Rules {
         self.envoy.as_deref()
     }
 
-    /// What happens to requests that bring numbers of their own when the store cannot decide.
-    pub fn on_store_failure(&self) -> OnStoreFailure {
-        self.brought.on_store_failure
+    /// The limit of Envoy's overrides.
+    pub(crate) fn envoy_override(&self) -> &Limit {
+        &self.inline[0]
     }
 
-    /// The limit that requests bring with them, without its numbers.
-    pub(crate) fn brought(&self) -> &Limit {
-        &self.brought
+    /// The limit of `CL.THROTTLE`.
+    pub(crate) fn throttle(&self) -> &Limit {
+        &self.inline[1]
+    }
+
+    /// The place of an inline limit in [`INLINE`].
+    #[inline]
+    pub(crate) fn inline_place(&self, limit: &Limit) -> usize {
+        usize::from(std::ptr::eq(limit, self.throttle()))
     }
 
     /// Where the policy has the limit of a rule of the ratelimit files; `None` where it is unlimited.
@@ -185,8 +195,9 @@ impl Rules {
         &self.limits[index]
     }
 
-    pub(crate) fn counters(&self, index: usize) -> &Counters {
-        &self.counters[index]
+    /// The counters of the limit at this place; an inline limit has none here.
+    pub(crate) fn counters(&self, index: usize) -> Option<&Counters> {
+        self.counters.get(index).map(|counters| &**counters)
     }
 
     pub(crate) fn ticket(&self, numbers_index: usize) -> Ticket {
@@ -202,6 +213,9 @@ impl Rules {
     pub(crate) fn share(&self, selected: &Selected<'_>) -> Numbers {
         match (self.shares.get(selected.numbers_index), selected.limit.on_store_failure) {
             (Some(Some(share)), _) => *share,
+            (None, OnStoreFailure::Local { nodes }) if self.inline_place(selected.limit) == 1 => {
+                slower(selected.numbers, nodes)
+            }
             // Numbers that came with a request are not known before.
             (None, OnStoreFailure::Local { nodes }) => selected.numbers.share(nodes),
             _ => *selected.numbers,
@@ -261,7 +275,10 @@ impl Rules {
         answer: &Answer,
         source: Source,
     ) -> Row<'_> {
-        let limit = self.policy.limits().get(selected.index).unwrap_or(&self.brought);
+        let limit = match self.policy.limits().get(selected.index) {
+            Some(limit) => limit,
+            None => &self.inline[self.inline_place(selected.limit)],
+        };
         let bucket = match self.buckets {
             true => stable_hash(selected.id, selected.key),
             false => 0,
@@ -291,6 +308,21 @@ fn leasing(limit: &Limit) -> Option<Leasing> {
         OnStoreFailure::Local { .. } => WhileQuiet::Fail,
     };
     plain.then_some(Leasing { lifetime_us, min_limit, quiet_us, while_quiet })
+}
+
+/// This node's part of a caller's numbers. A pace is divided by making its period longer, since callers' counts are small: half of one in a
+/// minute is one in two.
+fn slower(numbers: &Numbers, nodes: u32) -> Numbers {
+    let slower = |gcra: &Gcra| {
+        let period_us = gcra.bucket().period_us().saturating_mul(nodes.into());
+        let rate = Rate::try_new(gcra.bucket().count().into(), period_us).ok()?;
+        Gcra::try_new(rate, Some(gcra.capacity() / u64::from(nodes.max(1)))).ok()
+    };
+    match numbers {
+        Numbers::Gcra(gcra) => slower(gcra).map(Numbers::Gcra),
+        _ => None,
+    }
+    .unwrap_or_else(|| numbers.share(nodes))
 }
 
 /// FNV-1a over limit and key: the same on every node and after every restart.

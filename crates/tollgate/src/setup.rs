@@ -1,5 +1,6 @@
 //! What a gate is made of, and reloaded with.
 
+use crate::rules::INLINE;
 use std::sync::Arc;
 use tollgate_core::header::Profile;
 use tollgate_policy::envoy::Configs;
@@ -82,12 +83,12 @@ impl Setup {
         rules.map(|rule| rule.limit.as_ref().and_then(|_| next.next())).collect()
     }
 
-    /// A limit that a request brings with it, without its numbers.
-    pub(crate) fn brought(&self) -> Limit {
-        let mut limit = Limit::new("override", &[], None);
-        limit.on_store_failure = self.on_store_failure;
-        limit.counting = if self.strict { Counting::Admitted } else { Counting::Asked };
-        limit
+    /// The limits that come with requests, without their numbers.
+    pub(crate) fn inline_limits(&self) -> [Limit; INLINE.len()] {
+        let mut limits = INLINE.map(|name| Limit::new(name, &[], None));
+        limits.iter_mut().for_each(|limit| limit.on_store_failure = self.on_store_failure);
+        limits[0].counting = if self.strict { Counting::Admitted } else { Counting::Asked };
+        limits
     }
 
     /// Looks tiers up in `tiers`.

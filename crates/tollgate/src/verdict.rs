@@ -1,6 +1,7 @@
 //! What every front end renders.
 
-use crate::{Rules, Source};
+use crate::Source;
+use crate::gate::Told;
 use tollgate_core::header::tightness;
 use tollgate_core::{Algorithm, Numbers, Outcome};
 use tollgate_policy::limit::{Limit, Mode};
@@ -19,8 +20,6 @@ pub struct Verdict<'g> {
     pub source: Source,
     /// The limits that applied, in file order.
     pub rows: Vec<Row<'g>>,
-    /// Whether the deny cache answered without the store.
-    pub(crate) remembered: bool,
 }
 
 /// One limit's own answer, whatever the others said.
@@ -101,24 +100,17 @@ impl<'g> Verdict<'g> {
             false => None,
         };
         let delay_us = delay_us.unwrap_or(0);
-        Self { allowed, delay_us, retry_after_us, source, rows, remembered: false }
+        Self { allowed, delay_us, retry_after_us, source, rows }
+    }
+
+    /// The [tightest](Row::tightest) of the enforced limits: the one whose figures stand for all.
+    pub fn tightest(&self) -> Option<&Row<'g>> {
+        Row::tightest(self.rows.iter().filter(|row| row.enforced()))
     }
 }
 
-impl<'g> Verdict<'g> {
-    /// A refusal by the deny cache.
-    pub(crate) fn remembered(rows: Vec<Row<'g>>) -> Self {
-        Self { remembered: true, ..Self::new(false, rows) }
-    }
-}
-
-impl Rules {
-    /// Counts each limit's answer. A shadow limit has none when the deny cache answered.
-    pub(crate) fn count(&self, verdict: &Verdict<'_>) {
-        for row in verdict.rows.iter().filter(|row| row.enforced() || !verdict.remembered) {
-            if let Some(index) = self.policy().limits().element_offset(row.limit) {
-                self.counters(index).count(row);
-            }
-        }
+impl<'g> From<Told<'g>> for Verdict<'g> {
+    fn from(told: Told<'g>) -> Self {
+        Self::new(told.allowed, told.rows)
     }
 }

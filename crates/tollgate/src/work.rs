@@ -1,6 +1,8 @@
 //! Buffers that outlive a request, so that deciding the next one allocates nothing.
 
+use crate::gate::{Decided, QuestionMemory, emptied};
 use crate::{Row, Verdict};
+use tollgate_core::Numbers;
 use tollgate_policy::policy::Selection;
 use tollgate_store::Answers;
 
@@ -9,16 +11,22 @@ use tollgate_store::Answers;
 pub struct Work {
     pub(crate) selection: Selection,
     pub(crate) answers: Answers,
+    pub(crate) decided: Vec<Decided>,
+    /// Numbers that only this request has.
+    pub(crate) numbers: Vec<Numbers>,
     /// Always empty; it is here for its memory.
     pub(crate) rows: Vec<Row<'static>>,
+    pub(crate) memory: QuestionMemory,
 }
 
 impl Work {
+    /// The answers to the last [batch](crate::Gate::check_batch), in the order asked.
+    pub fn decided(&self) -> &[Decided] {
+        &self.decided
+    }
+
     /// Takes the buffers of a verdict that has been rendered.
     pub fn recycle(&mut self, verdict: Verdict<'_>) {
-        let mut rows = verdict.rows;
-        rows.clear();
-        // Collecting an empty vector into one of the same layout keeps its memory; only the lifetime changes.
-        self.rows = rows.into_iter().map(|_| unreachable!("it was emptied")).collect();
+        self.rows = emptied(verdict.rows);
     }
 }

@@ -1,15 +1,12 @@
 //! A check of a known key allocates nothing.
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
 use tollgate::{
-    Desk, Gate, Limiter, ManualClock, MemoryStore, Quota, Setup, Single, Store, policy,
+    Gate, Limiter, ManualClock, MemoryStore, Quota, Setup, SingleCheck, Store, Work, policy,
 };
 use tollgate_core::algorithm::Gcra;
 use tollgate_core::header::{Fields, Profile, Row, render_all};
 use tollgate_core::{Numbers, Outcome, Rate};
-use tollgate_policy::limit::OnStoreFailure;
 
 #[test]
 fn no_allocation_for_a_known_key() {
@@ -39,16 +36,14 @@ fn no_allocation_for_a_batch_of_known_keys() {
     let numbers = Numbers::Gcra(Gcra::try_new(rate, None).unwrap());
     let (ticket, rules) = (gate.store().enroll(&numbers), gate.rules());
     let keys: Vec<String> = (0..64).map(|key| format!("key-{key}")).collect();
-    let singles: Vec<Single<'_>> = keys
+    let singles: Vec<SingleCheck<'_>> = keys
         .iter()
-        .map(|key| Single::Own { key: key.as_bytes(), numbers: &numbers, ticket, cost: 7 })
+        .map(|key| SingleCheck::Inline { key: key.as_bytes(), numbers: &numbers, ticket, cost: 7 })
         .collect();
-    let mut desk = Desk::default();
+    let mut work = Work::default();
     let mut batch = |now_us: u64| {
-        let each = gate.each(&rules, now_us, &singles, OnStoreFailure::Open, &mut desk);
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(pin!(each).poll(&mut context).is_ready());
-        desk.decided().iter().filter(|decided| decided.allowed).count()
+        gate.check_batch(&rules, now_us, &singles, &mut work).now();
+        work.decided().iter().filter(|decided| decided.allowed).count()
     };
     let start_us = 1_700_000_000_000_000;
     batch(start_us);

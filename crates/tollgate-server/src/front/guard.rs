@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use tollgate_core::algorithm::{FixedWindow, Gcra};
 use tollgate_core::{Intent, Numbers, Rate};
 use tollgate_store::memory::Options;
-use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Ticket};
+use tollgate_store::{Answers, Call, Charge, MemoryStore, Mode, Request, Store, Ticket};
 
 /// Wrong secrets from one address, at once and per minute.
 const TRIES: u64 = 10;
@@ -64,7 +64,7 @@ impl Guard {
         let charges = [charge];
         let request = Request { charges: &charges, intent };
         let mut answers = Answers::default();
-        self.store.decide_now(now_us, &[request], &mut answers);
+        self.store.begin(now_us, Call::Decide(&[request]), &mut answers);
         match answers.get(0) {
             Some((false, [answer, ..])) => Some(answer.outcome.retry_after_us.unwrap_or(MINUTE_US)),
             _ => None,
@@ -73,7 +73,7 @@ impl Guard {
 
     /// Forgets the tries of a client that sent the right secret.
     pub(super) fn clear(&self, peer: IpAddr) {
-        self.store.reset_now(0, &key(peer));
+        self.store.begin(0, Call::Reset { limit: 0, key: &key(peer) }, &mut Answers::default());
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::time::Instant;
 use tollgate::Store;
-use tollgate::store::{Answers, Charge, Mode, Request, Ticket};
+use tollgate::store::{Answers, Call, Charge, Mode, Request, Ticket};
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, Numbers, Rate};
 use tollgate_store::ProcessClock;
@@ -26,7 +26,7 @@ fn waits(storage: &Storage, ago: Duration) -> Duration {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let (began, read_us) = (Instant::now(), ProcessClock.now_us() - ago.as_micros() as u64);
-        storage.decide(read_us, &requests, &mut Answers::default()).await.unwrap_err();
+        storage.call(read_us, Call::Decide(&requests), &mut Answers::default()).await.unwrap_err();
         began.elapsed()
     })
 }

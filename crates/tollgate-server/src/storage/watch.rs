@@ -6,7 +6,7 @@ use crate::health::Health;
 use std::future::pending;
 use std::time::Duration;
 use tokio::time::sleep;
-use tollgate::store::{Answers, Charge, Mode, Request, Ticket};
+use tollgate::store::{Answers, Call, Charge, Mode, Request, Ticket};
 use tollgate::{Store, StoreError};
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, Numbers, Rate};
@@ -152,7 +152,10 @@ async fn look_at(node: &Node, key: &[u8]) -> Result<(), StoreError> {
         penalty: None,
     };
     let requests = [Request { charges: &[charge], intent: Intent::Take }];
-    node.gate.store().decide(node.clock.now_us(), &requests, &mut Answers::default()).await
+    node.gate
+        .store()
+        .call(node.clock.now_us(), Call::Decide(&requests), &mut Answers::default())
+        .await
 }
 
 /// Without its store a node is not ready only when every limit it enforces fails closed: then another node, or none, does as well. As

@@ -8,7 +8,7 @@ use opentelemetry_sdk::trace::SdkTracer;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tollgate::{Row, Source, Verdict};
+use tollgate::{Source, Verdict};
 use tollgate_core::Outcome;
 use tollgate_policy::facts::Facts;
 
@@ -36,7 +36,7 @@ pub fn bytes_hash(key: &[u8]) -> u64 {
 
 /// Tells spans of one key from those of another, without telling the key: a hash with a secret of this process.
 pub fn key_hash(facts: &Facts<'_>, verdict: &Verdict<'_>) -> u64 {
-    let Some(row) = tightest(verdict) else { return 0 };
+    let Some(row) = verdict.tightest() else { return 0 };
     let mut hasher = SECRET.build_hasher();
     let several = row.limit.keys().len() > 1;
     for name in row.limit.key_used(|name| facts.get(name).is_some()) {
@@ -65,7 +65,7 @@ pub struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     pub(super) fn of(verdict: &'a Verdict<'_>) -> Self {
-        let limit = tightest(verdict).map(|row| (&*row.limit.name, &row.outcome));
+        let limit = verdict.tightest().map(|row| (&*row.limit.name, &row.outcome));
         Self { allowed: verdict.allowed, source: verdict.source, limit }
     }
 }
@@ -91,17 +91,6 @@ pub(super) fn record(tracer: &SdkTracer, decided: &Decided<'_>, shown: &Shown<'_
         .with_attributes(attributes);
     let mut span = tracer.build_with_context(builder, &parent(decided.parent));
     span.end_with_timestamp(instant(decided.end_us.max(decided.start_us)));
-}
-
-/// The row whose figures a single value shows: of the refusing the one that refuses longest, else the one with least.
-fn tightest<'v, 'g>(verdict: &'v Verdict<'g>) -> Option<&'v Row<'g>> {
-    let refusing = verdict.rows.iter().filter(|row| row.refuses());
-    let longest = refusing.reduce(|longest, row| {
-        let wait_us = |row: &Row<'_>| row.outcome.retry_after_us.unwrap_or(u64::MAX);
-        if wait_us(row) > wait_us(longest) { row } else { longest }
-    });
-    let enforced = || verdict.rows.iter().filter(|row| row.enforced());
-    longest.or_else(|| enforced().min_by_key(|row| row.outcome.remaining))
 }
 
 /// Where the request's own trace is, if it says so in a form that W3C Trace Context allows.

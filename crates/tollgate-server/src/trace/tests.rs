@@ -24,7 +24,7 @@ fn decide(traces: &Traces, gate: &Gate, user: &str, parent: Option<&str>) {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", user).unwrap();
-    let verdict = gate.check_now(&rules, NOW_US, &facts, 1, &mut work);
+    let verdict = gate.check(&rules, NOW_US, &facts, 1, &mut work).now();
     let key_hash = key_hash(&facts, &verdict);
     let (start_us, end_us) = (NOW_US, NOW_US + 7);
     traces.decision(&Decided { front: "http", parent, key_hash, start_us, end_us }, &verdict);

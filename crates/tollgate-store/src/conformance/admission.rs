@@ -2,7 +2,7 @@
 
 use super::desk::{Desk, Line};
 use super::trace::seven;
-use crate::Store;
+use crate::{Call, Store};
 use tollgate_core::algorithm::Gcra;
 use tollgate_core::{Algorithm, Numbers, Rate};
 
@@ -63,7 +63,7 @@ pub async fn batches<S: Store>(store: &S) {
     }
     let mut answers = crate::Answers::default();
     let empty = crate::Request { charges: &[], intent: tollgate_core::Intent::Take };
-    let asked = store.decide(Desk::new(store).now_us, &[empty], &mut answers).await;
+    let asked = store.call(Desk::new(store).now_us, Call::Decide(&[empty]), &mut answers).await;
     assert!(
         asked.is_ok() && answers.get(0).is_some_and(|(admitted, rows)| admitted && rows.is_empty()),
         "a request without charges is admitted"

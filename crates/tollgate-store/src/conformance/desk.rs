@@ -1,8 +1,8 @@
 //! Short words for asking a store.
 
 use crate::{
-    Adjustment, Answer, Answers, Change, Charge, Ended, Mode, Opened, Opening, Request, Settlement,
-    Store,
+    Adjustment, Answer, Answers, Call, Change, Charge, Ended, Mode, Opened, Opening, Request,
+    ReservationStore, Settlement, Store,
 };
 use tollgate_core::{Intent, Numbers, Penalty};
 
@@ -97,7 +97,7 @@ impl<'a, S: Store> Desk<'a, S> {
         let charges: Vec<_> = lines.iter().map(|line| line.charge(self.store)).collect();
         let mut answers = Answers::default();
         let requests = [Request { charges: &charges, intent }];
-        let asked = self.store.decide(self.now_us, &requests, &mut answers).await;
+        let asked = self.store.call(self.now_us, Call::Decide(&requests), &mut answers).await;
         asked.unwrap_or_else(|error| panic!("a store that works decides: {error}"));
         assert_eq!(answers.len(), 1, "one request, one answer");
         read(&answers, 0)
@@ -109,7 +109,7 @@ impl<'a, S: Store> Desk<'a, S> {
         let requests: Vec<_> =
             charges.iter().map(|charges| Request { charges, intent: Intent::Take }).collect();
         let mut answers = Answers::default();
-        let asked = self.store.decide(self.now_us, &requests, &mut answers).await;
+        let asked = self.store.call(self.now_us, Call::Decide(&requests), &mut answers).await;
         asked.unwrap_or_else(|error| panic!("a store that works decides: {error}"));
         (0..answers.len()).map(|n| read(&answers, n)).collect()
     }
@@ -121,39 +121,36 @@ impl<'a, S: Store> Desk<'a, S> {
             .map(|(line, change)| Adjustment { charge: line.charge(self.store), change: *change })
             .collect();
         let mut answers = Answers::default();
-        let asked = self.store.adjust(self.now_us, &adjustments, &mut answers).await;
+        let asked = self.store.call(self.now_us, Call::Adjust(&adjustments), &mut answers).await;
         asked.unwrap_or_else(|error| panic!("a store that works adjusts: {error}"));
         read(&answers, 0).1
     }
 
+    /// Forgets one key.
+    pub async fn reset(&self, line: &Line<'_>) {
+        let asked = self
+            .store
+            .call(0, Call::Reset { limit: line.limit, key: line.key }, &mut Answers::default())
+            .await;
+        asked.unwrap_or_else(|error| panic!("a store that works resets: {error}"));
+    }
+}
+
+impl<S: ReservationStore> Desk<'_, S> {
     /// Keeps a reservation of these lines, with `note`.
     pub async fn open(&self, id: &str, ttl_us: u64, lines: &[Line<'_>], note: &[u8]) -> Opened {
         let places: Vec<_> =
             lines.iter().map(|line| self.store.place(&line.charge(self.store))).collect();
-        let opening = Opening { id, ttl_us, places: &places, note };
-        let opened = self.store.open_reservation(self.now_us, &opening).await;
+        let opening = Opening { id, ttl_us, places, note: note.to_vec() };
+        let opened = self.store.open_reservation(self.now_us, opening).await;
         opened.unwrap_or_else(|error| panic!("a store that works keeps reservations: {error}"))
     }
 
     /// Ends a reservation with `changes`, one for each of its lines.
-    pub async fn end(
-        &self,
-        id: &str,
-        end: u64,
-        changes: &[(Line<'_>, Change)],
-    ) -> Option<(Ended, Vec<Answer>)> {
+    pub async fn end(&self, id: &str, end: u64, changes: &[(Line<'_>, Change)]) -> Option<Ended> {
         let plan = |_: &[u8]| Some(changes.iter().map(settlement).collect());
-        let mut answers = Answers::default();
-        let ended = self.store.end_reservation(self.now_us, id, end, &plan, &mut answers).await;
-        let ended =
-            ended.unwrap_or_else(|error| panic!("a store that works ends them: {error}"))?;
-        Some((ended, read(&answers, 0).1))
-    }
-
-    /// Forgets one key.
-    pub async fn reset(&self, line: &Line<'_>) {
-        let asked = self.store.reset(line.limit, line.key).await;
-        asked.unwrap_or_else(|error| panic!("a store that works resets: {error}"));
+        let ended = self.store.end_reservation(self.now_us, id, end, plan).await;
+        ended.unwrap_or_else(|error| panic!("a store that works ends them: {error}"))
     }
 }
 

@@ -32,10 +32,10 @@ pub use penalties::{block_ends, blocks, operators_blocks, uncounted};
 pub use reservations::{ended_once, expiring, settled};
 pub use trace::{calendar_traces, calendars, seven, traces};
 
-use crate::Store;
+use crate::ReservationStore;
 
 /// Runs every rule, each on a store that `fresh` makes. Panics with the rule's words where one is broken.
-pub async fn run<S: Store>(fresh: impl AsyncFn() -> S) {
+pub async fn run<S: ReservationStore>(fresh: impl AsyncFn() -> S) {
     all_or_nothing(&fresh().await).await;
     batches(&fresh().await).await;
     costs(&fresh().await).await;

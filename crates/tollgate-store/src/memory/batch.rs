@@ -11,7 +11,6 @@ const AHEAD: usize = 16;
 
 impl MemoryStore {
     /// Answers `requests` in order.
-    #[inline]
     pub(super) fn decide_batch(
         &self,
         now_us: u64,

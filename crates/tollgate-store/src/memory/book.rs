@@ -2,11 +2,12 @@
 
 use super::MemoryStore;
 use crate::{
-    Adjustment, Answer, Answers, Change, Charge, Ended, Opened, Opening, Place, Plan,
-    REPEATABLE_US, StoreError, StoreErrorKind, Ticket,
+    Adjustment, Answer, Answers, Change, Charge, Ended, Opened, Opening, Place, REPEATABLE_US,
+    Reply, ReservationStore, Settlement, StoreError, StoreErrorKind, Ticket,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque, hash_map};
+use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What all reservations together may hold: a peer can open them, so there is a cap.
@@ -28,8 +29,8 @@ struct Shelf {
 
 #[derive(Debug)]
 struct Record {
-    places: Box<[Place]>,
-    note: Box<[u8]>,
+    places: Vec<Place>,
+    note: Vec<u8>,
     /// How it ended, and what that answered.
     ended: Option<(u64, Vec<Answer>)>,
     /// Places whose state was reset since: what was taken there before cannot be given back any more.
@@ -40,80 +41,53 @@ struct Record {
     until_us: u64,
 }
 
-impl MemoryStore {
-    /// Keeps a reservation, as [`Store::open_reservation`](crate::Store::open_reservation) does, without a future around it.
-    pub fn open_now(&self, now_us: u64, opening: &Opening<'_>) -> Opened {
-        let mut shelf = self.book.lock();
-        shelf.forget_expired(now_us);
-        let bytes = bytes(opening);
-        if !shelf.make_room(bytes) {
-            return Opened::Full;
-        }
-        let Opening { id, ttl_us, places, note } = *opening;
-        let until_us = now_us.saturating_add(ttl_us);
-        match shelf.by_id.entry(id.into()) {
-            hash_map::Entry::Occupied(_) => return Opened::Taken,
-            hash_map::Entry::Vacant(vacant) => {
-                vacant.insert(Record {
-                    places: places.into(),
-                    note: note.into(),
-                    ended: None,
-                    void: Vec::new(),
-                    bytes,
-                    until_us,
-                });
-            }
-        }
-        shelf.by_end.push(Reverse((until_us, id.into())));
-        shelf.bytes += bytes;
-        Opened::Kept
+impl ReservationStore for MemoryStore {
+    fn open_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        opening: Opening<'a>,
+    ) -> Reply<'a, Result<Opened, StoreError>, Infallible> {
+        Reply::Now(Ok(self.book.lock().open(now_us, opening)))
     }
 
-    /// Ends a reservation, as [`Store::end_reservation`](crate::Store::end_reservation) does, without a future around it.
-    ///
-    /// # Errors
-    ///
-    /// When the plan has no answer to the note.
-    pub fn end_now(
-        &self,
+    fn end_reservation<'a>(
+        &'a self,
         now_us: u64,
-        id: &str,
+        id: &'a str,
         end: u64,
-        plan: &Plan<'_>,
-        answers: &mut Answers,
-    ) -> Result<Option<Ended>, StoreError> {
-        answers.clear();
+        plan: impl Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a,
+    ) -> Reply<'a, Result<Option<Ended>, StoreError>, Infallible> {
         // Held meanwhile, so that two calls cannot both settle.
         let mut shelf = self.book.lock();
         shelf.forget_expired(now_us);
         let Shelf { by_id, by_end, ended, .. } = &mut *shelf;
-        let Some(record) = by_id.get_mut(id) else { return Ok(None) };
-        let end = match &record.ended {
-            Some((end, rows)) => {
-                rows.iter().for_each(|row| answers.push(*row));
-                answers.finish(true);
-                *end
-            }
+        let Some(record) = by_id.get_mut(id) else { return Reply::Now(Ok(None)) };
+        let (end, rows) = match &record.ended {
+            Some(first) => first.clone(),
             None => {
-                self.settle(now_us, record, plan, answers)?;
-                let rows = answers.get(0).map_or(&[][..], |(_, rows)| rows);
-                record.ended = Some((end, rows.to_vec()));
+                let rows = match self.settle(now_us, record, plan) {
+                    Ok(rows) => rows,
+                    Err(error) => return Reply::Now(Err(error)),
+                };
+                record.ended = Some((end, rows.clone()));
                 record.until_us = record.until_us.max(now_us.saturating_add(REPEATABLE_US));
                 by_end.push(Reverse((record.until_us, id.into())));
                 ended.push_back(id.into());
-                end
+                (end, rows)
             }
         };
-        Ok(Some(Ended { end, note: record.note.to_vec(), places: record.places.to_vec() }))
+        let (note, places) = (record.note.clone(), record.places.clone());
+        Reply::Now(Ok(Some(Ended { end, note, places, rows })))
     }
+}
 
+impl MemoryStore {
     fn settle(
         &self,
         now_us: u64,
         record: &Record,
-        plan: &Plan<'_>,
-        answers: &mut Answers,
-    ) -> Result<(), StoreError> {
+        plan: impl Fn(&[u8]) -> Option<Vec<Settlement>>,
+    ) -> Result<Vec<Answer>, StoreError> {
         let senseless = || StoreError::new(StoreErrorKind::Protocol, "a reservation's note");
         let settlements = plan(&record.note).filter(|all| all.len() == record.places.len());
         let settlements = settlements.ok_or_else(senseless)?;
@@ -143,8 +117,9 @@ impl MemoryStore {
             })
             .collect::<Option<_>>()
             .ok_or_else(senseless)?;
-        self.adjust_now(now_us, &adjustments, answers);
-        Ok(())
+        let mut answers = Answers::default();
+        self.adjust_all(now_us, &adjustments, &mut answers);
+        Ok(answers.get(0).map_or(&[][..], |(_, rows)| rows).to_vec())
     }
 }
 
@@ -186,6 +161,26 @@ fn bytes(opening: &Opening<'_>) -> usize {
 }
 
 impl Shelf {
+    fn open(&mut self, now_us: u64, opening: Opening<'_>) -> Opened {
+        self.forget_expired(now_us);
+        let bytes = bytes(&opening);
+        if !self.make_room(bytes) {
+            return Opened::Full;
+        }
+        let Opening { id, ttl_us, places, note } = opening;
+        let until_us = now_us.saturating_add(ttl_us);
+        match self.by_id.entry(id.into()) {
+            hash_map::Entry::Occupied(_) => return Opened::Taken,
+            hash_map::Entry::Vacant(vacant) => {
+                let (ended, void) = (None, Vec::new());
+                vacant.insert(Record { places, note, ended, void, bytes, until_us });
+            }
+        }
+        self.by_end.push(Reverse((until_us, id.into())));
+        self.bytes += bytes;
+        Opened::Kept
+    }
+
     /// Forgets ended reservations until there is room for `bytes` more. Says whether there is.
     fn make_room(&mut self, bytes: usize) -> bool {
         while self.bytes + bytes > BYTES_MAX

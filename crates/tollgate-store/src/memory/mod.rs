@@ -39,11 +39,8 @@ use self::shard::Shard;
 use self::stats::Events;
 use self::views::Views;
 use crate::sync::{AtomicUsize, Lock, Ordering, lock};
-use crate::{
-    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Store, StoreError,
-    Ticket,
-};
-use std::future::{Future, ready};
+use crate::{Answers, Call, Charge, LeaseStore, Place, Store, StoreError, Ticket};
+use std::convert::Infallible;
 use tollgate_core::Numbers;
 
 pub use self::options::Options;
@@ -93,21 +90,7 @@ impl MemoryStore {
         }
     }
 
-    /// Answers `requests` in order, as [`Store::decide`] does, without a future around it.
-    #[inline]
-    pub fn decide_now(&self, now_us: u64, requests: &[Request<'_>], answers: &mut Answers) {
-        answers.clear();
-        self.decide_batch(now_us, requests, answers);
-    }
-
-    /// Applies `adjustments`, as [`Store::adjust`] does, without a future around it.
-    pub fn adjust_now(&self, now_us: u64, adjustments: &[Adjustment<'_>], answers: &mut Answers) {
-        answers.clear();
-        self.adjust_all(now_us, adjustments, answers);
-    }
-
-    /// Forgets one (limit, key), as [`Store::reset`] does, without a future around it.
-    pub fn reset_now(&self, limit: u64, key: &[u8]) {
+    fn reset(&self, limit: u64, key: &[u8]) {
         self.book.void(limit, key);
         let address = self.addresses.of(limit, key);
         let mut shard = lock(&self.shards[address.shard].0);
@@ -156,52 +139,28 @@ impl Default for MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn decide<'a>(
-        &'a self,
-        now_us: u64,
-        requests: &'a [Request<'a>],
-        answers: &'a mut Answers,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a {
-        self.decide_now(now_us, requests, answers);
-        ready(Ok(()))
+    type Rest = Infallible;
+
+    // Always, so that a caller who decides has no code for the other calls.
+    #[inline(always)]
+    fn begin(&self, now_us: u64, call: Call<'_>, answers: &mut Answers) -> Option<Infallible> {
+        answers.clear();
+        match call {
+            Call::Decide(requests) => self.decide_batch(now_us, requests, answers),
+            Call::Adjust(adjustments) => self.adjust_all(now_us, adjustments, answers),
+            Call::Reset { limit, key } => self.reset(limit, key),
+        }
+        None
     }
 
-    fn adjust<'a>(
+    async fn finish<'a>(
         &'a self,
-        now_us: u64,
-        adjustments: &'a [Adjustment<'a>],
-        answers: &'a mut Answers,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a {
-        self.adjust_now(now_us, adjustments, answers);
-        ready(Ok(()))
-    }
-
-    fn reset<'a>(
-        &'a self,
-        limit: u64,
-        key: &'a [u8],
-    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a {
-        self.reset_now(limit, key);
-        ready(Ok(()))
-    }
-
-    fn open_reservation<'a>(
-        &'a self,
-        now_us: u64,
-        opening: &'a Opening<'a>,
-    ) -> impl Future<Output = Result<Opened, StoreError>> + Send + 'a {
-        ready(Ok(self.open_now(now_us, opening)))
-    }
-
-    fn end_reservation<'a>(
-        &'a self,
-        now_us: u64,
-        id: &'a str,
-        end: u64,
-        plan: &'a Plan<'a>,
-        answers: &'a mut Answers,
-    ) -> impl Future<Output = Result<Option<Ended>, StoreError>> + Send + 'a {
-        ready(self.end_now(now_us, id, end, plan, answers))
+        _: u64,
+        _: Call<'a>,
+        rest: Infallible,
+        _: &'a mut Answers,
+    ) -> Result<(), StoreError> {
+        match rest {}
     }
 
     fn place(&self, charge: &Charge<'_>) -> Place {
@@ -216,3 +175,5 @@ impl Store for MemoryStore {
         self.shared.registry.enroll(numbers)
     }
 }
+
+impl LeaseStore for MemoryStore {}

@@ -3,7 +3,7 @@
 //! Under loom a chunk has four slots, so tables grow at the fourth key.
 
 use super::{MemoryStore, Options};
-use crate::{Adjustment, Answers, Change, Charge, Mode, Request, Store};
+use crate::{Adjustment, Answers, Call, Change, Charge, Mode, Request, Store};
 use loom::sync::Arc;
 use loom::thread;
 use tollgate_core::algorithm::Gcra;
@@ -35,7 +35,7 @@ fn take(store: &MemoryStore, numbers: &Numbers, keys: &[&[u8]]) -> bool {
     let charges: Vec<_> = keys.iter().map(|key| charge(store, numbers, key)).collect();
     let mut answers = Answers::default();
     let request = Request { charges: &charges, intent: Intent::Take };
-    store.decide_now(NOW_US, &[request], &mut answers);
+    store.begin(NOW_US, Call::Decide(&[request]), &mut answers);
     answers.get(0).unwrap().0
 }
 
@@ -47,7 +47,7 @@ fn charge<'a>(store: &MemoryStore, numbers: &'a Numbers, key: &'a [u8]) -> Charg
 fn remaining(store: &MemoryStore, numbers: &Numbers, key: &[u8]) -> u64 {
     let mut answers = Answers::default();
     let request = Request { charges: &[charge(store, numbers, key)], intent: Intent::Peek };
-    store.decide_now(NOW_US, &[request], &mut answers);
+    store.begin(NOW_US, Call::Decide(&[request]), &mut answers);
     answers.get(0).unwrap().1[0].outcome.remaining
 }
 
@@ -149,7 +149,7 @@ fn batches_in_opposite_orders() {
             let requests =
                 [0, 1, 2].map(|n| Request { charges: &charges[n], intent: Intent::Take });
             let mut answers = Answers::default();
-            store.decide_now(NOW_US, &requests, &mut answers);
+            store.begin(NOW_US, Call::Decide(&requests), &mut answers);
             (0..3).filter(|&n| answers.get(n).unwrap().0).count()
         };
         let there = thread::spawn(move || batch(&other, [&y, &x, &y]));
@@ -170,7 +170,7 @@ fn sweeping_and_settling_beside_a_decision() {
             let charge = charge(&other, &numbers, b"key");
             let mut answers = Answers::default();
             let owe = Adjustment { charge, change: Change::Owe { units: 1 } };
-            other.adjust_now(NOW_US, &[owe], &mut answers);
+            other.begin(NOW_US, Call::Adjust(&[owe]), &mut answers);
         });
         take(&store, &numbers(2), &[b"key"]);
         there.join().unwrap();

@@ -56,14 +56,15 @@ struct Planned<'a> {
 }
 
 impl RedisStore {
-    /// Answers those of `requests`, from the first on, for which leases suffice. It neither waits nor allocates. What is left, if anything is, is
-    /// for [`decide_rest`](Self::decide_rest).
+    /// Answers those of `requests`, from the first on, for which leases suffice; allocates nothing.
     #[inline]
-    pub fn decide_locally(&self, requests: &[Request<'_>], answers: &mut Answers) -> Option<Rest> {
-        answers.clear();
-        let none = Rest::default();
+    pub(super) fn decide_locally(
+        &self,
+        requests: &[Request<'_>],
+        answers: &mut Answers,
+    ) -> Option<Rest> {
         if !self.leases.are_used() {
-            return Some(none);
+            return Some(Rest::default());
         }
         for (from, request) in requests.iter().enumerate() {
             let decided = match request.charges {
@@ -156,12 +157,8 @@ impl RedisStore {
         if plain && takes { self.leases.of(charge.ticket) } else { None }
     }
 
-    /// Decides what [`decide_locally`](Self::decide_locally) has left of the same requests.
-    ///
-    /// # Errors
-    ///
-    /// When the store could not be asked. Then `answers` holds nothing of use.
-    pub async fn decide_rest(
+    /// Decides what [`decide_locally`](Self::decide_locally) left of the same requests.
+    pub(super) async fn decide_rest(
         &self,
         now_us: u64,
         requests: &[Request<'_>],

@@ -51,8 +51,9 @@ pub use probe::Report;
 pub use status::Status;
 
 use crate::{
-    Adjustment, Answer, Answers, Change, Charge, Ended, Leasing, LedgerReport, Opened, Opening,
-    Place, Plan, Request, Store, StoreError, StoreErrorKind, Ticket,
+    Adjustment, Answer, Answers, Call, Change, Charge, Ended, LeaseStore, Leasing, LedgerReport,
+    Opened, Opening, Place, Reply, ReservationStore, Settlement, Store, StoreError, StoreErrorKind,
+    Ticket,
 };
 use adjust::Changes;
 use batch::Named;
@@ -151,6 +152,39 @@ impl RedisStore {
         Ok(placed.into_iter().map(|(_, row)| row).collect())
     }
 
+    async fn adjust(
+        &self,
+        now_us: u64,
+        adjustments: &[Adjustment<'_>],
+        answers: &mut Answers,
+    ) -> Result<(), StoreError> {
+        let called_us = now_us;
+        let now_us = self.options.at(now_us);
+        let change = |change| adjust::by_the_servers_clock(change, called_us);
+        let name = |one: &Adjustment<'_>| (self.named(&one.charge, called_us), change(one.change));
+        let lines: Vec<_> = adjustments.iter().map(name).collect();
+        let rows = self.in_time(self.apply(now_us, &lines)).await?;
+        for one in adjustments {
+            let surrender = matches!(one.change, Change::Block { .. });
+            self.leases.changed(one.charge.limit, one.charge.key, surrender);
+        }
+        rows.into_iter().for_each(|row| answers.push(row));
+        answers.finish(true);
+        Ok(())
+    }
+
+    async fn reset(&self, limit: u64, key: &[u8]) -> Result<(), StoreError> {
+        let names = self.namer.names(limit, key);
+        // Their tag is the same, and so their slot.
+        let slot = names.first().map_or(0, |name| slot_of(name));
+        match self.leases.are_used() {
+            true => self.in_time(self.clear(slot, &names)).await?,
+            false => self.in_time(self.servers.unlink(slot, names)).await?,
+        }
+        self.leases.changed(limit, key, true);
+        Ok(())
+    }
+
     async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
@@ -178,81 +212,29 @@ impl Drop for RedisStore {
 }
 
 impl Store for RedisStore {
-    async fn decide<'a>(
-        &'a self,
-        now_us: u64,
-        requests: &'a [Request<'a>],
-        answers: &'a mut Answers,
-    ) -> Result<(), StoreError> {
-        match self.decide_locally(requests, answers) {
-            None => Ok(()),
-            Some(rest) => self.decide_rest(now_us, requests, rest, answers).await,
-        }
-    }
+    type Rest = Rest;
 
-    async fn adjust<'a>(
-        &'a self,
-        now_us: u64,
-        adjustments: &'a [Adjustment<'a>],
-        answers: &'a mut Answers,
-    ) -> Result<(), StoreError> {
+    /// Leases decide here; all else is left.
+    #[inline]
+    fn begin(&self, _: u64, call: Call<'_>, answers: &mut Answers) -> Option<Rest> {
         answers.clear();
-        let called_us = now_us;
-        let now_us = self.options.at(now_us);
-        let change = |change| adjust::by_the_servers_clock(change, called_us);
-        let name = |one: &Adjustment<'_>| (self.named(&one.charge, called_us), change(one.change));
-        let lines: Vec<_> = adjustments.iter().map(name).collect();
-        let rows = self.in_time(self.apply(now_us, &lines)).await?;
-        for one in adjustments {
-            let surrender = matches!(one.change, Change::Block { .. });
-            self.leases.changed(one.charge.limit, one.charge.key, surrender);
+        match call {
+            Call::Decide(requests) => self.decide_locally(requests, answers),
+            Call::Adjust(_) | Call::Reset { .. } => Some(Rest::default()),
         }
-        rows.into_iter().for_each(|row| answers.push(row));
-        answers.finish(true);
-        Ok(())
     }
 
-    async fn reset<'a>(&'a self, limit: u64, key: &'a [u8]) -> Result<(), StoreError> {
-        let names = self.namer.names(limit, key);
-        // Their tag is the same, and so their slot.
-        let slot = names.first().map_or(0, |name| slot_of(name));
-        match self.leases.are_used() {
-            true => self.in_time(self.clear(slot, &names)).await?,
-            false => self.in_time(self.servers.unlink(slot, names)).await?,
-        }
-        self.leases.changed(limit, key, true);
-        Ok(())
-    }
-
-    async fn open_reservation<'a>(
+    async fn finish<'a>(
         &'a self,
         now_us: u64,
-        opening: &'a Opening<'a>,
-    ) -> Result<Opened, StoreError> {
-        self.in_time(self.open_record(now_us, opening)).await
-    }
-
-    async fn end_reservation<'a>(
-        &'a self,
-        now_us: u64,
-        id: &'a str,
-        end: u64,
-        plan: &'a Plan<'a>,
+        call: Call<'a>,
+        rest: Rest,
         answers: &'a mut Answers,
-    ) -> Result<Option<Ended>, StoreError> {
-        let ended = self.in_time(self.end_record(now_us, id, end, plan, answers)).await?;
-        let places = ended.iter().flat_map(|ended| &ended.places);
-        places.for_each(|place| self.leases.changed_at(place.as_bytes()));
-        Ok(ended)
-    }
-
-    async fn ledger<'a>(
-        &'a self,
-        charge: &'a Charge<'a>,
-    ) -> Result<Option<LedgerReport>, StoreError> {
-        match self.leases.of(charge.ticket) {
-            Some(_) => self.read_ledger(charge).await,
-            None => Ok(None),
+    ) -> Result<(), StoreError> {
+        match call {
+            Call::Decide(requests) => self.decide_rest(now_us, requests, rest, answers).await,
+            Call::Adjust(adjustments) => self.adjust(now_us, adjustments, answers).await,
+            Call::Reset { limit, key } => self.reset(limit, key).await,
         }
     }
 
@@ -262,6 +244,45 @@ impl Store for RedisStore {
 
     fn enroll(&self, _: &Numbers) -> Ticket {
         Ticket::default()
+    }
+}
+
+impl ReservationStore for RedisStore {
+    fn open_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        opening: Opening<'a>,
+    ) -> Reply<'a, Result<Opened, StoreError>, Rest> {
+        let opening = async move { self.open_record(now_us, &opening).await };
+        Reply::later(Rest::default(), self.in_time(opening))
+    }
+
+    fn end_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: impl Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a,
+    ) -> Reply<'a, Result<Option<Ended>, StoreError>, Rest> {
+        let ending = async move {
+            let ended = self.in_time(self.end_record(now_us, id, end, &plan)).await?;
+            let places = ended.iter().flat_map(|ended| &ended.places);
+            places.for_each(|place| self.leases.changed_at(place.as_bytes()));
+            Ok(ended)
+        };
+        Reply::later(Rest::default(), ending)
+    }
+}
+
+impl LeaseStore for RedisStore {
+    async fn ledger<'a>(
+        &'a self,
+        charge: &'a Charge<'a>,
+    ) -> Result<Option<LedgerReport>, StoreError> {
+        match self.leases.of(charge.ticket) {
+            Some(_) => self.read_ledger(charge).await,
+            None => Ok(None),
+        }
     }
 
     fn enroll_leased(&self, numbers: &Numbers, leasing: &Leasing) -> Option<Ticket> {

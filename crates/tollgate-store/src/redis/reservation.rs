@@ -12,7 +12,7 @@ use super::replay::senseless;
 use super::reply::Adjusted;
 use super::{RedisStore, script};
 use crate::REPEATABLE_US;
-use crate::{Answer, Answers, Change, Ended, Opened, Opening, Place, Plan, Settlement, StoreError};
+use crate::{Answer, Change, Ended, Opened, Opening, Place, Settlement, StoreError};
 use redis::Value;
 
 mod saved;
@@ -52,10 +52,8 @@ impl RedisStore {
         now_us: u64,
         id: &str,
         end: u64,
-        plan: &Plan<'_>,
-        answers: &mut Answers,
+        plan: impl Fn(&[u8]) -> Option<Vec<Settlement>>,
     ) -> Result<Option<Ended>, StoreError> {
-        answers.clear();
         let called_us = now_us;
         let now_us = self.options.at(now_us);
         let Some(found) = self.find_record(now_us, id).await? else { return Ok(None) };
@@ -70,9 +68,7 @@ impl RedisStore {
             _ => self.end_apart(now_us, &found, end, &lines).await?,
         };
         let Some((end, rows)) = ended else { return Ok(None) };
-        rows.into_iter().for_each(|row| answers.push(row));
-        answers.finish(true);
-        Ok(Some(Ended { end, note: note.to_vec(), places }))
+        Ok(Some(Ended { end, note: note.to_vec(), places, rows }))
     }
 
     async fn find_record(
@@ -214,11 +210,11 @@ fn look(line: &Named) -> Change {
 /// How many places there are, each behind its length, and the note.
 fn body(opening: &Opening<'_>) -> Vec<u8> {
     let mut out = (opening.places.len() as u16).to_be_bytes().to_vec();
-    for place in opening.places {
+    for place in &opening.places {
         out.extend_from_slice(&(place.as_bytes().len() as u16).to_be_bytes());
         out.extend_from_slice(place.as_bytes());
     }
-    out.extend_from_slice(opening.note);
+    out.extend_from_slice(&opening.note);
     out
 }
 

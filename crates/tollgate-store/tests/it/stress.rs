@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use tollgate_core::{Intent, algorithm::Algorithm};
-use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Store, conformance};
+use tollgate_store::{Answers, Call, Charge, MemoryStore, Mode, Request, Store, conformance};
 
 const THREADS: u64 = 4;
 const NOW_US: u64 = 1_700_000_000_000_000;
@@ -33,7 +33,11 @@ fn exactly_a_thousand_of_many() {
                         };
                         let (hot, cold) = ([charge(b"hot")], [charge(&other)]);
                         let request = |charges| Request { charges, intent: Intent::Take };
-                        store.decide_now(NOW_US, &[request(&hot), request(&cold)], &mut answers);
+                        store.begin(
+                            NOW_US,
+                            Call::Decide(&[request(&hot), request(&cold)]),
+                            &mut answers,
+                        );
                         if answers.get(0).is_some_and(|(admitted, _)| admitted) {
                             admitted.fetch_add(1, Ordering::Relaxed);
                         }

@@ -11,7 +11,8 @@ use tollgate_core::algorithm::{
 };
 use tollgate_core::{CalendarUnit, Intent, MAX_US, Numbers, Penalty, Rate, Receipt, Zone};
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, MemoryStore, Mode, RedisStore, Request, Store, Ticket,
+    Adjustment, Answers, Call, Change, Charge, MemoryStore, Mode, RedisStore, Request, Store,
+    Ticket,
 };
 
 const YEAR_US: u64 = 366 * 86_400_000_000;
@@ -131,7 +132,7 @@ async fn answers(store: &impl Store, trace: &Trace) -> Vec<String> {
             What::Ask(intent, mode) => {
                 let charges = [charge(mode)];
                 let requests = vec![Request { charges: &charges, intent }; step.times];
-                store.decide(now_us, &requests, &mut answers).await.unwrap();
+                store.call(now_us, Call::Decide(&requests), &mut answers).await.unwrap();
                 let rows = (0..step.times).map(|place| answers.get(place).unwrap().1[0]);
                 taken.extend(rows.filter_map(|row| Some((step.key, row.receipt?))));
                 None
@@ -148,13 +149,16 @@ async fn answers(store: &impl Store, trace: &Trace) -> Vec<String> {
             What::Block(us) => Some(Change::Block { until_us: (now_us + us).min(MAX_US) }),
             What::Unblock => Some(Change::Unblock),
             What::Reset => {
-                store.reset(trace.limit, &key).await.unwrap();
+                store
+                    .call(0, Call::Reset { limit: trace.limit, key: &key }, &mut Answers::default())
+                    .await
+                    .unwrap();
                 continue;
             }
         };
         if let Some(change) = change {
             let adjustments = [Adjustment { charge: charge(Mode::Enforce), change }];
-            store.adjust(now_us, &adjustments, &mut answers).await.unwrap();
+            store.call(now_us, Call::Adjust(&adjustments), &mut answers).await.unwrap();
         }
         let all = (0..).map_while(|place| answers.get(place));
         said.push(format!("{:?}", all.collect::<Vec<_>>()));

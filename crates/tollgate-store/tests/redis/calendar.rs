@@ -5,7 +5,7 @@ use crate::shop::patient;
 use tollgate_core::algorithm::CalendarWindow;
 use tollgate_core::{CalendarUnit, Intent, Numbers, Receipt, Zone};
 use tollgate_store::{
-    Adjustment, Answer, Answers, Change, Charge, Mode, RedisStore, Request, Store, Ticket,
+    Adjustment, Answer, Answers, Call, Change, Charge, Mode, RedisStore, Request, Store, Ticket,
 };
 
 const SECOND_US: u64 = 1_000_000;
@@ -18,7 +18,7 @@ fn charge<'a>(key: &'a [u8], numbers: &'a Numbers) -> Charge<'a> {
 async fn take(store: &RedisStore, now_us: u64, key: &[u8], numbers: &Numbers) -> Answer {
     let (charges, mut answers) = ([charge(key, numbers)], Answers::default());
     let requests = [Request { charges: &charges, intent: Intent::Take }];
-    store.decide(now_us, &requests, &mut answers).await.unwrap();
+    store.call(now_us, Call::Decide(&requests), &mut answers).await.unwrap();
     answers.get(0).unwrap().1[0]
 }
 
@@ -60,7 +60,7 @@ async fn nodes_whose_clocks_differ_count_in_one_window() {
         let change = Change::GiveBack { units: 1, receipt: receipts[1], under: numbers };
         let adjustments = [Adjustment { charge: charge(key, &numbers), change }];
         let mut answers = Answers::default();
-        store.adjust(now_us - window_us, &adjustments, &mut answers).await.unwrap();
+        store.call(now_us - window_us, Call::Adjust(&adjustments), &mut answers).await.unwrap();
         assert_eq!(answers.get(0).unwrap().1[0].outcome.remaining, 2, "{unit:?}");
     }
 }

@@ -12,7 +12,8 @@ use tollgate_core::{Intent, Numbers};
 use tollgate_store::conformance::seven;
 use tollgate_store::redis::{Endpoint, Options};
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, Mode, RedisStore, Request, Store, Ticket, conformance,
+    Adjustment, Answers, Call, Change, Charge, Mode, RedisStore, Request, Store, Ticket,
+    conformance,
 };
 
 pub(crate) struct Cluster {
@@ -123,7 +124,7 @@ async fn left(store: &RedisStore, key: &[u8], numbers: &Numbers) -> u64 {
     let charge = Charge { limit: 1, key, numbers, ticket, cost, mode, penalty: None };
     let change = Change::Owe { units: 0 };
     let mut answers = Answers::default();
-    store.adjust(NOW_US, &[Adjustment { charge, change }], &mut answers).await.unwrap();
+    store.call(NOW_US, Call::Adjust(&[Adjustment { charge, change }]), &mut answers).await.unwrap();
     answers.get(0).unwrap().1[0].outcome.remaining
 }
 
@@ -222,7 +223,7 @@ async fn requests_of_one_caller_come_one_after_the_other(store: &RedisStore) {
         let requests: Vec<_> =
             charges.iter().map(|charges| Request { charges, intent: Intent::Take }).collect();
         let mut answers = Answers::default();
-        store.decide(NOW_US, &requests, &mut answers).await.unwrap();
+        store.call(NOW_US, Call::Decide(&requests), &mut answers).await.unwrap();
         let mut left = [3; 8];
         for (n, charges) in charges.iter().enumerate() {
             let (admitted, rows) = answers.get(n).unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tollgate_store::redis::Endpoint;
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, Mode, RedisStore, Store, StoreErrorKind, Ticket,
+    Adjustment, Answers, Call, Change, Charge, Mode, RedisStore, Store, StoreErrorKind, Ticket,
 };
 
 /// Connections to `port` that take so long to come about.
@@ -41,7 +41,11 @@ async fn a_connection_that_takes_longer_than_a_call_comes_about_all_the_same() {
     let store = RedisStore::open(&endpoint, options).unwrap();
     let mut made = false;
     for _ in 0..100 {
-        made = made || store.reset(1, b"key").await.is_ok();
+        made = made
+            || store
+                .call(0, Call::Reset { limit: 1, key: b"key" }, &mut Answers::default())
+                .await
+                .is_ok();
     }
     assert!(
         made,
@@ -58,14 +62,20 @@ async fn a_connection_outlives_whoever_asked_for_it() {
             let brief = Builder::new_current_thread().enable_all().build().unwrap();
             brief.block_on(async {
                 // The store's own runtime is kept busy by the thread that waits here, so this one only asks and ends.
-                let _ =
-                    tokio::time::timeout(Duration::from_millis(50), store.reset(1, b"key")).await;
+                let _ = tokio::time::timeout(
+                    Duration::from_millis(50),
+                    store.call(0, Call::Reset { limit: 1, key: b"key" }, &mut Answers::default()),
+                )
+                .await;
             });
         });
         asking.join().unwrap();
     });
     for _ in 0..2 {
-        store.reset(1, b"key").await.expect("the connection is the store's own");
+        store
+            .call(0, Call::Reset { limit: 1, key: b"key" }, &mut Answers::default())
+            .await
+            .expect("the connection is the store's own");
     }
 }
 
@@ -94,7 +104,7 @@ async fn a_block_lasts_as_long_by_the_servers_clock_as_it_was_meant_to_by_the_ca
     // The caller is years behind the server.
     let change = Change::Block { until_us: NOW_US + 3_600_000_000 };
     let mut answers = Answers::default();
-    store.adjust(NOW_US, &[Adjustment { charge, change }], &mut answers).await.unwrap();
+    store.call(NOW_US, Call::Adjust(&[Adjustment { charge, change }]), &mut answers).await.unwrap();
     let left_us = answers.get(0).unwrap().1[0].outcome.retry_after_us;
     assert_eq!(left_us, Some(3_600_000_000));
     assert!(!take(&store, key, &numbers).await.unwrap());

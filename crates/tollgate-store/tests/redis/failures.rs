@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tollgate_core::algorithm::Gcra;
 use tollgate_core::{Numbers, Rate};
-use tollgate_store::{Answers, RedisStore, Store, StoreError, StoreErrorKind};
+use tollgate_store::{Answers, Call, RedisStore, Store, StoreError, StoreErrorKind};
 
 /// What breaks a server, what its callers are then told, and what mends it.
 async fn breaks_and_heals(server: &Server, breaks: &str, says: &str, mends: &str) {
@@ -272,7 +272,10 @@ async fn scripts_that_are_wiped_while_everybody_asks() {
             for taken in futures_util::future::join_all(asked).await {
                 admitted += usize::from(taken.expect("no caller sees it"));
             }
-            store.reset(2, b"another").await.expect("nor does this");
+            store
+                .call(0, Call::Reset { limit: 2, key: b"another" }, &mut Answers::default())
+                .await
+                .expect("nor does this");
         }
         admitted
     };
@@ -303,9 +306,12 @@ async fn a_server_that_accepts_and_never_answers() {
     assert_eq!(error.kind, StoreErrorKind::Timeout);
     until_open(&store, b"key").await;
     let mut answers = Answers::default();
-    let error = store.adjust(NOW_US, &[], &mut answers).await;
+    let error = store.call(NOW_US, Call::Adjust(&[]), &mut answers).await;
     assert!(error.is_ok(), "nothing was asked of it");
-    let error = store.reset(1, b"key").await.unwrap_err();
+    let error = store
+        .call(0, Call::Reset { limit: 1, key: b"key" }, &mut Answers::default())
+        .await
+        .unwrap_err();
     assert_eq!(error.kind, StoreErrorKind::Busy);
     server.signal("CONT");
     until_healed(&store, b"key").await;

@@ -7,8 +7,8 @@ use crate::shop::{NOW_US, a_day};
 use futures_util::future::{join, join_all};
 use tollgate_core::{Intent, Numbers};
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, Mode, Opened, Opening, RedisStore, Request, Settlement,
-    Store, Ticket,
+    Adjustment, Answers, Call, Change, Charge, Mode, Opened, Opening, RedisStore, Request,
+    ReservationStore, Settlement, Store, Ticket,
 };
 
 const CLIENT: &[u8] = b"\x06moved";
@@ -23,14 +23,14 @@ async fn take(store: &RedisStore, limits: &[u64], numbers: &Numbers) -> bool {
     let charges: Vec<_> = limits.iter().map(|limit| charge(*limit, numbers)).collect();
     let mut answers = Answers::default();
     let requests = [Request { charges: &charges, intent: Intent::Take }];
-    store.decide(NOW_US, &requests, &mut answers).await.expect("no caller sees it");
+    store.call(NOW_US, Call::Decide(&requests), &mut answers).await.expect("no caller sees it");
     answers.get(0).unwrap().0
 }
 
 async fn adjust(store: &RedisStore, limit: u64, numbers: &Numbers, change: Change) -> u64 {
     let mut answers = Answers::default();
     let adjustments = [Adjustment { charge: charge(limit, numbers), change }];
-    store.adjust(NOW_US, &adjustments, &mut answers).await.expect("no caller sees it");
+    store.call(NOW_US, Call::Adjust(&adjustments), &mut answers).await.expect("no caller sees it");
     answers.get(0).unwrap().1[0].outcome.remaining
 }
 
@@ -96,7 +96,10 @@ pub(crate) async fn slots_that_are_half_way(cluster: &Cluster, store: &RedisStor
         assert_eq!(adjust(store, limit, &numbers, Change::Owe { units: 4 }).await, left - 4);
     }
     for limit in [1, 2, 3] {
-        store.reset(limit, CLIENT).await.expect("no caller sees it");
+        store
+            .call(0, Call::Reset { limit, key: CLIENT }, &mut Answers::default())
+            .await
+            .expect("no caller sees it");
         assert_eq!(adjust(store, limit, &numbers, nothing).await, 40, "limit {limit} was reset");
     }
     waits_for_the_rest(cluster, store, &numbers, &moving).await;
@@ -137,8 +140,9 @@ pub(crate) async fn reservations_that_are_half_way(cluster: &Cluster, store: &Re
     let numbers = a_day(10);
     let places = [store.place(&charge(9, &numbers))];
     let open = async |id: &str| {
-        let opening = Opening { id, ttl_us: 60_000_000, places: &places, note: b"note" };
-        store.open_reservation(NOW_US, &opening).await.expect("no caller sees it")
+        let opening =
+            Opening { id, ttl_us: 60_000_000, places: places.to_vec(), note: b"note".to_vec() };
+        store.open_reservation(NOW_US, opening).await.expect("no caller sees it")
     };
     cluster.flush().await;
     assert_eq!(open("one").await, Opened::Kept);
@@ -152,11 +156,10 @@ pub(crate) async fn reservations_that_are_half_way(cluster: &Cluster, store: &Re
         Some(vec![Settlement { numbers, cost, mode, penalty, change }])
     };
     for end in [3, 4] {
-        let mut answers = Answers::default();
-        let ended = store.end_reservation(NOW_US, "one", end, &plan, &mut answers).await;
+        let ended = store.end_reservation(NOW_US, "one", end, plan).await;
         let ended = ended.expect("no caller sees it").expect("it is there");
         assert_eq!(ended.end, 3, "the first end counts");
-        assert_eq!(answers.get(0).unwrap().1[0].outcome.remaining, 7);
+        assert_eq!(ended.rows[0].outcome.remaining, 7);
     }
     moving.end(cluster).await;
     let left = adjust(store, 9, &numbers, Change::Owe { units: 0 }).await;

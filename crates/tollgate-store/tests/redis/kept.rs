@@ -7,7 +7,7 @@ use tollgate_core::algorithm::Gcra;
 use tollgate_core::{Intent, Numbers, Penalty, Rate};
 use tollgate_store::conformance::seven;
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, Mode, RedisStore, Request, Store, Ticket,
+    Adjustment, Answers, Call, Change, Charge, Mode, RedisStore, Request, Store, Ticket,
 };
 
 const MARKER: &str = "marker-api-key";
@@ -36,7 +36,7 @@ async fn every_key_ends_by_itself_and_none_shows_what_a_client_sent() {
                 // Admitted, then refused, then punished.
                 let charges = [charge(key.as_bytes(), &numbers, penalty)];
                 let requests = [Request { charges: &charges, intent: Intent::Take }; 4];
-                store.decide(0, &requests, &mut answers).await.unwrap();
+                store.call(0, Call::Decide(&requests), &mut answers).await.unwrap();
             }
         }
         let changes = [
@@ -50,7 +50,7 @@ async fn every_key_ends_by_itself_and_none_shows_what_a_client_sent() {
             change: *change,
         };
         let adjustments: Vec<_> = changes.iter().map(adjust).collect();
-        store.adjust(0, &adjustments, &mut answers).await.unwrap();
+        store.call(0, Call::Adjust(&adjustments), &mut answers).await.unwrap();
     }
     let mut connection = server.connect().await;
     let keys = keys(&mut connection).await;
@@ -89,7 +89,7 @@ async fn a_key_of_gcra_takes_little_room() {
             let charges: Vec<_> = names.iter().map(|name| [charge(name, &numbers, None)]).collect();
             let requests: Vec<_> =
                 charges.iter().map(|charges| Request { charges, intent: Intent::Take }).collect();
-            store.decide(0, &requests, &mut Answers::default()).await.unwrap();
+            store.call(0, Call::Decide(&requests), &mut Answers::default()).await.unwrap();
         };
         server.run("FLUSHALL").await;
         let before = used().await;

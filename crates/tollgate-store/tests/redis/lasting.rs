@@ -11,8 +11,8 @@ use tollgate_core::{Intent, Numbers, Penalty, Rate, Receipt};
 use tollgate_store::conformance::seven;
 use tollgate_store::redis::Options;
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, Mode, Opening, RedisStore, Request, Settlement, Store,
-    Ticket,
+    Adjustment, Answers, Call, Change, Charge, Mode, Opening, RedisStore, Request,
+    ReservationStore, Settlement, Store, Ticket,
 };
 
 const SPARE: Duration = Duration::from_millis(1_500);
@@ -81,7 +81,7 @@ pub(crate) async fn check(
     for (times, cost) in batches {
         let charges = [charge(b"key", &numbers, *cost)];
         let requests = vec![Request { charges: &charges, intent: Intent::Take }; *times];
-        store.decide(0, &requests, &mut answers).await.unwrap();
+        store.call(0, Call::Decide(&requests), &mut answers).await.unwrap();
         let mut receipts = (0..*times).filter_map(|place| answers.get(place).unwrap().1[0].receipt);
         last = receipts.next_back().or(last);
         let names = keys(&mut connection).await;
@@ -152,7 +152,8 @@ async fn no_key_stays_for_ever_or_for_much_longer_than_its_window() {
             // In batches of several limits, and of one.
             let both = Request { charges: &charges, intent: Intent::Take };
             let alone = Request { charges: &charges[..1], intent: Intent::Take };
-            store.decide(0, &[both, alone, alone, alone, alone], &mut answers).await.unwrap();
+            let requests = [both, alone, alone, alone, alone];
+            store.call(0, Call::Decide(&requests), &mut answers).await.unwrap();
         }
         let receipt = Receipt { cost: 1, at_us: now_us, ..Receipt::default() };
         let under = *numbers;
@@ -166,15 +167,16 @@ async fn no_key_stays_for_ever_or_for_much_longer_than_its_window() {
         ];
         let adjustments =
             changes.map(|(key, change)| Adjustment { charge: Charge { key, ..plain }, change });
-        store.adjust(now_us, &adjustments, &mut answers).await.unwrap();
-        let places = [store.place(&plain)];
+        store.call(now_us, Call::Adjust(&adjustments), &mut answers).await.unwrap();
+        let (place, note) = (store.place(&plain), b"note".to_vec());
         for ended in [false, true] {
             let id = format!("{n} {ended}");
-            let opening = Opening { id: &id, ttl_us: 1_000_000, places: &places, note: b"note" };
-            store.open_reservation(0, &opening).await.unwrap();
+            let (places, note) = (vec![place.clone()], note.clone());
+            let opening = Opening { id: &id, ttl_us: 1_000_000, places, note };
+            store.open_reservation(0, opening).await.unwrap();
             if ended {
                 let plan = |_: &[u8]| Some(vec![settlement(numbers, receipt)]);
-                store.end_reservation(0, &id, 1, &plan, &mut answers).await.unwrap().unwrap();
+                store.end_reservation(0, &id, 1, plan).await.unwrap().unwrap();
             }
         }
     }

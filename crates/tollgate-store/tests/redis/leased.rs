@@ -12,7 +12,7 @@ use crate::ways_in::RIGHTS;
 use desk::{Desk, LEASING, leased, manual, with_clock};
 use std::sync::Arc;
 use tollgate_core::Intent;
-use tollgate_store::{Answers, Origin, Request, Store};
+use tollgate_store::{Answers, Call, LeaseStore, Origin, Request, Store};
 
 /// What a crowd of callers was admitted at several nodes, each of them until it is refused twenty times in a row.
 async fn crowd(nodes: &[Arc<Desk>], callers: usize) -> u64 {
@@ -82,10 +82,10 @@ async fn a_lease_costs_no_allocation() {
         .each_ref()
         .map(|charge| Request { charges: std::slice::from_ref(charge), intent: Intent::Take });
     let mut answers = Answers::default();
-    assert!(desk.store.decide_locally(&requests, &mut answers).is_none());
+    assert!(desk.store.begin(0, Call::Decide(&requests), &mut answers).is_none());
     let counted = allocation_counter::measure(|| {
         for _ in 0..500 {
-            assert!(desk.store.decide_locally(&requests, &mut answers).is_none());
+            assert!(desk.store.begin(0, Call::Decide(&requests), &mut answers).is_none());
         }
     });
     assert_eq!(counted.count_total, 0, "{counted:?}");
@@ -100,7 +100,10 @@ async fn the_rights_that_are_documented_suffice() {
     let clock = manual();
     let desk = Desk::at(&endpoint, &a_day(100_000), with_clock(&clock));
     desk.until_leased_at(&clock).await;
-    desk.store.reset(1, b"hot").await.unwrap();
+    desk.store
+        .call(0, Call::Reset { limit: 1, key: b"hot" }, &mut Answers::default())
+        .await
+        .unwrap();
     desk.until_leased_at(&clock).await;
     let report = desk.store.ledger(&desk.charge(0)).await.unwrap().unwrap();
     assert!(report.holdings[0].own);

@@ -6,7 +6,7 @@ use crate::ways_in::RIGHTS;
 use crate::{alike, lasting};
 use std::path::PathBuf;
 use std::process::Command;
-use tollgate_store::{RedisStore, Store, conformance};
+use tollgate_store::{Answers, Call, RedisStore, Store, conformance};
 
 /// A server, by the package that has it and where it has it.
 struct Other {
@@ -65,7 +65,7 @@ async fn does_it_all(other: Other) {
         assert!(take(&store, b"key", &numbers).await.unwrap());
         assert!(!take(&store, b"key", &numbers).await.unwrap());
     }
-    store.reset(1, b"key").await.unwrap();
+    store.call(0, Call::Reset { limit: 1, key: b"key" }, &mut Answers::default()).await.unwrap();
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
     let report = store.probe(false).await.unwrap();
     assert!(report.version.as_deref().unwrap().starts_with(other.says), "{report:?}");

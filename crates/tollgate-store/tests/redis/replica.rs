@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate_core::{Intent, Numbers, Outcome, Penalty};
 use tollgate_store::conformance::seven;
 use tollgate_store::redis::{Endpoint, Options};
-use tollgate_store::{Answers, Charge, Mode, RedisStore, Request, Store, Ticket};
+use tollgate_store::{Answers, Call, Charge, Mode, RedisStore, Request, Store, Ticket};
 
 /// A store that may peek at replicas.
 pub(crate) fn reading() -> Options {
@@ -29,7 +29,7 @@ pub(crate) async fn peek(
         .collect();
     let mut answers = Answers::default();
     let requests = [Request { charges: &charges, intent: Intent::Peek }];
-    store.decide(NOW_US, &requests, &mut answers).await.unwrap();
+    store.call(NOW_US, Call::Decide(&requests), &mut answers).await.unwrap();
     let (admitted, rows) = answers.get(0).unwrap();
     (admitted, rows.iter().map(|row| row.outcome).collect())
 }

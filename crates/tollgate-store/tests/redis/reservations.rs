@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, Numbers, Rate};
 use tollgate_store::{
-    Answers, Change, Charge, Mode, Opening, RedisStore, Request, Settlement, Store, Ticket,
+    Answers, Call, Change, Charge, Mode, Opening, RedisStore, Request, ReservationStore,
+    Settlement, Store, Ticket,
 };
 
 const NOW_US: u64 = 1_700_000_000_000_000;
@@ -26,7 +27,7 @@ async fn ask(store: &RedisStore, cost: u64, intent: Intent) -> tollgate_store::A
     let (numbers, mut answers) = (hundred(), Answers::default());
     let charges = [charge(&numbers, cost)];
     let requests = [Request { charges: &charges, intent }];
-    store.decide(NOW_US, &requests, &mut answers).await.unwrap();
+    store.call(NOW_US, Call::Decide(&requests), &mut answers).await.unwrap();
     answers.get(0).unwrap().1[0]
 }
 
@@ -38,8 +39,9 @@ async fn many_ends_from_two_nodes_are_one() {
     let numbers = hundred();
     let places = [stores[0].place(&charge(&numbers, 1))];
     assert_eq!(places[0], stores[1].place(&charge(&numbers, 1)), "every node has the same names");
-    let opening = Opening { id: "r", ttl_us: 30_000_000, places: &places, note: b"note" };
-    stores[0].open_reservation(NOW_US, &opening).await.unwrap();
+    let opening =
+        Opening { id: "r", ttl_us: 30_000_000, places: places.to_vec(), note: b"note".to_vec() };
+    stores[0].open_reservation(NOW_US, opening).await.unwrap();
     let ends = (0..32).map(|n| {
         let store = &stores[n % 2];
         async move {
@@ -54,10 +56,8 @@ async fn many_ends_from_two_nodes_are_one() {
                     change,
                 }])
             };
-            let mut answers = Answers::default();
-            let ended =
-                store.end_reservation(NOW_US, "r", n as u64, &plan, &mut answers).await.unwrap();
-            (ended.unwrap().end, answers.get(0).unwrap().1[0].outcome.remaining)
+            let ended = store.end_reservation(NOW_US, "r", n as u64, plan).await.unwrap().unwrap();
+            (ended.end, ended.rows[0].outcome.remaining)
         }
     });
     let mut answered = BTreeSet::new();
@@ -103,8 +103,9 @@ async fn records_live_as_long_as_their_reservation_and_hold_nothing_secret() {
     let numbers = hundred();
     let places = [store.place(&charge(&numbers, 1))];
     for (id, ends) in [("open", false), ("ended", true)] {
-        let opening = Opening { id, ttl_us: 30_000_000, places: &places, note: b"note" };
-        store.open_reservation(NOW_US, &opening).await.unwrap();
+        let opening =
+            Opening { id, ttl_us: 30_000_000, places: places.to_vec(), note: b"note".to_vec() };
+        store.open_reservation(NOW_US, opening).await.unwrap();
         if ends {
             let plan = |_: &[u8]| {
                 let change = Change::Owe { units: 1 };
@@ -116,7 +117,7 @@ async fn records_live_as_long_as_their_reservation_and_hold_nothing_secret() {
                     change,
                 }])
             };
-            store.end_reservation(NOW_US, id, 6, &plan, &mut Answers::default()).await.unwrap();
+            store.end_reservation(NOW_US, id, 6, plan).await.unwrap();
         }
     }
     let mut connection = server.connect().await;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tollgate_core::{Intent, Numbers, Rate, algorithm::FixedWindow};
 use tollgate_store::redis::{Observer, Options};
-use tollgate_store::{Answers, Charge, Mode, RedisStore, Request, Store, StoreError, Ticket};
+use tollgate_store::{Answers, Call, Charge, Mode, RedisStore, Request, Store, StoreError, Ticket};
 
 /// The instant at which everything is asked.
 pub(crate) const NOW_US: u64 = 1_700_000_000_000_000;
@@ -51,7 +51,7 @@ pub(crate) async fn take_mixed(
     let charges: Vec<_> = keys.iter().copied().map(charge).collect();
     let mut answers = Answers::default();
     let requests = [Request { charges: &charges, intent: Intent::Take }];
-    store.decide(NOW_US, &requests, &mut answers).await?;
+    store.call(NOW_US, Call::Decide(&requests), &mut answers).await?;
     Ok(answers.get(0).unwrap().0)
 }
 

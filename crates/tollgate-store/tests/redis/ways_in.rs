@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tollgate_store::redis::{Endpoint, Tls};
-use tollgate_store::{RedisStore, Store, StoreErrorKind};
+use tollgate_store::{Answers, Call, RedisStore, Store, StoreErrorKind};
 
 /// What a user of the store may do, as the documentation has it.
 pub(crate) const RIGHTS: &str = "resetkeys ~tg:* resetchannels -@all +evalsha +eval +get +mget +set +incrby +unlink \
@@ -26,7 +26,7 @@ async fn a_user_with_the_least_of_rights_in_another_database() {
     let store = RedisStore::open(&endpoint, options).unwrap();
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
     assert!(!take(&store, b"key", &a_day(1)).await.unwrap());
-    store.reset(1, b"key").await.unwrap();
+    store.call(0, Call::Reset { limit: 1, key: b"key" }, &mut Answers::default()).await.unwrap();
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
     let keyspace = format!("{:?}", server.run("INFO keyspace").await);
     assert!(keyspace.contains("db3:keys=1,") && !keyspace.contains("db0"), "{keyspace}");

@@ -1,60 +1,28 @@
 //! A store that cannot be reached.
 
-use tollgate::store::{
-    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, StoreErrorKind,
-    Ticket,
-};
-use tollgate::{MemoryStore, Store, StoreError};
+use tollgate::store::{Answers, Call, Charge, Place, StoreErrorKind, Ticket};
+use tollgate::{LeaseStore, MemoryStore, Store, StoreError};
 use tollgate_core::Numbers;
 
 /// Decides nothing, ever.
 #[derive(Debug, Default)]
 pub(crate) struct Broken(MemoryStore);
 
-fn error() -> StoreError {
-    StoreError::new(StoreErrorKind::Unreachable, "nobody is there")
-}
-
 impl Store for Broken {
-    async fn decide<'a>(
+    type Rest = ();
+
+    fn begin(&self, _: u64, _: Call<'_>, _: &mut Answers) -> Option<()> {
+        Some(())
+    }
+
+    async fn finish<'a>(
         &'a self,
         _: u64,
-        _: &'a [Request<'a>],
+        _: Call<'a>,
+        (): (),
         _: &'a mut Answers,
     ) -> Result<(), StoreError> {
-        Err(error())
-    }
-
-    async fn adjust<'a>(
-        &'a self,
-        _: u64,
-        _: &'a [Adjustment<'a>],
-        _: &'a mut Answers,
-    ) -> Result<(), StoreError> {
-        Err(error())
-    }
-
-    async fn reset<'a>(&'a self, _: u64, _: &'a [u8]) -> Result<(), StoreError> {
-        Err(error())
-    }
-
-    async fn open_reservation<'a>(
-        &'a self,
-        _: u64,
-        _: &'a Opening<'a>,
-    ) -> Result<Opened, StoreError> {
-        Err(error())
-    }
-
-    async fn end_reservation<'a>(
-        &'a self,
-        _: u64,
-        _: &'a str,
-        _: u64,
-        _: &'a Plan<'a>,
-        _: &'a mut Answers,
-    ) -> Result<Option<Ended>, StoreError> {
-        Err(error())
+        Err(StoreError::new(StoreErrorKind::Unreachable, "nobody is there"))
     }
 
     fn place(&self, charge: &Charge<'_>) -> Place {
@@ -65,3 +33,5 @@ impl Store for Broken {
         self.0.enroll(numbers)
     }
 }
+
+impl LeaseStore for Broken {}

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full};
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use tollgate::{Gate, ManualClock, MemoryStore, Setup, Store, policy};
+use tollgate::{Gate, LeaseStore, ManualClock, MemoryStore, Setup, policy};
 use tollgate_tower::{Engine, Standalone, TollgateLayer, Verifier};
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -70,7 +70,7 @@ async fn play<E: Engine>(case: &Case, layer: &TollgateLayer<E>) {
 }
 
 /// An engine with the policy of a case, on this store.
-fn engine<S: Store + Default + 'static>(case: &Case) -> Arc<Standalone<S>> {
+fn engine<S: LeaseStore + Default + 'static>(case: &Case) -> Arc<Standalone<S>> {
     let compiled = policy::compile(case.policy.as_bytes())
         .unwrap_or_else(|errors| panic!("{}: {errors:#?}", case.name));
     let gate = Gate::new(Setup::of(&compiled), S::default()).unwrap();

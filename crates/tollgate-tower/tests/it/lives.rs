@@ -154,7 +154,7 @@ impl Left for TollgateLayer {
         let (gate, now_us) = (engine.gate(), engine.now_us());
         let rules = gate.rules();
         let facts = rules.facts(Default::default());
-        let verdict = gate.peek_now(&rules, now_us, &facts, 1, &mut Default::default());
+        let verdict = gate.peek(&rules, now_us, &facts, 1, &mut Default::default()).now();
         verdict.rows.last().unwrap().outcome.remaining
     }
 }

@@ -2,7 +2,8 @@
 
 use super::entry::{Detours, Entry, Recalled, RecalledRow, Role};
 use super::flight::Turn;
-use super::{DenyCache, Flight, Moment, lock};
+use super::{DenyCache, Flight, lock};
+use crate::gate::{Asked, Question};
 use crate::{Row, Rules, Source};
 use smallvec::SmallVec;
 use tollgate_core::Numbers;
@@ -10,8 +11,8 @@ use tollgate_policy::limit::{Counting, Mode};
 use tollgate_policy::policy::Selected;
 use tollgate_store::{Answer, Charge, Origin, Place};
 
-/// For each charge where its row is, unless this node does not know it.
-pub(crate) type Places = SmallVec<[Option<usize>; 4]>;
+/// Where rows go, which limit each of them is of, and the number of the first limit.
+pub(crate) type Rows<'t, 'r> = (&'t mut Vec<Row<'r>>, &'t mut SmallVec<[usize; 4]>, usize);
 
 impl DenyCache {
     /// Adds the rows of a request that is known to be refused. `None` where the store has to be
@@ -19,19 +20,18 @@ impl DenyCache {
     ///
     /// A row is left out only where it is not known and the refused key has made requests ask for
     /// such rows too often.
-    pub(crate) fn recall<'a, 'c, 'r: 'a>(
+    pub(crate) fn recall<'c, 'r>(
         &'c self,
-        rules: &'r Rules,
-        now_us: u64,
-        selected: impl Iterator<Item = Selected<'a>> + Clone,
+        &Question { rules, now_us, .. }: &Question<'_, 'r>,
+        asked: &[Asked<'_>],
         charges: &[Charge<'_>],
-        rows: &mut Vec<Row<'r>>,
+        (rows, order, first): Rows<'_, 'r>,
         flight: &mut Flight<'c>,
-    ) -> Option<Places> {
-        let mut lines: SmallVec<[Recalled; 4]> = SmallVec::new();
-        for (one, charge) in selected.clone().zip(charges) {
-            lines.push(self.line(rules, now_us, &one, charge));
-        }
+    ) -> Option<()> {
+        let line = |(one, charge): (&Asked<'_>, &Charge<'_>)| {
+            self.line(rules, now_us, &one.selected, charge)
+        };
+        let lines: SmallVec<[Recalled; 4]> = asked.iter().zip(charges).map(line).collect();
         let refusing = lines.iter().position(Recalled::refuses)?;
         if lines.iter().any(|line| matches!(line, Recalled::Counts)) {
             return None;
@@ -52,12 +52,13 @@ impl DenyCache {
         if !lines.iter().all(is_known) && self.may_ask(now_us, &charges[refusing]) {
             return None;
         }
-        let show = |(one, line): (Selected<'a>, &Recalled)| {
-            let row = line.row().filter(|row| row.refuses || row.age_us < oldest_us)?;
-            rows.push(shown(rules, &one, row));
-            Some(rows.len() - 1)
-        };
-        Some(selected.zip(&lines).map(show).collect())
+        for (place, (one, line)) in asked.iter().zip(&lines).enumerate() {
+            if let Some(row) = line.row().filter(|row| row.refuses || row.age_us < oldest_us) {
+                rows.push(shown(rules, &one.selected, row));
+                order.push(first + place);
+            }
+        }
+        Some(())
     }
 
     fn line(
@@ -118,19 +119,17 @@ impl DenyCache {
 
     /// Remembers the rows of a request that an enforced limit refused, unless something was
     /// forgotten since the `moment` before the store was asked.
-    #[expect(clippy::too_many_arguments, reason = "a request, its answer, and when it was asked")]
-    pub(crate) fn learn<'a>(
+    pub(crate) fn learn(
         &self,
-        rules: &Rules,
-        now_us: u64,
-        selected: impl Iterator<Item = Selected<'a>> + Clone,
+        &Question { rules, now_us, .. }: &Question<'_, '_>,
+        asked: &[Asked<'_>],
         charges: &[Charge<'_>],
         answers: &[Answer],
         place: impl Fn(&Charge<'_>) -> Place,
-        moment: &Moment,
+        moment: &[u64],
     ) {
-        let lines = selected.zip(charges).zip(answers);
-        let role = |((one, charge), answer): ((Selected<'a>, &Charge<'_>), &Answer)| {
+        let lines = asked.iter().map(|one| one.selected).zip(charges).zip(answers);
+        let role = |((one, charge), answer): ((Selected<'_>, &Charge<'_>), &Answer)| {
             role(rules, &one, charge, answer)
         };
         // Rows are shown beside a refusal that is remembered, and never alone.
@@ -184,7 +183,7 @@ fn role(rules: &Rules, one: &Selected<'_>, charge: &Charge<'_>, answer: &Answer)
     }
 }
 
-fn shown<'a, 'r: 'a>(rules: &'r Rules, one: &Selected<'a>, row: &RecalledRow) -> Row<'r> {
+fn shown<'r>(rules: &'r Rules, one: &Selected<'_>, row: &RecalledRow) -> Row<'r> {
     let RecalledRow { outcome, blocked, .. } = *row;
     let answer = Answer { outcome, blocked, receipt: None, origin: Origin::Refusal };
     let source = match one.limit.mode {

@@ -1,15 +1,15 @@
 //! Changing the rules while requests are decided: reloads, tiers, and the kill switch.
 
-use super::{FOREIGN, Gate};
+use super::Gate;
 use crate::counters::{Counters, Counts};
-use crate::rules::ByName;
+use crate::rules::{ByName, INLINE};
 use crate::{Rules, Setup};
 use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tollgate_policy::TierMap;
 use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::InvalidPolicy;
-use tollgate_store::Store;
+use tollgate_store::LeaseStore;
 
 /// What the rules are made from.
 #[derive(Debug)]
@@ -45,14 +45,17 @@ impl fmt::Display for UnknownLimit {
 impl std::error::Error for UnknownLimit {}
 
 impl Wanted {
-    pub(super) fn new(setup: Setup, store: &impl Store) -> Result<(Self, Rules), InvalidPolicy> {
+    pub(super) fn new(
+        setup: Setup,
+        store: &impl LeaseStore,
+    ) -> Result<(Self, Rules), InvalidPolicy> {
         let modes = ByName::new();
         let mut counters = ByName::new();
         let rules = Rules::new(&setup, &modes, &mut counters, store, 1)?;
         Ok((Self { setup, modes, counters, generation: 1 }, rules))
     }
 
-    fn make(&mut self, store: &impl Store) -> Result<Rules, InvalidPolicy> {
+    fn make(&mut self, store: &impl LeaseStore) -> Result<Rules, InvalidPolicy> {
         let Self { setup, modes, counters, generation } = self;
         let rules = Rules::new(setup, modes, counters, store, *generation + 1)?;
         *generation += 1;
@@ -60,7 +63,7 @@ impl Wanted {
     }
 }
 
-impl<S: Store> Gate<S> {
+impl<S: LeaseStore> Gate<S> {
     /// Puts `setup` in force. Requests under way are finished by the old rules, all others are decided by the new; counts, overridden
     /// modes and open reservations stay.
     ///
@@ -120,15 +123,14 @@ impl<S: Store> Gate<S> {
         self.wanted().modes.iter().map(|(name, mode)| (name.clone(), *mode)).collect()
     }
 
-    /// How often each limit said what, by its name. A limit keeps its counts when a reload takes it away. Limits that requests bring
-    /// with them are there together once there was one, as `override`; callers' own numbers as `CL.THROTTLE`.
+    /// How often each limit said what, by its name. A limit keeps its counts when a reload takes it away. Inline limits
+    /// are there once there was one: Envoy's as `override`, those of Redis clients as `CL.THROTTLE`.
     pub fn counts(&self) -> Vec<(Box<str>, Counts)> {
         let wanted = self.wanted();
         let known = wanted.counters.iter();
         let mut all: Vec<(Box<str>, Counts)> =
             known.map(|(name, counters)| (name.clone(), counters.read())).collect();
-        for (name, counters) in FOREIGN.into_iter().zip([&self.foreign.brought, &self.foreign.own])
-        {
+        for (name, counters) in INLINE.into_iter().zip(&self.inline) {
             let counts = counters.read();
             match all.iter_mut().find(|(known, _)| &**known == name) {
                 _ if counts == Counts::default() => {}

@@ -1,33 +1,33 @@
 //! What each limit does when the store could not decide.
 
-use crate::{Gate, Row, Rules, Source, Verdict};
+use super::{Asked, Question};
+use crate::{Gate, Row, Rules, Source};
 use smallvec::SmallVec;
 use tollgate_core::{Algorithm, Intent, Numbers, Outcome};
 use tollgate_policy::limit::{Mode, OnStoreFailure};
 use tollgate_policy::policy::Selected;
 use tollgate_store::memory::Options;
-use tollgate_store::{Answer, Answers, Charge, MemoryStore, Origin, Request, Store, Ticket};
+use tollgate_store::{Answer, Answers, Call, Charge, MemoryStore, Request, Store, Ticket};
 
 /// When a client may ask again whom a limit refused because nobody could decide.
-pub(super) const RETRY_AFTER_US: u64 = 1_000_000;
+const RETRY_AFTER_US: u64 = 1_000_000;
 /// What a failure of the store may cost in memory.
 const FALLBACK_BYTES_MAX: u64 = 32 << 20;
 const FALLBACK_SHARDS: usize = 256;
 
 impl<S: Store> Gate<S> {
-    /// Answers by each limit's own policy. Shares are decided together and consumed only where no other limit refuses, since a
-    /// request that is refused takes nothing.
-    #[expect(clippy::too_many_arguments, reason = "a request, an instant and two buffers")]
-    pub(super) fn without_store<'a, 'r: 'a>(
+    /// Adds rows by each limit's own policy, and says whether the request may pass. Shares are decided together and consumed only
+    /// where no other limit refuses, since a request that is refused takes nothing.
+    pub(super) fn without_store<'r>(
         &self,
-        rules: &'r Rules,
-        now_us: u64,
-        selected: impl Iterator<Item = Selected<'a>> + Clone,
+        question: &Question<'_, 'r>,
+        asked: &[Asked<'_>],
         charges: &[Charge<'_>],
-        intent: Intent,
         answers: &mut Answers,
-        mut rows: Vec<Row<'r>>,
-    ) -> Verdict<'r> {
+        rows: &mut Vec<Row<'r>>,
+    ) -> bool {
+        let Question { rules, now_us, .. } = *question;
+        let selected = asked.iter().map(|one| one.selected);
         let withheld = selected.clone().any(|one| policy(&one) == OnStoreFailure::Closed);
         let local = selected
             .clone()
@@ -40,12 +40,13 @@ impl<S: Store> Gate<S> {
             false => Charge { numbers, ticket: Ticket::default(), ..*charge },
         });
         let mut shares: SmallVec<[Charge<'_>; 4]> = shares.collect();
-        let intent = if withheld { Intent::Peek } else { intent };
+        let intent = if withheld { Intent::Peek } else { asked[0].intent };
         answers.clear();
         if !shares.is_empty() {
             let fallback = self.fallback();
             shares.iter_mut().for_each(|share| share.ticket = fallback.enroll(share.numbers));
-            fallback.decide_now(now_us, &[Request { charges: &shares, intent }], answers);
+            let request = Request { charges: &shares, intent };
+            fallback.begin(now_us, Call::Decide(&[request]), answers);
         }
         let (admitted, mut decided) = answers.get(0).unwrap_or((true, &[]));
         rows.extend(selected.map(|one| match policy(&one) {
@@ -63,7 +64,7 @@ impl<S: Store> Gate<S> {
                 failed(rules, &one, outcome, Source::LocalFallback)
             }
         }));
-        Verdict::new(admitted && !withheld, rows)
+        admitted && !withheld
     }
 
     /// Made when it is first needed.
@@ -89,6 +90,5 @@ fn failed<'r>(
     outcome: Outcome,
     source: Source,
 ) -> Row<'r> {
-    let answer = Answer { outcome, blocked: false, receipt: None, origin: Origin::State };
-    rules.row_from(selected, &answer, source)
+    rules.row_from(selected, &Answer::untaken(outcome), source)
 }

@@ -8,8 +8,8 @@ use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::Limit;
 use tollgate_policy::policy::{Selected, Variant};
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, LedgerReport, Mode, Place, Request, Store, StoreError,
-    Ticket,
+    Adjustment, Answers, Call, Change, Charge, LeaseStore, LedgerReport, Mode, Place, Request,
+    Store, StoreError, Ticket,
 };
 
 /// What one limit has for a key.
@@ -28,7 +28,7 @@ pub struct Inspected<'r> {
     pub ledger: Option<LedgerReport>,
 }
 
-impl<S: Store> Gate<S> {
+impl<S: LeaseStore> Gate<S> {
     /// What every limit has for the key that the facts name, whatever it matches; limits whose attributes the facts lack have nothing.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl<S: Store> Gate<S> {
                 // A block shows to enforced limits only, and an operator wants to see it in any mode.
                 let charges = [Charge { mode: Mode::Enforce, ..rules.plain_charge(&one) }];
                 let request = Request { charges: &charges, intent: Intent::Peek };
-                self.store.decide(now_us, &[request], &mut work.answers).await?;
+                self.store.call(now_us, Call::Decide(&[request]), &mut work.answers).await?;
                 let Some((_, [answer])) = work.answers.get(0) else { continue };
                 let answer = *answer;
                 let own = match answer.blocked {
@@ -81,7 +81,7 @@ impl<S: Store> Gate<S> {
     ) -> Result<Option<Outcome>, StoreError> {
         let charges = [Charge { mode: Mode::Shadow, ..charge }];
         let request = Request { charges: &charges, intent: Intent::Peek };
-        self.store.decide(now_us, &[request], answers).await?;
+        self.store.call(now_us, Call::Decide(&[request]), answers).await?;
         Ok(answers.get(0).and_then(|(_, rows)| rows.first()).map(|answer| answer.outcome))
     }
 
@@ -108,19 +108,7 @@ impl<S: Store> Gate<S> {
         facts: &Facts<'_>,
         limit: Option<&str>,
     ) -> Result<Vec<&'r str>, StoreError> {
-        let mut done = Vec::new();
-        let mut work = Work::default();
-        for index in rules.named(limit) {
-            rules.policy().select_one(index, facts, 0, &mut work.selection);
-            for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
-                for (id, _) in rules.states(&one) {
-                    self.store.reset(id, one.key).await?;
-                    self.forget_refusal(id, one.key);
-                }
-                done.push(rules.name(index));
-            }
-        }
-        Ok(done)
+        self.change(rules, 0, facts, limit, None).await
     }
 
     /// Refuses the key that the facts name until then, or with `None` ends every block of it. Answers with the limits it was done for.
@@ -137,33 +125,50 @@ impl<S: Store> Gate<S> {
         until_us: Option<u64>,
     ) -> Result<Vec<&'r str>, StoreError> {
         let change = until_us.map_or(Change::Unblock, |until_us| Change::Block { until_us });
-        let mut done = Vec::new();
-        let mut work = Work::default();
+        self.change(rules, now_us, facts, limit, Some(change)).await
+    }
+
+    /// Changes every state that the limits have for the key, or forgets them without a change.
+    async fn change<'r>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        facts: &Facts<'_>,
+        limit: Option<&str>,
+        change: Option<Change>,
+    ) -> Result<Vec<&'r str>, StoreError> {
+        let (mut done, mut work) = (Vec::new(), Work::default());
         for index in rules.named(limit) {
             rules.policy().select_one(index, facts, 0, &mut work.selection);
             for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
-                for (id, numbers) in rules.states(&one) {
-                    let charge = Charge {
-                        limit: id,
-                        numbers,
-                        ticket: Ticket::default(),
-                        ..rules.plain_charge(&one)
+                for (limit, numbers) in rules.states(&one) {
+                    let ticket = Ticket::default();
+                    let charge = Charge { limit, numbers, ticket, ..rules.plain_charge(&one) };
+                    let adjustment = change.map(|change| Adjustment { charge, change });
+                    let call = match &adjustment {
+                        Some(adjustment) => Call::Adjust(std::slice::from_ref(adjustment)),
+                        None => Call::Reset { limit, key: one.key },
                     };
-                    let adjustments = [Adjustment { charge, change }];
-                    self.store.adjust(now_us, &adjustments, &mut Answers::default()).await?;
-                    self.forget_refusal(id, one.key);
+                    self.store.call(now_us, call, &mut Answers::default()).await?;
+                    self.forget_refusal(limit, one.key);
                 }
                 done.push(rules.name(index));
             }
         }
         Ok(done)
     }
+}
 
-    /// The same for whoever knows only what the store calls it.
+impl<S: Store> Gate<S> {
+    /// Forgets the refusals of a key, given only the store's name for it.
     pub(crate) fn forget_refusals_at(&self, place: &Place) {
         if let Some(deny_cache) = &self.deny_cache {
             deny_cache.forget_at(place);
         }
+    }
+
+    pub(super) fn forget_refusals(&self, adjustments: &[Adjustment<'_>]) {
+        adjustments.iter().for_each(|one| self.forget_refusal(one.charge.limit, one.charge.key));
     }
 
     fn forget_refusal(&self, limit: u64, key: &[u8]) {

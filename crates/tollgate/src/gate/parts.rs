@@ -3,18 +3,17 @@
 
 mod merged;
 
-use super::Gate;
-use crate::deny_cache::Flight;
+use super::{Gate, Question, Told};
 use crate::{Row, Rules, Source, Verdict, Work};
-use merged::Merged;
+use merged::{Merged, Shown};
 use smallvec::SmallVec;
 use std::ops::Range;
 use tollgate_core::algorithm::FixedWindow;
-use tollgate_core::{Algorithm, Intent, Numbers, Outcome, Rate, Receipt};
+use tollgate_core::{Algorithm, Numbers, Outcome, Rate, Receipt};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::{Selected, Selection};
 use tollgate_store::{
-    Adjustment, Answer, Answers, Change, Charge, Origin, Store, StoreError, StoreErrorKind,
+    Adjustment, Answer, Change, Charge, Reply, Store, StoreError, StoreErrorKind,
 };
 
 /// What the parts of one request ask. Reused for the next one.
@@ -166,7 +165,7 @@ impl Parts {
             }
             for brought in &self.brought[part.brought.clone()] {
                 let Brought { numbers, id, key, cost, how } = brought;
-                let one = Selected::own(rules.brought(), numbers, *id, key, *cost);
+                let one = Selected::own(rules.envoy_override(), numbers, *id, key, *cost);
                 places.push(merged.push(one, *how));
             }
             merged.rows.push(places);
@@ -177,49 +176,18 @@ impl Parts {
 
 impl<S: Store> Gate<S> {
     /// Decides a request in parts: every charge of every part, or none.
-    pub async fn check_parts<'r>(
-        &self,
+    pub fn check_parts<'a, 'r: 'a>(
+        &'a self,
         rules: &'r Rules,
         now_us: u64,
-        parts: &Parts,
-        work: &mut Work,
-    ) -> Partial<'r> {
-        let merged = parts.merged(rules);
-        let above = merged.above();
-        let charges = merged.charges(rules, &above);
-        let mut rows = std::mem::take(&mut work.rows);
-        let mut flight = Flight::default();
-        let one = merged.selected();
-        if let Some(places) = self.recall(rules, now_us, one, &charges, &mut rows, &mut flight) {
-            for (place, _) in places.iter().zip(&above).filter(|(_, above)| above.is_some()) {
-                place.and_then(|n| rows.get_mut(n)).map(show_below);
-            }
-            let mut each = merged.rows;
-            each.iter_mut()
-                .for_each(|part| *part = part.iter().filter_map(|n| places[*n]).collect());
-            let verdict = Verdict::remembered(rows);
-            self.count_parts(rules, &verdict);
-            return Partial { verdict, rows: each };
-        }
-        let (selected, answers) = (merged.selected(), &mut work.answers);
-        let take = Intent::Take;
-        let asked = self.ask_store(rules, now_us, selected, &charges, take, answers, rows, flight);
-        let mut verdict = asked.await;
-        for (row, above) in verdict.rows.iter_mut().zip(&above) {
-            if above.is_some() && !row.source.is_without_store() {
-                show_below(row);
-            }
-        }
-        self.count_parts(rules, &verdict);
-        Partial { verdict, rows: merged.rows }
-    }
-
-    /// Counts what each limit said, those included that came with the request.
-    fn count_parts(&self, rules: &Rules, verdict: &Verdict<'_>) {
-        rules.count(verdict);
-        for row in verdict.rows.iter().filter(|row| std::ptr::eq(row.limit, rules.brought())) {
-            self.foreign.brought.count(row);
-        }
+        parts: &'a Parts,
+        work: &'a mut Work,
+    ) -> Reply<'a, Partial<'r>, S::Rest> {
+        let Work { answers, rows, numbers, memory, .. } = work;
+        let question = Question::new(rules, now_us, memory);
+        let (question, shown) = parts.merged(rules).ask(question, numbers);
+        let rows = std::mem::take(rows);
+        self.decide(question, (answers, memory), rows, move |_, told, _| shown.partial(told))
     }
 
     /// Answers as each limit does without the store, for whoever cannot wait for it any longer. That is a failure of the store.
@@ -230,16 +198,11 @@ impl<S: Store> Gate<S> {
         parts: &Parts,
         work: &mut Work,
     ) -> Partial<'r> {
-        self.errors.count(&StoreError::new(StoreErrorKind::Timeout, ""));
-        let merged = parts.merged(rules);
-        let above = merged.above();
-        let charges = merged.charges(rules, &above);
-        let (selected, answers) = (merged.selected(), &mut work.answers);
-        let rows = std::mem::take(&mut work.rows);
-        let verdict =
-            self.without_store(rules, now_us, selected, &charges, Intent::Take, answers, rows);
-        self.count_parts(rules, &verdict);
-        Partial { verdict, rows: merged.rows }
+        let Work { answers, rows, numbers, memory, .. } = work;
+        let question = Question::new(rules, now_us, memory);
+        let (question, shown) = parts.merged(rules).ask(question, numbers);
+        let late = StoreError::new(StoreErrorKind::Timeout, "");
+        shown.partial(self.decide_without_store(&question, late, answers, std::mem::take(rows)))
     }
 
     /// Returns what the parts would have been charged, as if it had been charged now: no limit ends with more than it has.
@@ -247,54 +210,51 @@ impl<S: Store> Gate<S> {
     /// # Errors
     ///
     /// When the store could not be told.
-    pub async fn refund_parts<'r>(
-        &self,
+    pub fn refund_parts<'a, 'r: 'a>(
+        &'a self,
         rules: &'r Rules,
         now_us: u64,
-        parts: &Parts,
-        work: &mut Work,
-    ) -> Result<Partial<'r>, StoreError> {
-        let merged = parts.merged(rules);
-        let lines = || merged.lines.iter().filter(|(one, _)| !one.missing);
-        let adjustments: SmallVec<[Adjustment<'_>; 8]> = lines()
-            .map(|(one, how)| {
-                let units = if how.takes_nothing() { 0 } else { one.cost };
-                let receipt = Receipt { cost: units, at_us: now_us, ..Receipt::default() };
-                let charge = Charge { cost: 1, ..rules.plain_charge(one) };
-                Adjustment {
-                    charge,
-                    change: Change::GiveBack { units, receipt, under: *one.numbers },
-                }
-            })
-            .collect();
-        if !adjustments.is_empty() {
-            let adjusted = self.store.adjust(now_us, &adjustments, &mut work.answers).await;
-            adjusted.inspect_err(|error| self.errors.count(error))?;
-            if let Some(deny_cache) = &self.deny_cache {
-                lines().for_each(|(one, _)| deny_cache.forget(one.id, one.key));
+        parts: &'a Parts,
+    ) -> Reply<'a, Result<Partial<'r>, StoreError>, S::Rest> {
+        let Merged { lines, rows, .. } = parts.merged(rules);
+        let adjustment = |(one, how): &(Selected<'a>, Use)| {
+            let units = if how.takes_nothing() { 0 } else { one.cost };
+            let receipt = Receipt { cost: units, at_us: now_us, ..Receipt::default() };
+            let change = Change::GiveBack { units, receipt, under: *one.numbers };
+            Adjustment { charge: Charge { cost: 1, ..rules.plain_charge(one) }, change }
+        };
+        let told = lines.iter().filter(|(one, _)| !one.missing).map(adjustment);
+        self.adjust(now_us, told.collect()).map(move |answers| {
+            let answers = answers?;
+            let mut decided = answers.get(0).map_or(&[][..], |(_, rows)| rows).iter();
+            let row = |(one, _): &(Selected<'a>, Use)| {
+                let unknown = Answer::untaken(Outcome::unasked(one.numbers.capacity()));
+                let answer = if one.missing { None } else { decided.next().copied() };
+                let mut answer = answer.unwrap_or(unknown);
+                // A refund is never refused, whatever is left afterwards.
+                answer.outcome.admitted = true;
+                answer.outcome.retry_after_us = Some(0);
+                rules.row_from(one, &answer, rules.usual())
+            };
+            Ok(Partial { verdict: Verdict::new(true, lines.iter().map(row).collect()), rows })
+        })
+    }
+}
+
+impl Shown {
+    /// The verdict, with the rows of each part.
+    fn partial(mut self, mut told: Told<'_>) -> Partial<'_> {
+        for place in 0..told.rows.len() {
+            let is_above = self.above[told.limit(place)];
+            let row = &mut told.rows[place];
+            if is_above && !row.source.is_without_store() {
+                show_below(row);
             }
         }
-        let answers: &Answers = &work.answers;
-        let mut decided = match adjustments.is_empty() {
-            true => [].iter(),
-            false => answers.get(0).map_or(&[][..], |(_, rows)| rows).iter(),
-        };
-        let rows = merged.lines.iter().map(|(one, _)| {
-            let answer = if one.missing { None } else { decided.next().copied() };
-            let unknown = Outcome::unasked(one.numbers.capacity());
-            let mut answer = answer.unwrap_or(Answer {
-                outcome: unknown,
-                blocked: false,
-                receipt: None,
-                origin: Origin::State,
-            });
-            // A refund is never refused, whatever is left afterwards.
-            answer.outcome.admitted = true;
-            answer.outcome.retry_after_us = Some(0);
-            rules.row_from(one, &answer, rules.usual())
-        });
-        let verdict = Verdict::new(true, rows.collect());
-        Ok(Partial { verdict, rows: merged.rows })
+        for part in &mut self.rows {
+            *part = part.iter().filter_map(|limit| told.row(*limit)).collect();
+        }
+        Partial { verdict: told.into(), rows: self.rows }
     }
 }
 

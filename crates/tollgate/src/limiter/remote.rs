@@ -3,7 +3,6 @@
 use super::ask::End;
 use super::{Decision, Limiter, Permit, Reservation, Standing};
 use std::time::Duration;
-use tollgate_core::MAX_US;
 use tollgate_store::{Change, Store, StoreError};
 
 /// The verbs on any store. They differ from those in memory by their future, and by the error of a store that could not decide.
@@ -62,9 +61,7 @@ impl<S: Store + 'static> Limiter<S> {
         key: impl AsRef<[u8]>,
         duration: Duration,
     ) -> Result<Standing, StoreError> {
-        let for_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        let until_us = self.inner.now_us().saturating_add(for_us).min(MAX_US);
-        self.inner.adjust_each(key.as_ref(), Change::Block { until_us }).await
+        self.inner.block(key.as_ref(), duration).await
     }
 
     /// [`unblock`](Limiter::unblock), whatever the store.

@@ -1,9 +1,9 @@
 //! A charge whose true cost is known later.
 
-use super::Limiter;
 use super::ask::End;
-use super::at_once::{at_once, detach, to_the_end};
 use super::decision::{Permit, Standing};
+use super::detach::{detach, to_the_end};
+use super::{Limiter, sure};
 use tollgate_store::{MemoryStore, Store, StoreError};
 
 /// What was admitted for an estimate, until its true cost is known.
@@ -68,7 +68,7 @@ impl<S: Store> Reservation<S> {
     /// # Errors
     ///
     /// When the store did not say that it has done so. If it has not, the estimate stands.
-    pub async fn settle_async(mut self, actual: u64) -> Result<Standing, StoreError> {
+    pub async fn settle_async(self, actual: u64) -> Result<Standing, StoreError> {
         self.end(End::Settle(actual)).await
     }
 
@@ -77,32 +77,35 @@ impl<S: Store> Reservation<S> {
     /// # Errors
     ///
     /// When the store did not say that it has done so. If it has not, the estimate stands.
-    pub async fn cancel_async(mut self) -> Result<Standing, StoreError> {
+    pub async fn cancel_async(self) -> Result<Standing, StoreError> {
         self.end(End::Refund).await
     }
 
     /// Once begun, this is finished even if nobody waits for it: told twice, a store could free another's slot.
-    async fn end(&mut self, end: End) -> Result<Standing, StoreError> {
-        let (limiter, permit) = (self.limiter.clone(), self.permit.take());
-        let ending = async move {
-            match permit {
-                Some(permit) => limiter.inner.end(&permit.taken, end).await,
-                None => unreachable!("only the verbs that consume a reservation end it"),
-            }
-        };
-        to_the_end(ending).await
+    async fn end(mut self, end: End) -> Result<Standing, StoreError> {
+        let (limiter, permit) = (self.limiter.clone(), self.take());
+        to_the_end(async move { limiter.inner.end(&permit.taken, end).await }).await
+    }
+
+    fn take(&mut self) -> Permit {
+        match self.permit.take() {
+            Some(permit) => permit,
+            None => unreachable!("only the verbs that consume a reservation end it"),
+        }
     }
 }
 
 impl Reservation {
     /// Ends it with what it really cost, and answers where the key stands then.
-    pub fn settle(self, actual: u64) -> Standing {
-        at_once(self.settle_async(actual))
+    pub fn settle(mut self, actual: u64) -> Standing {
+        let permit = self.take();
+        sure(self.limiter.inner.end(&permit.taken, End::Settle(actual)))
     }
 
     /// Ends it as if nothing had been done, and answers where the key stands then.
-    pub fn cancel(self) -> Standing {
-        at_once(self.cancel_async())
+    pub fn cancel(mut self) -> Standing {
+        let permit = self.take();
+        sure(self.limiter.inner.end(&permit.taken, End::Refund))
     }
 }
 

@@ -5,16 +5,15 @@
 
 use super::End;
 use super::note::Entry;
-use super::reserve::{entry, from_store};
+use super::reserve::{entry, taken};
 use super::slots::{Hold, Slot, Slots};
-use crate::gate::{Charges, Recall};
+use crate::gate::Question;
 use crate::{Gate, Rules, Verdict, Work};
-use smallvec::SmallVec;
 use std::sync::Arc;
 use tollgate_core::{Intent, Numbers};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::{Cost, Limit, Mode};
-use tollgate_store::{Adjustment, Answers, Change, Charge, Request, Store, Ticket};
+use tollgate_store::{Adjustment, Answers, Call, Change, Charge, Reply, Request, Store, Ticket};
 
 /// How a request that passes through is decided.
 #[derive(Clone, Copy, Debug)]
@@ -155,42 +154,51 @@ impl Part {
 
 impl<S: Store> Gate<S> {
     /// Decides as [`check`](Self::check) does, for a request whose answer the caller will see, and hands over what depends on it.
-    pub async fn pass<'r>(
-        &self,
+    pub fn pass<'a, 'r: 'a>(
+        &'a self,
         rules: &'r Rules,
         now_us: u64,
         facts: &Facts<'_>,
         passage: &Passage<'_>,
-        work: &mut Work,
-    ) -> (Verdict<'r>, Option<Held>) {
-        let Work { selection, answers, rows } = work;
+        work: &'a mut Work,
+    ) -> Reply<'a, (Verdict<'r>, Option<Held>), S::Rest> {
+        let Work { selection, answers, rows, memory, .. } = work;
         rules.policy().select(facts, passage.cost, selection);
         if let Some(only) = passage.only {
             selection.retain(|limit| only.contains(&limit));
         }
-        let selected = rules.policy().selected(selection);
-        let charges: Charges<'_> = selected.clone().map(|one| rules.charge(&one)).collect();
-        let (one, rows) = (selected.clone(), std::mem::take(rows));
-        let verdict =
-            self.ask(rules, now_us, one, &charges, Intent::Take, answers, rows, Recall::Yes).await;
-        rules.count(&verdict);
-        let may_hold = passage.hold_all || verdict.delay_us > 0 || rules.depends_on_answers();
+        let mut question = Question::new(rules, now_us, memory);
+        question.ask(rules.policy().selected(selection), Intent::Take);
+        let (buffers, hold_all) = ((answers, memory), passage.hold_all);
+        self.decide(question, buffers, std::mem::take(rows), move |question, told, answers| {
+            let verdict = Verdict::from(told);
+            let held = self.hold(question, &verdict, answers, hold_all);
+            (verdict, held)
+        })
+    }
+
+    /// What an admitted request holds until it has been answered.
+    fn hold(
+        &self,
+        question: &Question<'_, '_>,
+        verdict: &Verdict<'_>,
+        answers: &Answers,
+        hold_all: bool,
+    ) -> Option<Held> {
+        let Question { rules, now_us, .. } = *question;
+        let may_hold = hold_all || verdict.delay_us > 0 || rules.depends_on_answers();
         if !verdict.allowed || !may_hold {
-            return (verdict, None);
+            return None;
         }
         let waits = |delay_us: u64| verdict.delay_us > 0 && delay_us > 0;
-        let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
-        let parts: Vec<Part> = selected
-            .zip(&charges)
-            .zip(verdict.rows.iter().zip(decided))
-            .filter(|((selected, _), (row, answer))| {
-                let depends = passage.hold_all
+        let parts: Vec<Part> = taken(question, verdict, answers)
+            .filter(|(selected, _, answer)| {
+                hold_all
                     || waits(answer.outcome.delay_us)
-                    || depends_on_answer(selected.limit, selected.numbers);
-                depends && !selected.missing && from_store(row)
+                    || depends_on_answer(selected.limit, selected.numbers)
             })
-            .map(|((selected, charge), (_, answer))| Part {
-                entry: entry(rules, &selected, charge, answer),
+            .map(|(selected, charge, answer)| Part {
+                entry: entry(rules, selected, charge, answer),
                 state: charge.limit,
                 key: charge.key.into(),
                 waits: waits(answer.outcome.delay_us),
@@ -200,7 +208,7 @@ impl<S: Store> Gate<S> {
             })
             .map(|part| part.keep(&self.slots, now_us))
             .collect();
-        (verdict, (!parts.is_empty()).then_some(Held { parts }))
+        (!parts.is_empty()).then_some(Held { parts })
     }
 
     /// Ends what a request held: slots are free, a place in a queue that was not used is given back, costs are settled, and what
@@ -208,25 +216,20 @@ impl<S: Store> Gate<S> {
     ///
     /// A store that cannot be told keeps what it has: estimates count, and slots are free when their time has passed.
     pub async fn finish(&self, now_us: u64, held: Held) {
-        let mut answers = Answers::default();
         let changes = held.parts.iter().filter_map(|part| {
             Some(Adjustment { charge: part.charge(part.entry.unit), change: part.change()? })
         });
-        let adjustments: SmallVec<[Adjustment<'_>; 2]> = changes.collect();
-        if !adjustments.is_empty() {
-            if let Err(error) = self.store.adjust(now_us, &adjustments, &mut answers).await {
-                self.errors.count(&error);
-            }
-            for adjustment in &adjustments {
-                self.forget_refusals_at(&self.store.place(&adjustment.charge));
-            }
-        }
+        // The errors are counted, and nobody waits for the answers.
+        let _ = self.adjust(now_us, changes.collect()).await;
+        let mut answers = Answers::default();
         for part in held.parts.iter().filter(|part| part.offends) {
             // No limit admits so much, and a refusal counts as a violation and takes nothing.
             let charges = [part.charge(u64::MAX)];
             if charges[0].penalty.is_some() {
                 let request = [Request { charges: &charges, intent: Intent::Take }];
-                if let Err(error) = self.store.decide(now_us, &request, &mut answers).await {
+                if let Err(error) =
+                    self.store.call(now_us, Call::Decide(&request), &mut answers).await
+                {
                     self.errors.count(&error);
                 }
             }

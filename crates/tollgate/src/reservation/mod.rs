@@ -10,7 +10,28 @@ pub use held::{Held, Passage};
 pub use reserve::{Settled, TTL_US_MAX};
 pub(crate) use slots::Slots;
 
-use tollgate_store::StoreErrorKind;
+use tollgate_core::{Numbers, Receipt};
+use tollgate_store::{Change, StoreErrorKind};
+
+/// What the end of a charge changes: it took `charged` units, and costs `cost` of them. Slots are
+/// always given back.
+pub(crate) fn settle(
+    numbers: &Numbers,
+    receipt: Option<Receipt>,
+    charged: u64,
+    cost: u64,
+) -> Change {
+    // What a shared cell took cannot be given back, and has no receipt.
+    let receipt = receipt.unwrap_or_default();
+    let cost = if matches!(numbers, Numbers::Concurrency(_)) { 0 } else { cost };
+    match cost.checked_sub(charged) {
+        Some(units @ 1..) => Change::Owe { units },
+        _ => {
+            let units = (charged - cost.min(charged)).min(receipt.cost);
+            Change::GiveBack { units, receipt, under: *numbers }
+        }
+    }
+}
 
 /// How a reservation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

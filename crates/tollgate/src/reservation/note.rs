@@ -2,11 +2,11 @@
 //!
 //! It names limits and holds their numbers; whose they are is known to the store alone.
 
-use super::End;
+use super::{End, settle};
 use std::sync::Arc;
 use tollgate_core::{Numbers, Penalty, Receipt, lua};
 use tollgate_policy::limit::{Limit, Mode};
-use tollgate_store::{Change, Settlement};
+use tollgate_store::Settlement;
 
 /// What it took of one limit.
 #[derive(Clone, Debug)]
@@ -38,25 +38,14 @@ impl Entry {
                 Mode::Enforce | Mode::Off => tollgate_store::Mode::Enforce,
             },
             penalty: self.limit.penalty,
-            change: self.change(end),
-        }
-    }
-
-    fn change(&self, end: End) -> Change {
-        let (receipt, under) = (self.receipt.unwrap_or_default(), self.numbers);
-        let target = match self.numbers {
-            Numbers::Concurrency(_) => 0,
-            _ => self.unit.saturating_mul(end.cost()),
-        };
-        match (self.taken, target.checked_sub(self.charged)) {
             // A shadow limit that would have refused took nothing and owes nothing.
-            (false, _) => Change::GiveBack { units: 0, receipt, under },
-            (true, Some(units @ 1..)) => Change::Owe { units },
-            // What a shared cell took cannot be given back, and has no receipt.
-            (true, _) => {
-                let units = self.charged - target.min(self.charged);
-                Change::GiveBack { units: units.min(receipt.cost), receipt, under }
-            }
+            change: match self.taken {
+                true => {
+                    let cost = self.unit.saturating_mul(end.cost());
+                    settle(&self.numbers, self.receipt, self.charged, cost)
+                }
+                false => settle(&self.numbers, None, 0, 0),
+            },
         }
     }
 }

@@ -2,9 +2,8 @@
 
 use super::note::{self, Entry};
 use super::{End, ReservationError};
-use crate::gate::{Charges, Recall};
+use crate::gate::Question;
 use crate::{Gate, Row, Rules, Source, Verdict, Work};
-use smallvec::SmallVec;
 use std::sync::Arc;
 use tollgate_core::{Intent, Numbers, Outcome};
 use tollgate_policy::policy::Selected;
@@ -13,8 +12,8 @@ use tollgate_policy::{
     limit::{Cost, Limit},
 };
 use tollgate_store::{
-    Adjustment, Answer, Answers, Charge, Ended, Opened, Opening, Place, Store, StoreErrorKind,
-    Ticket,
+    Adjustment, Answer, Answers, Charge, Ended, Opened, Opening, Reply, ReservationStore,
+    StoreErrorKind, Ticket,
 };
 
 const TTL_US_MIN: u64 = 1_000;
@@ -47,9 +46,25 @@ impl Settled {
             .iter()
             .map(|kept| Row::new(&kept.limit, &kept.numbers, kept.outcome, kept.source, 0))
     }
+
+    /// The row of the limit that a request would meet first.
+    pub fn tightest(&self) -> Option<Row<'_>> {
+        Row::tightest(&self.rows().collect::<Vec<_>>()).copied()
+    }
 }
 
-impl<S: Store> Gate<S> {
+/// What an admitted reservation keeps, and how to undo it.
+struct Keeping<'a> {
+    opening: Opening<'a>,
+    undo: Vec<Adjustment<'a>>,
+    /// Whether each limit decided without the store, so that this node keeps it alone.
+    alone: bool,
+}
+
+/// A verdict, and the time to live where there is a reservation.
+type Reserved<'r> = Result<(Verdict<'r>, Option<u64>), ReservationError>;
+
+impl<S: ReservationStore> Gate<S> {
     /// Decides as [`check`](Self::check) does and, when it admits, keeps what was taken under `id` until it is
     /// settled, cancelled or expires. The second value is the time to live, when there is a reservation.
     ///
@@ -62,19 +77,19 @@ impl<S: Store> Gate<S> {
         clippy::too_many_arguments,
         reason = "a check, and what it is kept under and for how long"
     )]
-    pub async fn reserve<'r>(
-        &self,
+    pub fn reserve<'a, 'r: 'a>(
+        &'a self,
         rules: &'r Rules,
         now_us: u64,
-        id: &str,
+        id: &'a str,
         facts: &Facts<'_>,
         cost: u64,
         ttl_us: Option<u64>,
-        work: &mut Work,
-    ) -> Result<(Verdict<'r>, Option<u64>), ReservationError> {
+        work: &'a mut Work,
+    ) -> Reply<'a, Reserved<'r>, S::Rest> {
         // Selected for one unit, so that each entry knows what a settled unit is worth.
         rules.policy().select(facts, 1, &mut work.selection);
-        self.hold(rules, now_us, id, cost, ttl_us, work).await
+        self.reserve_selected(rules, now_us, id, cost, ttl_us, work)
     }
 
     /// The same by one limit alone, at its place in the file, whatever it matches.
@@ -83,132 +98,118 @@ impl<S: Store> Gate<S> {
     ///
     /// As for [`reserve`](Self::reserve).
     #[expect(clippy::too_many_arguments, reason = "those of `reserve`, and the limit")]
-    pub async fn reserve_one<'r>(
-        &self,
+    pub fn reserve_one<'a, 'r: 'a>(
+        &'a self,
         rules: &'r Rules,
         now_us: u64,
-        id: &str,
+        id: &'a str,
         limit: usize,
         facts: &Facts<'_>,
         cost: u64,
         ttl_us: Option<u64>,
-        work: &mut Work,
-    ) -> Result<(Verdict<'r>, Option<u64>), ReservationError> {
+        work: &'a mut Work,
+    ) -> Reply<'a, Reserved<'r>, S::Rest> {
         rules.policy().select_one(limit, facts, 1, &mut work.selection);
-        self.hold(rules, now_us, id, cost, ttl_us, work).await
+        self.reserve_selected(rules, now_us, id, cost, ttl_us, work)
     }
 
     /// Takes what was selected, and keeps it.
-    async fn hold<'r>(
-        &self,
+    fn reserve_selected<'a, 'r: 'a>(
+        &'a self,
         rules: &'r Rules,
         now_us: u64,
-        id: &str,
+        id: &'a str,
         cost: u64,
         ttl_us: Option<u64>,
-        work: &mut Work,
-    ) -> Result<(Verdict<'r>, Option<u64>), ReservationError> {
+        work: &'a mut Work,
+    ) -> Reply<'a, Reserved<'r>, S::Rest> {
         if ttl_us.is_some_and(|ttl_us| !(TTL_US_MIN..=TTL_US_MAX).contains(&ttl_us)) {
-            return Err(ReservationError::TtlOutOfRange);
+            return Reply::Now(Err(ReservationError::TtlOutOfRange));
         }
-        let Work { selection, answers, rows } = work;
+        let Work { selection, answers, rows, numbers, memory, .. } = work;
         let selected = rules.policy().selected(selection);
         let ttl_us =
             ttl_us.unwrap_or_else(|| default_ttl_us(selected.clone().map(|one| one.numbers)));
-        let held: SmallVec<[Numbers; 4]> =
-            selected.clone().map(|selected| with_ttl(selected.numbers, ttl_us)).collect();
-        let charges: Charges<'_> = selected
-            .clone()
-            .zip(&held)
-            .map(|(selected, numbers)| {
-                let charge = rules.plain_charge(&selected);
-                let cost = charge.cost.saturating_mul(cost);
-                match selected.missing || selected.numbers == numbers {
-                    true => Charge { cost, ..charge },
-                    false => Charge { cost, numbers, ticket: Ticket::default(), ..charge },
-                }
-            })
-            .collect();
-        let (one, rows) = (selected.clone(), std::mem::take(rows));
-        let verdict =
-            self.ask(rules, now_us, one, &charges, Intent::Take, answers, rows, Recall::Yes).await;
-        rules.count(&verdict);
+        numbers.clear();
+        numbers.extend(selected.clone().map(|selected| with_ttl(selected.numbers, ttl_us)));
+        let mut question = Question::new(rules, now_us, memory);
+        for (selected, numbers) in selected.zip(&*numbers) {
+            let charge = rules.plain_charge(&selected);
+            let charge = Charge { cost: charge.cost.saturating_mul(cost), ..charge };
+            let charge = match selected.missing || selected.numbers == numbers {
+                true => charge,
+                false => Charge { numbers, ticket: Ticket::default(), ..charge },
+            };
+            question.push(selected, charge, Intent::Take);
+        }
+        let (buffers, rows) = ((answers, memory), std::mem::take(rows));
+        let decided = self.decide(question, buffers, rows, move |question, told, answers| {
+            let verdict = Verdict::from(told);
+            let keeping = self.keeping(question, &verdict, answers, id, ttl_us);
+            (verdict, keeping)
+        });
+        decided.then(move |(verdict, keeping)| match keeping {
+            None => Reply::Now(Ok((verdict, None))),
+            Some(keeping) => {
+                self.keep(now_us, keeping).map(move |kept| kept.map(|()| (verdict, Some(ttl_us))))
+            }
+        })
+    }
+
+    fn keeping<'a>(
+        &self,
+        question: &Question<'a, '_>,
+        verdict: &Verdict<'_>,
+        answers: &Answers,
+        id: &'a str,
+        ttl_us: u64,
+    ) -> Option<Keeping<'a>> {
         if !verdict.allowed {
-            return Ok((verdict, None));
+            return None;
         }
-        let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
-        // A shadow limit that misses an attribute has no key under which anything could be settled, and what the store did not take it
-        // cannot be told about.
-        let (places, entries): (Vec<_>, Vec<_>) = selected
-            .zip(&charges)
-            .zip(verdict.rows.iter().zip(decided))
-            .filter(|((selected, _), (row, _))| !selected.missing && from_store(row))
-            .map(|((selected, charge), (_, answer))| {
-                let mut entry = entry(rules, &selected, charge, answer);
-                // A note holds no rules of time zones, and outlives no window of those around now.
-                entry.numbers = entry.numbers.at(now_us);
-                (self.store.place(charge), entry)
-            })
-            .unzip();
-        let opening = Opening { id, ttl_us, places: &places, note: &note::write(&entries) };
-        // Where each limit decided without the store, so does this node alone.
+        let (mut places, mut entries, mut undo) = (Vec::new(), Vec::new(), Vec::new());
+        for (selected, charge, answer) in taken(question, verdict, answers) {
+            let mut entry = entry(question.rules, selected, charge, answer);
+            // A note holds no rules of time zones, and outlives no window of those around now.
+            entry.numbers = entry.numbers.at(question.now_us);
+            places.push(self.store.place(charge));
+            let change = entry.settlement(End::Cancel).change;
+            undo.push(Adjustment { charge: *charge, change });
+            entries.push(entry);
+        }
+        let opening = Opening { id, ttl_us, places, note: note::write(&entries) };
         let alone = verdict.rows.iter().any(|row| row.source.is_without_store());
-        match self.keep(now_us, &opening, alone).await {
-            Ok(()) => Ok((verdict, Some(ttl_us))),
-            Err(error) => {
-                // Then nothing stays taken, as far as the store can be told.
-                self.take_back(now_us, &charges, &entries, &places, answers).await;
-                Err(error)
-            }
-        }
+        Some(Keeping { opening, undo, alone })
     }
 
-    async fn keep(
-        &self,
+    /// Keeps the reservation, or undoes it as far as the store can be told.
+    fn keep<'a>(
+        &'a self,
         now_us: u64,
-        opening: &Opening<'_>,
-        alone: bool,
-    ) -> Result<(), ReservationError> {
+        Keeping { opening, undo, alone }: Keeping<'a>,
+    ) -> Reply<'a, Result<(), ReservationError>, S::Rest> {
+        // A reservation that concerns nothing in the store can be kept here as well.
+        let spare = opening.places.is_empty().then(|| opening.clone());
+        let here = move |opening| self.fallback().open_reservation(now_us, opening).now();
         let opened = match alone {
-            true => Ok(self.fallback().open_now(now_us, opening)),
-            false => self.store.open_reservation(now_us, opening).await,
+            true => Reply::Now(here(opening)),
+            false => self.store.open_reservation(now_us, opening),
         };
-        match opened {
-            Ok(Opened::Kept) => Ok(()),
-            Ok(Opened::Taken) => Err(ReservationError::Taken),
-            Ok(_) => Err(ReservationError::Full),
-            Err(error) => {
-                self.errors.count(&error);
-                // One that concerns nothing in the store can as well be kept here.
-                let kept = opening.places.is_empty()
-                    && self.fallback().open_now(now_us, opening) == Opened::Kept;
-                if kept { Ok(()) } else { Err(ReservationError::Undecided(error.kind)) }
-            }
-        }
-    }
-
-    async fn take_back(
-        &self,
-        now_us: u64,
-        charges: &[Charge<'_>],
-        entries: &[Entry],
-        places: &[Place],
-        answers: &mut Answers,
-    ) {
-        let charge =
-            |place: &Place| charges.iter().find(|charge| self.store.place(charge) == *place);
-        let adjustments: Vec<_> = entries
-            .iter()
-            .zip(places)
-            .filter_map(|(entry, place)| {
-                let change = entry.settlement(End::Cancel).change;
-                Some(Adjustment { charge: *charge(place)?, change })
-            })
-            .collect();
-        if let Err(error) = self.store.adjust(now_us, &adjustments, answers).await {
-            self.errors.count(&error);
-        }
-        places.iter().for_each(|place| self.forget_refusals_at(place));
+        opened.then(move |opened| {
+            let error = match opened {
+                Ok(Opened::Kept) => return Reply::Now(Ok(())),
+                Ok(Opened::Taken) => ReservationError::Taken,
+                Ok(_) => ReservationError::Full,
+                Err(error) => {
+                    self.errors.count(&error);
+                    if spare.is_some_and(|opening| matches!(here(opening), Ok(Opened::Kept))) {
+                        return Reply::Now(Ok(()));
+                    }
+                    ReservationError::Undecided(error.kind)
+                }
+            };
+            self.adjust(now_us, undo).map(move |_| Err(error))
+        })
     }
 
     /// Ends the reservation `id` with what the request really cost, or with nothing. The same call again has the same answer.
@@ -216,47 +217,66 @@ impl<S: Store> Gate<S> {
     /// # Errors
     ///
     /// When there is no such reservation, it ended in another way, the cost is too large, or the store could not be told.
-    pub async fn end(&self, now_us: u64, id: &str, end: End) -> Result<Settled, ReservationError> {
+    pub fn end<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: End,
+    ) -> Reply<'a, Result<Settled, ReservationError>, S::Rest> {
         if end.cost() > u64::from(u32::MAX) {
-            return Err(ReservationError::CostTooLarge);
+            return Reply::Now(Err(ReservationError::CostTooLarge));
         }
-        let mut answers = Answers::default();
-        let plan = |bytes: &[u8]| {
+        let plan = move |bytes: &[u8]| {
             let entries = note::read(bytes)?;
             Some(entries.iter().map(|entry| entry.settlement(end)).collect())
         };
-        let alone = match self.fallback.get() {
-            Some(fallback) => fallback.end_now(now_us, id, end.code(), &plan, &mut answers),
-            None => Ok(None),
-        };
+        let alone = self.fallback.get().map_or(Ok(None), |fallback| {
+            fallback.end_reservation(now_us, id, end.code(), plan).now()
+        });
         let ended = match alone {
-            Ok(None) => {
-                self.store.end_reservation(now_us, id, end.code(), &plan, &mut answers).await
-            }
-            known => known,
+            Ok(None) => self.store.end_reservation(now_us, id, end.code(), plan),
+            known => Reply::Now(known),
         };
-        let ended = ended.map_err(|error| {
-            self.errors.count(&error);
-            ReservationError::Undecided(error.kind)
-        })?;
-        let Some(Ended { end: first, note, places }) = ended else {
-            return Err(ReservationError::Unknown);
-        };
-        places.iter().for_each(|place| self.forget_refusals_at(place));
-        if first != end.code() {
+        ended.map(move |ended| {
+            let ended = ended.map_err(|error| {
+                self.errors.count(&error);
+                ReservationError::Undecided(error.kind)
+            });
+            self.settled(ended?.ok_or(ReservationError::Unknown)?, end)
+        })
+    }
+
+    fn settled(&self, ended: Ended, end: End) -> Result<Settled, ReservationError> {
+        ended.places.iter().for_each(|place| self.forget_refusals_at(place));
+        if ended.end != end.code() {
             return Err(ReservationError::Ended);
         }
         let senseless = ReservationError::Undecided(StoreErrorKind::Protocol);
-        let entries = note::read(&note).ok_or(senseless)?;
-        let rows = answers.get(0).map_or(&[][..], |(_, rows)| rows);
+        let entries = note::read(&ended.note).ok_or(senseless)?;
         let usual = self.rules().usual();
-        let kept = entries.into_iter().zip(rows).map(|(entry, answer)| kept(entry, answer, usual));
+        let rows = entries.into_iter().zip(&ended.rows);
+        let kept = rows.map(|(entry, answer)| kept(entry, answer, usual));
         Ok(Settled { charged: end.cost(), kept: kept.collect() })
     }
 }
 
+/// The limits of which the store took something that can be settled. A shadow limit that misses an
+/// attribute has no key for that.
+pub(super) fn taken<'q, 'a>(
+    question: &'q Question<'a, '_>,
+    verdict: &'q Verdict<'_>,
+    answers: &'q Answers,
+) -> impl Iterator<Item = (&'q Selected<'a>, &'q Charge<'a>, &'q Answer)> {
+    let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
+    let lines = question.asked.iter().zip(&question.charges).zip(verdict.rows.iter().zip(decided));
+    lines.filter_map(|((asked, charge), (row, answer))| {
+        let is_taken = !asked.selected.missing && from_store(row);
+        is_taken.then_some((&asked.selected, charge, answer))
+    })
+}
+
 /// Whether the store decided it, and so has something to settle.
-pub(super) fn from_store(row: &Row<'_>) -> bool {
+fn from_store(row: &Row<'_>) -> bool {
     row.source.is_usual() || row.source == Source::Shadow
 }
 

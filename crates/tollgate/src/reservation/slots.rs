@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tollgate_core::{Numbers, Penalty, Receipt};
-use tollgate_store::{Adjustment, Answers, Change, Charge, Mode, Store, Ticket};
+use tollgate_store::{Adjustment, Answers, Call, Change, Charge, Mode, Store, Ticket};
 
 /// A slot is renewed after this part of its time, so that a store may be away for a while.
 const PART: u64 = 3;
@@ -165,7 +165,7 @@ impl<S: Store> Gate<S> {
         let mut answers = Answers::default();
         while let Some((away, slot)) = self.slots.take_due(now_us) {
             let owe = [slot.adjustment(Change::Owe { units: slot.receipt.cost })];
-            let renewed = match self.store.adjust(now_us, &owe, &mut answers).await {
+            let renewed = match self.store.call(now_us, Call::Adjust(&owe), &mut answers).await {
                 Ok(()) => answers.get(0).and_then(|(_, rows)| rows.first()?.receipt),
                 Err(error) => {
                     self.errors.count(&error);
@@ -175,8 +175,10 @@ impl<S: Store> Gate<S> {
             answers.clear();
             let Some(receipt) = away.back(now_us, renewed) else { continue };
             let change = Change::GiveBack { units: receipt.cost, receipt, under: slot.numbers };
-            if let Err(error) =
-                self.store.adjust(now_us, &[slot.adjustment(change)], &mut answers).await
+            if let Err(error) = self
+                .store
+                .call(now_us, Call::Adjust(&[slot.adjustment(change)]), &mut answers)
+                .await
             {
                 self.errors.count(&error);
             }

@@ -10,7 +10,7 @@ fn check<T>(gate: &Gate, user: &str, look: impl FnOnce(&Verdict<'_>) -> T) -> T 
     let mut facts = rules.facts(Default::default());
     facts.set("user", user).unwrap();
     rules.identify(&mut facts);
-    look(&gate.check_now(&rules, NOW_US, &facts, 1, &mut Work::default()))
+    look(&gate.check(&rules, NOW_US, &facts, 1, &mut Work::default()).now())
 }
 
 fn gate(limits: &str) -> Gate {
@@ -34,7 +34,7 @@ fn whoever_holds_the_old_rules_is_answered_by_them() {
     let desk = desk(setup(TWO));
     desk.gate.replace(setup("  - {name: other, rate: 0/s}\n")).unwrap();
     let facts = crate::desk::facts(&desk, &[("user", "a")]);
-    let old = desk.gate.check_now(&desk.rules, NOW_US, &facts, 1, &mut Work::default());
+    let old = desk.gate.check(&desk.rules, NOW_US, &facts, 1, &mut Work::default()).now();
     assert_eq!(rows(&old), [("l", true, 1)]);
     check(&desk.gate, "a", |verdict| assert!(!verdict.allowed));
 }
@@ -104,14 +104,18 @@ fn reservations_settle_across_reloads() {
         let rules = gate.rules();
         let mut facts = rules.facts(Default::default());
         facts.set("user", "a").unwrap();
-        gate.reserve_now(&rules, NOW_US, "r", &facts, 2, None, &mut Work::default()).unwrap();
+        gate.reserve(&rules, NOW_US, "r", &facts, 2, None, &mut Work::default()).now().unwrap();
     }
     gate.replace(setup(&format!("  - {{name: first, rate: 9/s}}\n{TWO}"))).unwrap();
-    let settled = gate.end_now(NOW_US, "r", End::Cancel).unwrap();
+    let settled = gate.end(NOW_US, "r", End::Cancel).now().unwrap();
     let names: Vec<_> = settled.rows().map(|row| row.limit.name.to_string()).collect();
     assert_eq!(names, ["l"]);
     gate.replace(setup("")).unwrap();
-    assert_eq!(gate.end_now(NOW_US, "r", End::Cancel).unwrap().rows().len(), 1, "the same answer");
+    assert_eq!(
+        gate.end(NOW_US, "r", End::Cancel).now().unwrap().rows().len(),
+        1,
+        "the same answer"
+    );
 }
 
 /// The example of the reference: what is left of `1000/day` for a key that has used 9 of `10/day`.
@@ -159,7 +163,7 @@ fn another_tier_keeps_the_same() {
             let mut facts = rules.facts(Default::default());
             facts.set("user", "a").unwrap();
             facts.set("plan", plan).unwrap();
-            let verdict = gate.check_now(&rules, NOW_US, &facts, cost, &mut Work::default());
+            let verdict = gate.check(&rules, NOW_US, &facts, cost, &mut Work::default()).now();
             verdict.rows[0].outcome.remaining
         };
         assert_eq!(ask("", 9), 1, "{algorithm}");

@@ -175,7 +175,8 @@ fn a_refusal_from_before_a_reset_is_not_learnt_after_it() {
     gate.store().set_slow(true);
     {
         let mut work = Work::default();
-        let mut check = std::pin::pin!(gate.check(&rules, NOW_US, &facts, 1, &mut work));
+        let mut check =
+            std::pin::pin!(gate.check(&rules, NOW_US, &facts, 1, &mut work).into_future());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(
             check.as_mut().poll(&mut context).is_pending(),
@@ -201,7 +202,8 @@ fn while_one_asks(
     facts.set("user", "a").unwrap();
     let mut work = Work::default();
     gate.store().set_slow(true);
-    let mut check = std::pin::pin!(gate.check(&rules, NOW_US + after_us, &facts, 1, &mut work));
+    let check = gate.check(&rules, NOW_US + after_us, &facts, 1, &mut work);
+    let mut check = std::pin::pin!(check.into_future());
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(check.as_mut().poll(&mut context).is_pending());
     gate.store().set_slow(false);

@@ -36,7 +36,7 @@ pub(crate) fn facts<'g>(desk: &'g Desk, values: &[(&str, &'g str)]) -> policy::F
 }
 
 pub(crate) fn check<'g>(desk: &'g Desk, values: &[(&str, &'g str)], cost: u64) -> Verdict<'g> {
-    desk.gate.check_now(&desk.rules, NOW_US, &facts(desk, values), cost, &mut Work::default())
+    desk.gate.check(&desk.rules, NOW_US, &facts(desk, values), cost, &mut Work::default()).now()
 }
 
 /// Name, whether it admits, and what remains, for each row.

@@ -5,10 +5,9 @@ use crate::faulty::Faulty;
 use crate::now;
 use std::time::Duration;
 use tollgate::store::Ticket;
-use tollgate::{Decided, DenyCache, Desk, Gate, Single, Source};
+use tollgate::{Decided, DenyCache, Gate, Setup, SingleCheck, Source, Work, policy};
 use tollgate_core::algorithm::Gcra;
 use tollgate_core::{Intent, Numbers, Rate};
-use tollgate_policy::limit::OnStoreFailure;
 use tollgate_policy::policy::Selection;
 
 /// One unit in so many seconds, so many at once.
@@ -24,7 +23,7 @@ enum Asked<'a> {
 }
 use Asked::{Limit, Own};
 
-fn each(gate: &Gate<Faulty>, otherwise: OnStoreFailure, asked: &[Asked<'_>]) -> Vec<Decided> {
+fn each(gate: &Gate<Faulty>, asked: &[Asked<'_>]) -> Vec<Decided> {
     let rules = gate.rules();
     let selections: Vec<Selection> = asked
         .iter()
@@ -38,19 +37,22 @@ fn each(gate: &Gate<Faulty>, otherwise: OnStoreFailure, asked: &[Asked<'_>]) -> 
             selection
         })
         .collect();
-    let singles: Vec<Single<'_>> = asked
+    let singles: Vec<SingleCheck<'_>> = asked
         .iter()
         .zip(&selections)
         .map(|(one, selection)| match *one {
-            Limit(_, intent) => Single::Limit { selection, intent },
-            Own(key, numbers, cost) => {
-                Single::Own { key: key.as_bytes(), numbers, ticket: Ticket::default(), cost }
-            }
+            Limit(_, intent) => SingleCheck::Limit { selection, intent },
+            Own(key, numbers, cost) => SingleCheck::Inline {
+                key: key.as_bytes(),
+                numbers,
+                ticket: Ticket::default(),
+                cost,
+            },
         })
         .collect();
-    let mut desk = Desk::default();
-    now(gate.each(&rules, NOW_US, &singles, otherwise, &mut desk));
-    desk.decided().to_vec()
+    let mut work = Work::default();
+    now(gate.check_batch(&rules, NOW_US, &singles, &mut work));
+    work.decided().to_vec()
 }
 
 fn shown(decided: &[Decided]) -> Vec<(bool, u64, Source)> {
@@ -77,7 +79,7 @@ fn all_of_them_are_one_call_and_decided_in_order() {
     ];
     let source = Source::Store;
     assert_eq!(
-        shown(&each(&gate, OnStoreFailure::Open, &asked)),
+        shown(&each(&gate, &asked)),
         [
             (true, 1, source),
             (true, 0, source),
@@ -95,7 +97,7 @@ fn all_of_them_are_one_call_and_decided_in_order() {
     assert_eq!((counts.admitted, counts.refused), (2, 1), "a peek does not count");
     let (name, own) = &gate.counts()[1];
     assert_eq!((&**name, own.admitted, own.refused), ("CL.THROTTLE", 1, 2), "nor a look");
-    assert!(each(&gate, OnStoreFailure::Open, &[Limit("", Take)])[0].allowed);
+    assert!(each(&gate, &[Limit("", Take)])[0].allowed);
     assert_eq!(gate.store().calls(), 1, "nobody is asked about nothing");
 }
 
@@ -104,7 +106,7 @@ fn a_key_keeps_what_it_spent_when_its_numbers_change() {
     let gate = Gate::new(setup(TWO), Faulty::default()).unwrap();
     let (hour, minute) = (numbers(3600, 2), numbers(60, 100));
     let asked = [Own("a", &hour, 1), Own("a", &minute, 1), Own("a", &hour, 1)];
-    let decided = each(&gate, OnStoreFailure::Open, &asked);
+    let decided = each(&gate, &asked);
     // An hour is sixty of a hundred minutes; another minute of it, and the second hour has no room.
     assert_eq!(decided[0].outcome.remaining, 1);
     assert_eq!(decided[1].outcome.remaining, 39);
@@ -117,37 +119,47 @@ fn refusals_of_limits_are_remembered_and_those_of_callers_numbers_are_asked_agai
     let gate = gate.with_deny_cache(DenyCache::new(100, Duration::from_secs(1)));
     let one = numbers(3600, 1);
     let spend = [Limit("a", Take), Limit("a", Take), Limit("a", Take), Own("a", &one, 1)];
-    each(&gate, OnStoreFailure::Open, &spend);
+    each(&gate, &spend);
     let before = gate.store().calls();
-    let decided = each(&gate, OnStoreFailure::Open, &[Limit("a", Take), Limit("b", Take)]);
+    let decided = each(&gate, &[Limit("a", Take), Limit("b", Take)]);
     assert_eq!(shown(&decided), [(false, 0, Source::DenyCache), (true, 1, Source::Store)]);
-    each(&gate, OnStoreFailure::Open, &[Limit("a", Take)]);
+    each(&gate, &[Limit("a", Take)]);
     assert_eq!(gate.store().calls() - before, 1);
     assert_eq!(gate.counts()[0].1.deny_cache_hits, 2);
-    assert!(!each(&gate, OnStoreFailure::Open, &[Own("a", &one, 1)])[0].allowed);
+    assert!(!each(&gate, &[Own("a", &one, 1)])[0].allowed);
     assert_eq!(gate.store().calls() - before, 2);
+}
+
+/// A gate without its store, and what becomes of inline limits then.
+fn failing(on_store_failure: &str) -> Gate<Faulty> {
+    let limit = "{name: l, key: [user], rate: 2/h, on_store_failure: closed}";
+    let text = format!("on_store_failure: {on_store_failure}\nlimits: [{limit}]");
+    let setup = Setup::of(&policy::compile(text.as_bytes()).unwrap());
+    let gate = Gate::new(setup, Faulty::default()).unwrap();
+    gate.store().set_down(true);
+    gate
 }
 
 #[test]
 fn without_the_store_limits_answer_for_themselves_and_the_caller_says_for_the_rest() {
-    let closed = "  - {name: l, key: [user], rate: 2/h, on_store_failure: closed}\n";
-    let gate = Gate::new(setup(closed), Faulty::default()).unwrap();
-    gate.store().set_down(true);
+    let gate = failing("open");
     let four = numbers(3600, 4);
     let asked = [Limit("a", Take), Own("a", &four, 1)];
-    let decided = each(&gate, OnStoreFailure::Open, &asked);
+    let decided = each(&gate, &asked);
     assert_eq!(shown(&decided), [(false, 0, Source::FailClosed), (true, 4, Source::FailOpen)]);
     assert_eq!(decided[0].outcome.retry_after_us, Some(1_000_000));
-    let decided = each(&gate, OnStoreFailure::Closed, &asked);
+    let gate = failing("closed");
+    let decided = each(&gate, &asked);
     assert_eq!(shown(&decided)[1], (false, 0, Source::FailClosed));
-    assert_eq!(gate.counts()[0].1.fail_closed, 2);
+    assert_eq!(gate.counts()[0].1.fail_closed, 1);
+    assert_eq!(gate.counts()[1].1.fail_closed, 1);
     // Half of four at once, and half the pace.
-    let local = OnStoreFailure::Local { nodes: 2 };
-    let decided = each(&gate, local, &[Own("a", &four, 1), Own("a", &four, 1), Own("a", &four, 1)]);
+    let gate = failing("{local: {nodes: 2}}");
+    let decided = each(&gate, &[Own("a", &four, 1), Own("a", &four, 1), Own("a", &four, 1)]);
     assert_eq!(decided.iter().map(|one| one.allowed).collect::<Vec<_>>(), [true, true, false]);
     assert_eq!(decided[2].source, Source::LocalFallback);
     assert_eq!(decided[2].outcome.retry_after_us, Some(7_200_000_000));
     // Of one at once a half is nothing.
     let one = numbers(3600, 1);
-    assert!(!each(&gate, local, &[Own("b", &one, 1)])[0].allowed);
+    assert!(!each(&gate, &[Own("b", &one, 1)])[0].allowed);
 }

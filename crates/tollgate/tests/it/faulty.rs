@@ -4,10 +4,10 @@ use std::future::poll_fn;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
-use tollgate::{MemoryStore, Store, StoreError};
+use tollgate::{LeaseStore, MemoryStore, Reply, ReservationStore, Store, StoreError};
 use tollgate_core::Numbers;
 use tollgate_store::{
-    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, StoreErrorKind,
+    Answers, Call, Charge, Ended, Opened, Opening, Place, Request, Settlement, StoreErrorKind,
     Ticket,
 };
 
@@ -38,7 +38,10 @@ impl Faulty {
     /// Forgets the key that was charged last, as another node would have it.
     pub(crate) async fn reset_elsewhere(&self) {
         let (limit, key) = self.last.lock().unwrap().clone();
-        self.behind.reset(limit, &key).await.unwrap();
+        self.behind
+            .call(0, Call::Reset { limit, key: &key }, &mut Answers::default())
+            .await
+            .unwrap();
     }
 
     async fn dawdle(&self) {
@@ -60,57 +63,28 @@ impl Faulty {
 }
 
 impl Store for Faulty {
-    async fn decide<'a>(
+    type Rest = ();
+
+    fn begin(&self, _: u64, _: Call<'_>, _: &mut Answers) -> Option<()> {
+        Some(())
+    }
+
+    async fn finish<'a>(
         &'a self,
         now_us: u64,
-        requests: &'a [Request<'a>],
+        call: Call<'a>,
+        (): (),
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
         self.ask()?;
-        if let Some(charge) = requests.first().and_then(|request| request.charges.first()) {
+        if let Call::Decide([Request { charges: [charge, ..], .. }, ..]) = call {
             *self.last.lock().unwrap() = (charge.limit, charge.key.to_vec());
         }
-        self.behind.decide(now_us, requests, answers).await?;
-        self.dawdle().await;
+        self.behind.begin(now_us, call, answers);
+        if !matches!(call, Call::Reset { .. }) {
+            self.dawdle().await;
+        }
         Ok(())
-    }
-
-    async fn adjust<'a>(
-        &'a self,
-        now_us: u64,
-        adjustments: &'a [Adjustment<'a>],
-        answers: &'a mut Answers,
-    ) -> Result<(), StoreError> {
-        self.ask()?;
-        self.behind.adjust(now_us, adjustments, answers).await?;
-        self.dawdle().await;
-        Ok(())
-    }
-
-    async fn reset<'a>(&'a self, limit: u64, key: &'a [u8]) -> Result<(), StoreError> {
-        self.ask()?;
-        self.behind.reset(limit, key).await
-    }
-
-    async fn open_reservation<'a>(
-        &'a self,
-        now_us: u64,
-        opening: &'a Opening<'a>,
-    ) -> Result<Opened, StoreError> {
-        self.ask()?;
-        self.behind.open_reservation(now_us, opening).await
-    }
-
-    async fn end_reservation<'a>(
-        &'a self,
-        now_us: u64,
-        id: &'a str,
-        end: u64,
-        plan: &'a Plan<'a>,
-        answers: &'a mut Answers,
-    ) -> Result<Option<Ended>, StoreError> {
-        self.ask()?;
-        self.behind.end_reservation(now_us, id, end, plan, answers).await
     }
 
     fn place(&self, charge: &Charge<'_>) -> Place {
@@ -121,3 +95,31 @@ impl Store for Faulty {
         self.behind.enroll(numbers)
     }
 }
+
+impl ReservationStore for Faulty {
+    fn open_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        opening: Opening<'a>,
+    ) -> Reply<'a, Result<Opened, StoreError>, ()> {
+        Reply::later((), async move {
+            self.ask()?;
+            self.behind.open_reservation(now_us, opening).now()
+        })
+    }
+
+    fn end_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: impl Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a,
+    ) -> Reply<'a, Result<Option<Ended>, StoreError>, ()> {
+        Reply::later((), async move {
+            self.ask()?;
+            self.behind.end_reservation(now_us, id, end, plan).now()
+        })
+    }
+}
+
+impl LeaseStore for Faulty {}

@@ -75,10 +75,10 @@ fn buffers_are_reused() {
     let gate = gate("  - {name: l, key: [user], rate: 5/min}\n");
     let mut work = Work::default();
     let facts = facts(&gate, &[("user", "a")]);
-    let first = gate.gate.check_now(&gate.rules, NOW_US, &facts, 1, &mut work);
+    let first = gate.gate.check(&gate.rules, NOW_US, &facts, 1, &mut work).now();
     let place = first.rows.as_ptr();
     work.recycle(first);
-    let second = gate.gate.check_now(&gate.rules, NOW_US, &facts, 1, &mut work);
+    let second = gate.gate.check(&gate.rules, NOW_US, &facts, 1, &mut work).now();
     assert_eq!((second.rows.as_ptr(), second.rows.len()), (place, 1));
 }
 

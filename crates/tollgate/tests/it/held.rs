@@ -15,7 +15,7 @@ fn pass(desk: &Desk, passage: &Passage<'_>) -> (bool, Option<Held>) {
 
 fn left(desk: &Desk) -> Vec<u64> {
     let facts = facts(desk, &[("user", "a")]);
-    let verdict = desk.gate.peek_now(&desk.rules, NOW_US, &facts, 1, &mut Work::default());
+    let verdict = desk.gate.peek(&desk.rules, NOW_US, &facts, 1, &mut Work::default()).now();
     verdict.rows.iter().map(|row| row.outcome.remaining).collect()
 }
 

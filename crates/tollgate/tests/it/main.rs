@@ -18,13 +18,12 @@ mod slots;
 mod slow;
 mod wait;
 
-use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 /// The value of a future that never waits.
-fn now<T>(future: impl Future<Output = T>) -> T {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+fn now<T>(future: impl IntoFuture<Output = T>) -> T {
+    match pin!(future.into_future()).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => panic!("nothing here waits"),
     }

@@ -65,11 +65,11 @@ fn what_was_taken_before_a_reset_is_not_given_back_after_it() {
         let facts = facts(&desk, &[("user", "a")]);
         let mut work = Work::default();
         let (gate, rules) = (&desk.gate, &desk.rules);
-        gate.reserve_now(rules, NOW_US, "r", &facts, 6, None, &mut work).unwrap();
+        gate.reserve(rules, NOW_US, "r", &facts, 6, None, &mut work).now().unwrap();
         now(gate.reset(rules, &facts, None)).unwrap();
         assert!(check(&desk, &[("user", "a")], 7).allowed);
-        gate.end_now(NOW_US, "r", End::Cancel).unwrap();
-        let left = gate.peek_now(rules, NOW_US, &facts, 1, &mut work).rows[0].outcome.remaining;
+        gate.end(NOW_US, "r", End::Cancel).now().unwrap();
+        let left = gate.peek(rules, NOW_US, &facts, 1, &mut work).now().rows[0].outcome.remaining;
         assert_eq!(left, 3, "{algorithm}");
     }
 }

@@ -1,9 +1,8 @@
 //! Requests in several parts.
 
 use crate::faulty::Faulty;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
-use tollgate::{DenyCache, Gate, MemoryStore, Parts, Setup, Store, Use, Work, policy};
+use crate::now;
+use tollgate::{DenyCache, Gate, LeaseStore, MemoryStore, Parts, Setup, Use, Work, policy};
 use tollgate_core::Rate;
 use tollgate_policy::envoy::{Configs, Options};
 
@@ -22,14 +21,7 @@ descriptors:
   - {key: user, rate_limit: {unit: minute, requests_per_unit: 3}}
 ";
 
-fn now<T>(future: impl Future<Output = T>) -> T {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value,
-        Poll::Pending => panic!("it answers at once"),
-    }
-}
-
-fn gate_over<S: Store>(store: S, strict: bool) -> Gate<S> {
+fn gate_over<S: LeaseStore>(store: S, strict: bool) -> Gate<S> {
     let mut options = Options::default();
     options.strict = strict;
     let configs = Configs::read(&[("edge.yaml", RATELIMIT.as_bytes())], options).unwrap();
@@ -45,7 +37,7 @@ fn gate(strict: bool) -> Gate {
 type Said = Vec<Vec<(bool, u64)>>;
 
 /// One part for each (attribute, value, cost).
-fn ask<S: Store>(gate: &Gate<S>, parts: &[(&str, &str, u64, Use)]) -> (bool, Said) {
+fn ask<S: LeaseStore>(gate: &Gate<S>, parts: &[(&str, &str, u64, Use)]) -> (bool, Said) {
     let rules = gate.rules();
     let (mut asked, mut work) = (Parts::default(), Work::default());
     for &(name, value, cost, how) in parts {
@@ -138,7 +130,7 @@ fn a_late_bill_is_taken_in_full() {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("account", "a").unwrap();
-    let peeked = gate.peek_now(&rules, NOW_US, &facts, 1, &mut Work::default());
+    let peeked = gate.peek(&rules, NOW_US, &facts, 1, &mut Work::default()).now();
     // 35 of 10 per minute are taken: the first unit is there after 26 intervals of 6 s.
     assert_eq!(peeked.retry_after_us, Some(26 * 6_000_000));
 }
@@ -185,14 +177,14 @@ fn refunds_give_back_and_never_more_than_was_taken() {
     let gate = gate(true);
     let rules = gate.rules();
     assert!(ask(&gate, &[("user", "ann", 4, Use::Charge)]).0);
-    let (mut asked, mut work) = (Parts::default(), Work::default());
+    let mut asked = Parts::default();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "ann").unwrap();
     for (units, left) in [(1, [2, 97]), (7, [5, 100])] {
         asked.clear();
         asked.begin();
         asked.add(&rules, &facts, units, Use::Charge);
-        let partial = now(gate.refund_parts(&rules, NOW_US, &asked, &mut work)).unwrap();
+        let partial = now(gate.refund_parts(&rules, NOW_US, &asked)).unwrap();
         let remaining: Vec<_> = partial.rows(0).map(|row| row.outcome.remaining).collect();
         assert_eq!(remaining, left);
         assert!(partial.verdict.allowed);

@@ -10,7 +10,7 @@ fn reserve<'g>(
     ttl_us: Option<u64>,
 ) -> Result<(Verdict<'g>, Option<u64>), ReservationError> {
     let facts = facts(desk, &[("user", "a")]);
-    desk.gate.reserve_now(&desk.rules, NOW_US, id, &facts, cost, ttl_us, &mut Work::default())
+    desk.gate.reserve(&desk.rules, NOW_US, id, &facts, cost, ttl_us, &mut Work::default()).now()
 }
 
 fn remaining(settled: &Settled) -> Vec<u64> {
@@ -25,13 +25,13 @@ fn tokens() -> Desk {
 fn settling_to_less_returns_the_rest_and_to_more_leaves_a_debt() {
     let gate = tokens();
     reserve(&gate, "less", 6, None).unwrap();
-    assert_eq!(remaining(&gate.gate.end_now(NOW_US, "less", End::Settle(2)).unwrap()), [8]);
+    assert_eq!(remaining(&gate.gate.end(NOW_US, "less", End::Settle(2)).now().unwrap()), [8]);
     reserve(&gate, "more", 1, None).unwrap();
-    let settled = gate.gate.end_now(NOW_US, "more", End::Settle(100)).unwrap();
+    let settled = gate.gate.end(NOW_US, "more", End::Settle(100)).now().unwrap();
     assert_eq!((settled.charged, remaining(&settled)), (100, vec![0]));
     assert!(!check(&gate, &[("user", "a")], 1).allowed);
     assert_eq!(
-        gate.gate.end_now(NOW_US, "more", End::Settle(1 << 32)).unwrap_err(),
+        gate.gate.end(NOW_US, "more", End::Settle(1 << 32)).now().unwrap_err(),
         ReservationError::CostTooLarge
     );
 }
@@ -41,13 +41,13 @@ fn a_repeated_call_answers_alike_and_another_one_conflicts() {
     let gate = tokens();
     reserve(&gate, "r", 3, None).unwrap();
     assert_eq!(reserve(&gate, "r", 1, None).unwrap_err(), ReservationError::Taken);
-    let first = gate.gate.end_now(NOW_US, "r", End::Cancel).unwrap();
+    let first = gate.gate.end(NOW_US, "r", End::Cancel).now().unwrap();
     check(&gate, &[("user", "a")], 4);
-    let again = gate.gate.end_now(NOW_US + SECOND, "r", End::Cancel).unwrap();
+    let again = gate.gate.end(NOW_US + SECOND, "r", End::Cancel).now().unwrap();
     assert_eq!((first.charged, remaining(&first)), (0, vec![10]));
     assert_eq!(remaining(&again), [10], "the answer of the first call, not one of now");
     assert_eq!(
-        gate.gate.end_now(NOW_US, "r", End::Settle(0)).unwrap_err(),
+        gate.gate.end(NOW_US, "r", End::Settle(0)).now().unwrap_err(),
         ReservationError::Ended
     );
 }
@@ -62,10 +62,10 @@ fn expiry_keeps_the_charge_and_frees_slots() {
     assert_eq!(rows(&verdict), [("l", true, 8), ("slots", true, 0)]);
     assert_eq!(ttl_us, Some(5 * SECOND), "the slots' own time to live");
     let facts = facts(&gate, &[("user", "a")]);
-    let late = |us| gate.gate.peek_now(&gate.rules, NOW_US + us, &facts, 1, &mut Work::default());
+    let late = |us| gate.gate.peek(&gate.rules, NOW_US + us, &facts, 1, &mut Work::default()).now();
     assert_eq!(rows(&late(5 * SECOND - 1))[1], ("slots", false, 0));
     assert_eq!(rows(&late(5 * SECOND)), [("l", true, 8), ("slots", true, 2)]);
-    let end = gate.gate.end_now(NOW_US + 5 * SECOND, "r", End::Cancel);
+    let end = gate.gate.end(NOW_US + 5 * SECOND, "r", End::Cancel).now();
     assert_eq!(end.unwrap_err(), ReservationError::Unknown);
 }
 
@@ -76,9 +76,9 @@ fn settling_frees_the_slots_and_a_given_ttl_holds_for_them() {
     assert_eq!(ttl_us, Some(60 * SECOND));
     let facts = facts(&gate, &[("user", "a")]);
     let late =
-        gate.gate.peek_now(&gate.rules, NOW_US + 59 * SECOND, &facts, 1, &mut Work::default());
+        gate.gate.peek(&gate.rules, NOW_US + 59 * SECOND, &facts, 1, &mut Work::default()).now();
     assert!(!late.allowed, "held beyond the limit's own ttl");
-    assert_eq!(remaining(&gate.gate.end_now(NOW_US + SECOND, "r", End::Settle(7)).unwrap()), [1]);
+    assert_eq!(remaining(&gate.gate.end(NOW_US + SECOND, "r", End::Settle(7)).now().unwrap()), [1]);
 }
 
 #[test]
@@ -86,7 +86,10 @@ fn a_refused_reserve_keeps_nothing() {
     let gate = tokens();
     let (verdict, ttl_us) = reserve(&gate, "r", 11, None).unwrap();
     assert_eq!((verdict.allowed, ttl_us), (false, None));
-    assert_eq!(gate.gate.end_now(NOW_US, "r", End::Cancel).unwrap_err(), ReservationError::Unknown);
+    assert_eq!(
+        gate.gate.end(NOW_US, "r", End::Cancel).now().unwrap_err(),
+        ReservationError::Unknown
+    );
 }
 
 #[test]
@@ -96,14 +99,14 @@ fn an_estimate_is_settled_with_the_figure_itself() {
         "    cost: {estimate: 500, response: {json: usage.total_tokens}}\n",
     ));
     assert_eq!(rows(&reserve(&gate, "r", 1, None).unwrap().0), [("tokens", true, 500)]);
-    assert_eq!(remaining(&gate.gate.end_now(NOW_US, "r", End::Settle(320)).unwrap()), [680]);
+    assert_eq!(remaining(&gate.gate.end(NOW_US, "r", End::Settle(320)).now().unwrap()), [680]);
 }
 
 #[test]
 fn a_free_reservation_can_be_settled_with_a_cost() {
     let gate = tokens();
     reserve(&gate, "r", 0, None).unwrap();
-    assert_eq!(remaining(&gate.gate.end_now(NOW_US, "r", End::Settle(4)).unwrap()), [6]);
+    assert_eq!(remaining(&gate.gate.end(NOW_US, "r", End::Settle(4)).now().unwrap()), [6]);
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn slots_never_outlive_their_reservation() {
     assert_eq!(ttl_us, Some(3_600 * SECOND), "an hour at most");
     let facts = facts(&gate, &[("user", "a")]);
     let late =
-        gate.gate.peek_now(&gate.rules, NOW_US + 3_600 * SECOND, &facts, 1, &mut Work::default());
+        gate.gate.peek(&gate.rules, NOW_US + 3_600 * SECOND, &facts, 1, &mut Work::default()).now();
     assert!(late.allowed, "expiry frees the slot");
 }
 
@@ -123,7 +126,7 @@ fn a_shadow_limit_without_its_key_settles_nothing() {
         gate("  - {name: trial, key: [org], rate: 5/min, mode: shadow, on_missing: refuse}\n");
     let (verdict, _) = reserve(&gate, "r", 0, None).unwrap();
     assert!(verdict.allowed);
-    assert!(gate.gate.end_now(NOW_US, "r", End::Settle(9)).unwrap().rows().len() == 0);
+    assert!(gate.gate.end(NOW_US, "r", End::Settle(9)).now().unwrap().rows().len() == 0);
 }
 
 #[test]
@@ -134,21 +137,17 @@ fn reservations_are_bounded_in_bytes_and_a_full_book_takes_nothing() {
     let mut work = Work::default();
     let mut reserve = |n: usize| {
         gate.gate
-            .reserve_now(&gate.rules, NOW_US, &n.to_string(), &facts, 0, None, &mut work)
+            .reserve(&gate.rules, NOW_US, &n.to_string(), &facts, 0, None, &mut work)
+            .now()
             .map(|_| ())
     };
     let opened = (0..).take_while(|n| reserve(*n).is_ok()).count();
     assert!((10_000..17_000).contains(&opened), "{opened} of some 4 KB each");
     assert_eq!(reserve(opened).unwrap_err(), ReservationError::Full);
-    let late = gate.gate.reserve_now(
-        &gate.rules,
-        NOW_US + 30 * SECOND,
-        "late",
-        &facts,
-        0,
-        None,
-        &mut Work::default(),
-    );
+    let late = gate
+        .gate
+        .reserve(&gate.rules, NOW_US + 30 * SECOND, "late", &facts, 0, None, &mut Work::default())
+        .now();
     assert!(late.is_ok(), "expiry makes room");
 }
 
@@ -168,12 +167,13 @@ fn ended_reservations_make_room_for_new_ones() {
     let mut work = Work::default();
     for n in 0..40_000 {
         let id = n.to_string();
-        let reserved = gate.gate.reserve_now(&gate.rules, NOW_US, &id, &facts, 0, None, &mut work);
+        let reserved =
+            gate.gate.reserve(&gate.rules, NOW_US, &id, &facts, 0, None, &mut work).now();
         assert!(reserved.is_ok(), "number {n}");
-        gate.gate.end_now(NOW_US, &id, End::Cancel).unwrap();
+        gate.gate.end(NOW_US, &id, End::Cancel).now().unwrap();
     }
-    assert!(gate.gate.end_now(NOW_US, "39999", End::Cancel).is_ok(), "the last are still known");
-    let forgotten = gate.gate.end_now(NOW_US, "0", End::Cancel).unwrap_err();
+    assert!(gate.gate.end(NOW_US, "39999", End::Cancel).now().is_ok(), "the last are still known");
+    let forgotten = gate.gate.end(NOW_US, "0", End::Cancel).now().unwrap_err();
     assert_eq!(forgotten, ReservationError::Unknown);
 }
 
@@ -187,7 +187,7 @@ fn slots_of_several_limits_are_held_equally_long() {
     assert_eq!(ttl_us, Some(60 * SECOND));
     let facts = facts(&gate, &[("user", "a")]);
     let late =
-        gate.gate.peek_now(&gate.rules, NOW_US + 59 * SECOND, &facts, 1, &mut Work::default());
+        gate.gate.peek(&gate.rules, NOW_US + 59 * SECOND, &facts, 1, &mut Work::default()).now();
     assert_eq!(rows(&late), [("short", false, 0), ("long", false, 0)]);
 }
 
@@ -198,7 +198,7 @@ fn threads_that_end_one_reservation_at_once_have_one_answer() {
         let id = round.to_string();
         reserve(&gate, &id, 0, None).unwrap();
         let ended = std::thread::scope(|scope| {
-            let end = || gate.gate.end_now(NOW_US, &id, End::Settle(0)).is_ok();
+            let end = || gate.gate.end(NOW_US, &id, End::Settle(0)).now().is_ok();
             let threads = [scope.spawn(end), scope.spawn(end), scope.spawn(end)];
             threads.map(|thread| thread.join().unwrap())
         });
@@ -212,7 +212,7 @@ async fn ending_without_a_future_works_within_a_task_too() {
     for n in 0..300 {
         let id = n.to_string();
         reserve(&gate, &id, 0, None).unwrap();
-        gate.gate.end_now(NOW_US, &id, End::Cancel).unwrap();
+        gate.gate.end(NOW_US, &id, End::Cancel).now().unwrap();
     }
 }
 
@@ -227,9 +227,9 @@ fn what_a_shared_cell_took_is_not_charged_twice() {
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
     let mut work = Work::default();
-    gate.reserve_now(&rules, NOW_US, "r", &facts, 4, None, &mut work).unwrap();
-    gate.end_now(NOW_US, "r", End::Settle(4)).unwrap();
-    let peek = gate.peek_now(&rules, NOW_US, &facts, 1, &mut work);
+    gate.reserve(&rules, NOW_US, "r", &facts, 4, None, &mut work).now().unwrap();
+    gate.end(NOW_US, "r", End::Settle(4)).now().unwrap();
+    let peek = gate.peek(&rules, NOW_US, &facts, 1, &mut work).now();
     assert!(peek.rows[0].outcome.remaining >= 6, "{:?}", peek.rows[0].outcome);
 }
 
@@ -237,11 +237,11 @@ fn what_a_shared_cell_took_is_not_charged_twice() {
 fn a_call_that_ended_a_reservation_can_be_repeated_when_its_time_has_passed() {
     let gate = tokens();
     reserve(&gate, "r", 3, Some(SECOND)).unwrap();
-    gate.gate.end_now(NOW_US, "r", End::Settle(2)).unwrap();
+    gate.gate.end(NOW_US, "r", End::Settle(2)).now().unwrap();
     let late_us = NOW_US + 60 * SECOND;
-    assert_eq!(remaining(&gate.gate.end_now(late_us, "r", End::Settle(2)).unwrap()), [8]);
-    let other = gate.gate.end_now(late_us, "r", End::Cancel).unwrap_err();
+    assert_eq!(remaining(&gate.gate.end(late_us, "r", End::Settle(2)).now().unwrap()), [8]);
+    let other = gate.gate.end(late_us, "r", End::Cancel).now().unwrap_err();
     assert_eq!(other, ReservationError::Ended);
-    let forgotten = gate.gate.end_now(NOW_US + 601 * SECOND, "r", End::Settle(2)).unwrap_err();
+    let forgotten = gate.gate.end(NOW_US + 601 * SECOND, "r", End::Settle(2)).now().unwrap_err();
     assert_eq!(forgotten, ReservationError::Unknown);
 }

@@ -4,9 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tollgate::{MemoryStore, Store, StoreError};
 use tollgate_core::Numbers;
-use tollgate_store::{
-    Adjustment, Answers, Charge, Ended, Opened, Opening, Place, Plan, Request, Ticket,
-};
+use tollgate_store::{Answers, Call, Charge, Place, Ticket};
 
 #[derive(Debug, Default)]
 pub(crate) struct Slow {
@@ -32,72 +30,47 @@ impl Slow {
     }
 }
 
-struct Call<'a>(&'a AtomicUsize);
+struct UnderWay<'a>(&'a AtomicUsize);
 
-impl<'a> Call<'a> {
+impl<'a> UnderWay<'a> {
     fn new(under_way: &'a AtomicUsize) -> Self {
         under_way.fetch_add(1, Ordering::Relaxed);
         Self(under_way)
     }
 }
 
-impl Drop for Call<'_> {
+impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Store for Slow {
-    async fn decide<'a>(
+    type Rest = ();
+
+    fn begin(&self, _: u64, _: Call<'_>, _: &mut Answers) -> Option<()> {
+        Some(())
+    }
+
+    async fn finish<'a>(
         &'a self,
         now_us: u64,
-        requests: &'a [Request<'a>],
+        call: Call<'a>,
+        (): (),
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
-        let _call = Call::new(&self.under_way);
-        self.behind.decide(now_us, requests, answers).await?;
-        self.pause().await;
+        let _call = UnderWay::new(&self.under_way);
+        match call {
+            Call::Decide(_) => {
+                self.behind.begin(now_us, call, answers);
+                self.pause().await;
+            }
+            _ => {
+                self.pause().await;
+                self.behind.begin(now_us, call, answers);
+            }
+        }
         Ok(())
-    }
-
-    async fn adjust<'a>(
-        &'a self,
-        now_us: u64,
-        adjustments: &'a [Adjustment<'a>],
-        answers: &'a mut Answers,
-    ) -> Result<(), StoreError> {
-        let _call = Call::new(&self.under_way);
-        self.pause().await;
-        self.behind.adjust(now_us, adjustments, answers).await
-    }
-
-    async fn reset<'a>(&'a self, limit: u64, key: &'a [u8]) -> Result<(), StoreError> {
-        let _call = Call::new(&self.under_way);
-        self.pause().await;
-        self.behind.reset(limit, key).await
-    }
-
-    async fn open_reservation<'a>(
-        &'a self,
-        now_us: u64,
-        opening: &'a Opening<'a>,
-    ) -> Result<Opened, StoreError> {
-        let _call = Call::new(&self.under_way);
-        self.pause().await;
-        self.behind.open_reservation(now_us, opening).await
-    }
-
-    async fn end_reservation<'a>(
-        &'a self,
-        now_us: u64,
-        id: &'a str,
-        end: u64,
-        plan: &'a Plan<'a>,
-        answers: &'a mut Answers,
-    ) -> Result<Option<Ended>, StoreError> {
-        let _call = Call::new(&self.under_way);
-        self.pause().await;
-        self.behind.end_reservation(now_us, id, end, plan, answers).await
     }
 
     fn place(&self, charge: &Charge<'_>) -> Place {

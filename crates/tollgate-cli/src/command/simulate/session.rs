@@ -65,7 +65,7 @@ impl<'g> Session<'g> {
         let (time_us, cost) = (row.time_us, row.body.cost.unwrap_or(1));
         let (verdict, reserved) = match row.op {
             Op::Peek => {
-                let verdict = gate.peek_now(rules, time_us, facts, cost, work);
+                let verdict = gate.peek(rules, time_us, facts, cost, work).now();
                 return Outcome::Decided(verdict, None);
             }
             Op::Reserve => {
@@ -73,12 +73,12 @@ impl<'g> Session<'g> {
                     Some(id) => Box::from(&**id),
                     None => format!("row-{number}").into(),
                 };
-                match gate.reserve_now(rules, time_us, &id, facts, cost, row.body.ttl_us, work) {
+                match gate.reserve(rules, time_us, &id, facts, cost, row.body.ttl_us, work).now() {
                     Ok((verdict, ttl_us)) => (verdict, ttl_us.map(|ttl_us| (id, ttl_us))),
                     Err(error) => return Outcome::Problem(error),
                 }
             }
-            _ => (gate.check_now(rules, time_us, facts, cost, work), None),
+            _ => (gate.check(rules, time_us, facts, cost, work).now(), None),
         };
         tally.count(time_us, &verdict);
         Outcome::Decided(verdict, reserved)
@@ -86,7 +86,7 @@ impl<'g> Session<'g> {
 
     fn end(&mut self, row: &Row<'_>, end: End) -> Result<Outcome<'g>, BadRow> {
         let id = row.body.reservation.as_deref().unwrap_or_default();
-        match self.gate.end_now(row.time_us, id, end) {
+        match self.gate.end(row.time_us, id, end).now() {
             Ok(settled) => Ok(Outcome::Ended(settled, id.into())),
             // What the check API answers with 400 is a mistake in the row, not an answer to it.
             Err(error @ ReservationError::CostTooLarge) => Err(format!("`cost`: {error}")),

@@ -5,7 +5,7 @@ use super::encode::{DescriptorDecision, RateLimitDecision};
 use super::message_writer::MessageWriter;
 use super::messages::{RateLimitDescriptor, RateLimitRequest};
 use smallvec::SmallVec;
-use tollgate::{Row, Verdict};
+use tollgate::Verdict;
 use tollgate_policy::envoy::{Metadata, Unit};
 
 /// The entries of a map of a file.
@@ -23,7 +23,7 @@ pub(super) fn write(
     if maps.iter().any(|map| !map.is_empty()) {
         out.entry("metadata", |out| out.structure(|out| merged(out, &maps)));
     }
-    let Some(row) = deciding(verdict) else { return };
+    let Some(row) = verdict.tightest() else { return };
     out.entry("tollgate", |out| {
         out.structure(|out| {
             out.entry("limit", |out| out.string([&*row.limit.name]));
@@ -76,12 +76,6 @@ fn of_file<'a>(descriptor: &DescriptorDecision<'a>) -> Option<&'a Entries> {
         Metadata::Map(entries) => Some(entries),
         _ => None,
     }
-}
-
-/// The tightest row, which is the one that headers show: among equals the first.
-fn deciding<'a>(verdict: &'a Verdict<'_>) -> Option<&'a Row<'a>> {
-    let decides = |row: &&Row<'_>| row.enforced() && (verdict.allowed || row.refuses());
-    Row::tightest(verdict.rows.iter().filter(decides))
 }
 
 /// Several maps as one. The first value of a name counts; maps under one name are merged in turn.

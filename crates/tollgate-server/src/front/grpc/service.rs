@@ -7,16 +7,16 @@ use super::messages::RateLimitRequest;
 use super::proto_writer::ProtoWriter;
 use super::status::Status;
 use crate::Node;
-use crate::front::now;
 use crate::metrics::{Front, Outcome};
 use crate::trace;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::mem;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::{Partial, Parts, Rules, Spares, Store, Use, Work};
+use tokio::time::Sleep;
+use tollgate::{Partial, Parts, Reply, Rules, Spares, Use, Work};
 use tollgate_core::header::Fields;
 use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::FactsBuffer;
@@ -68,19 +68,6 @@ impl Service {
 
     /// Answers the bytes of a request with the frame of its response.
     pub(super) async fn call(&self, message: &[u8], caller: Caller<'_>) -> Result<Bytes, Status> {
-        match self.node.gate.store().is_shared() {
-            // The future is large, and would be moved with the task of its stream several times.
-            true => Box::pin(self.call_at(message, caller)).await,
-            // Memory decides at once, so no task has to hold the future.
-            false => self.call_now(message, caller),
-        }
-    }
-
-    fn call_now(&self, message: &[u8], caller: Caller<'_>) -> Result<Bytes, Status> {
-        now(pin!(self.call_at(message, caller)))
-    }
-
-    async fn call_at(&self, message: &[u8], caller: Caller<'_>) -> Result<Bytes, Status> {
         let now_us = self.node.clock.now_us();
         self.answer_at(&framing::decode(message)?, caller, now_us).await
     }
@@ -117,16 +104,19 @@ impl Service {
         }
         let rules = node.gate.rules();
         let mut buffers = self.buffers.take();
-        // An `await` moves the future, which is large. Memory decides at once and needs none.
-        let is_shared = node.gate.store().is_shared();
-        let parts = match is_shared {
-            true => self.ask(&rules, request, now_us, &mut buffers).await,
-            false => now(pin!(self.ask(&rules, request, now_us, &mut buffers))),
-        };
+        let parts = self.ask(&rules, request, now_us, &mut buffers).await;
         let RlsBuffers { work, parts: [charged, given_back], fields, answer, .. } = &mut *buffers;
-        let (charged, refunded) = match is_shared {
-            true => self.settle(&rules, now_us, charged, given_back, work, caller.timeout).await,
-            false => now(pin!(self.settle_here(&rules, now_us, charged, given_back, work))),
+        let mut deadline = Deadline { within: framing::within(caller.timeout), sleep: None };
+        let decided = node.gate.check_parts(&rules, now_us, charged, work);
+        let decided = deadline.wait(decided).await;
+        let late = || node.gate.parts_without_store(&rules, now_us, charged, work);
+        let charged = decided.unwrap_or_else(late);
+        let refunded = match given_back.is_empty() {
+            true => None,
+            false => {
+                let refunded = node.gate.refund_parts(&rules, now_us, given_back);
+                deadline.wait(refunded).await.and_then(Result::ok)
+            }
         };
         let descriptors = parts.iter().map(|one| DescriptorDecision {
             rows: match (one.refunds, &refunded) {
@@ -211,55 +201,6 @@ impl Service {
         asked
     }
 
-    /// Charges and refunds in memory.
-    async fn settle_here<'r>(
-        &self,
-        rules: &'r Rules,
-        now_us: u64,
-        charged: &Parts,
-        given_back: &Parts,
-        work: &mut Work,
-    ) -> (Partial<'r>, Option<Partial<'r>>) {
-        let gate = &self.node.gate;
-        let partial = gate.check_parts(rules, now_us, charged, work).await;
-        let refunded = match given_back.is_empty() {
-            true => None,
-            false => gate.refund_parts(rules, now_us, given_back, work).await.ok(),
-        };
-        (partial, refunded)
-    }
-
-    /// Charges and refunds in the store. Past the deadline each limit's failure policy answers.
-    async fn settle<'r>(
-        &self,
-        rules: &'r Rules,
-        now_us: u64,
-        charged: &Parts,
-        given_back: &Parts,
-        work: &mut Work,
-        timeout: Option<Duration>,
-    ) -> (Partial<'r>, Option<Partial<'r>>) {
-        let gate = &self.node.gate;
-        let deadline = tokio::time::sleep(framing::within(timeout));
-        tokio::pin!(deadline);
-        let decided = tokio::select! {
-            biased;
-            partial = gate.check_parts(rules, now_us, charged, work) => Some(partial),
-            () = &mut deadline => None,
-        };
-        let partial =
-            decided.unwrap_or_else(|| gate.parts_without_store(rules, now_us, charged, work));
-        if given_back.is_empty() {
-            return (partial, None);
-        }
-        let refunded = tokio::select! {
-            biased;
-            refunded = gate.refund_parts(rules, now_us, given_back, work) => refunded.ok(),
-            () = &mut deadline => None,
-        };
-        (partial, refunded)
-    }
-
     #[cold]
     fn trace(
         &self,
@@ -275,6 +216,29 @@ impl Service {
         let decided =
             trace::Decided { front: Front::Grpc.name(), parent, key_hash, start_us, end_us };
         trace::decision(&decided, &partial.verdict);
+    }
+}
+
+/// How long a caller waits for the store, over all calls for one request.
+struct Deadline {
+    within: Duration,
+    /// Begins when a store is first waited for.
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Deadline {
+    /// The answer, if it comes in time.
+    async fn wait<T, R>(&mut self, reply: Reply<'_, T, R>) -> Option<T> {
+        if let Reply::Now(answer) = reply {
+            return Some(answer);
+        }
+        let within = self.within;
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
+        tokio::select! {
+            biased;
+            answer = reply => Some(answer),
+            () = sleep => None,
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::encode::five;
 use super::table::Table;
-use crate::Node;
 use std::fmt;
 use std::ops::Range;
 use tollgate::{Decided, Rules, Source};
@@ -62,15 +61,13 @@ impl<'a> Call<'a> {
         Ok(Self { limit: *named, values, rest })
     }
 
-    /// Sets the attributes of the limit's key, and the tier that whoever they name has.
-    pub(super) async fn identify<'b>(
+    /// Sets the attributes of the limit's key.
+    pub(super) fn identify<'b>(
         &self,
         bytes: &'b [u8],
-        node: &Node,
         rules: &'b Rules,
         facts: &mut Facts<'b>,
-        now_us: u64,
-    ) -> Result<Option<std::sync::Arc<str>>, BadCall> {
+    ) -> Result<(), BadCall> {
         let limit = &rules.policy().limits()[self.limit];
         let mut names = limit.key.iter();
         for (place, value) in self.values.iter().enumerate() {
@@ -91,7 +88,7 @@ impl<'a> Call<'a> {
             facts.set(name, value).map_err(|why| bad(&why.to_string()))?;
         }
         rules.identify(facts);
-        Ok(node.tier(facts, now_us).await)
+        Ok(())
     }
 
     /// The cost, where one may follow; 1 where none does.

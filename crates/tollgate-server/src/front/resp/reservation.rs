@@ -10,7 +10,7 @@ use crate::front::http::reservation::id;
 use crate::metrics::Outcome;
 use std::fmt;
 use std::ops::Range;
-use tollgate::{End, ReservationError, Row, Rules, Settled, Source};
+use tollgate::{End, ReservationError, Rules, Source};
 
 /// The longest name that a reservation has, in bytes.
 const ID_BYTES_MAX: usize = 512;
@@ -27,9 +27,7 @@ impl Shared {
     pub(super) async fn reservation(
         &self,
         table: &mut Table,
-        bytes: &[u8],
-        name: Name,
-        arguments: &[Range<usize>],
+        (bytes, name, arguments): (&[u8], Name, &[Range<usize>]),
         rules: &Rules,
         session: &Session,
     ) {
@@ -60,7 +58,8 @@ impl Shared {
         let cost = call.cost(bytes)?;
         let now_us = self.node.clock.now_us();
         let mut facts = rules.facts(std::mem::take(&mut table.facts));
-        let tier = call.identify(bytes, &self.node, rules, &mut facts, now_us).await?;
+        call.identify(bytes, rules, &mut facts)?;
+        let tier = self.node.tier(&facts, now_us).await;
         if let Some(tier) = &tier {
             facts.set_tier(tier);
         }
@@ -106,17 +105,12 @@ impl Shared {
         let id = id.ok_or(Failed::Reservation(ReservationError::Unknown))?;
         let now_us = self.node.clock.now_us();
         let settled = self.node.gate.end(now_us, id, end).await.map_err(Failed::Reservation)?;
-        let five = tightest(&settled)
+        let tightest = settled.tightest();
+        let five = tightest
             .map_or(NOTHING, |row| integers(!row.refuses(), &row.outcome, row.limit.disclose));
         table.say(Outcome::Ok, |out| encode::five(out, five));
         Ok(())
     }
-}
-
-/// The limit that a request would meet first: one that refuses for longest, or else has the least left.
-fn tightest(settled: &Settled) -> Option<Row<'_>> {
-    let rows: Vec<_> = settled.rows().collect();
-    Row::tightest(&rows).copied()
 }
 
 impl Failed {

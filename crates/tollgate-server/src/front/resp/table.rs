@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use tollgate::store::Ticket;
-use tollgate::{Desk, Store, Work};
+use tollgate::{Store, Work};
 use tollgate_core::{Intent, Numbers};
 use tollgate_policy::facts::FactsBuffer;
 use tollgate_policy::policy::Selection;
@@ -50,7 +50,6 @@ pub(super) struct Table {
     pub(super) selections: Vec<Selection>,
     pub(super) selected: usize,
     pub(super) facts: FactsBuffer,
-    pub(super) desk: Desk,
     pub(super) work: Work,
     /// Which limit was named last.
     pub(super) named: usize,

@@ -134,10 +134,7 @@ impl Resp {
         let mut used = 0;
         loop {
             let busy = wire.begin();
-            let turn = match self.shared.node.gate.store().is_shared() {
-                true => Box::pin(self.shared.turn(table, &mut bytes[used..], session)).await,
-                false => self.shared.turn_now(table, &mut bytes[used..], session),
-            };
+            let turn = self.shared.turn(table, &mut bytes[used..], session).await;
             drop(busy);
             used += turn.used;
             let sent = table.output.is_empty() || wire.write(&table.output).await;

@@ -9,15 +9,15 @@ use super::table::{Item, Table};
 use super::talk::Shared;
 use super::throttle::Dialect;
 use crate::Node;
-use crate::front::now;
 use crate::metrics::{Front, Outcome};
 use crate::trace;
 use smallvec::SmallVec;
 use std::ops::Range;
-use std::pin::pin;
 use std::time::Duration;
-use tollgate::{Rules, Single, Source, Store};
-use tollgate_core::Intent;
+use tollgate::store::Ticket;
+use tollgate::{Reply, Rules, SingleCheck, Source};
+use tollgate_core::{Intent, Numbers};
+use tollgate_policy::policy::Selection;
 
 const NOAUTH: &str = "NOAUTH Authentication required.";
 
@@ -42,17 +42,6 @@ struct Here<'a> {
 }
 
 impl Shared {
-    /// [`turn`](Self::turn) where the store is memory, which never waits: what a turn holds is large, and would be moved several times on its
-    /// way into the future of its connection.
-    pub(super) fn turn_now(
-        &self,
-        table: &mut Table,
-        bytes: &mut [u8],
-        session: &mut Session,
-    ) -> Turn {
-        now(pin!(self.turn(table, bytes, session)))
-    }
-
     /// Answers commands until there are no more, or enough for one turn. The answers are in the table's output.
     pub(super) async fn turn(
         &self,
@@ -75,17 +64,20 @@ impl Shared {
                         Some(Name::Throttle(dialect)) => {
                             self.throttle(table, here, dialect, &arguments);
                         }
-                        Some(Name::Check) => {
-                            self.limit(table, here, &arguments, &rules, Intent::Take).await;
-                        }
-                        Some(Name::Peek) => {
-                            self.limit(table, here, &arguments, &rules, Intent::Peek).await;
+                        Some(name @ (Name::Check | Name::Peek)) => {
+                            let take = matches!(name, Name::Check);
+                            let intent = if take { Intent::Take } else { Intent::Peek };
+                            self.limit(table, here, &arguments, &rules, intent).await;
                         }
                         Some(name @ (Name::Reserve | Name::Settle | Name::Cancel)) => {
-                            // These change what the commands before them are decided by.
-                            self.decide(table, bytes, &rules).await;
-                            let bytes = here.bytes;
-                            self.reservation(table, bytes, name, &arguments, &rules, session).await;
+                            // These change what the commands before them are decided by. In a box,
+                            // so that all other commands are not moved with room for them.
+                            let reservation = async {
+                                self.decide(table, bytes, &rules).await;
+                                let call = (here.bytes, name, &*arguments);
+                                self.reservation(table, call, &rules, session).await;
+                            };
+                            Box::pin(reservation).await;
                         }
                         Some(name) => {
                             self.introduce(table, here.bytes, name, &arguments, session);
@@ -106,10 +98,7 @@ impl Shared {
                 break;
             }
         }
-        match self.node.gate.store().is_shared() {
-            true => self.decide(table, bytes, &rules).await,
-            false => self.decide_now(table, bytes, &rules),
-        }
+        self.decide(table, bytes, &rules).await;
         for (outcome, count) in Outcome::ALL.into_iter().zip(&mut table.tally) {
             self.node.metrics.requests_of(Front::Resp, outcome, std::mem::take(count));
         }
@@ -163,47 +152,38 @@ impl Shared {
         }
     }
 
-    /// A limit of the policy, to be decided.
-    async fn limit(
-        &self,
-        table: &mut Table,
-        here: Here<'_>,
+    /// Puts a limit of the policy among those that are to be decided, once the tier is known.
+    fn limit<'a>(
+        &'a self,
+        table: &'a mut Table,
+        here: Here<'a>,
         arguments: &[Range<usize>],
-        rules: &Rules,
+        rules: &'a Rules,
         intent: Intent,
-    ) {
-        let read = self.select(table, here.bytes, arguments, rules).await;
-        match read {
-            Ok((selection, disclose)) => {
-                table.items.push(Item::Limit { selection, intent, disclose });
-            }
-            Err(bad) => table.say(Outcome::Invalid, |out| encode::error(out, bad)),
-        }
-    }
-
-    async fn select(
-        &self,
-        table: &mut Table,
-        bytes: &[u8],
-        arguments: &[Range<usize>],
-        rules: &Rules,
-    ) -> Result<(usize, bool), limit::BadCall> {
-        let call = Call::read(bytes, arguments, rules, &mut table.named)?;
-        let cost = call.cost(bytes)?;
+    ) -> Reply<'a, (), ()> {
         let mut facts = rules.facts(std::mem::take(&mut table.facts));
-        let now_us = self.node.clock.now_us();
-        let tier = call.identify(bytes, &self.node, rules, &mut facts, now_us).await?;
-        if let Some(tier) = &tier {
-            facts.set_tier(tier);
-        }
-        let selection = table.select(rules, call.limit, &facts, cost);
-        table.facts = facts.into_buffer();
-        Ok((selection, rules.policy().limits()[call.limit].disclose))
-    }
-
-    /// [`decide`](Self::decide) where the store is memory.
-    fn decide_now(&self, table: &mut Table, bytes: &[u8], rules: &Rules) {
-        now(pin!(self.decide(table, bytes, rules)));
+        let read = Call::read(here.bytes, arguments, rules, &mut table.named).and_then(|call| {
+            let cost = call.cost(here.bytes)?;
+            call.identify(here.bytes, rules, &mut facts)?;
+            Ok((call.limit, cost))
+        });
+        let (limit, cost) = match read {
+            Ok(read) => read,
+            Err(bad) => {
+                table.say(Outcome::Invalid, |out| encode::error(out, bad));
+                return Reply::Now(());
+            }
+        };
+        self.node.tier(&facts, self.node.clock.now_us()).map(move |tier| {
+            let mut facts = facts;
+            if let Some(tier) = &tier {
+                facts.set_tier(tier);
+            }
+            let selection = table.select(rules, limit, &facts, cost);
+            table.facts = facts.into_buffer();
+            let disclose = rules.policy().limits()[limit].disclose;
+            table.items.push(Item::Limit { selection, intent, disclose });
+        })
     }
 
     /// Has everything decided that waits for it, and writes the answers.
@@ -213,24 +193,13 @@ impl Shared {
         }
         let Node { gate, clock, metrics, .. } = &*self.node;
         let now_us = clock.now_us();
-        let otherwise = rules.on_store_failure();
-        let Table { items, said, output, numbers, selections, desk, tally, .. } = &mut *table;
-        // Most often there is one.
-        let singles = items.iter().filter_map(|item| match item {
-            Item::Own { key, numbers: place, cost, .. } => {
-                let (numbers, ticket) = &numbers[*place];
-                let key = &bytes[key.clone()];
-                Some(Single::Own { key, numbers, ticket: *ticket, cost: *cost })
-            }
-            Item::Limit { selection, intent, .. } => {
-                Some(Single::Limit { selection: &selections[*selection], intent: *intent })
-            }
-            Item::Said(_) => None,
-        });
-        let singles: SmallVec<[Single<'_>; 1]> = singles.collect();
-        gate.each(rules, now_us, &singles, otherwise, desk).await;
-        let count = singles.len() as u64;
-        let (mut decided, mut from) = (desk.decided().iter(), 0);
+        let Table { items, said, output, numbers, selections, work, tally, .. } = &mut *table;
+        let asked = checks(items, numbers, selections, bytes);
+        let (count, deciding) = (asked.len(), gate.check_batch(rules, now_us, &asked, work));
+        // Not held while a store is waited for.
+        drop(asked);
+        deciding.await;
+        let (mut decided, mut from) = (work.decided().iter(), 0);
         for item in &*items {
             if let Item::Said(end) = item {
                 output.extend_from_slice(&said[from..*end]);
@@ -249,11 +218,11 @@ impl Shared {
         }
         let end_us = clock.now_us();
         if trace::enabled() {
-            record(rules, &singles, desk.decided(), now_us, end_us);
+            let asked = checks(items, numbers, selections, bytes);
+            record(rules, &asked, work.decided(), now_us, end_us);
         }
-        drop(singles);
         let elapsed_us = end_us.saturating_sub(now_us);
-        metrics.observe_of(Front::Resp, Duration::from_micros(elapsed_us), count);
+        metrics.observe_of(Front::Resp, Duration::from_micros(elapsed_us), count as u64);
         table.clear();
     }
 
@@ -272,6 +241,26 @@ impl Shared {
     }
 }
 
+/// What the engine is asked: most often about one command.
+fn checks<'a>(
+    items: &[Item],
+    numbers: &'a [(Numbers, Ticket)],
+    selections: &'a [Selection],
+    bytes: &'a [u8],
+) -> SmallVec<[SingleCheck<'a>; 1]> {
+    let check = |item: &Item| match item {
+        Item::Own { key, numbers: place, cost, .. } => {
+            let ((numbers, ticket), key) = (&numbers[*place], &bytes[key.clone()]);
+            Some(SingleCheck::Inline { key, numbers, ticket: *ticket, cost: *cost })
+        }
+        Item::Limit { selection, intent, .. } => {
+            Some(SingleCheck::Limit { selection: &selections[*selection], intent: *intent })
+        }
+        Item::Said(_) => None,
+    };
+    items.iter().filter_map(check).collect()
+}
+
 #[cold]
 pub(super) fn wrong_number(table: &mut Table, known: &Described) {
     table.say(Outcome::Invalid, |out| {
@@ -284,15 +273,16 @@ pub(super) fn wrong_number(table: &mut Table, known: &Described) {
 #[cold]
 fn record(
     rules: &Rules,
-    singles: &[Single<'_>],
+    singles: &[SingleCheck<'_>],
     decided: &[tollgate::Decided],
     start_us: u64,
     end_us: u64,
 ) {
     for (single, decided) in singles.iter().zip(decided) {
         let (name, key) = match single {
-            Single::Own { key, .. } => ("CL.THROTTLE", *key),
-            Single::Limit { selection, .. } => match rules.policy().selected(selection).next() {
+            SingleCheck::Inline { key, .. } => ("CL.THROTTLE", *key),
+            SingleCheck::Limit { selection, .. } => match rules.policy().selected(selection).next()
+            {
                 Some(selected) => (&*selected.limit.name, selected.key),
                 None => continue,
             },

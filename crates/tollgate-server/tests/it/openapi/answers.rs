@@ -46,12 +46,12 @@ fn answers() -> Vec<(&'static str, Value)> {
         facts.set("ip", ["203.0.113.7", ""][turn as usize / 7 % 2]).unwrap();
         let cost = [1, 0, 2, u64::MAX][turn as usize / 11 % 4];
         let mut out = Vec::new();
-        encode::verdict(&mut out, &gate.peek_now(&rules, now_us, &facts, cost, &mut work));
+        encode::verdict(&mut out, &gate.peek(&rules, now_us, &facts, cost, &mut work).now());
         answers.push(("Verdict", parsed(std::mem::take(&mut out))));
-        encode::verdict(&mut out, &gate.check_now(&rules, now_us, &facts, cost, &mut work));
+        encode::verdict(&mut out, &gate.check(&rules, now_us, &facts, cost, &mut work).now());
         answers.push(("Verdict", parsed(std::mem::take(&mut out))));
         let id = format!("turn-{turn}");
-        let reserved = gate.reserve_now(&rules, now_us, &id, &facts, cost, None, &mut work);
+        let reserved = gate.reserve(&rules, now_us, &id, &facts, cost, None, &mut work).now();
         let Ok((verdict, expires)) = reserved else { continue };
         encode::verdict(&mut out, &verdict);
         let Some(ttl_us) = expires else {
@@ -62,7 +62,7 @@ fn answers() -> Vec<(&'static str, Value)> {
         encode::seconds(&mut out, ttl_us);
         answers.push(("Reserved", parsed(std::mem::take(&mut out))));
         let end = if turn % 2 == 0 { End::Settle(5) } else { End::Cancel };
-        let settled = gate.end_now(now_us, &id, end).unwrap();
+        let settled = gate.end(now_us, &id, end).now().unwrap();
         let charged = settled.charged;
         out.extend_from_slice(
             format!("{{\"reservation\":\"{id}\",\"charged\":{charged},\"limits\":").as_bytes(),

@@ -1,7 +1,7 @@
 //! What goes first when there is no room.
 
 use crate::memory::{MemoryStore, Options, Stats};
-use crate::{Answers, Charge, Mode, Request, Store};
+use crate::{Answers, Call, Charge, Mode, Request, Store};
 use tollgate_core::algorithm::{Gcra, SlidingLog, TokenBucket};
 use tollgate_core::{Intent, Numbers, Penalty, Rate};
 
@@ -44,7 +44,11 @@ fn ask(
         penalty,
     };
     let mut answers = Answers::default();
-    store.decide_now(now_us, &[Request { charges: &[charge], intent: Intent::Take }], &mut answers);
+    store.begin(
+        now_us,
+        Call::Decide(&[Request { charges: &[charge], intent: Intent::Take }]),
+        &mut answers,
+    );
     let (admitted, rows) = answers.get(0).unwrap();
     (admitted, rows[0].outcome.remaining)
 }

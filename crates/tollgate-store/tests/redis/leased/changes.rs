@@ -5,7 +5,10 @@ use crate::server::Server;
 use crate::shop::a_day;
 use std::time::Duration;
 use tollgate_core::{Intent, Numbers, Rate, algorithm::Gcra};
-use tollgate_store::{Adjustment, Answers, Change, Charge, Opening, Settlement, Store};
+use tollgate_store::{
+    Adjustment, Answers, Call, Change, Charge, LeaseStore, Opening, ReservationStore, Settlement,
+    Store,
+};
 
 fn slow_gcra(burst: u64) -> Numbers {
     let rate = Rate::try_new(burst, 86_400_000_000).unwrap();
@@ -27,7 +30,7 @@ async fn what_a_lease_spent_can_be_given_back() {
         let change = Change::GiveBack { units: 5, receipt, under: numbers };
         let adjustments = [Adjustment { charge: desk.charge(1), change }];
         let mut answers = Answers::default();
-        desk.store.adjust(0, &adjustments, &mut answers).await.unwrap();
+        desk.store.call(0, Call::Adjust(&adjustments), &mut answers).await.unwrap();
         assert_eq!(desk.remaining().await, before - 2);
     }
 }
@@ -42,8 +45,9 @@ async fn a_reservation_of_leased_units_is_settled_for_less_and_for_more() {
         let before = desk.remaining().await;
         let (_, row) = desk.take(10).await;
         let (receipt, place) = (row.receipt.unwrap(), desk.store.place(&desk.charge(1)));
-        let opening = Opening { id, ttl_us: 60_000_000, places: &[place], note: b"note" };
-        desk.store.open_reservation(0, &opening).await.unwrap();
+        let opening =
+            Opening { id, ttl_us: 60_000_000, places: vec![place], note: b"note".to_vec() };
+        desk.store.open_reservation(0, opening).await.unwrap();
         let change = match 10_u64.checked_sub(cost) {
             Some(units) => Change::GiveBack { units, receipt, under: desk.numbers },
             None => Change::Owe { units: cost - 10 },
@@ -53,8 +57,7 @@ async fn a_reservation_of_leased_units_is_settled_for_less_and_for_more() {
             Some(vec![Settlement { numbers, cost: 1, mode, penalty, change }])
         };
         for _ in 0..2 {
-            let mut answers = Answers::default();
-            let ended = desk.store.end_reservation(0, id, cost, &plan, &mut answers).await;
+            let ended = desk.store.end_reservation(0, id, cost, plan).await;
             assert_eq!(ended.unwrap().unwrap().end, cost);
         }
         assert_eq!(desk.remaining().await, before - cost, "{id}");
@@ -70,7 +73,10 @@ async fn a_reset_leaves_the_whole_limit_and_is_no_rollback() {
         let desk = Desk::with_clock(&server, &numbers, &clock);
         desk.until_leased_at(&clock).await;
         while desk.take(1).await.0 {}
-        desk.store.reset(1, b"hot").await.unwrap();
+        desk.store
+            .call(0, Call::Reset { limit: 1, key: b"hot" }, &mut Answers::default())
+            .await
+            .unwrap();
         let mut again = 0;
         while desk.take(1).await.0 {
             again += 1;
@@ -90,9 +96,9 @@ async fn a_blocked_key_is_refused_at_once_where_it_was_blocked() {
     let block = |change| [Adjustment { charge: desk.charge(1), change }];
     let mut answers = Answers::default();
     let until = Change::Block { until_us: 60_000_000 };
-    desk.store.adjust(0, &block(until), &mut answers).await.unwrap();
+    desk.store.call(0, Call::Adjust(&block(until)), &mut answers).await.unwrap();
     assert!(!desk.take(1).await.0);
-    desk.store.adjust(0, &block(Change::Unblock), &mut answers).await.unwrap();
+    desk.store.call(0, Call::Adjust(&block(Change::Unblock)), &mut answers).await.unwrap();
     assert!(desk.take(1).await.0);
 }
 

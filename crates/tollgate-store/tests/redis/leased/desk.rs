@@ -7,8 +7,8 @@ use std::time::Duration;
 use tollgate_core::{Intent, Numbers};
 use tollgate_store::redis::{BootClock, Endpoint, LeaseStats, Options};
 use tollgate_store::{
-    Answer, Answers, Charge, Leasing, ManualClock, Mode, Origin, RedisStore, Request, Store,
-    StoreError, Ticket, WhileQuiet,
+    Answer, Answers, Call, Charge, LeaseStore, Leasing, ManualClock, Mode, Origin, RedisStore,
+    Request, Store, StoreError, Ticket, WhileQuiet,
 };
 
 /// Leases of a quarter of a second. A busy machine may be slow, and a store that nobody knows yet is quiet for a second.
@@ -98,7 +98,7 @@ impl Desk {
         intent: Intent,
     ) -> Result<(bool, Vec<Answer>), StoreError> {
         let mut answers = Answers::default();
-        self.store.decide(0, &[Request { charges, intent }], &mut answers).await?;
+        self.store.call(0, Call::Decide(&[Request { charges, intent }]), &mut answers).await?;
         let (admitted, rows) = answers.get(0).unwrap();
         Ok((admitted, rows.to_vec()))
     }

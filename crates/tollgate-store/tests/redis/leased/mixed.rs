@@ -5,7 +5,7 @@ use crate::server::Server;
 use crate::shop::a_day;
 use std::collections::BTreeSet;
 use tollgate_core::{Intent, Numbers};
-use tollgate_store::{Charge, Leasing, Origin, Store, Ticket, WhileQuiet};
+use tollgate_store::{Charge, LeaseStore, Leasing, Origin, Ticket, WhileQuiet};
 
 /// A charge of a limit that is decided exactly.
 fn exact(numbers: &Numbers) -> Charge<'_> {

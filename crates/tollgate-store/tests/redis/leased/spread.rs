@@ -5,7 +5,7 @@ use crate::shop::a_day;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tollgate_core::{Intent, Numbers};
-use tollgate_store::{Answers, Charge, Mode, Origin, RedisStore, Request, Store, Ticket};
+use tollgate_store::{Answers, Call, Charge, Mode, Origin, RedisStore, Request, Store, Ticket};
 
 /// What each key may have.
 const EACH: u64 = 400;
@@ -44,7 +44,7 @@ impl Spread {
         }];
         let mut answers = Answers::default();
         let requests = [Request { charges: &charges, intent: Intent::Take }];
-        store.decide(0, &requests, &mut answers).await.ok()?;
+        store.call(0, Call::Decide(&requests), &mut answers).await.ok()?;
         let (admitted, rows) = answers.get(0).unwrap();
         *self.admitted.entry(key).or_default() += u64::from(admitted);
         self.by_leases += u64::from(admitted && rows[0].origin == Origin::Lease);

@@ -2,10 +2,11 @@
 
 use super::Use;
 use crate::Rules;
+use crate::gate::Question;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use tollgate_core::algorithm::FixedWindow;
-use tollgate_core::{Algorithm, Numbers, Rate};
+use tollgate_core::{Algorithm, Intent, Numbers, Rate};
 use tollgate_policy::limit::Counting;
 use tollgate_policy::policy::Selected;
 use tollgate_store::{Charge, Mode, Ticket};
@@ -16,6 +17,13 @@ pub(super) struct Merged<'a> {
     pub(super) lines: SmallVec<[(Selected<'a>, Use); 8]>,
     /// By limit and key, once there are many.
     places: HashMap<(u64, &'a [u8]), usize>,
+    pub(super) rows: Vec<SmallVec<[usize; 4]>>,
+}
+
+/// How a question about all parts is shown, part by part.
+pub(super) struct Shown {
+    /// Whether a limit was asked with room for one more.
+    pub(super) above: SmallVec<[bool; 8]>,
     pub(super) rows: Vec<SmallVec<[usize; 4]>>,
 }
 
@@ -56,35 +64,37 @@ impl<'a> Merged<'a> {
         }
     }
 
-    pub(super) fn selected(&self) -> impl ExactSizeIterator<Item = Selected<'a>> + Clone {
-        self.lines.iter().map(|(one, _)| *one)
-    }
-
-    pub(super) fn charges<'b>(
-        &self,
-        rules: &'b Rules,
-        above: &'b [Option<Numbers>],
-    ) -> SmallVec<[Charge<'b>; 8]>
-    where
-        'a: 'b,
-    {
-        let lines = self.lines.iter().zip(above);
-        lines.map(|((one, how), above)| charge(rules, one, *how, above.as_ref())).collect()
-    }
-
-    /// For whoever only looks at a limit that counts what it refuses: the original passes as long as the count is not above the limit, which
-    /// is room for one unit in a limit with one more.
-    pub(super) fn above(&self) -> SmallVec<[Option<Numbers>; 8]> {
-        let above = |(one, how): &(Selected<'a>, Use)| {
+    /// Completes the question, and says how its answer is shown. Numbers that only this request has go to `numbers`.
+    ///
+    /// Whoever only looks at a limit that counts what it refuses passes as long as the count is not above the limit, as in the
+    /// original. That is room for one unit in a limit with one more.
+    pub(super) fn ask<'r: 'a>(
+        self,
+        mut question: Question<'a, 'r>,
+        numbers: &'a mut Vec<Numbers>,
+    ) -> (Question<'a, 'r>, Shown) {
+        numbers.clear();
+        let mut above = SmallVec::new();
+        for (one, how) in &self.lines {
             let is_asked = how.takes_nothing() && one.limit.counting == Counting::Asked;
-            let rate = |numbers: &Numbers| {
-                let count = numbers.capacity().saturating_add(1).min(u64::from(u32::MAX));
-                Rate::try_new(count, numbers.period_us()).ok()
-            };
-            Some(Numbers::FixedWindow(FixedWindow::new(rate(one.numbers).filter(|_| is_asked)?)))
-        };
-        self.lines.iter().map(above).collect()
+            let more = if is_asked { one_more(one.numbers) } else { None };
+            above.push(more.is_some());
+            numbers.extend(more);
+        }
+        let (rules, mut more) = (question.rules, numbers.iter());
+        for ((one, how), is_above) in self.lines.iter().zip(&above) {
+            let numbers = if *is_above { more.next() } else { None };
+            question.push(*one, charge(rules, one, *how, numbers), Intent::Take);
+        }
+        (question, Shown { above, rows: self.rows })
     }
+}
+
+/// The same with room for one more.
+fn one_more(numbers: &Numbers) -> Option<Numbers> {
+    let count = numbers.capacity().saturating_add(1).min(u64::from(u32::MAX));
+    let rate = Rate::try_new(count, numbers.period_us()).ok()?;
+    Some(Numbers::FixedWindow(FixedWindow::new(rate)))
 }
 
 fn charge<'a>(

@@ -18,7 +18,7 @@ fn the_summary_counts_requests_and_each_limits_own_answers() {
     for _ in 0..3 {
         let mut facts = rules.facts(Default::default());
         facts.set("user", "42").unwrap();
-        let verdict = gate.check_now(&rules, 1_700_000_000_000_000, &facts, 1, &mut work);
+        let verdict = gate.check(&rules, 1_700_000_000_000_000, &facts, 1, &mut work).now();
         tally.count(1_700_000_000_000_000, &verdict);
     }
     assert_eq!(

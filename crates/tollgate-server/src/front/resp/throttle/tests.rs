@@ -6,8 +6,7 @@ use super::*;
 use model::{Literal, Model};
 use proptest::prelude::*;
 use tollgate::store::Ticket;
-use tollgate::{Desk, Gate, Setup, Single, Store, policy};
-use tollgate_policy::limit::OnStoreFailure;
+use tollgate::{Gate, Setup, SingleCheck, Store, Work, policy};
 
 /// Some instant of 2023.
 const START_US: u64 = 1_700_000_000_000_000;
@@ -15,14 +14,14 @@ const START_US: u64 = 1_700_000_000_000_000;
 /// A store, asked as the front end asks it.
 struct Cell {
     gate: Gate,
-    desk: Desk,
+    work: Work,
 }
 
 impl Cell {
     fn new() -> Self {
         let file = policy::compile(b"").unwrap();
         let gate = Gate::new(Setup::of(&file), tollgate::MemoryStore::default()).unwrap();
-        Self { gate, desk: Desk::default() }
+        Self { gate, work: Work::default() }
     }
 
     /// The answer to a call so many microseconds after the start.
@@ -45,12 +44,11 @@ impl Cell {
             0 => self.gate.store().enroll(&numbers),
             _ => Ticket::default(),
         };
-        let singles = [Single::Own { key: &bytes[key], numbers: &numbers, ticket, cost }];
+        let singles = [SingleCheck::Inline { key: &bytes[key], numbers: &numbers, ticket, cost }];
         let rules = self.gate.rules();
         let now_us = START_US + after_us;
-        let each = self.gate.each(&rules, now_us, &singles, OnStoreFailure::Open, &mut self.desk);
-        at_once(each);
-        dialect.answer(&mut out, &self.desk.decided()[0], &numbers, cost);
+        self.gate.check_batch(&rules, now_us, &singles, &mut self.work).now();
+        dialect.answer(&mut out, &self.work.decided()[0], &numbers, cost);
         let text = String::from_utf8(out).unwrap();
         text.lines().skip(1).map(|line| &line[1..]).collect::<Vec<_>>().join(" ")
     }
@@ -58,12 +56,6 @@ impl Cell {
     fn cell(&mut self, after_us: u64, call: &str) -> String {
         self.ask(Dialect::Cell, after_us, &format!("CL.THROTTLE {call}"))
     }
-}
-
-/// The memory store has its answer at once.
-fn at_once(future: impl Future<Output = ()>) {
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    assert!(std::pin::pin!(future).poll(&mut context).is_ready());
 }
 
 const S: u64 = 1_000_000;

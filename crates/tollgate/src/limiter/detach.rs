@@ -1,19 +1,7 @@
-//! Futures without a runtime.
+//! Futures whose owner does not wait.
 
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
-use tollgate_store::StoreError;
-
-/// The answer of a future that asks the memory store, whose futures are always ready and never fail. So
-/// the verbs without a future share every line with those that have one.
-pub(crate) fn at_once<T>(future: impl Future<Output = Result<T, StoreError>>) -> T {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(Ok(answer)) => answer,
-        Poll::Ready(Err(_)) | Poll::Pending => {
-            unreachable!("the memory store answers at once, and never fails")
-        }
-    }
-}
 
 /// Runs a future whose owner cannot wait: here if it is ready, else as a task if there is a runtime to run it.
 pub(crate) fn detach(future: impl Future<Output = ()> + Send + 'static) {

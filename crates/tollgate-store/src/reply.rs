@@ -1,0 +1,93 @@
+//! An answer that is there, or that has to be waited for.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// The answer to a call whose first phase is over; `await` gives it. `R` is what a store
+/// [leaves](crate::Store::Rest) to the second phase: nobody waits for a store that leaves nothing.
+#[must_use = "the second phase runs only while this is awaited"]
+pub enum Reply<'a, T, R> {
+    /// The store had it at once.
+    Now(T),
+    /// The second phase, and why there is one.
+    Later(R, Later<'a, T>),
+    /// Whoever awaited it has it.
+    #[doc(hidden)]
+    Taken,
+}
+
+/// The second phase of a call.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+impl<'a, T: 'a, R: Copy + Send + 'a> Reply<'a, T, R> {
+    /// The second phase of a call of which the store left `rest`.
+    pub fn later(rest: R, future: impl Future<Output = T> + Send + 'a) -> Self {
+        Self::Later(rest, Box::pin(future))
+    }
+
+    /// Makes something else of the answer.
+    #[inline]
+    pub fn map<U: 'a>(self, make: impl FnOnce(T) -> U + Send + 'a) -> Reply<'a, U, R> {
+        match self {
+            Self::Now(answer) => Reply::Now(make(answer)),
+            Self::Later(rest, later) => Reply::later(rest, async move { make(later.await) }),
+            Self::Taken => Reply::Taken,
+        }
+    }
+
+    /// Goes on with another call.
+    #[inline]
+    pub fn then<U: Send + 'a>(
+        self,
+        next: impl FnOnce(T) -> Reply<'a, U, R> + Send + 'a,
+    ) -> Reply<'a, U, R> {
+        match self {
+            Self::Now(answer) => next(answer),
+            Self::Later(rest, later) => Reply::later(rest, async move { next(later.await).await }),
+            Self::Taken => Reply::Taken,
+        }
+    }
+}
+
+impl<T> Reply<'_, T, Infallible> {
+    /// The answer of a store that has all of them at once, such as the memory store.
+    #[inline]
+    pub fn now(self) -> T {
+        match self {
+            Self::Now(answer) => answer,
+            Self::Later(never, _) => match never {},
+            Self::Taken => unreachable!("a reply that was awaited is not asked again"),
+        }
+    }
+}
+
+/// Only what is in the box is ever pinned.
+impl<T, R> Unpin for Reply<'_, T, R> {}
+
+impl<T, R> Future for Reply<'_, T, R> {
+    type Output = T;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let this = self.get_mut();
+        if let Self::Later(_, later) = this {
+            return later.as_mut().poll(context);
+        }
+        match std::mem::replace(this, Self::Taken) {
+            Self::Now(answer) => Poll::Ready(answer),
+            _ => unreachable!("a future is not polled again once it is ready"),
+        }
+    }
+}
+
+impl<T: fmt::Debug, R> fmt::Debug for Reply<'_, T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Now(answer) => f.debug_tuple("Now").field(answer).finish(),
+            Self::Later(..) => f.write_str("Later"),
+            Self::Taken => f.write_str("Taken"),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Several requests at once, each of them by one limit: commands that come in rows on a connection.
+
+use super::{Asked, Question, emptied};
+use crate::{Gate, Row, Rules, Source, Work};
+use tollgate_core::{Intent, Numbers, Outcome};
+use tollgate_policy::policy::{Selected, Selection};
+use tollgate_store::{Charge, Reply, Store, Ticket};
+
+/// Names the state of [`SingleCheck::Inline`]. No file can give a limit its name, so its keys never
+/// meet those of a policy. It is written to Redis, so it never changes.
+const INLINE_LIMIT: u64 = 1_193_473_131_922_152_854;
+
+/// A request that one limit decides.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum SingleCheck<'a> {
+    /// A limit of the policy, as [`Policy::select_one`](tollgate_policy::policy::Policy::select_one) found it. Where it found none, nothing applies.
+    Limit {
+        /// What was found.
+        selection: &'a Selection,
+        /// Whether admission consumes.
+        intent: Intent,
+    },
+    /// A limit that comes with the request, for a key that belongs to nobody else. All such requests share their keys, whatever the numbers.
+    Inline {
+        /// Any bytes.
+        key: &'a [u8],
+        /// What is allowed.
+        numbers: &'a Numbers,
+        /// What [`Store::enroll`] answered for these numbers, if they are used often.
+        ticket: Ticket,
+        /// Units to take; zero only looks.
+        cost: u64,
+    },
+}
+
+/// The answer to a [`SingleCheck`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Decided {
+    /// Whether the request may pass. A limit in shadow mode lets pass what it refuses.
+    pub allowed: bool,
+    /// What the limit said.
+    pub outcome: Outcome,
+    /// Where it came from; [`Source::None`] when no limit applied.
+    pub source: Source,
+}
+
+impl Decided {
+    /// Where no limit applies.
+    const NOTHING: Self =
+        Self { allowed: true, outcome: Outcome::unasked(0), source: Source::None };
+}
+
+impl From<&Row<'_>> for Decided {
+    fn from(row: &Row<'_>) -> Self {
+        Self { allowed: !row.refuses(), outcome: row.outcome, source: row.source }
+    }
+}
+
+impl<S: Store> Gate<S> {
+    /// Decides each of `checks` by itself, in order, and asks the store once for all of them. The
+    /// answers are [`Work::decided`].
+    pub fn check_batch<'a, 'r: 'a>(
+        &'a self,
+        rules: &'r Rules,
+        now_us: u64,
+        checks: &[SingleCheck<'a>],
+        work: &'a mut Work,
+    ) -> Reply<'a, (), S::Rest> {
+        let Work { answers, rows, decided, memory, .. } = work;
+        decided.clear();
+        decided.resize(checks.len(), Decided::NOTHING);
+        let mut question = Question::new(rules, now_us, memory);
+        question.together = false;
+        for (place, check) in checks.iter().enumerate() {
+            if let Some((asked, charge)) = check.ask(rules, place) {
+                question.asked.push(asked);
+                question.charges.push(charge);
+            }
+        }
+        let buffers = (answers, memory);
+        self.decide(question, buffers, std::mem::take(rows), move |question, told, _| {
+            for (place, row) in told.rows.iter().enumerate() {
+                decided[question.asked[told.limit(place)].place] = row.into();
+            }
+            *rows = emptied(told.rows);
+        })
+    }
+}
+
+impl<'a> SingleCheck<'a> {
+    /// What is asked; `None` where no limit applies.
+    #[inline]
+    fn ask<'r: 'a>(&self, rules: &'r Rules, place: usize) -> Option<(Asked<'a>, Charge<'a>)> {
+        match *self {
+            Self::Limit { selection, intent } => {
+                let selected = rules.policy().selected(selection).next()?;
+                let counts = intent == Intent::Take;
+                Some((Asked { selected, intent, counts, place }, rules.charge(&selected)))
+            }
+            Self::Inline { key, numbers, ticket, cost } => {
+                let selected = Selected::own(rules.throttle(), numbers, INLINE_LIMIT, key, cost);
+                let charge = Charge { ticket, ..rules.plain_charge(&selected) };
+                // As everywhere, looking counts nothing.
+                let asked = Asked { selected, intent: Intent::Take, counts: cost > 0, place };
+                Some((asked, charge))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::INLINE_LIMIT;
+    use tollgate_policy::state_id;
+
+    #[test]
+    fn its_name_is_none_that_a_file_can_give() {
+        // A name is printable.
+        assert_eq!(state_id("\0own", &[], "gcra", 0), INLINE_LIMIT);
+    }
+}
