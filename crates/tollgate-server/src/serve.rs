@@ -211,8 +211,8 @@ fn start(
                     idle: settings.client_idle,
                     ..limits.clone()
                 };
-                let relay = move || gateway::Gateway::new(gateway.clone());
-                traffic = traffic.relay(listener, limits, intake, relay);
+                let handler = move || gateway::Gateway::new(gateway.clone());
+                traffic = traffic.front_with(listener, limits, intake, handler);
             }
             (Front::Grpc, _, _) => {
                 let (node, terms, certificate) =

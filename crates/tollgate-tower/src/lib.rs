@@ -7,6 +7,7 @@ mod answer;
 mod engine;
 #[cfg(doctest)]
 mod guide;
+mod header_class;
 mod keep;
 mod layer;
 mod pass;
@@ -19,9 +20,10 @@ mod usage;
 
 pub use answer::{Refusal, Shown, field_name, problem_of, render_fields};
 pub use engine::{Engine, Task};
+pub use header_class::{HeaderClass, is_header};
 pub use layer::{Tollgate, TollgateBody, TollgateLayer};
 pub use pass::{Holding, Pass, Passed};
-pub use read::{Ambiguity, Head, Override, Reader, is_hop_by_hop, query_parameter};
+pub use read::{Ambiguity, Head, Override, Reader, query_parameter};
 pub use standalone::Standalone;
 pub use token::{Claims, InvalidKeys, Verifier};
 pub use toll::{Answer, Attributes, Observe, Question, Toll};

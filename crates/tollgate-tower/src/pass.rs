@@ -68,9 +68,20 @@ impl<E: Engine> Pass<E> {
 
     /// Answers with this head, and hands over what is held, for whatever follows it: a body, or a tunnel.
     pub fn answer_head(self, head: &mut Parts) -> Holding<E> {
-        let Self { mut rest, shown, .. } = self;
-        shown.merge(&mut head.headers);
-        rest.answered(head);
+        self.shown.merge(&mut head.headers);
+        let headers = &head.headers;
+        self.answered(head.status.as_u16(), |name| headers.get(name).map(|value| value.as_bytes()))
+    }
+
+    /// Answers with this status and the headers that `header` finds. Showing the quota is the
+    /// caller's business.
+    pub fn answered<'h>(
+        self,
+        status: u16,
+        header: impl Fn(&str) -> Option<&'h [u8]>,
+    ) -> Holding<E> {
+        let mut rest = self.rest;
+        rest.answered(status, header);
         rest
     }
 
@@ -110,19 +121,30 @@ impl<E: Engine> Holding<E> {
         Passed { body, rest: self }
     }
 
-    fn answered(&mut self, head: &Parts) {
+    /// Whether nothing is held, so that the body makes no difference.
+    pub fn is_free(&self) -> bool {
+        self.held.is_none()
+    }
+
+    /// Ends the request with a body that came whole.
+    pub fn finish(mut self, body: &[u8]) {
+        self.costs.iter_mut().for_each(|(_, usage)| usage.read(body));
+        self.end(true);
+    }
+
+    fn answered<'h>(&mut self, status: u16, header: impl Fn(&str) -> Option<&'h [u8]>) {
         let Some(held) = &mut self.held else { return };
-        held.answered(head.status.as_u16());
+        held.answered(status);
         let mut said = Vec::new();
         for (place, limit) in held.limits() {
             let Cost::Estimate { response, .. } = &limit.cost else { continue };
             match response {
                 ResponseCost::Header(name) => {
-                    let cost = head.headers.get(&**name).and_then(usage::figure);
+                    let cost = header(name).and_then(usage::figure);
                     said.extend(cost.map(|cost| (place, cost)));
                 }
                 ResponseCost::Json(path) => {
-                    self.costs.extend(Usage::new(path, &head.headers).map(|usage| (place, usage)));
+                    self.costs.extend(Usage::new(path, &header).map(|usage| (place, usage)));
                 }
             }
         }

@@ -161,6 +161,17 @@ pub fn fold_name_byte(byte: u8) -> u8 {
 
 /// Whether some servers take a header's name for another one. Hardly any name is such, and then
 /// nothing has to be compared.
+#[inline]
 pub fn is_odd_name(name: &[u8]) -> bool {
-    !name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+    // A table, and no early end: every header of every request is looked at.
+    const ODD: [bool; 256] = {
+        let mut odd = [true; 256];
+        let mut byte = 0;
+        while byte < 128 {
+            odd[byte as usize] = !(byte as u8).is_ascii_alphanumeric() && byte as u8 != b'-';
+            byte += 1;
+        }
+        odd
+    };
+    name.iter().fold(false, |is_odd, byte| is_odd | ODD[usize::from(*byte)])
 }

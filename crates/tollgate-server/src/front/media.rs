@@ -1,10 +1,12 @@
 //! What a body says that it is.
 
-use hyper::{HeaderMap, header::CONTENT_TYPE};
-
-/// Whether it says that it is JSON, in whatever case and with whatever parameters.
-pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(CONTENT_TYPE) else { return false };
-    let essence = value.as_bytes().split(|&byte| byte == b';').next().unwrap_or_default();
+/// Whether a `Content-Type` is that of JSON, in whatever case and with whatever parameters.
+pub(super) fn is_json(content_type: Option<&[u8]>) -> bool {
+    let Some(value) = content_type else { return false };
+    // As most clients write it.
+    if value == b"application/json" {
+        return true;
+    }
+    let essence = value.split(|&byte| byte == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
 }

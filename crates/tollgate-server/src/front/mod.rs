@@ -2,7 +2,7 @@
 
 pub mod admin;
 mod ambiguous_path;
-mod date;
+pub(crate) mod date;
 mod forward_auth;
 pub mod gateway;
 pub mod grpc;

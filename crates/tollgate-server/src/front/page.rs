@@ -9,8 +9,7 @@
 //!   page's own origin and may have any header. Its `Host` is that name, and so is its `Origin`,
 //!   which browsers send with every `POST`.
 
-use hyper::HeaderMap;
-use hyper::header::{HOST, ORIGIN};
+use hyper::header::HOST;
 use hyper::http::request::Parts;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -39,14 +38,11 @@ impl Hosts {
     }
 }
 
-/// Whether a public web page sent the request: its `Origin` has a name that public DNS can hold.
-pub(super) fn sent_by_page(headers: &HeaderMap) -> bool {
-    let is_public = |origin: &[u8]| {
-        let origin = str::from_utf8(origin).unwrap_or_default();
-        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        host.is_none_or(|host| !is_private(without_port(host)))
-    };
-    headers.get_all(ORIGIN).iter().any(|origin| is_public(origin.as_bytes()))
+/// Whether a public web page has this `Origin`: its name is one that public DNS can hold.
+pub(super) fn is_page(origin: &[u8]) -> bool {
+    let origin = str::from_utf8(origin).unwrap_or_default();
+    let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    host.is_none_or(|host| !is_private(without_port(host)))
 }
 
 /// Whether no public web page can have this host. Such hosts are addresses, names without a dot,

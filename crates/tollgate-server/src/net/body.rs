@@ -1,176 +1,210 @@
-//! Bodies: a request's, read within bounds, and an answer's.
+//! Bodies: a request's, read within bounds, and an answer's by HTTP/2.
 
-use super::life::Life;
+use super::{Alarm, BoxError, Caller, handler::BodyStream, http1::Connection, life::Life};
 use bytes::{Bytes, BytesMut};
 use hyper::HeaderMap;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
-use std::convert::Infallible;
-use std::task::Context;
+use std::borrow::Cow;
+use std::io::{
+    self,
+    ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof},
+};
+use std::task::{Context, ready};
 use std::{fmt, future::poll_fn, pin::Pin, rc::Rc, task::Poll, time::Duration};
 
-/// An answer's body: most often whole, in one piece, with trailers where the protocol has some.
-#[derive(Default)]
-pub struct Body(Rest);
-
-/// What has not been sent yet.
-#[derive(Default)]
-enum Rest {
-    #[default]
-    Nothing,
-    Whole(Bytes, Option<Box<HeaderMap>>),
-    Trailers(Box<HeaderMap>),
-    Stream(Pin<Box<Stream>>),
+/// A request's body.
+#[derive(Debug)]
+pub enum RequestBody<'a> {
+    /// All of it, where it was read.
+    Whole(&'a [u8]),
+    /// Still on its way.
+    Stream(Upload),
 }
 
-type Stream = dyn hyper::body::Body<Data = Bytes, Error = Infallible> + Send;
-
-impl Body {
-    /// All of it.
-    pub fn new(data: Bytes) -> Self {
-        match data.is_empty() {
-            true => Self::default(),
-            false => Self(Rest::Whole(data, None)),
+impl<'a> RequestBody<'a> {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.is_empty(),
+            Self::Stream(upload) => upload.is_end_stream(),
         }
     }
 
-    /// All of it, and what follows it.
-    pub fn with_trailers(data: Bytes, trailers: HeaderMap) -> Self {
-        Self(Rest::Whole(data, Some(Box::new(trailers))))
-    }
-
-    /// Written piece by piece.
-    pub fn stream<S>(stream: S) -> Self
-    where
-        S: hyper::body::Body<Data = Bytes, Error = Infallible> + Send + 'static,
-    {
-        Self(Rest::Stream(Box::pin(stream)))
-    }
-}
-
-impl<T: Into<Bytes>> From<T> for Body {
-    fn from(data: T) -> Self {
-        Self::new(data.into())
-    }
-}
-
-impl fmt::Debug for Body {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Rest::Nothing => f.write_str("Body()"),
-            Rest::Whole(data, _) => write!(f, "Body({} bytes)", data.len()),
-            Rest::Trailers(_) => f.write_str("Body(trailers)"),
-            Rest::Stream(_) => f.write_str("Body(stream)"),
+    /// Reads a body of at most `bytes_max` bytes. One that is whole is not copied.
+    ///
+    /// # Errors
+    ///
+    /// When it is larger, takes longer than `within`, or breaks off.
+    pub async fn collect(
+        self,
+        bytes_max: usize,
+        within: Duration,
+    ) -> Result<Cow<'a, [u8]>, BodyError> {
+        match self {
+            Self::Whole(bytes) if bytes.len() > bytes_max => Err(BodyError::TooLarge),
+            Self::Whole(bytes) => Ok(bytes.into()),
+            Self::Stream(upload) => {
+                let collected = Box::pin(upload.collect(bytes_max, within)).await?;
+                Ok(Vec::from(collected).into())
+            }
         }
     }
 }
 
-impl hyper::body::Body for Body {
+/// A request's body on its way. It ends with an error when nothing more comes for
+/// [`Limits::body`](crate::net::Limits::body).
+#[derive(Debug)]
+pub struct Upload {
+    source: UploadSource,
+    life: Rc<Life>,
+    alarm: Alarm,
+    is_waiting: bool,
+}
+
+#[derive(Debug)]
+enum UploadSource {
+    /// A connection, and which of its bodies it is.
+    Http1(Rc<Connection>, u64),
+    Http2(Incoming),
+}
+
+impl Upload {
+    pub(super) fn http1(connection: Rc<Connection>, life: &Rc<Life>) -> Self {
+        let number = connection.number();
+        Self::new(UploadSource::Http1(connection, number), life)
+    }
+
+    pub(crate) fn http2(incoming: Incoming, caller: &Caller) -> Self {
+        Self::new(UploadSource::Http2(incoming), &caller.life)
+    }
+
+    fn new(source: UploadSource, life: &Rc<Life>) -> Self {
+        let alarm = Alarm::new(life.alarms.clone());
+        Self { source, life: life.clone(), alarm, is_waiting: false }
+    }
+
+    /// All of it, in one piece, within this time and no larger than that.
+    ///
+    /// # Errors
+    ///
+    /// When it is larger, takes longer, or breaks off.
+    pub async fn collect(mut self, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError> {
+        let is_too_large = |bytes: u64| bytes > bytes_max as u64;
+        // An announced length needs no reading to be refused.
+        if is_too_large(self.size_hint().lower()) {
+            return Err(BodyError::TooLarge);
+        }
+        let mut pieces = Pieces::default();
+        let mut deadline = None;
+        poll_fn(|context| {
+            loop {
+                match Pin::new(&mut self).poll_data(context) {
+                    Poll::Ready(Some(Ok(frame))) => {
+                        let Ok(data) = frame.into_data() else { continue };
+                        pieces.push(data);
+                        if is_too_large(pieces.len() as u64) {
+                            return Poll::Ready(Err(BodyError::TooLarge));
+                        }
+                    }
+                    Poll::Ready(None) => return Poll::Ready(Ok(())),
+                    Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(BodyError::Broken)),
+                    Poll::Pending => {
+                        let deadline =
+                            deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
+                        return deadline.as_mut().poll(context).map(|()| Err(BodyError::TooSlow));
+                    }
+                }
+            }
+        })
+        .await?;
+        Ok(pieces.join())
+    }
+
+    fn set_waiting(&mut self, is_waiting: bool) {
+        match (self.is_waiting, is_waiting) {
+            (false, true) => self.life.await_body(),
+            (true, false) => {
+                self.life.end_body();
+                self.alarm.reset();
+            }
+            _ => {}
+        }
+        self.is_waiting = is_waiting;
+    }
+
+    fn poll_data(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let polled = match &mut self.source {
+            UploadSource::Http1(connection, number) => connection.poll_frame(*number, context),
+            UploadSource::Http2(incoming) => Pin::new(incoming)
+                .poll_frame(context)
+                .map(|frame| frame.map(|frame| frame.map_err(|error| broken_off(&error)))),
+        };
+        self.set_waiting(polled.is_pending());
+        polled
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.set_waiting(false);
+    }
+}
+
+impl hyper::body::Body for Upload {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = BodyError;
 
     fn poll_frame(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let rest = &mut self.get_mut().0;
-        if let Rest::Stream(stream) = rest {
-            return stream.as_mut().poll_frame(context);
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Poll::Ready(frame) = self.poll_data(context) {
+            return Poll::Ready(frame);
         }
-        Poll::Ready(match std::mem::take(rest) {
-            Rest::Whole(data, trailers) => {
-                *rest = trailers.map(Rest::Trailers).unwrap_or_default();
-                Some(Ok(Frame::data(data)))
-            }
-            Rest::Trailers(trailers) => Some(Ok(Frame::trailers(*trailers))),
-            Rest::Nothing | Rest::Stream(_) => None,
-        })
+        let within = self.life.front.limits.body;
+        ready!(self.alarm.poll(context, within));
+        Poll::Ready(Some(Err(BodyError::TooSlow)))
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            Rest::Nothing => true,
-            Rest::Whole(..) | Rest::Trailers(_) => false,
-            Rest::Stream(stream) => stream.is_end_stream(),
+        match &self.source {
+            UploadSource::Http1(connection, number) => {
+                *number == connection.number() && connection.is_over()
+            }
+            UploadSource::Http2(incoming) => incoming.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Rest::Nothing | Rest::Trailers(_) => SizeHint::with_exact(0),
-            Rest::Whole(data, None) => SizeHint::with_exact(data.len() as u64),
-            // Whoever reads trailers does not need `content-length`, which would be a field of its own for every answer.
-            Rest::Whole(..) => SizeHint::default(),
-            Rest::Stream(stream) => stream.size_hint(),
-        }
-    }
-}
-
-/// A request's body, to be read by [`collect`].
-#[derive(Debug)]
-pub struct Unread {
-    pub(super) incoming: Incoming,
-    /// Of the connection that it comes from.
-    pub(super) life: Rc<Life>,
-}
-
-impl Unread {
-    /// The body as it comes, for whoever answers before all of it is there, and sees to it that this ends.
-    pub fn into_incoming(self) -> Incoming {
-        self.incoming
-    }
-}
-
-/// Reads a body of at most `bytes_max` bytes. One that arrives in one piece is not copied, and the clock is looked at only
-/// once there is something to wait for.
-pub async fn collect(body: Unread, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError> {
-    let too_large = |bytes: u64| bytes > bytes_max as u64;
-    let Unread { incoming: mut body, life } = body;
-    // An announced length needs no reading to be refused.
-    if too_large(body.size_hint().lower()) {
-        return Err(BodyError::TooLarge);
-    }
-    let mut pieces = Pieces::default();
-    let mut waiting = None;
-    poll_fn(|context| {
-        loop {
-            match Pin::new(&mut body).poll_frame(context) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    let Ok(data) = frame.into_data() else { continue };
-                    pieces.push(data);
-                    if too_large(pieces.len() as u64) {
-                        return Poll::Ready(Err(BodyError::TooLarge));
-                    }
-                }
-                Poll::Ready(None) => return Poll::Ready(Ok(())),
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(BodyError::Broken)),
-                Poll::Pending => {
-                    let (deadline, _) = waiting.get_or_insert_with(|| {
-                        (Box::pin(tokio::time::sleep(within)), Awaited::new(&life))
-                    });
-                    return deadline.as_mut().poll(context).map(|()| Err(BodyError::TooSlow));
-                }
+        match &self.source {
+            UploadSource::Http1(connection, number) if *number == connection.number() => {
+                connection.size_hint()
             }
+            UploadSource::Http1(..) => SizeHint::default(),
+            UploadSource::Http2(incoming) => incoming.size_hint(),
         }
-    })
-    .await?;
-    drop(waiting);
-    Ok(pieces.join())
-}
-
-/// A request whose body is being waited for.
-struct Awaited<'a>(&'a Life);
-
-impl<'a> Awaited<'a> {
-    fn new(life: &'a Life) -> Self {
-        life.await_body();
-        Self(life)
     }
 }
 
-impl Drop for Awaited<'_> {
-    fn drop(&mut self) {
-        self.0.end_body();
+/// Whether an HTTP/2 peer broke the protocol or has gone.
+fn broken_off(error: &hyper::Error) -> BodyError {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = cause {
+        let is_over = error.downcast_ref::<io::Error>().is_some_and(|error| {
+            matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
+        });
+        let is_reset = error
+            .downcast_ref::<h2::Error>()
+            .is_some_and(|error| error.is_remote() || error.is_io());
+        if is_over || is_reset {
+            return BodyError::Left;
+        }
+        cause = error.source();
     }
+    BodyError::Broken
 }
 
 /// The first piece as it came, or all of them together once there are two.
@@ -213,9 +247,9 @@ pub enum BodyError {
     TooLarge,
     /// Not there by the deadline.
     TooSlow,
-    /// The peer broke off, or broke the protocol.
+    /// The peer broke the protocol.
     Broken,
-    /// The peer has gone, where that can be told from the former.
+    /// The peer has gone.
     Left,
 }
 
@@ -230,3 +264,108 @@ impl fmt::Display for BodyError {
 }
 
 impl std::error::Error for BodyError {}
+
+/// The body of an answer by HTTP/2: most often whole, in one piece, with trailers where the protocol
+/// has some.
+#[derive(Default)]
+pub struct Body(Rest);
+
+/// What has not been sent yet.
+#[derive(Default)]
+enum Rest {
+    #[default]
+    Nothing,
+    Whole(Bytes, Option<Box<HeaderMap>>),
+    Trailers(Box<HeaderMap>),
+    Stream(BodyStream),
+    Watch(BodyStream),
+}
+
+impl Body {
+    /// All of it.
+    pub fn new(data: Bytes) -> Self {
+        match data.is_empty() {
+            true => Self::default(),
+            false => Self(Rest::Whole(data, None)),
+        }
+    }
+
+    /// All of it, and what follows it.
+    pub fn with_trailers(data: Bytes, trailers: HeaderMap) -> Self {
+        Self(Rest::Whole(data, Some(Box::new(trailers))))
+    }
+
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self.0, Rest::Stream(_))
+    }
+
+    /// A stream of news, which lasts until its client leaves. Its connection is idle meanwhile, so a
+    /// drain ends it.
+    pub fn watch(stream: BodyStream) -> Self {
+        Self(Rest::Watch(stream))
+    }
+
+    /// Written piece by piece.
+    pub fn stream(stream: BodyStream) -> Self {
+        Self(Rest::Stream(stream))
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Body {
+    fn from(data: T) -> Self {
+        Self::new(data.into())
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Rest::Nothing => f.write_str("Body()"),
+            Rest::Whole(data, _) => write!(f, "Body({} bytes)", data.len()),
+            Rest::Trailers(_) => f.write_str("Body(trailers)"),
+            Rest::Stream(_) | Rest::Watch(_) => f.write_str("Body(stream)"),
+        }
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let rest = &mut self.get_mut().0;
+        if let Rest::Stream(stream) | Rest::Watch(stream) = rest {
+            return stream.as_mut().poll_frame(context);
+        }
+        Poll::Ready(match std::mem::take(rest) {
+            Rest::Whole(data, trailers) => {
+                *rest = trailers.map(Rest::Trailers).unwrap_or_default();
+                Some(Ok(Frame::data(data)))
+            }
+            Rest::Trailers(trailers) => Some(Ok(Frame::trailers(*trailers))),
+            Rest::Nothing | Rest::Stream(_) | Rest::Watch(_) => None,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Rest::Nothing => true,
+            Rest::Whole(..) | Rest::Trailers(_) => false,
+            Rest::Stream(stream) | Rest::Watch(stream) => stream.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Rest::Nothing | Rest::Trailers(_) => SizeHint::with_exact(0),
+            Rest::Whole(data, None) => SizeHint::with_exact(data.len() as u64),
+            // Readers of trailers need no `content-length`, which would be one more header of every
+            // answer.
+            Rest::Whole(..) => SizeHint::default(),
+            Rest::Stream(stream) | Rest::Watch(stream) => stream.size_hint(),
+        }
+    }
+}

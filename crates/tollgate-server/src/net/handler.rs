@@ -1,30 +1,111 @@
 //! What a front end implements.
 
-use super::{Body, Plain, PlainAnswer, Unread};
-use std::{net::SocketAddr, sync::Arc};
+use super::{Body, BoxError, Caller, RequestBody, RequestHead, Tunnel, http2};
+use bytes::Bytes;
+use hyper::{StatusCode, body::Incoming};
+use std::{fmt, pin::Pin, rc::Rc, sync::Arc};
 
-/// A request whose body has not been read yet.
-pub type Request = hyper::Request<Unread>;
-/// An answer with its whole body.
-pub type Response = hyper::Response<Body>;
+/// A request. Its body may still be on its way.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Request<'a> {
+    /// The head, where it was read.
+    pub head: RequestHead<'a>,
+    /// The body, whole or piece by piece.
+    pub body: RequestBody<'a>,
+}
 
-/// Answers requests. There is one for each worker, so it need not be shared between threads and may keep buffers;
-/// several requests can be under way in it at once, each waiting somewhere, so it must not keep a buffer borrowed
-/// while it waits.
+/// A body that is written piece by piece.
+pub type BodyStream = Pin<Box<dyn hyper::body::Body<Data = Bytes, Error = BoxError>>>;
+
+/// An answer, in memory that is used again. How the body is delimited and whether the connection
+/// goes on are not the handler's business.
+#[derive(Default)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The status; 200 unless a handler says otherwise.
+    pub status: StatusCode,
+    /// The words after the status; the usual ones where this is empty.
+    pub reason: Vec<u8>,
+    /// Header lines, each with its end, names in lower case: `retry-after: 1\r\n`.
+    pub lines: Vec<u8>,
+    /// Whether `Date` is among the lines.
+    pub is_dated: bool,
+    /// The body, where it is whole.
+    pub body: Vec<u8>,
+    /// The body, where it comes piece by piece.
+    pub stream: Option<BodyStream>,
+    /// The length of a body that is not sent: in answers to `HEAD`, and in 304.
+    pub length: Option<u64>,
+    /// Whether the connection ends with this answer.
+    pub close: bool,
+    /// Joins the connection to another one, after an answer of 101.
+    pub tunnel: Option<Tunnel>,
+}
+
+impl Answer {
+    /// Makes room for another answer.
+    pub(crate) fn clear(&mut self) {
+        self.status = StatusCode::OK;
+        self.reason.clear();
+        self.lines.clear();
+        self.body.clear();
+        (self.is_dated, self.stream, self.length) = (false, None, None);
+        (self.close, self.tunnel) = (false, None);
+    }
+
+    /// Appends a header line.
+    pub fn header(&mut self, name: &str, value: impl AsRef<[u8]>) {
+        super::http1::push_header(name.as_bytes(), value.as_ref(), &mut self.lines);
+    }
+
+    /// Replaces all of it by this response.
+    pub fn set(&mut self, response: hyper::Response<impl Into<Bytes>>) {
+        let (head, body) = response.into_parts();
+        self.clear();
+        self.status = head.status;
+        for (name, value) in &head.headers {
+            self.header(name.as_str(), value);
+        }
+        self.body.extend_from_slice(&body.into());
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+/// Answers requests. There is one for each worker, so it need not be shared between threads and may
+/// keep buffers. Several requests can be under way in it at once, each waiting somewhere, so it must
+/// not keep a buffer borrowed while it waits.
 ///
 /// A panic ends the connection it happened on, or the stream where there are several, and is counted.
 pub trait Handler: 'static {
-    /// Answers a request of the peer at this address.
-    fn handle(&self, request: Request, peer: SocketAddr) -> impl Future<Output = Response>;
+    /// Whether a client that ends its side has given up its request. Otherwise it still gets its
+    /// answer.
+    const ENDS_WITH_CLIENT: bool = false;
+
+    /// Answers a request.
+    fn handle(
+        &self,
+        request: Request<'_>,
+        caller: &Rc<Caller>,
+        answer: &mut Answer,
+    ) -> impl Future<Output = ()>;
+
+    /// Answers a request that came by HTTP/2. Only gRPC, which is more than HTTP, has its own way.
+    fn handle_http2(
+        &self,
+        request: hyper::Request<Incoming>,
+        caller: &Rc<Caller>,
+    ) -> impl Future<Output = hyper::Response<Body>> {
+        http2::handle(self, request, caller)
+    }
 
     /// The TLS to speak with a client that connects now; `None` for a listener without.
     fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {
         None
-    }
-
-    /// Answers a request that came whole, at less cost; or answers `false`, and then nothing has happened and the request
-    /// comes to [`handle`](Self::handle). Nobody has to implement it, and it makes no difference but in time.
-    fn plain(&self, _: Plain<'_>, _: &mut PlainAnswer) -> impl Future<Output = bool> {
-        std::future::ready(false)
     }
 }

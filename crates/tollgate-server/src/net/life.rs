@@ -59,12 +59,8 @@ pub(super) struct Life {
     in_flight: Cell<u32>,
     /// How many of them wait for the rest of their body.
     bodies: Cell<u32>,
-    /// How many requests have had their answers.
-    answered: Cell<u32>,
     /// Whether part of an answer found no room, so that something is still to be written.
     stuck: Cell<bool>,
-    /// Whether part of another head has come, perhaps while a request is under way.
-    early: Cell<bool>,
     order: Cell<Order>,
     waker: RefCell<Option<Waker>>,
     /// Whether requests share the connection, so that bytes say nothing about the stage.
@@ -93,10 +89,8 @@ impl Life {
             now,
             alarms,
             in_flight: Cell::new(0),
-            answered: Cell::new(0),
             bodies: Cell::new(0),
             stuck: Cell::new(false),
-            early: Cell::new(false),
             order: Cell::new(Order::Serve),
             waker: RefCell::new(None),
             shared: Cell::new(false),
@@ -143,27 +137,13 @@ impl Life {
         self.enter(Stage::Busy);
     }
 
-    /// A request has its answer. Whoever has begun to ask again is not idle.
+    /// A request has its answer.
     pub(super) fn finish(&self) {
         let left = self.in_flight.get().saturating_sub(1);
         self.in_flight.set(left);
-        self.answered.set(self.answered.get().wrapping_add(1));
         if left == 0 {
-            self.enter(if self.early.get() { Stage::Head } else { Stage::Idle });
+            self.enter(Stage::Idle);
         }
-    }
-
-    /// Says whether part of a head has come that waits for its end.
-    pub(super) fn set_early(&self, early: bool) {
-        self.early.set(early);
-        if early {
-            self.received();
-        }
-    }
-
-    /// How many requests have had their answers, as far as that can be counted.
-    pub(super) fn answered(&self) -> u32 {
-        self.answered.get()
     }
 
     /// A request waits for more of its body.
@@ -213,9 +193,7 @@ impl Life {
         if self.order.get() != Order::Close {
             self.order.set(order);
         }
-        if let Some(waker) = &*self.waker.borrow() {
-            waker.wake_by_ref();
-        }
+        self.wake();
     }
 
     /// Puts the end off for as long as saying why may take.
@@ -251,11 +229,43 @@ impl Life {
         self.enter(Stage::Idle);
     }
 
+    /// Has the connection's task run.
+    pub(super) fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+
     fn listen(&self, waker: &Waker) {
         let mut kept = self.waker.borrow_mut();
         match &*kept {
             Some(known) if known.will_wake(waker) => {}
             _ => *kept = Some(waker.clone()),
+        }
+    }
+}
+
+/// A request that has no whole answer yet: until it is dropped the connection has no deadline and is
+/// not closed to make room.
+#[derive(Debug)]
+pub struct Busy(Rc<Life>);
+
+impl Busy {
+    pub(super) fn new(life: &Rc<Life>) -> Self {
+        life.begin();
+        Self(life.clone())
+    }
+
+    pub(super) fn life(&self) -> &Rc<Life> {
+        &self.0
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.finish();
+        if std::thread::panicking() {
+            Stats::add(&self.0.front.stats.panics);
         }
     }
 }

@@ -2,6 +2,14 @@
 
 use std::time::Duration;
 
+/// How connections begin.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Intake {
+    /// Whether each has to begin with a header of the PROXY protocol, version 2. None may otherwise.
+    pub proxy_protocol: bool,
+}
+
 /// The deadlines and caps of one front end's connections.
 ///
 /// A deadline is met to within two [`tick`](Self::tick)s, always late and never early.

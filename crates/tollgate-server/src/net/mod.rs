@@ -7,15 +7,15 @@
 //! for longest makes room.
 //!
 //! ```no_run
-//! use std::{net::SocketAddr, time::Duration};
+//! use std::{rc::Rc, time::Duration};
 //! use tollgate_server::metrics::Front;
-//! use tollgate_server::net::{self, Body, Handler, Limits, Listener, Server};
+//! use tollgate_server::net::{Answer, Caller, Handler, Limits, Listener, Request, Server};
 //!
 //! struct Hello;
 //!
 //! impl Handler for Hello {
-//!     async fn handle(&self, _: net::Request, _: SocketAddr) -> net::Response {
-//!         net::Response::new(Body::from("hello\n"))
+//!     async fn handle(&self, _: Request<'_>, _: &Rc<Caller>, answer: &mut Answer) {
+//!         answer.body.extend_from_slice(b"hello\n");
 //!     }
 //! }
 //!
@@ -28,25 +28,24 @@
 mod accept;
 mod alarm;
 mod body;
+mod caller;
 mod connection;
-mod figures;
 mod handler;
 mod handshake;
-mod headless;
+mod head;
+mod http1;
+mod http2;
 mod inherited;
 mod life;
 mod limits;
 mod listener;
-mod plain;
 mod proxy_header;
 mod registry;
-mod relay;
 mod server;
 mod sniff;
 mod stats;
 mod stream;
-mod streams;
-mod strict;
+mod transport;
 mod tunnel;
 mod wire;
 mod worker;
@@ -55,16 +54,25 @@ mod worker;
 pub(crate) mod tests;
 
 pub use alarm::Alarm;
-pub use body::{Body, BodyError, Unread, collect};
-pub(crate) use connection::Local;
-pub use handler::{Handler, Request, Response};
+pub use body::{Body, BodyError, RequestBody, Upload};
+pub use caller::Caller;
+pub use handler::{Answer, BodyStream, Handler, Request};
+pub(crate) use head::Line;
+pub use head::{Headers, RequestHead};
+pub(crate) use http1::{
+    BodyWriter, Framing, MessageBody, ParsedResponse, Refused, Source, UpstreamStream, decimal,
+    decode_chunks, parse_response, push_header, push_line,
+};
+pub(crate) use http2::{Local, flatten, handle as handle_http2, read_lines};
 pub use inherited::{InheritError, Inherited};
-pub use limits::Limits;
+pub use life::Busy;
+pub use limits::{Intake, Limits};
 pub use listener::{BindError, Listener};
-pub use plain::{Plain, PlainAnswer};
-pub use relay::{Bare, BoxError, Caller, Intake, Relay, Upload};
-pub(crate) use relay::{is_host, is_plain_field, is_plain_target};
 pub use server::{Builder, Drain, Server};
 pub use stats::Stats;
+pub(crate) use transport::Transport;
 pub use tunnel::Tunnel;
-pub use wire::{Busy, Protocol, Wire};
+pub use wire::{Protocol, Wire};
+
+/// Whatever ends a body.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,9 +1,9 @@
 //! Threads that serve, and how they end.
 
 use super::{
-    Handler, Intake, Limits, Listener, Protocol, Relay, Stats,
+    Handler, Intake, Limits, Listener, Protocol, Stats,
     accept::{Accept, Door, Stop, accept_all},
-    worker::{Connect, Http, Other, Prepare, Relayed, Service, Workers},
+    worker::{Connect, Http, Other, Prepare, Service, Workers},
 };
 use crate::{
     Node,
@@ -60,19 +60,19 @@ impl Builder {
         limits: Limits,
         handler: impl Fn() -> H + Send + Sync + 'static,
     ) -> Self {
-        self.add(listener, limits, move || Box::new(Http(Rc::new(handler()))))
+        self.front_with(listener, limits, Intake::default(), handler)
     }
 
-    /// Adds a front end whose bodies stream. `relay` is called once on each worker.
-    pub fn relay<R: Relay>(
+    /// Adds a front end whose connections begin as `intake` says.
+    pub fn front_with<H: Handler>(
         self,
         listener: Listener,
         limits: Limits,
         intake: Intake,
-        relay: impl Fn() -> R + Send + Sync + 'static,
+        handler: impl Fn() -> H + Send + Sync + 'static,
     ) -> Self {
         self.add(listener, limits, move || {
-            Box::new(Relayed { relay: Rc::new(relay()), intake: Rc::new(intake.clone()) })
+            Box::new(Http { handler: Rc::new(handler()), intake: Rc::new(intake.clone()) })
         })
     }
 

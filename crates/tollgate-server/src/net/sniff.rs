@@ -1,8 +1,8 @@
 //! Which protocol a connection speaks.
 
-use super::stream::Stream;
+use super::{http1::Source, stream::Stream};
 use std::io;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::AsyncReadExt;
 
 /// What an HTTP/2 client says first (RFC 9113, section 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -14,7 +14,7 @@ pub(super) enum Version {
 }
 
 /// Reads until the bytes differ from the preface or are all of it. They stay to be read again.
-pub(super) async fn sniff<T: AsyncRead + Unpin>(stream: &mut Stream<T>) -> io::Result<Version> {
+pub(super) async fn sniff(stream: &mut Stream) -> io::Result<Version> {
     let mut seen = [0; PREFACE.len()];
     let mut len = 0;
     let version = loop {

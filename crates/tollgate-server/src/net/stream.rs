@@ -1,6 +1,6 @@
 //! A connection's bytes on their way to and from the protocol.
 
-use super::life::Life;
+use super::{http1::Source, life::Life, transport::Transport};
 use std::{
     io,
     pin::Pin,
@@ -11,11 +11,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Bytes are read and thrown away in pieces of this size after the last answer.
 const DISCARD_BYTES: usize = 4096;
+/// What is read of further requests while one is under way.
+const EARLY_BYTES: usize = 512;
 
 /// A stream that tells its connection's [`Life`] what comes, and ends gently.
 #[derive(Debug)]
-pub(super) struct Stream<T> {
-    inner: T,
+pub(super) struct Stream {
+    inner: Transport,
     life: Rc<Life>,
     /// What was read to find out what is spoken, still to be read again, and how much of it has been.
     waiting: Vec<u8>,
@@ -25,14 +27,9 @@ pub(super) struct Stream<T> {
     in_pieces: bool,
 }
 
-impl<T> Stream<T> {
-    pub(super) fn new(inner: T, life: Rc<Life>) -> Self {
+impl Stream {
+    pub(super) fn new(inner: Transport, life: Rc<Life>) -> Self {
         Self { inner, life, waiting: Vec::new(), again: 0, ended: false, in_pieces: true }
-    }
-
-    /// Whether part of an answer is still to be written.
-    pub(super) fn is_stuck(&self) -> bool {
-        self.life.is_stuck()
     }
 
     /// For small answers. HTTP/2 sends an answer of a quarter of a kilobyte by itself where it can write pieces, and
@@ -41,11 +38,23 @@ impl<T> Stream<T> {
         Self { in_pieces: false, ..self }
     }
 
-    /// Has these bytes come again, before any others.
-    pub(super) fn unread(&mut self, bytes: &[u8]) {
-        self.waiting.drain(..self.again);
-        self.again = 0;
-        self.waiting.splice(0..0, bytes.iter().copied());
+    /// Whether bytes wait to be read again.
+    pub(super) fn has_unread(&self) -> bool {
+        self.again < self.waiting.len()
+    }
+
+    /// Whether the peer has ended its side. Other bytes that come are kept, and then nothing more is
+    /// read.
+    pub(super) fn poll_left(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while !self.has_unread() {
+            let mut room = [0; EARLY_BYTES];
+            let mut buffer = ReadBuf::new(&mut room);
+            match ready!(Pin::new(&mut *self).poll_read(context, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() => self.unread(buffer.filled()),
+                _ => return Poll::Ready(()),
+            }
+        }
+        Poll::Pending
     }
 
     fn wrote<R>(&self, written: Poll<R>) -> Poll<R> {
@@ -54,7 +63,15 @@ impl<T> Stream<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Stream<T> {
+impl Source for Stream {
+    fn unread(&mut self, bytes: &[u8]) {
+        self.waiting.drain(..self.again);
+        self.again = 0;
+        self.waiting.splice(0..0, bytes.iter().copied());
+    }
+}
+
+impl AsyncRead for Stream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -81,7 +98,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Stream<T> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<T> {
+impl AsyncWrite for Stream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -39,8 +39,8 @@ impl fmt::Debug for Tunnel {
 }
 
 /// Passes bytes on until both sides have ended, one breaks off, or nothing passes for too long.
-pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
-    client: Stream<T>,
+pub(super) async fn run(
+    client: Stream,
     left: Vec<u8>,
     tunnel: Tunnel,
     mut alarm: Alarm,

@@ -1,10 +1,10 @@
 //! Connections that speak something other than HTTP.
 
 use super::{
-    Stats,
-    life::{Life, Order, Stage},
+    life::{Busy, Life, Order, Stage},
     registry::Place,
     stream::Stream,
+    transport::Transport,
 };
 use std::{
     net::SocketAddr,
@@ -28,21 +28,17 @@ pub trait Protocol: 'static {
 /// One connection: its bytes, and what its worker has to know about it. Every wait ends when the connection is to be closed.
 #[derive(Debug)]
 pub struct Wire {
-    stream: Stream<TcpStream>,
+    stream: Stream,
     life: Rc<Life>,
     /// Given up with the connection.
     _place: Place,
 }
 
-/// A request that has no answer yet: until it is dropped the connection has no deadline and is not closed to make room.
-#[derive(Debug)]
-pub struct Busy(Rc<Life>);
-
 impl Wire {
     pub(super) fn new(stream: TcpStream, place: Place) -> Self {
         let life = place.life.clone();
         life.welcome();
-        Self { stream: Stream::new(stream, life.clone()), life, _place: place }
+        Self { stream: Stream::new(Transport::Tcp(stream), life.clone()), life, _place: place }
     }
 
     /// How many bytes have come; zero when no more will.
@@ -77,8 +73,7 @@ impl Wire {
 
     /// Something has been asked.
     pub fn begin(&self) -> Busy {
-        self.life.begin();
-        Busy(self.life.clone())
+        Busy::new(&self.life)
     }
 
     /// Part of a request has come, and the rest is to come in time.
@@ -96,14 +91,5 @@ impl Wire {
         let Self { stream, life, .. } = &mut self;
         let mut ending = pin!(stream.shutdown());
         life.until_closed(|context| ending.as_mut().poll(context)).await;
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.finish();
-        if std::thread::panicking() {
-            Stats::add(&self.0.front.stats.panics);
-        }
     }
 }

@@ -1,13 +1,11 @@
 //! A thread that serves connections.
 
 use super::{
-    Handler, Intake, Limits, Protocol, Relay, Wire,
+    Handler, Intake, Limits, Protocol, Wire,
     accept::Door,
     connection,
-    handshake::handshake,
     life::Terms,
     registry::{Place, Registry},
-    relay,
 };
 use crate::{
     Node,
@@ -51,46 +49,17 @@ pub(super) trait Connect {
 }
 
 /// A handler of HTTP.
-pub(super) struct Http<H>(pub(super) Rc<H>);
-
-impl<H: Handler> Connect for Http<H> {
-    fn connect(&self, stream: tokio::net::TcpStream, peer: SocketAddr, place: Place, count: Count) {
-        let handler = self.0.clone();
-        tokio::task::spawn_local(async move {
-            let _count = count;
-            match handler.tls() {
-                None => connection::serve(stream, peer, handler, place).await,
-                Some(config) => Box::pin(encrypted(stream, config, peer, handler, place)).await,
-            }
-        });
-    }
-}
-
-/// Serves HTTP over TLS.
-async fn encrypted<H: Handler>(
-    stream: tokio::net::TcpStream,
-    config: Arc<rustls::ServerConfig>,
-    peer: SocketAddr,
-    handler: Rc<H>,
-    place: Place,
-) {
-    if let Some(stream) = handshake(stream, config, peer, &place.life).await {
-        connection::serve(stream, peer, handler, place).await;
-    }
-}
-
-/// A relay of HTTP.
-pub(super) struct Relayed<R> {
-    pub(super) relay: Rc<R>,
+pub(super) struct Http<H> {
+    pub(super) handler: Rc<H>,
     pub(super) intake: Rc<Intake>,
 }
 
-impl<R: Relay> Connect for Relayed<R> {
+impl<H: Handler> Connect for Http<H> {
     fn connect(&self, stream: tokio::net::TcpStream, peer: SocketAddr, place: Place, count: Count) {
-        let (relay, intake) = (self.relay.clone(), self.intake.clone());
+        let (handler, intake) = (self.handler.clone(), self.intake.clone());
         tokio::task::spawn_local(async move {
             let _count = count;
-            relay::serve(stream, peer, relay, intake, place).await;
+            connection::serve(stream, peer, handler, intake, place).await;
         });
     }
 }

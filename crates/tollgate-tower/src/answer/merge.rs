@@ -3,7 +3,8 @@
 //! Lists get our members after its own. Where there is room for one limit only, the tighter set stands, whole: half of one and
 //! half of the other would describe neither. A set is all that begins as its fields do, known here or not. The policies of the older drafts are a list beside such a set, and get ours too.
 
-use super::{SOURCE, Shown, field_name};
+use super::{Shown, field_name};
+use crate::HeaderClass;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tollgate_core::header::{Parsed, Profile, parse};
 
@@ -25,10 +26,7 @@ impl Shown {
 
     /// Whether a field of the service behind may be one that these are merged with, whatever the profiles.
     pub fn may_meet(name: &str) -> bool {
-        let begins = |prefix: &str| {
-            name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-        };
-        begins("ratelimit") || begins("x-ratelimit") || begins(SOURCE.as_str())
+        HeaderClass::of(name.as_bytes()) == HeaderClass::Quota
     }
 
     fn merge_with(&self, profile: Profile, headers: &mut HeaderMap) {

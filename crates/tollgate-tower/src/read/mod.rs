@@ -40,7 +40,6 @@ use tollgate_policy::settings::{AmbiguousPaths, Source};
 pub use duplicate::Ambiguity;
 use duplicate::Multiplicity;
 pub use head::Head;
-pub use names::is_hop_by_hop;
 pub use overrides::Override;
 
 /// Reads requests as the rules in force say.
@@ -146,15 +145,14 @@ impl Reader {
 
     /// Removes the fields that a service behind could take for one that is read here, such as `X_User_Id` for `X-User-Id`.
     pub fn remove_aliases(&self, rules: &Rules, headers: &mut HeaderMap) {
-        if !headers.keys().any(names::is_suspicious) {
-            return;
-        }
-        let plan = self.plan(rules);
-        let aliases: Vec<HeaderName> =
-            headers.keys().filter(|name| plan.is_alias(name)).cloned().collect();
-        for name in aliases {
+        while let Some(name) = self.alias(rules, headers).cloned() {
             headers.remove(name);
         }
+    }
+
+    /// Whether a service behind could take a header of this name for one that is read here.
+    pub fn is_alias(&self, rules: &Rules, name: &HeaderName) -> bool {
+        names::is_suspicious(name) && self.plan(rules).is_alias(name)
     }
 
     /// The first such field, for whoever cannot remove it.

@@ -1,25 +1,7 @@
-//! Names: those of fields that end at each hop, and those that look like another. And how servers
-//! trim values.
+//! Names that look like another, and how servers trim values.
 
 use http::HeaderName;
-use http::header::{
-    CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-};
 use tollgate_policy::address::{fold_name_byte, is_odd_name};
-
-/// Whether a field concerns one connection only and is not passed on, whatever `Connection` says.
-pub fn is_hop_by_hop(name: &HeaderName) -> bool {
-    const NAMES: [HeaderName; 7] = [
-        CONNECTION,
-        PROXY_AUTHENTICATE,
-        PROXY_AUTHORIZATION,
-        TE,
-        TRAILER,
-        TRANSFER_ENCODING,
-        UPGRADE,
-    ];
-    NAMES.contains(name) || matches!(name.as_str(), "keep-alive" | "proxy-connection")
-}
 
 /// Whether a name may be taken for another. Hardly any is, and then nothing has to be compared.
 pub(super) fn is_suspicious(name: &HeaderName) -> bool {

@@ -4,6 +4,8 @@
 //! as DELETE. So the gateway removes these headers, and forward-auth denies a request whose
 //! override differs.
 
+use crate::is_header;
+
 /// The part of a request that an override header replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -27,15 +29,15 @@ impl Override {
     /// The part that the header of this name replaces; the case of the name does not matter.
     #[inline]
     pub fn of(name: &[u8]) -> Option<Self> {
-        let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+        let is = |known: &str| is_header(name, known);
         match name.len() {
-            13 if is(b"x-http-method") => Some(Self::Method),
-            13 if is(b"x-rewrite-url") => Some(Self::Target),
-            14 if is(b"x-original-url") || is(b"x-original-uri") || is(b"x-override-url") => {
+            13 if is("x-http-method") => Some(Self::Method),
+            13 if is("x-rewrite-url") => Some(Self::Target),
+            14 if is("x-original-url") || is("x-original-uri") || is("x-override-url") => {
                 Some(Self::Target)
             }
-            17 if is(b"x-method-override") || is(b"x-original-method") => Some(Self::Method),
-            22 if is(b"x-http-method-override") => Some(Self::Method),
+            17 if is("x-method-override") || is("x-original-method") => Some(Self::Method),
+            22 if is("x-http-method-override") => Some(Self::Method),
             _ => None,
         }
     }

@@ -8,13 +8,11 @@ mod json;
 mod tests;
 
 use events::Events;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue};
 use json::Json;
 
 /// The figure that a field is. As in a body, one too large to be counted is the largest there is.
-pub(crate) fn figure(value: &HeaderValue) -> Option<u64> {
-    let digits = value.as_bytes().trim_ascii();
+pub(crate) fn figure(value: &[u8]) -> Option<u64> {
+    let digits = value.trim_ascii();
     let is_whole = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add((digit - b'0').into());
     is_whole.then(|| digits.iter().fold(0, add))
@@ -30,15 +28,15 @@ pub(crate) enum Usage {
 }
 
 impl Usage {
-    /// For a body with these fields; `None` where its content cannot be read as it passes.
-    pub(crate) fn new(path: &str, headers: &HeaderMap) -> Option<Self> {
-        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        if text(CONTENT_ENCODING)
+    /// For a body with these headers; `None` where its content cannot be read as it passes.
+    pub(crate) fn new<'h>(path: &str, header: &impl Fn(&str) -> Option<&'h [u8]>) -> Option<Self> {
+        let text = |name| header(name).and_then(|value| str::from_utf8(value).ok());
+        if text("content-encoding")
             .is_some_and(|coding| !coding.trim().eq_ignore_ascii_case("identity"))
         {
             return None;
         }
-        let kind = text(CONTENT_TYPE)?.split(';').next()?.trim().to_ascii_lowercase();
+        let kind = text("content-type")?.split(';').next()?.trim().to_ascii_lowercase();
         match &*kind {
             "text/event-stream" => Some(Self::Events(Events::new(path))),
             "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "text/json" => {

@@ -88,7 +88,7 @@ fn a_head_that_is_too_large_is_called_that() {
     assert!(line.contains("the head of its answer is too large"), "{line}");
 }
 
-/// By the short way, which plain requests take, and by the long one.
+/// Without an answer, and with one that is none.
 #[test]
 fn a_server_that_hangs_up_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -5,9 +5,8 @@ use super::control::Access;
 use super::decode::{Body, mode_word};
 use super::encode::{KeyView, TierView};
 use super::problem::Problem;
-use super::{Admin, Caller, answer};
+use super::{Admin, Operator, Response, answer};
 use crate::audit::{Entry, rfc3339};
-use crate::net::Response;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -59,7 +58,7 @@ impl Admin {
     /// all requests share: to block one user must not block everybody.
     pub(super) async fn change_key(
         &self,
-        caller: &Caller,
+        operator: &Operator,
         body: &Body,
         change: KeyChange,
     ) -> Result<Response, Problem> {
@@ -100,7 +99,7 @@ impl Admin {
             before.iter().flat_map(|view| view.key().clone()).collect();
         let target = json!({"limits": names, "attributes": shown});
         let record = Record { what: change.name(), target, before: json!(before), after };
-        self.record(caller, &record, None).await?;
+        self.record(operator, &record, None).await?;
         for name in &names {
             let done = match change {
                 KeyChange::Reset => self.node.gate.reset(&rules, &facts, Some(name)).await,
@@ -109,7 +108,7 @@ impl Admin {
             if let Err(error) = done {
                 let problem = store_failed(&error);
                 // The first line told of more than happened.
-                let _ = self.record(caller, &record, Some(error.to_string())).await;
+                let _ = self.record(operator, &record, Some(error.to_string())).await;
                 return Err(problem);
             }
         }
@@ -125,7 +124,7 @@ impl Admin {
     /// Overrides a limit's mode, or with `None` lets the file's have its way again.
     pub(super) async fn change_mode(
         &self,
-        caller: &Caller,
+        operator: &Operator,
         name: &str,
         mode: Option<Mode>,
     ) -> Result<Response, Problem> {
@@ -150,11 +149,11 @@ impl Admin {
             before: json!({"mode": mode_word(before), "overridden": overridden.is_some()}),
             after: json!({"mode": after, "overridden": mode.is_some()}),
         };
-        self.record(caller, &record, None).await?;
+        self.record(operator, &record, None).await?;
         let Ok(change) = gate.set_mode(name, mode) else {
             // A reload took the limit away while the line was written.
             let gone = format!("no limit is called `{}` any more", name.escape_debug());
-            let _ = self.record(caller, &record, Some(gone)).await;
+            let _ = self.record(operator, &record, Some(gone)).await;
             return Err(no_such_limit(&gate.rules(), name));
         };
         let told = json!({
@@ -167,18 +166,18 @@ impl Admin {
     }
 
     /// Reads the policy file again. What came of it is a second line in the audit log.
-    pub(super) async fn reload(&self, caller: &Caller) -> Result<Response, Problem> {
+    pub(super) async fn reload(&self, operator: &Operator) -> Result<Response, Problem> {
         let generation = || self.node.gate.rules().generation();
         let before = json!({"generation": generation()});
         let mut record = Record { what: "reload", target: Value::Null, before, after: Value::Null };
-        self.record(caller, &record, None).await?;
+        self.record(operator, &record, None).await?;
         let control = Arc::clone(&self.control);
         let reloaded = tokio::task::spawn_blocking(move || control.reload()).await;
         let reloaded = reloaded.map_err(|_| Problem::broke_off("the reload"))?;
         record.what = "reload.done";
         record.after = json!({"generation": generation()});
         let error = reloaded.as_ref().err().map(ToString::to_string);
-        let recorded = self.record(caller, &record, error).await;
+        let recorded = self.record(operator, &record, error).await;
         match reloaded {
             Ok(()) => {
                 recorded?;
@@ -208,13 +207,13 @@ impl Admin {
     /// Writes a line, away from the thread that serves.
     async fn record(
         &self,
-        caller: &Caller,
+        operator: &Operator,
         record: &Record,
         error: Option<String>,
     ) -> Result<(), Problem> {
         let entry = Entry {
             time: rfc3339(self.node.clock.now_us()),
-            who: caller.who(),
+            who: operator.who(),
             what: record.what,
             target: record.target.clone(),
             before: record.before.clone(),

@@ -25,7 +25,7 @@ pub(crate) use reading::of as reading;
 use crate::audit::Who;
 use crate::front::{guard::Guard, http::decode::BODY_BYTES_MAX, media::is_json};
 use crate::metrics::{Denied, Format, Front, Outcome};
-use crate::net::{Body, Handler, Request, Response, collect};
+use crate::net::{Answer, BodyError, Caller, Handler, Request};
 use crate::node::Node;
 use access::bearer;
 use arc_swap::ArcSwap;
@@ -33,12 +33,14 @@ use bytes::Bytes;
 use change::KeyChange;
 use encode::PolicyView;
 use hyper::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
-use hyper::{Method, StatusCode, http::request::Parts};
+use hyper::{StatusCode, http::request::Parts};
 use problem::Problem;
 use route::Route;
 use serde::Serialize;
 use serde_json::json;
+use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,13 +57,16 @@ pub struct Admin {
     changes: tokio::sync::Mutex<()>,
 }
 
-/// Who calls: somebody who showed the token.
-struct Caller {
+/// An answer, complete.
+type Response = hyper::Response<Bytes>;
+
+/// Somebody who showed the token.
+struct Operator {
     peer: SocketAddr,
     fingerprint: String,
 }
 
-impl Caller {
+impl Operator {
     fn who(&self) -> Who {
         Who { peer: self.peer.to_string(), token: self.fingerprint.clone() }
     }
@@ -85,11 +90,21 @@ impl Admin {
     }
 
     /// Answers a call whose body is read by `body` once it is known to be wanted.
-    pub async fn answer<F>(self: &Arc<Self>, head: &Parts, peer: SocketAddr, body: F) -> Response
+    pub async fn answer<'b, F>(
+        self: &Arc<Self>,
+        head: &Parts,
+        peer: SocketAddr,
+        body: F,
+    ) -> hyper::Response<Bytes>
     where
-        F: AsyncFnOnce() -> Result<Bytes, crate::net::BodyError>,
+        F: AsyncFnOnce() -> Result<Cow<'b, [u8]>, BodyError>,
     {
         let answered = self.try_answer(head, peer, body).await;
+        self.finish(answered)
+    }
+
+    /// The response for a result, counted.
+    fn finish(&self, answered: Result<Response, Problem>) -> Response {
         let mut response = answered.unwrap_or_else(|problem| {
             let mut response = answer(problem.status(), &problem);
             let headers = response.headers_mut();
@@ -106,20 +121,17 @@ impl Admin {
             _ => Outcome::Error,
         };
         self.node.metrics.requests(Front::Admin, outcome);
-        if head.method == Method::HEAD {
-            *response.body_mut() = Body::default();
-        }
         response
     }
 
-    async fn try_answer<F>(
+    async fn try_answer<'b, F>(
         self: &Arc<Self>,
         head: &Parts,
         peer: SocketAddr,
         body: F,
     ) -> Result<Response, Problem>
     where
-        F: AsyncFnOnce() -> Result<Bytes, crate::net::BodyError>,
+        F: AsyncFnOnce() -> Result<Cow<'b, [u8]>, BodyError>,
     {
         if let Some(host) = self.access.load().hosts.stranger(head) {
             self.node.metrics.admin_denied(Denied::Host);
@@ -133,12 +145,13 @@ impl Admin {
             _ => {}
         }
         debug_assert!(!route.is_open());
-        let caller = self.admit(&head.headers, peer)?;
+        let operator = self.admit(&head.headers, peer)?;
         let body = match route.has_body() {
             true => {
                 let bytes = body().await?;
-                let is_json = is_json(&head.headers) || (bytes.is_empty() && route.may_be_empty());
-                if !is_json {
+                let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+                let may_lack_it = bytes.is_empty() && route.may_be_empty();
+                if !is_json(content_type) && !may_lack_it {
                     return Err(Problem::not_json());
                 }
                 decode::body(&bytes, &route)?
@@ -150,7 +163,7 @@ impl Admin {
             Route::Policy => Ok(self.policy()),
             route => {
                 let admin = Arc::clone(self);
-                let change = async move { admin.change(route, &caller, &body).await };
+                let change = async move { admin.change(route, &operator, &body).await };
                 // In a task of its own: were it dropped with the call, there could be a line for a change that was not made.
                 let changed = tokio::spawn(change).await;
                 changed.unwrap_or_else(|_| Err(Problem::broke_off("the change")))
@@ -161,24 +174,24 @@ impl Admin {
     async fn change(
         &self,
         route: Route,
-        caller: &Caller,
+        operator: &Operator,
         body: &decode::Body,
     ) -> Result<Response, Problem> {
         match route {
             Route::Block => {
                 let for_us = body.for_us.unwrap_or_default();
-                self.change_key(caller, body, KeyChange::Block { for_us }).await
+                self.change_key(operator, body, KeyChange::Block { for_us }).await
             }
-            Route::Unblock => self.change_key(caller, body, KeyChange::Unblock).await,
-            Route::Reset => self.change_key(caller, body, KeyChange::Reset).await,
-            Route::SetMode(name) => self.change_mode(caller, &name, body.mode).await,
-            Route::ClearMode(name) => self.change_mode(caller, &name, None).await,
-            _ => self.reload(caller).await,
+            Route::Unblock => self.change_key(operator, body, KeyChange::Unblock).await,
+            Route::Reset => self.change_key(operator, body, KeyChange::Reset).await,
+            Route::SetMode(name) => self.change_mode(operator, &name, body.mode).await,
+            Route::ClearMode(name) => self.change_mode(operator, &name, None).await,
+            _ => self.reload(operator).await,
         }
     }
 
     /// Lets whoever shows the token in.
-    fn admit(&self, headers: &HeaderMap, peer: SocketAddr) -> Result<Caller, Problem> {
+    fn admit(&self, headers: &HeaderMap, peer: SocketAddr) -> Result<Operator, Problem> {
         let access = self.access.load();
         let denied = |why: Denied| self.node.metrics.admin_denied(why);
         let Some(token) = &access.token else {
@@ -201,7 +214,7 @@ impl Admin {
             return Err(Problem::unauthorised("this is not the token of `admin.token`"));
         }
         self.guard.clear(peer.ip());
-        Ok(Caller { peer, fingerprint: token.fingerprint() })
+        Ok(Operator { peer, fingerprint: token.fingerprint() })
     }
 
     fn ready(&self) -> Response {
@@ -232,9 +245,15 @@ impl Admin {
 }
 
 impl Handler for Arc<Admin> {
-    async fn handle(&self, request: Request, peer: SocketAddr) -> Response {
-        let (head, body) = request.into_parts();
-        self.answer(&head, peer, async || collect(body, BODY_BYTES_MAX, BODY_WITHIN).await).await
+    async fn handle(&self, request: Request<'_>, caller: &Rc<Caller>, answer: &mut Answer) {
+        let Request { head, body } = request;
+        answer.set(match head.to_parts() {
+            Some(head) => {
+                let body = async || body.collect(BODY_BYTES_MAX, BODY_WITHIN).await;
+                self.answer(&head, caller.peer, body).await
+            }
+            None => self.finish(Err(Problem::bad("path", "the target of the request is no URI"))),
+        });
     }
 }
 
@@ -247,7 +266,7 @@ fn answer(status: StatusCode, value: &impl Serialize) -> Response {
 }
 
 fn text(content_type: &'static str, body: impl Into<Bytes>) -> Response {
-    let mut response = Response::new(Body::from(body.into()));
+    let mut response = Response::new(body.into());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }

@@ -1,9 +1,8 @@
 //! From a decision to what proxies understand.
 
 use super::decode::{Ambiguous, Misconfigured};
-use crate::net::{Body, Response};
-use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
 use tollgate_core::header::Problem;
 use tollgate_tower::Refusal;
 
@@ -11,12 +10,12 @@ const DECISION: HeaderName = HeaderName::from_static("x-tollgate-decision");
 const REASON: HeaderName = HeaderName::from_static("x-tollgate-reason");
 
 /// The request may pass.
-pub(super) fn allow(headers: HeaderMap) -> Response {
+pub(super) fn allow(headers: HeaderMap) -> Response<String> {
     answer(StatusCode::OK, "allow", headers, String::new())
 }
 
 /// It may not: with the status that the proxy can pass on. Some proxies pass the body on too.
-pub(super) fn deny(refusal: &Refusal, deny_status: Option<u16>) -> Response {
+pub(super) fn deny(refusal: &Refusal, deny_status: Option<u16>) -> Response<String> {
     let status = deny_status.and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.unwrap_or(refusal.status);
     let mut headers = HeaderMap::new();
@@ -33,7 +32,7 @@ pub(super) fn deny(refusal: &Refusal, deny_status: Option<u16>) -> Response {
 }
 
 /// It may not, whatever the limits say. The reason tells a proxy that can pass on few statuses that this is no lack of quota.
-pub(super) fn ambiguous(why: &Ambiguous, deny_status: Option<u16>) -> Response {
+pub(super) fn ambiguous(why: &Ambiguous, deny_status: Option<u16>) -> Response<String> {
     let status = deny_status.and_then(|status| StatusCode::from_u16(status).ok());
     let mut headers = HeaderMap::new();
     headers.insert(REASON, HeaderValue::from_static(why.reason()));
@@ -50,7 +49,7 @@ pub(super) fn ambiguous(why: &Ambiguous, deny_status: Option<u16>) -> Response {
 }
 
 /// Nobody knows, since the question makes no sense.
-pub(super) fn misconfigured(why: &Misconfigured) -> Response {
+pub(super) fn misconfigured(why: &Misconfigured) -> Response<String> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     // What is wrong with the proxy is nothing to tell whoever is behind it: clients see this body through some proxies.
@@ -66,10 +65,10 @@ fn answer(
     decision: &'static str,
     mut headers: HeaderMap,
     body: String,
-) -> Response {
+) -> Response<String> {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(DECISION, HeaderValue::from_static(decision));
-    let mut response = Response::new(Body::from(body));
+    let mut response = Response::new(body);
     (*response.status_mut(), *response.headers_mut()) = (status, headers);
     response
 }

@@ -11,11 +11,10 @@ mod tests;
 
 use crate::front::ambiguous_path::LoggedReasons;
 use crate::metrics::{Front, Outcome};
-use crate::net::Response;
 use crate::{Node, trace};
 use decode::{Ambiguous, Asked, Misconfigured};
-use hyper::HeaderMap;
 use hyper::http::request::Parts;
+use hyper::{HeaderMap, Response};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +39,7 @@ impl ForwardAuth {
     }
 
     /// Answers a question with this head, asked from `peer`.
-    pub(super) async fn answer(&self, head: Parts, peer: IpAddr) -> (Response, Outcome) {
+    pub(super) async fn answer(&self, head: Parts, peer: IpAddr) -> (Response<String>, Outcome) {
         let node = self.toll.engine();
         let settings = node.conduct().settings.http;
         let asked = {

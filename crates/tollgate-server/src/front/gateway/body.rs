@@ -1,34 +1,84 @@
-//! What a server is sent, and what a client is.
+//! Bodies on their way: what an upstream is sent, and what a client is.
 
-use super::{Shared, forward::remove_if, pool::Return};
-use crate::{
-    Node,
-    net::{Alarm, BodyError, BoxError, Upload},
+use super::{
+    Shared, forward,
+    pool::{Http2Stream, Pool},
+    upstream::Flight,
 };
+use crate::net::{Alarm, BodyError, BodyWriter, BoxError, MessageBody, Upload, UpstreamStream};
 use bytes::Bytes;
 use hyper::{
     HeaderMap,
-    body::{Body as _, Frame, Incoming, SizeHint},
-    header,
+    body::{Frame, Incoming, SizeHint},
 };
 use std::{
     cell::Cell,
-    fmt,
+    io,
     pin::Pin,
     rc::Rc,
     sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
-use tollgate_tower::{Passed, Shown};
 
-/// A request's body on its way to a server.
+/// A request's body on its way to an upstream that speaks HTTP/1.1.
+#[derive(Debug)]
+pub(super) struct Uploading {
+    upload: Upload,
+    shared: Arc<Shared>,
+    writer: BodyWriter,
+    /// Whether the upstream takes no more.
+    is_refused: bool,
+}
+
+impl Uploading {
+    pub(super) fn new(upload: Upload, shared: Arc<Shared>, in_chunks: bool) -> Self {
+        let writer = BodyWriter::new(Vec::new(), in_chunks);
+        Self { upload, shared, writer, is_refused: false }
+    }
+
+    /// The body, of which nothing has been sent.
+    pub(super) fn into_upload(self) -> Upload {
+        self.upload
+    }
+
+    /// Whether all of it has been sent.
+    pub(super) fn is_over(&self) -> bool {
+        self.writer.is_over() && !self.is_refused
+    }
+
+    /// Sends what there is, for as long as the upstream takes it.
+    ///
+    /// # Errors
+    ///
+    /// When the client's body breaks off. An upstream that takes no more may still answer.
+    pub(super) fn poll_send(
+        &mut self,
+        stream: &mut UpstreamStream,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), BodyError>> {
+        let Self { upload, shared, writer, is_refused } = self;
+        while !*is_refused && !writer.is_over() {
+            let settle = |trailers: &mut HeaderMap| shared.remove_from_trailers(trailers);
+            let is_pending = writer.fill(Pin::new(&mut *upload), settle, context)?;
+            *is_refused = ready!(writer.poll_write(stream, context)).is_err();
+            if is_pending && !*is_refused {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A request's body on its way to an upstream that speaks HTTP/2.
 #[derive(Debug, Default)]
 pub(super) enum Outgoing {
-    /// Nothing, so that it can be sent twice.
+    /// Nothing.
     #[default]
     Empty,
-    /// What the client sends, and what says which fields of a request count.
+    /// All of it.
+    Whole(Option<Bytes>),
+    /// What the client sends, and what says which headers of a request count.
     Upload(Box<Upload>, Rc<Sent>, Arc<Shared>),
 }
 
@@ -42,28 +92,34 @@ pub(super) struct Sent {
 
 impl hyper::body::Body for Outgoing {
     type Data = Bytes;
-    type Error = BoxError;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let Self::Upload(upload, sent, shared) = &mut *self else { return Poll::Ready(None) };
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let (upload, sent, shared) = match &mut *self {
+            Self::Empty => return Poll::Ready(None),
+            Self::Whole(bytes) => {
+                return Poll::Ready(bytes.take().map(|data| Ok(Frame::data(data))));
+            }
+            Self::Upload(upload, sent, shared) => (upload, sent, shared),
+        };
         let frame = ready!(Pin::new(&mut **upload).poll_frame(context));
         match &frame {
             None => sent.all.set(true),
-            Some(Err(error)) => sent.fault.set(error.downcast_ref::<BodyError>().copied()),
+            Some(Err(error)) => sent.fault.set(Some(*error)),
             Some(Ok(_)) if upload.is_end_stream() => sent.all.set(true),
             Some(Ok(_)) => {}
         }
-        let may_trail =
-            |frame| only_what_may_trail(frame, |trailers| shared.settle_trailers(trailers));
-        Poll::Ready(frame.map(|frame| frame.map(may_trail)))
+        let settle = |frame| map_trailers(frame, |trailers| shared.remove_from_trailers(trailers));
+        Poll::Ready(frame.map(|frame| frame.map(settle)))
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Empty => true,
+            Self::Whole(bytes) => bytes.is_none(),
             Self::Upload(upload, ..) => upload.is_end_stream(),
         }
     }
@@ -71,98 +127,86 @@ impl hyper::body::Body for Outgoing {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Empty => SizeHint::with_exact(0),
+            Self::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
             Self::Upload(upload, ..) => upload.size_hint(),
         }
     }
 }
 
 /// Trailers that say how to read a message, or who sent it, come too late to be believed.
-fn only_what_may_trail(frame: Frame<Bytes>, settle: impl FnOnce(&mut HeaderMap)) -> Frame<Bytes> {
+fn map_trailers(frame: Frame<Bytes>, settle: impl FnOnce(&mut HeaderMap)) -> Frame<Bytes> {
     match frame.into_trailers() {
         Err(frame) => frame,
         Ok(mut trailers) => {
-            remove_untimely(&mut trailers);
             settle(&mut trailers);
             Frame::trailers(trailers)
         }
     }
 }
 
-/// What clients are told about their quota is told before the body, or not at all.
-fn remove_quotas(trailers: &mut HeaderMap) {
-    remove_if(trailers, |name| Shown::may_meet(name.as_str()));
+/// An upstream's answer on its way to a client. At its end the connection that it came by is free
+/// for another request.
+pub(super) struct Download {
+    source: DownloadSource,
+    alarm: Alarm,
+    idle: Duration,
+    flight: Flight,
 }
 
-fn remove_untimely(trailers: &mut HeaderMap) {
-    let untimely = [
-        header::HOST,
-        header::CONTENT_LENGTH,
-        header::TRANSFER_ENCODING,
-        header::CONNECTION,
-        header::TRAILER,
-        header::TE,
-        header::UPGRADE,
-        header::AUTHORIZATION,
-        header::COOKIE,
-        header::SET_COOKIE,
-        header::CONTENT_TYPE,
-        header::CONTENT_ENCODING,
-        header::FORWARDED,
-    ];
-    for name in untimely {
-        trailers.remove(name);
-    }
-}
-
-/// An answer on its way to a client.
-pub(crate) enum Answer {
-    /// Ours, whole.
-    Own(Option<Bytes>),
-    /// A server's.
-    Theirs(Box<Download>),
-}
-
-impl Answer {
-    /// Nothing is not the same as no bytes: in HTTP/2 that would be a frame, and gRPC says all in the head or not at all.
-    pub(super) fn own(bytes: impl Into<Bytes>) -> Self {
-        Self::Own(Some(bytes.into()).filter(|bytes| !bytes.is_empty()))
-    }
-}
-
-impl fmt::Debug for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Own(_) => "Own",
-            Self::Theirs(_) => "Theirs",
-        })
-    }
-}
-
-/// A server's answer. At its end the connection that it came by is free for another request.
-pub(crate) struct Download {
-    pub(super) incoming: Incoming,
-    pub(super) alarm: Alarm,
-    pub(super) idle: Duration,
-    pub(super) connection: Option<Return>,
+enum DownloadSource {
+    Http1 {
+        stream: UpstreamStream,
+        body: MessageBody,
+        /// The rest of the request's body.
+        uploading: Option<Box<Uploading>>,
+        pool: Rc<Pool>,
+        persists: bool,
+    },
+    Http2 {
+        incoming: Incoming,
+        /// Held for as long as the answer comes.
+        _stream: Http2Stream,
+    },
+    Over,
 }
 
 impl Download {
+    pub(super) fn http1(
+        (stream, body, uploading, persists): (UpstreamStream, MessageBody, Option<Uploading>, bool),
+        pool: Rc<Pool>,
+        flight: Flight,
+        alarm: Alarm,
+        idle: Duration,
+    ) -> Self {
+        let uploading = uploading.filter(|uploading| !uploading.is_over()).map(Box::new);
+        let source = DownloadSource::Http1 { stream, body, uploading, pool, persists };
+        Self { source, alarm, idle, flight }
+    }
+
+    pub(super) fn http2(
+        incoming: Incoming,
+        stream: Http2Stream,
+        flight: Flight,
+        alarm: Alarm,
+        idle: Duration,
+    ) -> Self {
+        let source = DownloadSource::Http2 { incoming, _stream: stream };
+        Self { source, alarm, idle, flight }
+    }
+
+    /// The answer has ended.
     fn end(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            connection.give_back();
+        let source = std::mem::replace(&mut self.source, DownloadSource::Over);
+        if let DownloadSource::Http1 { stream, uploading: None, pool, persists: true, .. } = source
+        {
+            pool.put(self.flight.upstreams.generation, self.flight.server(), stream);
         }
     }
 }
 
-impl Drop for Download {
-    fn drop(&mut self) {
-        if self.incoming.is_end_stream() {
-            self.end();
-        }
-    }
-}
-
-impl hyper::body::Body for Answer {
+impl hyper::body::Body for Download {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -170,82 +214,54 @@ impl hyper::body::Body for Answer {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let download = match &mut *self {
-            Self::Own(bytes) => {
-                return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))));
+        let polled = match &mut self.source {
+            DownloadSource::Http1 { stream, body, uploading, .. } => {
+                if let Some(upload) = uploading
+                    && let Poll::Ready(sent) = upload.poll_send(stream, context)
+                {
+                    let is_over = upload.is_over();
+                    sent?;
+                    if is_over {
+                        *uploading = None;
+                    }
+                }
+                body.poll_frame(stream, context)
+                    .map(|frame| frame.map(|frame| frame.map_err(BoxError::from)))
             }
-            Self::Theirs(download) => download,
+            DownloadSource::Http2 { incoming, .. } => Pin::new(incoming)
+                .poll_frame(context)
+                .map(|frame| frame.map(|frame| frame.map_err(BoxError::from))),
+            DownloadSource::Over => return Poll::Ready(None),
         };
-        match Pin::new(&mut download.incoming).poll_frame(context) {
-            Poll::Ready(None) => {
-                download.end();
-                Poll::Ready(None)
-            }
-            Poll::Ready(Some(frame)) => {
-                download.alarm.reset();
-                Poll::Ready(Some(
-                    frame
-                        .map(|frame| only_what_may_trail(frame, remove_quotas))
-                        .map_err(Into::into),
-                ))
-            }
-            Poll::Pending => {
-                ready!(download.alarm.poll(context, download.idle));
-                Poll::Ready(Some(Err("the server stopped in the middle of its answer".into())))
-            }
+        let Poll::Ready(frame) = polled else {
+            let idle = self.idle;
+            ready!(self.alarm.poll(context, idle));
+            let stopped = "the server stopped in the middle of its answer";
+            return Poll::Ready(Some(Err(io::Error::other(stopped).into())));
+        };
+        self.alarm.reset();
+        match &frame {
+            Some(Err(_)) => self.source = DownloadSource::Over,
+            Some(Ok(_)) if !self.is_end_stream() => {}
+            Some(Ok(_)) | None => self.end(),
         }
+        let settle = |frame| map_trailers(frame, forward::remove_from_answer_trailers);
+        Poll::Ready(frame.map(|frame| frame.map(settle)))
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Own(bytes) => bytes.is_none(),
-            Self::Theirs(download) => download.incoming.is_end_stream(),
+        match &self.source {
+            DownloadSource::Http1 { body, .. } => body.is_over(),
+            DownloadSource::Http2 { incoming, .. } => incoming.is_end_stream(),
+            DownloadSource::Over => true,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Own(bytes) => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
-            }
-            Self::Theirs(download) => download.incoming.size_hint(),
-        }
-    }
-}
-
-/// An answer, with what its request holds until it ends.
-pub(crate) enum Body {
-    /// Decided: limits may be held.
-    Held(Passed<Answer, Node>),
-    /// Nothing is.
-    Free(Answer),
-}
-
-impl hyper::body::Body for Body {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match &mut *self {
-            Self::Held(body) => Pin::new(body).poll_frame(context),
-            Self::Free(body) => Pin::new(body).poll_frame(context),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Held(body) => body.is_end_stream(),
-            Self::Free(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Held(body) => body.size_hint(),
-            Self::Free(body) => body.size_hint(),
+        match &self.source {
+            DownloadSource::Http1 { body, .. } => body.size_hint(),
+            DownloadSource::Http2 { incoming, .. } => incoming.size_hint(),
+            DownloadSource::Over => SizeHint::with_exact(0),
         }
     }
 }

@@ -16,11 +16,6 @@ impl<'a> Count<'a> {
         self.say(outcome);
     }
 
-    /// Somebody else goes on with it, and counts it.
-    pub(super) fn leave(mut self) {
-        self.0 = None;
-    }
-
     fn say(&mut self, outcome: Outcome) {
         if let Some(metrics) = self.0.take() {
             metrics.requests(Front::Gateway, outcome);

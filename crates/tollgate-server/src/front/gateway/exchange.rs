@@ -1,19 +1,27 @@
-//! One request to a server and the head of its answer.
+//! One request to an upstream, and its answer.
 //!
-//! A request is sent a second time only where the first cannot have done anything: it never left, or its server says that it
-//! did not look at it, or it was one without a body that may be repeated, on a connection that had been idle and ended
-//! before a byte of an answer came.
+//! A request is sent a second time only where the first cannot have done anything: it never left, or
+//! its upstream says that it did not look at it, or it was one without a body that may be repeated,
+//! on a connection that had been idle and ended before a byte of an answer came.
+
+mod http1;
+mod http2;
 
 use super::{
-    body::{Outgoing, Sent},
-    connect::{Resumed, connect, resume, wrap},
-    forward,
-    pool::{Connection, Estate, Pool, Return, Sender},
+    Gateway,
+    connect::connect,
+    forward::{self, From, Hop, SendsBody},
+    pool::Connection,
+    upgrade,
     upstream::{Flight, Server, Upstreams},
+    validate::ValidHead,
 };
-use crate::metrics::{Outcome, Unanswered};
-use crate::net::{Alarm, BodyError, Caller};
-use hyper::{Request, Response, body::Incoming, client::conn::TrySendError, http::request::Parts};
+use crate::{
+    Node,
+    metrics::{Outcome, Unanswered},
+    net::{Alarm, Answer, BodyError, Caller, Headers, RequestBody, decimal},
+};
+use hyper::{Version, body::Body as _};
 use smallvec::SmallVec;
 use std::{
     future::poll_fn,
@@ -24,26 +32,30 @@ use std::{
     task::Poll,
     time::Duration,
 };
-use tokio::sync::oneshot;
 use tollgate::ProcessClock;
+use tollgate_policy::{address::unmap, settings::UpstreamProtocol};
+use tollgate_tower::Pass;
+
+pub(super) use http1::probe as probe_http1;
+pub(super) use http2::probe as probe_http2;
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// No server could be reached.
+    /// No upstream could be reached.
     Connect,
-    /// A server broke off, or does not speak HTTP.
+    /// An upstream broke off, or does not speak HTTP.
     Protocol,
-    /// A server's answer has more in its head than is taken.
+    /// An upstream's answer has more in its head than is taken.
     TooLarge,
-    /// A server took too long to answer.
+    /// An upstream took too long to answer.
     Timeout,
     /// The client's body did not come.
     Client(BodyError),
 }
 
 impl Fault {
-    /// What the metrics call it, where it is the server's.
+    /// What the metrics call it, where it is the upstream's.
     pub(super) fn of_server(self) -> Option<Unanswered> {
         match self {
             Self::Connect => Some(Unanswered::Connect),
@@ -63,47 +75,100 @@ impl Fault {
     }
 }
 
-/// A server's answer, whose body is still to come.
-pub(super) struct Got {
-    pub(super) response: Response<Incoming>,
-    pub(super) connection: Return,
-    /// The stream, where the request asked to speak something else by it.
-    pub(super) estate: Option<oneshot::Receiver<Estate>>,
+/// How an attempt failed.
+enum Failed {
+    /// The request never left.
+    Unsent(Fault),
+    /// It left, and the upstream did not look at it.
+    Unseen(Fault),
+    /// It left by a connection that had been idle, and not a byte came in return.
+    Silent(Fault),
+    /// It may have done something.
+    Lost(Fault),
 }
 
-/// What is to be sent, and how.
-pub(super) struct Errand<'a> {
-    pub(super) upstreams: &'a Arc<Upstreams>,
-    pub(super) pool: &'a Rc<Pool>,
-    pub(super) caller: &'a Rc<Caller>,
-    pub(super) sent: Option<Rc<Sent>>,
-    pub(super) upgrade: bool,
-    /// Whether it has been sent in vain already.
-    pub(super) is_second: bool,
-}
+/// What an upstream's head is called in the log that is too large.
+pub(super) const TOO_LARGE: &str =
+    "the head of its answer is too large (more than 16 KiB, or 100 fields)";
 
-/// How often a request is sent at most, where servers say again and again that they have not looked at it.
+/// How often a request is sent at most, where upstreams say again and again that they have not
+/// looked at it.
 const TRIES_MAX: usize = 4;
 
-impl Errand<'_> {
-    /// Sends a request to one server, or to the next where that is safe.
+/// A request that is to be sent, and what becomes of its answer.
+pub(super) struct Exchange<'a> {
+    gateway: &'a Gateway,
+    upstreams: &'a Arc<Upstreams>,
+    caller: &'a Rc<Caller>,
+    valid: &'a ValidHead<'a>,
+    /// The headers that may go on.
+    headers: Headers<'a>,
+    upgrade: Option<Vec<u8>>,
+    takes_trailers: bool,
+    reads_body: bool,
+}
+
+impl<'a> Exchange<'a> {
+    pub(super) fn new(
+        gateway: &'a Gateway,
+        upstreams: &'a Arc<Upstreams>,
+        caller: &'a Rc<Caller>,
+        valid: &'a ValidHead<'a>,
+        reads_body: bool,
+    ) -> Self {
+        let mut exchange = Self {
+            gateway,
+            upstreams,
+            caller,
+            valid,
+            headers: valid.head.headers,
+            upgrade: None,
+            takes_trailers: false,
+            reads_body,
+        };
+        if valid.concerns_connection {
+            exchange.read_hop();
+        }
+        exchange
+    }
+
+    /// Reads what the request says about its connection.
+    fn read_hop(&mut self) {
+        let head = &self.valid.head;
+        forward::hide_listed(&mut self.headers, |name| self.gateway.reads(name));
+        // In HTTP/2 a connection is not one request's to change.
+        let may_upgrade = self.upstreams.settings.protocol != UpstreamProtocol::Http2
+            && head.version == Version::HTTP_11
+            && forward::lists(head.headers.all("connection"), b"upgrade");
+        if may_upgrade {
+            self.upgrade = upgrade::wanted(head.headers.all("upgrade"));
+        }
+        self.takes_trailers = forward::lists(head.headers.all("te"), b"trailers");
+    }
+
+    /// Sends the request to an upstream, or to the next where that is safe, and writes the answer.
+    /// The pass is taken once there is one.
     pub(super) async fn run(
         &self,
-        mut request: Request<Outgoing>,
-        first: Flight,
-    ) -> Result<Got, Fault> {
+        mut body: RequestBody<'_>,
+        pass: &mut Option<Pass<Node>>,
+        answer: &mut Answer,
+    ) -> Result<(), Fault> {
         let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
-        let mut flight = first;
-        let mut again = !self.is_second && may_repeat(&request);
-        // Idle connections of one server end together more often than not, so that the second try is by a new one.
-        let mut anew = self.is_second;
+        let now_us = ProcessClock.now_us();
+        let mut flight = self.upstreams.pick(&tried, now_us).ok_or(Fault::Connect)?;
+        let mut may_repeat = self.may_repeat(&body);
+        // Idle connections of one upstream end together more often than not, so the second try is by
+        // a new one.
+        let mut is_anew = false;
         let mut tries = 0;
         loop {
-            let (generation, server) = (self.upstreams.generation, flight.server());
-            let pooled = if anew { None } else { self.pool.take(generation, server, self.upgrade) };
+            let pooled = if is_anew { None } else { self.take(&flight, may_repeat) };
+            let is_used = pooled.is_some();
             let connection = match pooled {
                 Some(connection) => connection,
-                None => match self.connect(&flight, anew, again).await {
+                // In a box, as it is seldom needed.
+                None => match Box::pin(self.connect(&flight, is_anew)).await {
                     Ok(connection) => connection,
                     Err(fault) => {
                         let now_us = ProcessClock.now_us();
@@ -115,46 +180,58 @@ impl Errand<'_> {
                 },
             };
             tries += 1;
-            let is_two = matches!(connection.sender, Sender::Two(_));
-            // Idle connections of HTTP/1 come to an end by themselves; one that is shared is new again and again.
-            let is_last = if is_two { tries >= TRIES_MAX } else { !connection.is_used };
-            let is_empty = matches!(request.body(), Outgoing::Empty);
-            let spare = (!is_last && is_empty && (again || is_two)).then(|| clone_head(&request));
-            match self.send(connection, request, flight, self.caller.alarm()).await {
-                Ok(got) => return Ok(got),
-                Err((Unsent(unsent), back, _)) if !is_last => (request, flight) = (*unsent, back),
-                Err((Unseen, back, _)) if spare.is_some() => {
-                    (request, flight) = (spare.unwrap_or_default(), back);
+            let is_http2 = matches!(connection, Connection::Http2(_));
+            // Idle connections of HTTP/1 come to an end by themselves; one that is shared is new
+            // again and again.
+            let is_last = if is_http2 { tries >= TRIES_MAX } else { !is_used };
+            let sent = match connection {
+                Connection::Http1(stream) => {
+                    self.http1(stream, is_used, &flight, &mut body, pass, answer).await
                 }
-                Err((Lost { silent: true }, back, _)) if again && spare.is_some() => {
-                    (again, anew) = (false, true);
-                    (request, flight) = (spare.unwrap_or_default(), back);
+                Connection::Http2(stream) => {
+                    let sending = self.http2(stream, is_used, &flight, &mut body, pass, answer);
+                    Box::pin(sending).await
                 }
-                Err((_, _, fault)) => return Err(fault),
+            };
+            match sent {
+                Ok(()) => return Ok(()),
+                Err(Failed::Unsent(_) | Failed::Unseen(_)) if !is_last => {}
+                Err(Failed::Silent(_)) if may_repeat && !is_last => {
+                    (may_repeat, is_anew) = (false, true);
+                }
+                Err(
+                    Failed::Unsent(fault)
+                    | Failed::Unseen(fault)
+                    | Failed::Silent(fault)
+                    | Failed::Lost(fault),
+                ) => return Err(fault),
             }
         }
     }
 
-    /// Reads on where somebody else has sent the request and read the beginning of the answer. The alarm is theirs too: an answer in two pieces
-    /// has no more time than one in one.
-    pub(super) async fn go_on(
-        &self,
-        request: Request<Outgoing>,
-        resumed: Resumed,
-        flight: Flight,
-        alarm: Alarm,
-    ) -> Result<Got, Fault> {
-        let connection = resume(resumed).await.map_err(|_| Fault::Protocol)?;
-        self.send(connection, request, flight, alarm).await.map_err(|(_, _, fault)| fault)
+    /// Whether the request can be sent twice and mean the same: it has no body, and its method says
+    /// so.
+    fn may_repeat(&self, body: &RequestBody<'_>) -> bool {
+        body.is_empty()
+            && matches!(
+                self.valid.head.method,
+                "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
+            )
     }
 
-    async fn connect(&self, flight: &Flight, anew: bool, again: bool) -> Result<Connection, Fault> {
+    /// A connection that has been used before.
+    fn take(&self, flight: &Flight, may_repeat: bool) -> Option<Connection> {
+        let (pool, generation) = (&self.gateway.pool, self.upstreams.generation);
+        pool.take(generation, flight.server(), self.upgrade.is_some(), !may_repeat)
+    }
+
+    async fn connect(&self, flight: &Flight, is_anew: bool) -> Result<Connection, Fault> {
         let within = self.upstreams.settings.connect;
-        let connecting = self.connect_or_share(flight, anew, again);
+        let connecting = self.connect_or_share(flight.server(), is_anew);
         match before(&mut self.caller.alarm(), within, connecting, || true).await {
             Some(Ok(connection)) => Ok(connection),
             Some(Err(error)) => {
-                let server = flight.server().authority.to_str().unwrap_or_default();
+                let server = flight.server().name();
                 tracing::debug!(server, %error, "cannot connect to the server");
                 Err(Fault::Connect)
             }
@@ -162,155 +239,93 @@ impl Errand<'_> {
         }
     }
 
-    /// Connects, or waits for somebody else's connection where that will do for both, unless it has to be a new one.
-    async fn connect_or_share(
-        &self,
-        flight: &Flight,
-        anew: bool,
-        again: bool,
-    ) -> io::Result<Connection> {
-        let (server, generation) = (flight.server(), self.upstreams.generation);
-        if !anew && let Some(stream) = self.pool.take_bare(generation, server, !again) {
-            return wrap(stream).await;
-        }
-        if anew || self.upgrade || !server.speaks_two.load(Relaxed) {
-            let connection = connect(server, self.upgrade).await?;
-            self.pool.share(generation, server, &connection);
-            return Ok(connection);
-        }
-        let connecting = self.pool.connecting(server);
-        let _turn = connecting.lock().await;
-        if let Some(connection) = self.pool.take(generation, server, false) {
-            return Ok(connection);
-        }
-        let connection = connect(server, false).await?;
-        self.pool.share(generation, server, &connection);
+    /// Connects, or waits for a connection that another request makes where that will do for both,
+    /// unless it has to be a new one.
+    async fn connect_or_share(&self, server: &Server, is_anew: bool) -> io::Result<Connection> {
+        let (pool, generation) = (&self.gateway.pool, self.upstreams.generation);
+        let is_upgrade = self.upgrade.is_some();
+        let shares = !is_anew && !is_upgrade && server.speaks_http2.load(Relaxed);
+        let connecting = shares.then(|| pool.connecting(server));
+        let _turn = match &connecting {
+            Some(connecting) => {
+                let turn = connecting.lock().await;
+                if let Some(connection) = pool.take(generation, server, false, false) {
+                    return Ok(connection);
+                }
+                Some(turn)
+            }
+            None => None,
+        };
+        let connection = connect(server, is_upgrade).await?;
+        pool.share(generation, server, &connection);
         Ok(connection)
     }
 
-    async fn send(
-        &self,
-        mut connection: Connection,
-        mut request: Request<Outgoing>,
-        flight: Flight,
-        mut alarm: Alarm,
-    ) -> Result<Got, (Sending, Flight, Fault)> {
-        let line = connection.shared.clone();
-        match &connection.sender {
-            Sender::One(_) => {
-                line.heard.set(false);
-                forward::for_one(&mut request);
-            }
-            Sender::Two(stream) => {
-                // Whatever others hear might be about this one.
-                line.heard.set(!stream.is_alone());
-                forward::for_two(&mut request, flight.server());
-            }
-        }
-        let estate = self.upgrade.then(|| {
-            let (heir, estate) = oneshot::channel();
-            line.heir.replace(Some(heir));
-            estate
-        });
-        let has_all = || self.sent.as_ref().is_none_or(|sent| sent.all.get());
-        let within = self.upstreams.settings.response;
-        let sending = connection.sender.send(request);
-        match before(&mut alarm, within, sending, has_all).await {
-            None => Err((Lost { silent: false }, flight, Fault::Timeout)),
-            Some(Ok(response)) => {
-                let connection = Return { pool: self.pool.clone(), connection, flight };
-                Ok(Got { response, connection, estate })
-            }
-            Some(Err(mut error)) => {
-                let unseen = is_unseen(error.error());
-                let unsent = error.take_message();
-                if let (Sender::Two(stream), true) =
-                    (&connection.sender, unseen || unsent.is_some())
-                {
-                    stream.retire();
-                }
-                Err(match unsent {
-                    Some(unsent) => (Unsent(Box::new(unsent)), flight, Fault::Protocol),
-                    None => {
-                        let silent = connection.is_used && !line.heard.get();
-                        let fault = self.fault(&error, flight.server(), silent);
-                        (if unseen { Unseen } else { Lost { silent } }, flight, fault)
-                    }
-                })
-            }
+    /// Where the request came from, for an upstream that is asked as the settings say.
+    fn from<'s>(&'s self, server: &'s Server) -> From<'s> {
+        let Self { gateway, caller, valid, .. } = self;
+        let (rules, peer) = (gateway.shared.node.gate.rules(), unmap(caller.peer.ip()));
+        let is_trusted = rules.web().client.is_trusted(peer);
+        let client = match is_trusted {
+            true => gateway.toll.reader().client(&rules, &valid.head, peer),
+            false => peer,
+        };
+        let settings = &self.upstreams.settings;
+        // A client of HTTP/1.0 may name no host, and the upstream has to get one.
+        let host = valid.host.filter(|_| !settings.own_host);
+        From {
+            peer,
+            address: &caller.address,
+            is_trusted,
+            client,
+            is_tls: caller.is_tls,
+            host: host.unwrap_or(server.authority.as_bytes()),
+            override_headers: settings.override_headers,
         }
     }
 
-    fn fault(
+    /// Appends the header lines for an upstream.
+    fn write_lines(
         &self,
-        error: &TrySendError<Request<Outgoing>>,
         server: &Server,
-        is_silent: bool,
-    ) -> Fault {
-        tracing::debug!(error = %error.error(), "no answer from the server");
-        match self.sent.as_ref().and_then(|sent| sent.fault.get()) {
-            Some(fault) => Fault::Client(fault),
-            None if is_too_large(error.error()) => {
-                server.complain(TOO_LARGE);
-                Fault::TooLarge
+        body: &RequestBody<'_>,
+        version: Version,
+        out: &mut Vec<u8>,
+    ) {
+        let hop = Hop {
+            body: self.sends_body(body),
+            upgrade: self.upgrade.as_deref(),
+            takes_trailers: self.takes_trailers,
+            reads_body: self.reads_body,
+            version,
+        };
+        forward::write_request(self.valid, &self.headers, &self.from(server), &hop, out);
+    }
+
+    fn sends_body(&self, body: &RequestBody<'_>) -> SendsBody {
+        match body {
+            RequestBody::Whole([]) => {
+                let head = &self.valid.head;
+                let is_meant = matches!(head.method, "POST" | "PUT" | "PATCH")
+                    || head.headers.get("content-length").is_some();
+                if is_meant { SendsBody::Length(0) } else { SendsBody::Nothing }
             }
-            None => {
-                // Idle connections come to an end, and nobody is to be told.
-                if !is_silent {
-                    server.complain(&reason(error.error()));
-                }
-                Fault::Protocol
-            }
+            RequestBody::Whole(bytes) => SendsBody::Length(bytes.len() as u64),
+            RequestBody::Stream(upload) => match upload.size_hint().exact() {
+                Some(length) => SendsBody::Length(length),
+                // HTTP/2 says the length in a header only.
+                None => match self.valid.head.headers.get("content-length").and_then(decimal) {
+                    Some(length) => SendsBody::Length(length),
+                    None => SendsBody::Chunks,
+                },
+            },
         }
     }
 }
 
-/// What the log says of such a head.
-pub(super) const TOO_LARGE: &str =
-    "the head of its answer is too large (more than 16 KiB, or 100 fields)";
-
-/// Whether a head had more in it than is taken.
-pub(super) fn is_too_large(error: &hyper::Error) -> bool {
-    error.is_parse_too_large()
-}
-
-/// What went wrong, down to its cause.
-fn reason(error: &hyper::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    }
-}
-
-/// Whether a server says, in HTTP/2, that it has not looked at the request.
-fn is_unseen(error: &hyper::Error) -> bool {
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<h2::Error>() {
-            let reason = error.reason();
-            return error.is_remote()
-                && (reason == Some(h2::Reason::REFUSED_STREAM)
-                    || error.is_go_away() && reason == Some(h2::Reason::NO_ERROR));
-        }
-        cause = error.source();
-    }
-    false
-}
-
-/// How a request failed.
-enum Sending {
-    /// It never left.
-    Unsent(Box<Request<Outgoing>>),
-    /// It left, and was not looked at.
-    Unseen,
-    /// It may have arrived. `silent`: on a connection that had been idle, without a byte in return.
-    Lost { silent: bool },
-}
-use Sending::{Lost, Unseen, Unsent};
-
-/// What a future has to say within its time, which begins where the alarm has not been set before; `None` when that has passed. While `counts` says no,
-/// time does not count.
-pub(super) async fn before<T>(
+/// What a future has to say within its time, which begins where the alarm has not been set before;
+/// `None` when that has passed. The clock is stopped while `counts` is false.
+async fn before<T>(
     alarm: &mut Alarm,
     within: Duration,
     future: impl Future<Output = T>,
@@ -330,26 +345,4 @@ pub(super) async fn before<T>(
         Poll::Pending
     })
     .await
-}
-
-/// Whether a request can be sent twice and mean the same: it has no body, and its method says so.
-fn may_repeat(request: &Request<Outgoing>) -> bool {
-    matches!(request.body(), Outgoing::Empty) && request.method().is_idempotent()
-}
-
-fn clone_head(request: &Request<Outgoing>) -> Request<Outgoing> {
-    let mut spare = Request::new(Outgoing::Empty);
-    spare.method_mut().clone_from(request.method());
-    spare.uri_mut().clone_from(request.uri());
-    spare.headers_mut().clone_from(request.headers());
-    spare
-}
-
-/// A request to a server, of a head that has been made ready for it.
-pub(super) fn request(head: Parts, body: Outgoing) -> Request<Outgoing> {
-    let mut request = Request::new(body);
-    *request.method_mut() = head.method;
-    *request.uri_mut() = head.uri;
-    *request.headers_mut() = head.headers;
-    request
 }

@@ -1,51 +1,22 @@
-//! From the head that a client sent to the one that a server gets, and back.
+//! Headers on their way: from a client's request to the one that an upstream gets, and from an
+//! upstream's answer to the client's.
 //!
-//! First everything goes that concerns the client's connection only, then what we vouch for ourselves is written. A client
-//! can therefore neither have our fields removed by naming them in `Connection` nor get others through under a name that
-//! the server takes for ours.
+//! First everything goes that concerns the client's connection only, then the gateway writes what it
+//! vouches for. So a client can neither have our headers removed by naming them in `Connection` nor
+//! get others through under a name that a service takes for ours.
 
 use super::{
-    length::{self, Unclear},
-    settle::Invalid,
     upgrade,
-    upstream::Server,
+    validate::{ValidHead, is_false_name},
 };
-use bytes::Bytes;
+use crate::net::{Answer, Headers, push_header, push_line};
 use hyper::{
-    HeaderMap, Request, StatusCode, Uri, Version,
-    header::{self, HeaderName, HeaderValue},
-    http::{
-        request, response,
-        uri::{Authority, PathAndQuery, Scheme},
-    },
+    HeaderMap, StatusCode, Version,
+    header::{HeaderName, HeaderValue},
 };
-use smallvec::SmallVec;
-use std::{borrow::Cow, mem, net::IpAddr};
-use tollgate_policy::{
-    address::{fold_name_byte, is_odd_name},
-    settings::OverrideHeaders,
-};
-use tollgate_tower::Override;
-
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
-const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
-
-/// Names that `Connection` cannot have removed, since they concern more than a connection.
-const KEPT: [HeaderName; 8] = [
-    header::HOST,
-    header::CONTENT_LENGTH,
-    header::CONTENT_TYPE,
-    header::AUTHORIZATION,
-    header::COOKIE,
-    header::FORWARDED,
-    header::VIA,
-    X_REAL_IP,
-];
+use std::{borrow::Cow, collections::HashMap, net::IpAddr};
+use tollgate_policy::settings::OverrideHeaders;
+use tollgate_tower::{HeaderClass, Shown};
 
 /// Where a request came from.
 #[derive(Clone, Copy, Debug)]
@@ -58,16 +29,14 @@ pub(super) struct From<'a> {
     /// The client, as far as trusted proxies vouch for it.
     pub(super) client: IpAddr,
     pub(super) is_tls: bool,
-    /// Whether its connection may speak another protocol afterwards.
-    pub(super) may_upgrade: bool,
-    /// What the server is asked for instead of the client's host.
-    pub(super) own_host: Option<&'a HeaderValue>,
+    /// The host that the upstream is asked for.
+    pub(super) host: &'a [u8],
     pub(super) override_headers: OverrideHeaders,
 }
 
 impl From<'_> {
     /// The client's address as text, which most often is there already.
-    pub(super) fn client_text(&self) -> Cow<'_, HeaderValue> {
+    fn client_text(&self) -> Cow<'_, HeaderValue> {
         if self.client == self.peer {
             return Cow::Borrowed(self.address);
         }
@@ -76,87 +45,133 @@ impl From<'_> {
     }
 }
 
-/// Turns a request into the one for a server. The value of `Upgrade` where it asks for that.
-pub(super) fn request(
-    head: &mut request::Parts,
+/// How the body of a request goes to an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SendsBody {
+    /// There is none, and none is meant.
+    Nothing,
+    Length(u64),
+    Chunks,
+}
+
+/// What concerns a request's connection to its upstream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hop<'a> {
+    pub(super) body: SendsBody,
+    /// The protocols that the client wants to speak afterwards.
+    pub(super) upgrade: Option<&'a [u8]>,
+    /// Whether the client takes trailers.
+    pub(super) takes_trailers: bool,
+    /// Whether the answer should not come compressed.
+    pub(super) reads_body: bool,
+    pub(super) version: Version,
+}
+
+/// Writes the header lines of a request for an upstream.
+pub(super) fn write_request(
+    valid: &ValidHead<'_>,
+    headers: &Headers<'_>,
     from: &From<'_>,
-    reads: impl Fn(&HeaderName) -> bool,
-) -> Result<Option<HeaderValue>, Invalid> {
-    head.uri = target(&head.uri)?;
-    let headers = &mut head.headers;
-    length::settle(headers).map_err(|Unclear| Invalid::Length)?;
-    let wants = from.may_upgrade && head.version == Version::HTTP_11 && lists(headers, "upgrade");
-    let upgrade = if wants { upgrade::wanted(headers) } else { None };
-    let trailers = headers.get_all(header::TE).iter().any(|value| has_token(value, "trailers"));
-    let received = mem::replace(&mut head.version, Version::HTTP_11);
-    remove_hop_by_hop(headers, &reads);
-    headers.remove(header::EXPECT);
-    if !from.is_trusted {
-        remove_claims(headers);
+    hop: &Hop<'_>,
+    out: &mut Vec<u8>,
+) {
+    if hop.version != Version::HTTP_2 {
+        push_line(b"host: ", from.host, out);
     }
-    if from.override_headers != OverrideHeaders::Pass {
-        remove_overrides(headers);
-    }
-    add_own(headers, from);
-    headers.append(header::VIA, HeaderValue::from_static(via(received)));
-    if let Some(upgrade) = &upgrade {
-        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-        headers.insert(header::UPGRADE, upgrade.clone());
-    } else if trailers {
-        headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
-        headers.insert(header::TE, HeaderValue::from_static("trailers"));
-    }
-    Ok(upgrade)
-}
-
-/// The path and query alone, byte for byte.
-fn target(uri: &Uri) -> Result<Uri, Invalid> {
-    match uri.path_and_query() {
-        Some(path) if path.as_str().starts_with('/') || path == "*" => Ok(Uri::from(path.clone())),
-        Some(path) if path.as_str().starts_with('?') => {
-            // It is shown with the slash that belongs before it.
-            PathAndQuery::from_maybe_shared(path.to_string())
-                .map(Uri::from)
-                .map_err(|_| Invalid::Target)
+    let (mut has_proto, mut has_host) = (false, false);
+    if from.is_trusted {
+        for (name, _) in headers.iter().filter(|(_, value)| !value.is_empty()) {
+            match HeaderClass::of(name) {
+                HeaderClass::ForwardedProto => has_proto = true,
+                HeaderClass::ForwardedHost => has_host = true,
+                _ => {}
+            }
         }
-        None if uri.authority().is_some() => Ok(Uri::from_static("/")),
-        _ => Err(Invalid::Target),
+    }
+    for (name, value) in headers.iter() {
+        let class = HeaderClass::of(name);
+        let goes = match class {
+            HeaderClass::EndToEnd => {
+                let is_coding = hop.reads_body && name.eq_ignore_ascii_case(b"accept-encoding");
+                let is_count =
+                    valid.max_forwards.is_some() && name.eq_ignore_ascii_case(b"max-forwards");
+                !is_coding && !is_count
+            }
+            HeaderClass::Date | HeaderClass::Via | HeaderClass::Quota | HeaderClass::BeforeBody => {
+                true
+            }
+            HeaderClass::Override(_) => from.override_headers == OverrideHeaders::Pass,
+            HeaderClass::ForwardedProto => has_proto,
+            HeaderClass::ForwardedHost => has_host,
+            HeaderClass::Forwarded => from.is_trusted,
+            // An empty one says nothing, and the gateway says it.
+            _ => false,
+        };
+        if goes {
+            push_header(name, value, out);
+        }
+    }
+    write_origin(valid, headers, from, (has_proto, has_host), out);
+    if let Some(left) = valid.max_forwards {
+        let left = left.saturating_sub(1);
+        push_line(b"max-forwards: ", left.to_string().as_bytes(), out);
+    }
+    push_line(b"via: ", via(valid.head.version).as_bytes(), out);
+    write_hop(hop, out);
+}
+
+/// Writes who asks, in headers that nobody else has written.
+fn write_origin(
+    valid: &ValidHead<'_>,
+    headers: &Headers<'_>,
+    from: &From<'_>,
+    (has_proto, has_host): (bool, bool),
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(b"x-forwarded-for: ");
+    if from.is_trusted {
+        for value in headers.all("x-forwarded-for").filter(|value| !value.is_empty()) {
+            out.extend_from_slice(value);
+            out.extend_from_slice(b", ");
+        }
+    }
+    out.extend_from_slice(from.address.as_bytes());
+    out.extend_from_slice(b"\r\n");
+    push_line(b"x-real-ip: ", from.client_text().as_bytes(), out);
+    if !has_proto {
+        out.extend_from_slice(match from.is_tls {
+            true => b"x-forwarded-proto: https\r\n".as_slice(),
+            false => b"x-forwarded-proto: http\r\n",
+        });
+    }
+    if let (false, Some(host)) = (has_host, valid.host) {
+        push_line(b"x-forwarded-host: ", host, out);
     }
 }
 
-/// Writes who asks, in fields that nobody else has written.
-fn add_own(headers: &mut HeaderMap, from: &From<'_>) {
-    let mut all = Vec::new();
-    for line in headers.get_all(X_FORWARDED_FOR).iter().filter(|line| !line.is_empty()) {
-        all.extend_from_slice(line.as_bytes());
-        all.extend_from_slice(b", ");
+/// Writes what concerns the connection to the upstream.
+fn write_hop(hop: &Hop<'_>, out: &mut Vec<u8>) {
+    let is_http2 = hop.version == Version::HTTP_2;
+    match hop.body {
+        SendsBody::Nothing => {}
+        SendsBody::Length(length) => {
+            push_line(b"content-length: ", length.to_string().as_bytes(), out);
+        }
+        SendsBody::Chunks if is_http2 => {}
+        SendsBody::Chunks => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
     }
-    let mut by = from.address.clone();
-    if !all.is_empty() {
-        all.extend_from_slice(from.address.as_bytes());
-        by = HeaderValue::from_maybe_shared(Bytes::from(all)).unwrap_or(by);
-    }
-    headers.insert(X_FORWARDED_FOR, by);
-    headers.insert(X_REAL_IP, from.client_text().into_owned());
-    // What is empty says nothing.
-    let is_said =
-        |headers: &HeaderMap, name| headers.get_all(name).iter().any(|value| !value.is_empty());
-    if !is_said(headers, X_FORWARDED_PROTO) {
-        let proto = if from.is_tls { "https" } else { "http" };
-        headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(proto));
-    }
-    if let Some(host) = headers.get(header::HOST).cloned()
-        && !is_said(headers, X_FORWARDED_HOST)
-    {
-        headers.insert(X_FORWARDED_HOST, host);
-    }
-    if let Some(own) = from.own_host {
-        headers.insert(header::HOST, own.clone());
+    if let Some(upgrade) = hop.upgrade {
+        push_line(b"connection: upgrade\r\nupgrade: ", upgrade, out);
+    } else if hop.takes_trailers {
+        if !is_http2 {
+            out.extend_from_slice(b"connection: te\r\n");
+        }
+        out.extend_from_slice(b"te: trailers\r\n");
     }
 }
 
 /// Who passed the request on, and how it came to them.
-pub(super) fn via(received: Version) -> &'static str {
+fn via(received: Version) -> &'static str {
     match received {
         Version::HTTP_09 | Version::HTTP_10 => "1.0 tollgate",
         Version::HTTP_11 => "1.1 tollgate",
@@ -164,157 +179,139 @@ pub(super) fn via(received: Version) -> &'static str {
     }
 }
 
-/// Names the host where HTTP/2 does, and leaves out what it does not have.
-pub(super) fn for_two<B>(request: &mut Request<B>, server: &Server) {
-    if request.uri().authority().is_none() {
-        let headers = request.headers_mut();
-        let authority = |value: &HeaderValue| Authority::try_from(value.as_bytes()).ok();
-        let host = headers.remove(header::HOST);
-        let host = host.as_ref().and_then(authority).or_else(|| authority(&server.authority));
-        headers.remove(header::CONNECTION);
-        let mut parts = mem::take(request.uri_mut()).into_parts();
-        parts.authority = host;
-        parts.scheme = Some(if server.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP });
-        // Of parts that belong together it cannot fail.
-        *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+/// Writes an upstream's answer into the client's, with the quota's headers among its own. `false`:
+/// it agrees to a protocol that was not offered.
+pub(super) fn write_response(
+    status: StatusCode,
+    mut headers: Headers<'_>,
+    shown: &Shown,
+    answer: &mut Answer,
+) -> bool {
+    hide_listed(&mut headers, |_| false);
+    answer.status = status;
+    let mut quota = None;
+    for (name, value) in headers.iter() {
+        match HeaderClass::of(name) {
+            class if class.is_hop_by_hop() => {}
+            HeaderClass::Quota => {
+                let name = HeaderName::from_bytes(name);
+                if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+                    quota.get_or_insert_with(HeaderMap::new).append(name, value);
+                }
+            }
+            HeaderClass::Date => {
+                answer.is_dated = true;
+                push_header(name, value, &mut answer.lines);
+            }
+            _ => push_header(name, value, &mut answer.lines),
+        }
     }
-    *request.version_mut() = Version::HTTP_2;
+    match quota {
+        None => shown.write_lines(&mut answer.lines),
+        Some(mut quota) => {
+            shown.merge(&mut quota);
+            for (name, value) in &quota {
+                push_header(name.as_ref(), value.as_bytes(), &mut answer.lines);
+            }
+        }
+    }
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        let offered = || headers.all("upgrade");
+        if upgrade::carries_any(offered()) {
+            return false;
+        }
+        answer.lines.extend_from_slice(b"connection: upgrade\r\n");
+        offered().for_each(|value| push_header(b"upgrade", value, &mut answer.lines));
+    }
+    true
 }
 
-/// Undoes it for a request that goes by HTTP/1 after all.
-pub(super) fn for_one<B>(request: &mut Request<B>) {
-    *request.version_mut() = Version::HTTP_11;
-    let Some(authority) = request.uri().authority().cloned() else { return };
-    let path = request.uri().path_and_query().cloned();
-    *request.uri_mut() = path.map(Uri::from).unwrap_or_default();
-    let headers = request.headers_mut();
-    if let Ok(host) = HeaderValue::from_str(authority.as_str()) {
-        headers.insert(header::HOST, host);
+/// The head of an interim answer for the client, without what ends at the gateway.
+pub(super) fn write_interim(status: StatusCode, mut headers: Headers<'_>, out: &mut Vec<u8>) {
+    hide_listed(&mut headers, |_| false);
+    let reason = status.canonical_reason().unwrap_or_default();
+    for part in ["HTTP/1.1 ", status.as_str(), " ", reason, "\r\n"] {
+        out.extend_from_slice(part.as_bytes());
     }
-    if headers.contains_key(header::TE) {
-        headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
+    for (name, value) in headers.iter() {
+        let class = HeaderClass::of(name);
+        if !class.is_hop_by_hop() && class != HeaderClass::Quota {
+            push_header(name, value, out);
+        }
     }
+    out.extend_from_slice(b"\r\n");
 }
 
-/// Whether an answer's body is what it looks like: a coding other than `chunked` nobody here undoes, and the client is not told of it.
-pub(super) fn is_plain(head: &response::Parts) -> bool {
-    let codings = head.headers.get_all(header::TRANSFER_ENCODING);
-    codings.iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
-}
-
-/// Turns a server's answer into the one for the client, where it has one length at most and speaks nothing that it was not asked for.
-pub(super) fn response(head: &mut response::Parts) -> Result<(), Unclear> {
-    let headers = &mut head.headers;
-    // One length only: that of the coding, or none where there is nothing that could have one.
-    let has_none = head.status.is_informational() || head.status == StatusCode::NO_CONTENT;
-    if has_none || headers.contains_key(header::TRANSFER_ENCODING) {
-        headers.remove(header::CONTENT_LENGTH);
-    }
-    length::settle(headers)?;
-    let upgrade = match head.status {
-        StatusCode::SWITCHING_PROTOCOLS if upgrade::is_foul(headers) => return Err(Unclear),
-        StatusCode::SWITCHING_PROTOCOLS => headers.get(header::UPGRADE).cloned(),
-        _ => None,
+/// Hides the headers that `Connection` lists, but those that concern more than a connection.
+pub(super) fn hide_listed(headers: &mut Headers<'_>, reads: impl Fn(&HeaderName) -> bool) {
+    let is_usual = |value: &[u8]| {
+        [&b"keep-alive"[..], b"close", b"upgrade", b"te"]
+            .iter()
+            .any(|known| value.eq_ignore_ascii_case(known))
     };
-    remove_hop_by_hop(headers, &|_| false);
-    if let Some(upgrade) = upgrade {
-        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-        headers.insert(header::UPGRADE, upgrade);
-    }
-    head.version = Version::HTTP_11;
-    Ok(())
-}
-
-type Names = SmallVec<[HeaderName; 8]>;
-
-/// Removes what concerns one connection: the names that always do, and those that `Connection`
-/// lists. The work is linear in the
-/// length of that list.
-fn remove_hop_by_hop(headers: &mut HeaderMap, reads: &impl Fn(&HeaderName) -> bool) {
-    let lists: SmallVec<[HeaderValue; 2]> =
-        headers.get_all(header::CONNECTION).iter().cloned().collect();
-    remove_if(headers, is_hop_by_hop);
-    for token in lists.iter().flat_map(|list| list.as_bytes().split(|byte| *byte == b',')) {
-        let Ok(name) = HeaderName::from_bytes(token.trim_ascii()) else { continue };
-        if !headers.contains_key(&name) {
-            continue;
-        }
-        let is_kept =
-            KEPT.contains(&name) || name.as_str().starts_with("x-forwarded-") || reads(&name);
-        if !is_kept {
-            headers.remove(name);
-        }
+    if headers.all("connection").any(|value| !is_usual(value)) {
+        hide_unusual(headers, reads);
     }
 }
 
-fn is_hop_by_hop(name: &HeaderName) -> bool {
-    *name == header::CONNECTION
-        || *name == header::TRANSFER_ENCODING
-        || *name == header::UPGRADE
-        || *name == header::TE
-        || *name == header::PROXY_AUTHORIZATION
-        || *name == header::PROXY_AUTHENTICATE
-        || *name == KEEP_ALIVE
-        || *name == PROXY_CONNECTION
-        || *name == HTTP2_SETTINGS
+/// The work is linear in the length of the list, whatever the number of headers.
+#[cold]
+fn hide_unusual(headers: &mut Headers<'_>, reads: impl Fn(&HeaderName) -> bool) {
+    let mut names: HashMap<Vec<u8>, bool> =
+        headers.iter().map(|(name, _)| (name.to_ascii_lowercase(), false)).collect();
+    let lists = headers.all("connection").flat_map(|list| list.split(|byte| *byte == b','));
+    for token in lists {
+        if let Some(is_listed) = names.get_mut(&token.trim_ascii().to_ascii_lowercase()) {
+            *is_listed = true;
+        }
+    }
+    headers.hide(|name| {
+        names.get(&name.to_ascii_lowercase()).is_some_and(|is_listed| *is_listed)
+            && HeaderClass::of(name).may_be_listed()
+            && !HeaderName::from_bytes(name).is_ok_and(|name| reads(&name))
+    });
 }
 
-/// Removes from the trailers of a request what has to be said before its body: what is read from fields, and what we say ourselves.
-pub(super) fn trailers(trailers: &mut HeaderMap, reads: impl Fn(&HeaderName) -> bool) {
-    remove_aliases(trailers);
-    remove_claims(trailers);
-    remove_overrides(trailers);
-    remove_if(trailers, |name| is_hop_by_hop(name) || *name == header::VIA || reads(name));
+/// Removes from the trailers of a request what has to be said before its body: what is read from
+/// headers, what the gateway says itself, and what could be taken for either.
+pub(super) fn remove_from_trailers(
+    trailers: &mut HeaderMap,
+    reads: impl Fn(&HeaderName) -> bool,
+    is_alias: impl Fn(&HeaderName) -> bool,
+) {
+    remove_if(trailers, |name| {
+        let bytes = name.as_str().as_bytes();
+        !HeaderClass::of(bytes).may_trail() || reads(name) || is_false_name(bytes, &is_alias)
+    });
 }
 
-/// Removes all fields of the names that this says.
-pub(super) fn remove_if(headers: &mut HeaderMap, goes: impl Fn(&HeaderName) -> bool) {
-    let gone: Names = headers.keys().filter(|name| goes(name)).cloned().collect();
+/// Removes from the trailers of an answer what has to be said before its body. Clients are told
+/// about their quota before the body, or not at all.
+pub(super) fn remove_from_answer_trailers(trailers: &mut HeaderMap) {
+    remove_if(trailers, |name| {
+        let class = HeaderClass::of(name.as_str().as_bytes());
+        let is_untimely = class == HeaderClass::Quota || class == HeaderClass::Host;
+        is_untimely
+            || class == HeaderClass::BeforeBody
+            || class == HeaderClass::Forwarded
+            || class.is_hop_by_hop()
+    });
+}
+
+fn remove_if(headers: &mut HeaderMap, goes: impl Fn(&HeaderName) -> bool) {
+    let gone: Vec<HeaderName> = headers.keys().filter(|name| goes(name)).cloned().collect();
     for name in gone {
         headers.remove(name);
     }
 }
 
-/// Removes what only a trusted proxy may say, and whatever a server could take for it or for a field of ours.
-fn remove_claims(headers: &mut HeaderMap) {
-    remove_if(headers, |name| {
-        let text = name.as_str();
-        *name == header::FORWARDED || *name == X_REAL_IP || text.starts_with("x-forwarded-")
-    });
-}
-
-/// Removes headers that replace the path or the method in some services.
-fn remove_overrides(headers: &mut HeaderMap) {
-    remove_if(headers, |name| Override::of(name.as_str().as_bytes()).is_some());
-}
-
-/// Removes fields under names that some servers take for others: `X_Forwarded_For`,
-/// `Content.Length`, `X~Real~IP`.
-pub(super) fn remove_aliases(headers: &mut HeaderMap) {
-    let odd = |name: &HeaderName| is_odd_name(name.as_str().as_bytes());
-    if !headers.keys().any(odd) {
-        return;
-    }
-    remove_if(headers, |name| {
-        let folded: Vec<u8> = name.as_str().bytes().map(fold_name_byte).collect();
-        let is_ours = folded.starts_with(b"x-forwarded-")
-            || Override::of(&folded).is_some()
-            || HeaderName::from_bytes(&folded)
-                .is_ok_and(|name| KEPT.contains(&name) || is_hop_by_hop(&name));
-        odd(name) && is_ours
-    });
-}
-
-/// Whether `Connection` lists a token.
-fn lists(headers: &HeaderMap, token: &str) -> bool {
-    headers.get_all(header::CONNECTION).iter().any(|value| has_token(value, token))
-}
-
-fn has_token(value: &HeaderValue, token: &str) -> bool {
-    let mut items = value.as_bytes().split(|byte| *byte == b',');
-    items.any(|item| {
-        let item = item.split(|byte| *byte == b';').next().unwrap_or_default();
-        item.trim_ascii().eq_ignore_ascii_case(token.as_bytes())
+/// Whether a list of tokens, in several lines, has this one.
+pub(super) fn lists<'a>(mut lines: impl Iterator<Item = &'a [u8]>, token: &[u8]) -> bool {
+    lines.any(|line| {
+        line.split(|byte| *byte == b',').any(|item| {
+            let item = item.split(|byte| *byte == b';').next().unwrap_or_default();
+            item.trim_ascii().eq_ignore_ascii_case(token)
+        })
     })
 }
 

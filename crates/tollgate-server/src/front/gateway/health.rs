@@ -3,15 +3,13 @@
 
 use super::{
     Shared,
-    body::Outgoing,
     connect::connect,
-    exchange, forward,
-    pool::Sender,
+    exchange,
+    pool::Connection,
     reach,
     upstream::{Server, Upstreams},
 };
 use crate::health::Health;
-use hyper::{Request, header::HOST};
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
@@ -124,23 +122,17 @@ async fn watch(upstreams: &Upstreams, server: usize, check: &HealthCheck) {
     }
 }
 
-/// Asks a server for `path`; why it is not well, unless it answers with 200 to 399.
+/// Asks an upstream for `path`; why it is not well, unless it answers with 200 to 399.
 async fn ask(server: &Server, path: &str) -> Result<(), String> {
     let connected = connect(server, false).await;
-    let mut connection = connected.map_err(|error| reach::reason(&error))?;
-    let request = Request::get(path).header(HOST, &server.authority).body(Outgoing::Empty);
-    let mut request = request.map_err(|error| error.to_string())?;
-    if let Sender::Two(_) = connection.sender {
-        forward::for_two(&mut request, server);
-    }
-    match connection.sender.send(request).await {
-        Ok(response) => match response.status() {
-            status if status.is_success() || status.is_redirection() => Ok(()),
-            status => Err(format!("it answers with {}", status.as_u16())),
-        },
-        Err(error) => Err(match exchange::is_too_large(error.error()) {
-            true => exchange::TOO_LARGE.into(),
-            false => format!("no answer: {}", error.error()),
-        }),
+    let status = match connected.map_err(|error| reach::reason(&error))? {
+        Connection::Http1(stream) => {
+            exchange::probe_http1(stream, server.authority.as_bytes(), path).await?
+        }
+        Connection::Http2(stream) => exchange::probe_http2(stream, server, path).await?,
+    };
+    match status.is_success() || status.is_redirection() {
+        true => Ok(()),
+        false => Err(format!("it answers with {}", status.as_u16())),
     }
 }

@@ -1,16 +1,19 @@
 //! Answers of the gateway itself, after RFC 9457.
 
-use super::{body::Answer, exchange::Fault, settle::Invalid};
-use crate::net::BodyError;
-use hyper::{
-    Response, StatusCode,
-    header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+use super::{exchange::Fault, validate::Invalid};
+use crate::{
+    metrics::Outcome,
+    net::{Answer, BodyError},
 };
+use hyper::StatusCode;
 use tollgate_core::header::Problem;
 use tollgate_tower::Ambiguity;
 
-/// The answer to a request that has no other. Where some of that may not have been read, its connection ends: what would come next by it is the rest of a body.
-pub(super) fn fault(fault: Fault, may_be_unread: bool) -> Response<Answer> {
+/// What `Allow` says. Upstreams may take others, which go on to them.
+const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/// The answer to a request that has no other.
+pub(super) fn fault(fault: Fault, answer: &mut Answer) {
     let (status, detail) = match fault {
         Fault::Connect => (StatusCode::BAD_GATEWAY, "no server can be reached"),
         Fault::Protocol => (StatusCode::BAD_GATEWAY, "the server broke off without an answer"),
@@ -23,64 +26,37 @@ pub(super) fn fault(fault: Fault, may_be_unread: bool) -> Response<Answer> {
         }
         Fault::Client(_) => (StatusCode::BAD_REQUEST, "the request's body broke off"),
     };
-    let mut response = answer(status, detail);
-    if may_be_unread {
-        say_close(response.headers_mut());
-    }
-    response
+    write(status, detail, answer);
+    // What comes next by the connection is the rest of a body.
+    answer.close = matches!(fault, Fault::Client(_));
 }
 
 /// The answer to a request that cannot be understood in one way only.
-pub(super) fn invalid(invalid: Invalid) -> Response<Answer> {
-    let mut response = answer(invalid.status(), invalid.detail());
-    let headers = response.headers_mut();
-    say_close(headers);
+pub(super) fn invalid(invalid: Invalid, answer: &mut Answer) -> Outcome {
+    write(invalid.status(), invalid.detail(), answer);
+    answer.close = true;
     if invalid == Invalid::Connect {
-        headers.insert(ALLOW, HeaderValue::from_static(METHODS));
+        answer.header("allow", METHODS);
     }
-    response
-}
-
-/// The answer to a question about limits that cannot be answered.
-pub(super) fn status(
-    status: StatusCode,
-    detail: &str,
-    extra: Option<(HeaderName, String)>,
-) -> Response<Answer> {
-    let mut response = answer(status, detail);
-    if let Some((name, value)) = extra
-        && let Ok(value) = HeaderValue::try_from(value)
-    {
-        response.headers_mut().insert(name, value);
-    }
-    response
+    Outcome::Invalid
 }
 
 /// The answer to a request that an upstream could read in another way than it would be counted.
-pub(super) fn ambiguous(why: &Ambiguity) -> Response<Answer> {
-    let mut response = why.response().map(Answer::own);
-    say_close(response.headers_mut());
-    response
+pub(super) fn ambiguous(why: &Ambiguity, answer: &mut Answer) -> Outcome {
+    answer.set(why.response());
+    answer.close = true;
+    Outcome::Invalid
 }
 
-/// What `Allow` says. Servers may take others, which go on to them.
-const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
-
-/// Tells a client that its connection ends with this answer.
-pub(super) fn say_close(headers: &mut HeaderMap) {
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
-}
-
-fn answer(status: StatusCode, detail: &str) -> Response<Answer> {
-    let title = status.canonical_reason().unwrap_or_default();
+/// Writes a problem.
+pub(super) fn write(status: StatusCode, detail: &str, answer: &mut Answer) {
+    let (title, code) = (status.canonical_reason().unwrap_or_default(), status.as_u16());
+    answer.status = status;
+    answer.header("content-type", Problem::MEDIA_TYPE);
+    answer.header("cache-control", "no-store");
+    answer.body.clear();
     let body = format!(
-        "{{\"type\":\"about:blank\",\"title\":\"{title}\",\"status\":{},\"detail\":\"{detail}\"}}",
-        status.as_u16()
+        "{{\"type\":\"about:blank\",\"title\":\"{title}\",\"status\":{code},\"detail\":\"{detail}\"}}"
     );
-    let mut response = Response::new(Answer::own(body));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(Problem::MEDIA_TYPE));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    answer.body.extend_from_slice(body.as_bytes());
 }

@@ -3,17 +3,13 @@
 //! The gateway identifies the client as in any other request, and consumes nothing. `path` and
 //! `method` in the query name a request. Without them, limits are listed for any path or method.
 
-use super::{Gateway, body::Answer, count::Count, problem, unread};
+use super::{Gateway, problem};
 use crate::{
     front::http::encode,
     metrics::Outcome,
-    net::{Caller, Upload},
+    net::{Answer, Caller, RequestHead},
 };
-use hyper::{
-    Method, Response, StatusCode,
-    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
-    http::request::Parts,
-};
+use hyper::{Method, StatusCode, header::HeaderName};
 use tollgate_policy::{address::unmap, settings};
 use tollgate_tower::{Head, query_parameter};
 
@@ -27,23 +23,23 @@ const LIMITS_MAX: usize = 256;
 const PATH_BYTES_MAX: usize = 4096;
 const METHOD_BYTES_MAX: usize = 32;
 
-/// Whether a request for this path, with or without a query, asks for its client's limits.
+/// Whether a request for this path asks for its client's limits.
 #[inline]
-pub(super) fn is_asked(gateway: &settings::Gateway, target: &str) -> bool {
-    gateway.status && target.split('?').next() == Some(PATH)
+pub(super) fn is_asked(gateway: &settings::Gateway, path: &str) -> bool {
+    gateway.status && path == PATH
 }
 
 /// The head of a request for the limits, read as that of the request that it asks about.
 struct AskedAbout<'a> {
-    head: &'a Parts,
+    head: &'a RequestHead<'a>,
     path: Option<String>,
     method: Option<String>,
 }
 
 impl<'a> AskedAbout<'a> {
     /// As the query says; or what is wrong with it.
-    fn read(head: &'a Parts) -> Result<Self, &'static str> {
-        let parameter = |name| query_parameter(head.uri.query().unwrap_or_default(), name);
+    fn read(head: &'a RequestHead<'a>) -> Result<Self, &'static str> {
+        let parameter = |name| query_parameter(head.query().unwrap_or_default(), name);
         let (path, method) = (parameter("path"), parameter("method"));
         let is_path = |path: &String| {
             let is_plain =
@@ -85,7 +81,7 @@ impl Head for AskedAbout<'_> {
     }
 
     fn query(&self) -> Option<&str> {
-        self.head.uri.query()
+        RequestHead::query(self.head)
     }
 
     fn host(&self) -> Option<&str> {
@@ -93,7 +89,7 @@ impl Head for AskedAbout<'_> {
     }
 
     fn lines<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
-        self.head.lines(name)
+        Head::lines(self.head, name)
     }
 }
 
@@ -101,62 +97,45 @@ impl Gateway {
     /// Answers a request for its client's limits.
     pub(super) async fn answer_status(
         &self,
-        mut head: Parts,
-        upload: Upload,
+        head: &RequestHead<'_>,
         caller: &Caller,
-        count: Count<'_>,
-    ) -> Response<Answer> {
-        let (mut response, outcome) = self.status(&mut head, caller).await;
-        if !unread::skip(&head, upload).await {
-            problem::say_close(response.headers_mut());
-        }
-        count.end(outcome);
-        response
-    }
-
-    async fn status(&self, head: &mut Parts, caller: &Caller) -> (Response<Answer>, Outcome) {
-        if !matches!(head.method, Method::GET | Method::HEAD) {
-            let allow = Some((ALLOW, "GET, HEAD".to_owned()));
-            let detail = "limits can only be read";
-            let response = problem::status(StatusCode::METHOD_NOT_ALLOWED, detail, allow);
-            return (response, Outcome::Invalid);
+        answer: &mut Answer,
+    ) -> Outcome {
+        if !matches!(head.method, "GET" | "HEAD") {
+            problem::write(StatusCode::METHOD_NOT_ALLOWED, "limits can only be read", answer);
+            answer.header("allow", "GET, HEAD");
+            return Outcome::Invalid;
         }
         let (node, peer) = (&self.shared.node, unmap(caller.peer.ip()));
-        let client = {
-            let rules = node.gate.rules();
-            self.toll.reader().remove_aliases(&rules, &mut head.headers);
-            self.toll.reader().client(&rules, &*head, peer)
-        };
+        let client = self.toll.reader().client(&node.gate.rules(), head, peer);
         if let Some(wait_us) = self.shared.status_guard.wait_us(node.clock.now_us(), client) {
-            let retry = Some((RETRY_AFTER, wait_us.div_ceil(1_000_000).max(1).to_string()));
             let detail = "limits were asked for too often";
-            let response = problem::status(StatusCode::TOO_MANY_REQUESTS, detail, retry);
-            return (response, Outcome::Refused);
+            problem::write(StatusCode::TOO_MANY_REQUESTS, detail, answer);
+            answer.header("retry-after", wait_us.div_ceil(1_000_000).max(1).to_string());
+            return Outcome::Refused;
         }
         let asked = match AskedAbout::read(head) {
             Ok(asked) => asked,
             Err(detail) => {
-                let response = problem::status(StatusCode::BAD_REQUEST, detail, None);
-                return (response, Outcome::Invalid);
+                problem::write(StatusCode::BAD_REQUEST, detail, answer);
+                return Outcome::Invalid;
             }
         };
         let question = (asked.open(), LIMITS_MAX);
         let paths = self.shared.upstreams.load().settings.ambiguous_paths;
         let peer = Some(caller.peer.ip());
+        let body = &mut answer.body;
         let standing = self.toll.standing(&asked, peer, paths, question, |verdict| {
-            let mut out = b"{\"limits\":".to_vec();
-            encode::rows(&mut out, verdict.rows.iter().copied());
-            out.push(b'}');
-            out
+            body.extend_from_slice(b"{\"limits\":");
+            encode::rows(body, verdict.rows.iter().copied());
+            body.push(b'}');
         });
-        let standing = match standing.await {
-            Ok(standing) => standing,
-            Err(why) => return (why.response().map(Answer::own), Outcome::Invalid),
-        };
-        let mut response = Response::new(Answer::own(standing));
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        (response, Outcome::Ok)
+        if let Err(why) = standing.await {
+            answer.set(why.response());
+            return Outcome::Invalid;
+        }
+        answer.header("content-type", "application/json");
+        answer.header("cache-control", "no-store");
+        Outcome::Ok
     }
 }

@@ -1,34 +1,24 @@
 //! What else a connection may speak.
 //!
-//! After an upgrade the gateway sees bytes only. Whoever could speak HTTP by them, in another version or inside TLS, would ask for whatever they like
-//! on the strength of one request that was decided.
-
-use hyper::{
-    HeaderMap,
-    header::{HeaderValue, UPGRADE},
-};
+//! After an upgrade the gateway sees bytes only. A client that could speak HTTP by them, in another
+//! version or inside TLS, would ask for whatever it likes on the strength of one request that was
+//! decided.
 
 /// The protocols among those asked for that may be agreed on; `None` where there are none.
-pub(super) fn wanted(headers: &HeaderMap) -> Option<HeaderValue> {
-    let mut all = Vec::new();
-    for protocol in protocols(headers).filter(|protocol| !carries_requests(protocol)) {
-        if !all.is_empty() {
-            all.extend_from_slice(b", ");
-        }
-        all.extend_from_slice(protocol);
-    }
-    HeaderValue::from_maybe_shared(bytes::Bytes::from(all)).ok().filter(|all| !all.is_empty())
+pub(super) fn wanted<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
+    let wanted: Vec<&[u8]> =
+        protocols(lines).filter(|protocol| !carries_requests(protocol)).collect();
+    (!wanted.is_empty()).then(|| wanted.join(&b", "[..]))
 }
 
-/// Whether a server agrees to something that was not offered to it.
-pub(super) fn is_foul(headers: &HeaderMap) -> bool {
-    protocols(headers).any(carries_requests)
+/// Whether requests come by any of these protocols, so that none of them was offered.
+pub(super) fn carries_any<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
+    protocols(lines).any(carries_requests)
 }
 
-fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
-    let lines = headers.get_all(UPGRADE).iter();
+fn protocols<'a>(lines: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
     lines
-        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+        .flat_map(|line| line.split(|byte| *byte == b','))
         .map(<[u8]>::trim_ascii)
         .filter(|protocol| !protocol.is_empty())
 }

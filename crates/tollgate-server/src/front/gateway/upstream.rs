@@ -32,7 +32,6 @@ pub(super) struct Upstreams {
     /// Of which file it is, to see whether another one says something else.
     written: Vec<Upstream>,
     turn: AtomicUsize,
-    are_plain: bool,
 }
 
 /// One server.
@@ -46,7 +45,7 @@ pub(super) struct Server {
     pub(super) tls: Option<Encrypted>,
     pub(super) protocol: UpstreamProtocol,
     /// Whether connections to it are shared, as far as is known.
-    pub(super) speaks_two: AtomicBool,
+    pub(super) speaks_http2: AtomicBool,
     pub(super) idle_us: u64,
     pub(super) idle_connections: usize,
     in_flight: AtomicUsize,
@@ -89,11 +88,8 @@ impl Upstreams {
             let config = client.as_ref().filter(|_| upstream.tls);
             servers.push(Server::new(index, upstream, config, &gateway)?);
         }
-        let is_plain =
-            |server: &Server| server.tls.is_none() && server.protocol != UpstreamProtocol::Http2;
         Ok(Self {
             generation,
-            are_plain: servers.iter().all(is_plain),
             servers: servers.into(),
             settings: gateway,
             written: settings.upstream.clone(),
@@ -104,11 +100,6 @@ impl Upstreams {
     /// Whether they are what these settings ask for.
     pub(super) fn are_of(&self, settings: &Settings) -> bool {
         self.written == settings.upstream && self.settings == settings.gateway
-    }
-
-    /// Whether all speak HTTP/1.1 without TLS.
-    pub(super) fn are_plain(&self) -> bool {
-        self.are_plain
     }
 
     /// The server for the next request, without those that were tried in vain. One that is known to be bad gets it only when
@@ -164,7 +155,7 @@ impl Server {
                 .map_err(|_| TlsError::Name(upstream.host.clone()))?,
             tls,
             protocol: gateway.protocol,
-            speaks_two: AtomicBool::new(gateway.protocol == UpstreamProtocol::Http2),
+            speaks_http2: AtomicBool::new(gateway.protocol == UpstreamProtocol::Http2),
             idle_us: micros(gateway.idle),
             idle_connections: gateway.idle_connections as usize,
             in_flight: AtomicUsize::new(0),
@@ -238,6 +229,13 @@ impl Server {
 impl Flight {
     pub(super) fn server(&self) -> &Server {
         &self.upstreams.servers[self.server]
+    }
+}
+
+impl Clone for Flight {
+    fn clone(&self) -> Self {
+        self.server().in_flight.fetch_add(1, Relaxed);
+        Self { upstreams: self.upstreams.clone(), server: self.server }
     }
 }
 

@@ -1,7 +1,8 @@
 //! gRPC over HTTP/2: messages in frames, statuses in trailers, deadlines in a header.
 
+use super::Response;
 use super::status::{INVALID_ARGUMENT, Status, UNIMPLEMENTED};
-use crate::net::{Body, Response};
+use crate::net::Body;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};

@@ -1,14 +1,14 @@
 //! `grpc.health.v1.Health`: whether the node is ready, once or from now on.
 
+use super::Response;
 use super::framing;
 use super::messages::{HealthCheckRequest, HealthCheckResponse};
 use super::status::{NOT_FOUND, Status};
 use crate::Node;
-use crate::net::{Body, Response};
+use crate::net::{Body, BoxError};
 use bytes::Bytes;
 use hyper::body::Frame;
 use hyper::header::CONTENT_TYPE;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::sync::watch;
@@ -39,7 +39,7 @@ pub(super) fn watch(node: &Node, request: &HealthCheckRequest) -> Response {
             Changes { said: None, next: Box::pin(std::future::ready((SERVICE_UNKNOWN, ready))) }
         }
     };
-    let mut response = Response::new(Body::stream(changes));
+    let mut response = Response::new(Body::watch(Box::pin(changes)));
     response.headers_mut().insert(CONTENT_TYPE, framing::GRPC);
     response
 }
@@ -75,12 +75,12 @@ fn next(mut ready: watch::Receiver<bool>, said: Option<i32>) -> Next {
 
 impl hyper::body::Body for Changes {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.get_mut();
         let (status, ready) = ready!(this.next.as_mut().poll(context));
         this.said = Some(status);

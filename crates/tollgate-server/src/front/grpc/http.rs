@@ -4,22 +4,21 @@
 use super::json_writer;
 use super::service::{Caller, Service};
 use crate::Node;
-use crate::front::{media::is_json, page::sent_by_page};
-use crate::net::{Body, BodyError, Request, Response, collect};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
-use hyper::{Method, StatusCode};
+use crate::front::{media::is_json, page::is_page};
+use crate::net::{Answer, BodyError, Request};
+use hyper::StatusCode;
 use std::time::Duration;
 
 const JSON: &str = "/json";
 const HEALTH: &str = "/healthcheck";
 
-/// A complete answer, for any HTTP.
+/// A complete answer.
 #[derive(Debug)]
-pub(crate) struct HttpAnswer {
+pub(super) struct HttpAnswer {
     /// With 405 goes `Allow: POST`.
-    pub(crate) status: StatusCode,
-    pub(crate) content_type: &'static str,
-    pub(crate) body: String,
+    status: StatusCode,
+    content_type: &'static str,
+    body: String,
 }
 
 /// Whether [`answer`] answers requests for this path.
@@ -28,24 +27,29 @@ pub(crate) fn is_http_path(path: &str) -> bool {
 }
 
 /// Answers a request for one of the paths. The functions below it know of no connection.
-pub(crate) async fn answer(service: &Service, request: Request, body_within: Duration) -> Response {
-    if request.uri().path() == HEALTH {
-        return health(&service.node).into_response();
+pub(crate) async fn answer(
+    service: &Service,
+    Request { head, body, .. }: Request<'_>,
+    body_within: Duration,
+    answer: &mut Answer,
+) {
+    if head.path() == HEALTH {
+        return health(&service.node).write(answer);
     }
-    let (headers, method) = (request.headers(), request.method());
-    let refusal = refusal(method, sent_by_page(headers), is_json(headers));
-    let answer = match refusal {
+    let is_by_page = head.headers.all("origin").any(is_page);
+    let is_json = is_json(head.headers.get("content-type"));
+    let answered = match refusal(head.method, is_by_page, is_json) {
         Some(refusal) => refusal,
-        None => match collect(request.into_body(), super::BYTES_MAX, body_within).await {
+        None => match body.collect(super::BYTES_MAX, body_within).await {
             Ok(body) => json(service, &body).await,
             Err(error) => unread(&error),
         },
     };
-    answer.into_response()
+    answered.write(answer);
 }
 
 /// As the original answers at `/healthcheck`: 200 and `OK`, or 500 and nothing.
-pub(crate) fn health(node: &Node) -> HttpAnswer {
+fn health(node: &Node) -> HttpAnswer {
     if node.health.is_ready() {
         HttpAnswer::text(StatusCode::OK, "OK")
     } else {
@@ -55,8 +59,8 @@ pub(crate) fn health(node: &Node) -> HttpAnswer {
 
 /// Refuses a call of `/json` by its head: 405 for another method, 403 and 415 if a web page could
 /// have sent it.
-pub(crate) fn refusal(method: &Method, sent_by_page: bool, is_json: bool) -> Option<HttpAnswer> {
-    let (status, text) = if method != Method::POST {
+fn refusal(method: &str, sent_by_page: bool, is_json: bool) -> Option<HttpAnswer> {
+    let (status, text) = if method != "POST" {
         (StatusCode::METHOD_NOT_ALLOWED, "use POST\n")
     } else if sent_by_page {
         (StatusCode::FORBIDDEN, "this is for programs, not for web pages: leave out Origin\n")
@@ -70,7 +74,7 @@ pub(crate) fn refusal(method: &Method, sent_by_page: bool, is_json: bool) -> Opt
 }
 
 /// The answer to a body that cannot be read.
-pub(crate) fn unread(error: &BodyError) -> HttpAnswer {
+fn unread(error: &BodyError) -> HttpAnswer {
     let (status, text) = match error {
         BodyError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "a request has at most 64 KiB\n"),
         BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, "too slow\n"),
@@ -80,7 +84,7 @@ pub(crate) fn unread(error: &BodyError) -> HttpAnswer {
 }
 
 /// Answers the body of a call of `/json`: 200, 429 over a limit, 400 if it is malformed.
-pub(crate) async fn json(service: &Service, body: &[u8]) -> HttpAnswer {
+async fn json(service: &Service, body: &[u8]) -> HttpAnswer {
     let malformed =
         |why: &dyn std::fmt::Display| HttpAnswer::text(StatusCode::BAD_REQUEST, format!("{why}\n"));
     let request = match serde_json::from_slice(body) {
@@ -102,14 +106,12 @@ impl HttpAnswer {
         Self { status, content_type: "text/plain; charset=utf-8", body: body.into() }
     }
 
-    pub(super) fn into_response(self) -> Response {
-        let mut response = Response::new(Body::from(self.body));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+    pub(super) fn write(self, answer: &mut Answer) {
+        answer.status = self.status;
+        answer.header("content-type", self.content_type);
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
-            headers.insert(ALLOW, HeaderValue::from_static("POST"));
+            answer.header("allow", "POST");
         }
-        response
+        answer.body.extend_from_slice(self.body.as_bytes());
     }
 }

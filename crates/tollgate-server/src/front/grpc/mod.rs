@@ -23,16 +23,20 @@ pub(crate) use http::{answer as answer_http, is_http_path};
 pub use service::{Caller, Service};
 
 use crate::Node;
-use crate::net::{BodyError, Handler, Limits, Request, Response, collect};
+use crate::net::{Answer, Body, BodyError, Handler, Limits, Request, Upload, handle_http2};
 use crate::tls::Certificate;
 use crate::trace;
 use http::HttpAnswer;
+use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, StatusCode};
 use status::{DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, Status, UNIMPLEMENTED};
-use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// An answer by HTTP/2.
+type Response = hyper::Response<Body>;
 
 /// The service that Envoy calls.
 pub const SERVICE: &str = "envoy.service.ratelimit.v3.RateLimitService";
@@ -66,7 +70,11 @@ impl Rls {
         Self { certificate, ..self }
     }
 
-    async fn answer(&self, request: Request) -> Result<Response, Status> {
+    async fn answer(
+        &self,
+        request: hyper::Request<Incoming>,
+        caller: &crate::net::Caller,
+    ) -> Result<Response, Status> {
         let path = request.uri().path();
         if REFLECTION.contains(&path) {
             return Ok(reflection::answer(request.into_body()));
@@ -77,7 +85,8 @@ impl Rls {
             .ok_or(Status::new(UNIMPLEMENTED, "there is no such method"))?;
         let timeout = framing::timeout(request.headers());
         let parent = trace::enabled().then(|| request.headers().get("traceparent").cloned());
-        let body = collect(request.into_body(), BYTES_MAX + framing::HEAD, self.body_within).await;
+        let upload = Upload::http2(request.into_body(), caller);
+        let body = upload.collect(BYTES_MAX + framing::HEAD, self.body_within).await;
         let body = body.map_err(|error| match error {
             BodyError::TooLarge => Status::new(RESOURCE_EXHAUSTED, "a message has at most 64 KiB"),
             BodyError::TooSlow => Status::new(DEADLINE_EXCEEDED, "the message took too long"),
@@ -100,19 +109,27 @@ impl Rls {
 }
 
 impl Handler for Rls {
-    async fn handle(&self, request: Request, _: SocketAddr) -> Response {
-        if is_http_path(request.uri().path()) {
-            return Box::pin(answer_http(&self.service, request, self.body_within)).await;
+    async fn handle(&self, request: Request<'_>, _: &Rc<crate::net::Caller>, answer: &mut Answer) {
+        if is_http_path(request.head.path()) {
+            return Box::pin(answer_http(&self.service, request, self.body_within, answer)).await;
         }
+        let text = "this port speaks gRPC, JSON at POST /json, and GET /healthcheck\n";
+        HttpAnswer::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).write(answer);
+    }
+
+    async fn handle_http2(
+        &self,
+        request: hyper::Request<Incoming>,
+        caller: &Rc<crate::net::Caller>,
+    ) -> Response {
         let is_grpc = request
             .headers()
             .get(CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().starts_with(framing::GRPC.as_bytes()));
-        if request.method() != Method::POST || !is_grpc {
-            let text = "this port speaks gRPC, JSON at POST /json, and GET /healthcheck\n";
-            return HttpAnswer::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
+        if request.method() != Method::POST || !is_grpc || is_http_path(request.uri().path()) {
+            return Box::pin(handle_http2(self, request, caller)).await;
         }
-        match self.answer(request).await {
+        match self.answer(request, caller).await {
             Ok(response) => response,
             Err(status) => status.into_response(),
         }

@@ -1,18 +1,18 @@
 //! `grpc.reflection.v1.ServerReflection` and its equal `v1alpha`: the services, for tools such as
 //! grpcurl. A tool asks several questions on one stream, so the answers are a stream too.
 
+use super::Response;
 use super::framing::{self, HEAD};
 use super::messages::{
     ErrorResponse, FileDescriptorResponse, ListServiceResponse, MessageRequest, MessageResponse,
     ServerReflectionRequest, ServerReflectionResponse, ServiceResponse,
 };
 use super::status::{INVALID_ARGUMENT, NOT_FOUND, Status, UNIMPLEMENTED};
-use crate::net::{Body, Response, Unread};
+use crate::net::{Body, BoxError};
 use bytes::{Buf, Bytes, BytesMut};
 use hyper::body::{Frame, Incoming};
 use hyper::header::CONTENT_TYPE;
 use prost::Message;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -29,14 +29,10 @@ const STAY: Duration = Duration::from_secs(60);
 const QUESTION_BYTES_MAX: usize = 4096;
 
 /// Answers until the client is done, or time is up.
-pub(super) fn answer(body: Unread) -> Response {
-    let stream = Answers {
-        body: body.into_incoming(),
-        waiting: BytesMut::new(),
-        until: Box::pin(sleep(STAY)),
-        is_done: false,
-    };
-    let mut response = Response::new(Body::stream(stream));
+pub(super) fn answer(body: Incoming) -> Response {
+    let stream =
+        Answers { body, waiting: BytesMut::new(), until: Box::pin(sleep(STAY)), is_done: false };
+    let mut response = Response::new(Body::watch(Box::pin(stream)));
     response.headers_mut().insert(CONTENT_TYPE, framing::GRPC);
     response
 }
@@ -51,12 +47,12 @@ struct Answers {
 
 impl hyper::body::Body for Answers {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.get_mut();
         if this.is_done {
             return Poll::Ready(None);

@@ -1,43 +1,48 @@
 //! The handler of the check API.
 
 use super::{
-    decode::{self, BODY_BYTES_MAX, Body, Op},
-    encode::fields,
+    decode::{self, BODY_BYTES_MAX, Op},
+    encode::{self, fields},
+    openapi,
     problem::Problem,
-    reply::{self, Writer},
     reservation,
     route::Route,
 };
 use crate::{
     Node,
+    front::date,
     front::forward_auth::ForwardAuth,
     front::grpc::{Service, answer_http, is_http_path},
     metrics::{Front, Outcome},
-    net::{Handler, Limits, Plain, PlainAnswer, Request, Response, collect},
+    net::{Answer, Caller, Handler, Limits, Request, RequestBody, RequestHead},
     trace,
 };
-use hyper::{HeaderMap, http::request::Parts};
-use std::{mem, net::SocketAddr, sync::Arc, time::Duration};
+use hyper::StatusCode;
+use std::{mem, net::IpAddr, rc::Rc, sync::Arc, time::Duration};
 use tollgate::{End, Spares, Verdict, Work};
+use tollgate_core::header::Fields;
 use tollgate_policy::facts::{Facts, FactsBuffer};
+
+/// The headers of every answer that is no problem.
+const LINES: &[u8] = b"content-type: application/json\r\ncache-control: no-store\r\n";
 
 /// Answers `POST /v1/{check,peek,reserve,settle,cancel}`, `GET /openapi.json` and `/v1/forward-auth`.
 pub struct CheckApi {
-    pub(super) node: Arc<Node>,
+    node: Arc<Node>,
     /// For `/json` and `/healthcheck`.
     rls: Service,
     forward_auth: ForwardAuth,
     body_within: Duration,
     /// Taken while a request is decided.
-    pub(super) kit: Spares<Kit>,
+    kit: Spares<Kit>,
 }
 
 /// Memory that outlives a request.
 #[derive(Default)]
-pub(super) struct Kit {
-    pub(super) work: Work,
-    pub(super) facts: FactsBuffer,
-    pub(super) writer: Writer,
+struct Kit {
+    work: Work,
+    facts: FactsBuffer,
+    fields: Fields,
 }
 
 impl CheckApi {
@@ -47,75 +52,26 @@ impl CheckApi {
         Self { node, rls, forward_auth, body_within: limits.body, kit: Spares::new() }
     }
 
-    async fn answer(&self, request: Request, peer: SocketAddr) -> (Response, Outcome) {
-        let (mut head, body) = request.into_parts();
-        // Answers are written into the map that the request came with: its memory is there, and its content is not needed.
-        let headers = |head: &mut hyper::http::request::Parts| mem::take(&mut head.headers);
-        let op = match Route::of(&head) {
-            Ok(Route::Op(op)) => op,
-            Ok(Route::OpenApi) => return (reply::openapi(headers(&mut head)), Outcome::Ok),
-            Ok(Route::ForwardAuth) => return self.authorize(head, peer).await,
-            Err(problem) => return failed(problem, headers(&mut head)),
-        };
-        let bytes = match collect(body, BODY_BYTES_MAX, self.body_within).await {
-            Ok(bytes) => bytes,
-            Err(error) => return failed(Problem::Body(error), headers(&mut head)),
-        };
-        let began_us = self.node.clock.now_us();
-        let body = match decode::body(&bytes, op) {
-            Ok(body) => body,
-            Err(bad) => return failed(Problem::Bad(bad), headers(&mut head)),
-        };
-        let headers = headers(&mut head);
-        let answered = match op {
-            Op::Settle | Op::Cancel => self.end(op, &body, began_us, headers).await,
-            _ => self.decide(op, &body, began_us, headers).await,
-        };
-        let elapsed_us = self.node.clock.now_us().saturating_sub(began_us);
-        self.node.metrics.observe(Front::Http, Duration::from_micros(elapsed_us));
-        answered
-    }
-
-    /// Answers a proxy.
-    async fn authorize(&self, head: Parts, peer: SocketAddr) -> (Response, Outcome) {
-        let began_us = self.node.clock.now_us();
-        let answered = self.forward_auth.answer(head, peer.ip()).await;
-        let elapsed_us = self.node.clock.now_us().saturating_sub(began_us);
-        self.node.metrics.observe(Front::Http, Duration::from_micros(elapsed_us));
-        answered
-    }
-
-    /// Shows a decision in the request's trace.
-    #[cold]
-    fn trace(&self, headers: &HeaderMap, facts: &Facts<'_>, verdict: &Verdict<'_>, start_us: u64) {
-        let parent = headers.get("traceparent").and_then(|value| value.to_str().ok());
-        let decided = trace::Decided {
-            front: Front::Http.name(),
-            parent,
-            key_hash: trace::key_hash(facts, verdict),
-            start_us,
-            end_us: self.node.clock.now_us(),
-        };
-        trace::decision(&decided, verdict);
-    }
-
+    /// Decides a check, a peek or a reservation.
     async fn decide(
         &self,
         op: Op,
-        body: &Body<'_>,
-        now_us: u64,
-        headers: HeaderMap,
-    ) -> (Response, Outcome) {
-        let Node { gate, .. } = &*self.node;
+        head: &RequestHead<'_>,
+        bytes: &[u8],
+        answer: &mut Answer,
+    ) -> Result<Outcome, Problem> {
+        let now_us = self.node.clock.now_us();
+        let body = decode::body(bytes, op).map_err(Problem::Bad)?;
+        let gate = &self.node.gate;
         let rules = gate.rules();
         let mut kit = self.kit.take();
         let mut facts = rules.facts(mem::take(&mut kit.facts));
         facts.set_ambiguous_paths(self.node.conduct().settings.http.ambiguous_paths);
         for (name, value) in &body.attributes {
-            if let Err(bad) = facts.set(name, value) {
-                let problem = Problem::Attribute { name: (**name).into(), why: bad.to_string() };
-                return failed(problem, headers);
-            }
+            facts.set(name, value).map_err(|bad| Problem::Attribute {
+                name: (**name).into(),
+                why: bad.to_string(),
+            })?;
         }
         rules.identify(&mut facts);
         let tier = self.node.tier(&facts, now_us).await;
@@ -123,85 +79,145 @@ impl CheckApi {
             facts.set_tier(tier);
         }
         let (cost, work) = (body.cost.unwrap_or(1), &mut kit.work);
-        let mut id = String::new();
-        let (verdict, ttl_us) = match op {
-            Op::Peek => (gate.peek(&rules, now_us, &facts, cost, work).await, None),
+        let mut reserved = None;
+        let verdict = match op {
+            Op::Peek => gate.peek(&rules, now_us, &facts, cost, work).await,
             Op::Reserve => {
-                match reservation::id() {
-                    Ok(new) => id = new,
-                    Err(_) => return failed(Problem::NoRandom, headers),
-                }
-                match gate.reserve(&rules, now_us, &id, &facts, cost, body.ttl_us, work).await {
-                    Ok(reserved) => reserved,
-                    Err(error) => return failed(Problem::Reservation(error), headers),
-                }
+                let id = reservation::id().map_err(|_| Problem::NoRandom)?;
+                let reserve = gate.reserve(&rules, now_us, &id, &facts, cost, body.ttl_us, work);
+                let (verdict, ttl_us) = Box::pin(reserve).await.map_err(Problem::Reservation)?;
+                reserved = ttl_us.map(|ttl_us| (id, ttl_us));
+                verdict
             }
-            _ => (gate.check(&rules, now_us, &facts, cost, work).await, None),
+            _ => gate.check(&rules, now_us, &facts, cost, work).await,
         };
         if trace::enabled() {
-            self.trace(&headers, &facts, &verdict, now_us);
+            self.trace(head, &facts, &verdict, now_us);
         }
-        let reserved = ttl_us.map(|ttl_us| (&*id, ttl_us));
-        let profiles = rules.profiles();
-        let response = kit.writer.decided(&verdict, reserved, profiles, now_us, headers);
-        let outcome = outcome(fields::status(&verdict));
+        answer.lines.extend_from_slice(LINES);
+        fields::lines(&verdict, rules.profiles(), now_us, &mut kit.fields, &mut answer.lines);
+        date::with_line(now_us, |line| answer.lines.extend_from_slice(line));
+        answer.is_dated = true;
+        encode::verdict(&mut answer.body, &verdict);
+        if let Some((id, ttl_us)) = &reserved {
+            answer.body.extend_from_slice(b",\"reservation\":");
+            encode::string(&mut answer.body, id);
+            answer.body.extend_from_slice(b",\"expires_after\":");
+            encode::seconds(&mut answer.body, *ttl_us);
+        }
+        answer.body.push(b'}');
+        let status = fields::status(&verdict);
         kit.work.recycle(verdict);
         kit.facts = facts.into_buffer();
         self.kit.put(kit);
-        (response, outcome)
+        answer.status = StatusCode::from_u16(status).unwrap_or_default();
+        self.observe(now_us);
+        Ok(match status {
+            200 => Outcome::Admitted,
+            503 => Outcome::FailClosed,
+            _ => Outcome::Refused,
+        })
     }
 
-    async fn end(
+    /// Answers what is asked less often than a check that has come whole.
+    async fn answer_other(
         &self,
-        op: Op,
-        body: &Body<'_>,
-        now_us: u64,
-        headers: HeaderMap,
-    ) -> (Response, Outcome) {
+        route: Route,
+        Request { head, body, .. }: Request<'_>,
+        peer: IpAddr,
+        answer: &mut Answer,
+    ) -> Result<Outcome, Problem> {
+        match route {
+            Route::Op(op) => {
+                let body = body.collect(BODY_BYTES_MAX, self.body_within).await;
+                let body = body.map_err(Problem::Body)?;
+                match op {
+                    Op::Settle | Op::Cancel => self.end(op, &body, answer).await,
+                    _ => self.decide(op, &head, &body, answer).await,
+                }
+            }
+            Route::OpenApi => {
+                answer.lines.extend_from_slice(LINES);
+                answer.body.extend_from_slice(openapi::openapi());
+                Ok(Outcome::Ok)
+            }
+            Route::ForwardAuth => self.authorize(&head, peer, answer).await,
+        }
+    }
+
+    /// Ends a reservation.
+    async fn end(&self, op: Op, bytes: &[u8], answer: &mut Answer) -> Result<Outcome, Problem> {
+        let now_us = self.node.clock.now_us();
+        let body = decode::body(bytes, op).map_err(Problem::Bad)?;
         let id = body.reservation.as_deref().unwrap_or_default();
         let end = match op {
             Op::Settle => End::Settle(body.cost.unwrap_or(1)),
             _ => End::Cancel,
         };
-        match self.node.gate.end(now_us, id, end).await {
-            Ok(settled) => {
-                let mut kit = self.kit.take();
-                let response = kit.writer.ended(id, &settled, headers);
-                self.kit.put(kit);
-                (response, Outcome::Ok)
-            }
-            Err(error) => failed(Problem::Reservation(error), headers),
-        }
+        let settled = self.node.gate.end(now_us, id, end).await.map_err(Problem::Reservation)?;
+        answer.lines.extend_from_slice(LINES);
+        encode::settled(&mut answer.body, id, &settled);
+        answer.body.push(b'}');
+        self.observe(now_us);
+        Ok(Outcome::Ok)
+    }
+
+    /// Answers a proxy.
+    async fn authorize(
+        &self,
+        head: &RequestHead<'_>,
+        peer: IpAddr,
+        answer: &mut Answer,
+    ) -> Result<Outcome, Problem> {
+        let began_us = self.node.clock.now_us();
+        let head = head.to_parts().ok_or(Problem::Target)?;
+        let (response, outcome) = self.forward_auth.answer(head, peer).await;
+        answer.set(response);
+        self.observe(began_us);
+        Ok(outcome)
+    }
+
+    fn observe(&self, began_us: u64) {
+        let elapsed_us = self.node.clock.now_us().saturating_sub(began_us);
+        self.node.metrics.observe(Front::Http, Duration::from_micros(elapsed_us));
+    }
+
+    /// Shows a decision in the request's trace.
+    #[cold]
+    fn trace(
+        &self,
+        head: &RequestHead<'_>,
+        facts: &Facts<'_>,
+        verdict: &Verdict<'_>,
+        start_us: u64,
+    ) {
+        let decided = trace::Decided {
+            front: Front::Http.name(),
+            parent: head.headers.text("traceparent"),
+            key_hash: trace::key_hash(facts, verdict),
+            start_us,
+            end_us: self.node.clock.now_us(),
+        };
+        trace::decision(&decided, verdict);
     }
 }
 
 impl Handler for CheckApi {
-    async fn handle(&self, request: Request, peer: SocketAddr) -> Response {
-        if is_http_path(request.uri().path()) {
-            // Not a part of what every other request holds.
-            return Box::pin(answer_http(&self.rls, request, self.body_within)).await;
+    async fn handle(&self, request: Request<'_>, caller: &Rc<Caller>, answer: &mut Answer) {
+        if is_http_path(request.head.path()) {
+            return Box::pin(answer_http(&self.rls, request, self.body_within, answer)).await;
         }
-        let (response, outcome) = self.answer(request, peer).await;
+        let answered = match (Route::of(&request.head), &request.body) {
+            (Ok(Route::Op(op @ (Op::Check | Op::Peek))), RequestBody::Whole(bytes)) => {
+                self.decide(op, &request.head, bytes, answer).await
+            }
+            // In a box, so that no check holds room for the rest.
+            (Ok(route), _) => {
+                Box::pin(self.answer_other(route, request, caller.peer.ip(), answer)).await
+            }
+            (Err(problem), _) => Err(problem),
+        };
+        let outcome = answered.unwrap_or_else(|problem| problem.write(answer));
         self.node.metrics.requests(Front::Http, outcome);
-        response
     }
-
-    async fn plain(&self, request: Plain<'_>, answer: &mut PlainAnswer) -> bool {
-        self.decide_plain(request, answer).await.is_some()
-    }
-}
-
-/// How an answer with this status counts.
-pub(super) fn outcome(status: u16) -> Outcome {
-    match status {
-        200 => Outcome::Admitted,
-        503 => Outcome::FailClosed,
-        _ => Outcome::Refused,
-    }
-}
-
-#[cold]
-fn failed(problem: Problem, headers: HeaderMap) -> (Response, Outcome) {
-    let outcome = problem.outcome();
-    (problem.into_response(headers), outcome)
 }

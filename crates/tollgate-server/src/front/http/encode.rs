@@ -3,7 +3,7 @@
 
 pub mod fields;
 
-use tollgate::{Row, Verdict, limit::Mode};
+use tollgate::{Row, Settled, Verdict, limit::Mode};
 
 /// Appends `{"allowed": ..., "limits": [...]` without the closing brace, so that a caller can add members.
 pub fn verdict(out: &mut Vec<u8>, verdict: &Verdict<'_>) {
@@ -17,6 +17,16 @@ pub fn verdict(out: &mut Vec<u8>, verdict: &Verdict<'_>) {
     out.extend_from_slice(verdict.source.as_str().as_bytes());
     out.extend_from_slice(b"\",\"limits\":");
     rows(out, verdict.rows.iter().copied());
+}
+
+/// Appends `{"reservation": ..., "charged": ..., "limits": [...]` without the closing brace.
+pub fn settled(out: &mut Vec<u8>, id: &str, settled: &Settled) {
+    out.extend_from_slice(b"{\"reservation\":");
+    string(out, id);
+    out.extend_from_slice(b",\"charged\":");
+    integer(out, settled.charged);
+    out.extend_from_slice(b",\"limits\":");
+    rows(out, settled.rows());
 }
 
 /// Appends the array of limits.

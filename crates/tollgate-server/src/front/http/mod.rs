@@ -4,9 +4,7 @@ mod api;
 pub mod decode;
 pub mod encode;
 pub mod openapi;
-mod plain;
 mod problem;
-mod reply;
 pub(super) mod reservation;
 mod route;
 

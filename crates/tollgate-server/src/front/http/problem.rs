@@ -6,12 +6,9 @@ use super::{
 };
 use crate::{
     metrics::Outcome,
-    net::{Body, BodyError, Response},
+    net::{Answer, BodyError},
 };
-use hyper::{
-    HeaderMap, StatusCode,
-    header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER},
-};
+use hyper::StatusCode;
 use std::borrow::Cow;
 use tollgate::ReservationError;
 use tollgate_core::header;
@@ -23,6 +20,8 @@ pub(super) enum Problem {
     NoSuchPath,
     /// Something is, but it is asked for in another way.
     Method { allow: &'static str },
+    /// The target of the request is no URI.
+    Target,
     /// Nobody, or several, are asked, which only those on the way could have done.
     Host,
     /// A web page sent it.
@@ -48,7 +47,7 @@ impl Problem {
         match self {
             Self::NoSuchPath => StatusCode::NOT_FOUND,
             Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Host => StatusCode::BAD_REQUEST,
+            Self::Target | Self::Host => StatusCode::BAD_REQUEST,
             Self::Page => StatusCode::FORBIDDEN,
             Self::NotJson | Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Body(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -72,7 +71,7 @@ impl Problem {
     /// The member of the body to look at, or the part of the request.
     fn field(&self) -> Cow<'_, str> {
         match self {
-            Self::NoSuchPath => "path".into(),
+            Self::NoSuchPath | Self::Target => "path".into(),
             Self::Method { .. } => "method".into(),
             Self::Host => "host".into(),
             Self::Page => "origin".into(),
@@ -93,6 +92,7 @@ impl Problem {
                 "there is nothing here; ask POST /v1/check, /v1/peek, /v1/reserve, /v1/settle or /v1/cancel, or GET /openapi.json; proxies ask /v1/forward-auth".into()
             }
             Self::Method { allow } => format!("ask with {allow}").into(),
+            Self::Target => "the target of the request is no URI".into(),
             Self::NotJson => {
                 "the body has to be JSON and say so: send Content-Type: application/json, as curl --json does".into()
             }
@@ -110,49 +110,36 @@ impl Problem {
         }
     }
 
-    /// How it counts.
-    pub(super) fn outcome(&self) -> Outcome {
-        match self.status().is_server_error() {
+    /// Writes the answer. How it counts.
+    #[cold]
+    pub(super) fn write(&self, answer: &mut Answer) -> Outcome {
+        let status = self.status();
+        answer.status = status;
+        answer.header("content-type", header::Problem::MEDIA_TYPE);
+        answer.header("cache-control", "no-store");
+        match self {
+            Self::Method { allow } => answer.header("allow", allow),
+            // The connection would have to skip the rest of the body before the next request.
+            Self::Body(_) => answer.close = true,
+            _ if status == StatusCode::SERVICE_UNAVAILABLE => answer.header("retry-after", "1"),
+            _ => {}
+        }
+        self.render(status, &mut answer.body);
+        match status.is_server_error() {
             true => Outcome::Error,
             false => Outcome::Invalid,
         }
     }
 
-    /// The answer, in the header map of the request.
-    pub(super) fn into_response(self, mut headers: HeaderMap) -> Response {
-        let status = self.status();
-        headers.clear();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(header::Problem::MEDIA_TYPE));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        match &self {
-            Self::Method { allow } => {
-                headers.insert(ALLOW, HeaderValue::from_static(allow));
-            }
-            // What is left of the body would have to be read before anything else could be.
-            Self::Body(_) => {
-                headers.insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            _ if status == StatusCode::SERVICE_UNAVAILABLE => {
-                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            _ => {}
-        }
-        let mut response = Response::new(Body::from(self.render(status)));
-        *response.status_mut() = status;
-        *response.headers_mut() = headers;
-        response
-    }
-
-    fn render(&self, status: StatusCode) -> Vec<u8> {
-        let mut out = b"{\"type\":\"about:blank\",\"title\":".to_vec();
-        encode::string(&mut out, status.canonical_reason().unwrap_or_default());
+    fn render(&self, status: StatusCode, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"type\":\"about:blank\",\"title\":");
+        encode::string(out, status.canonical_reason().unwrap_or_default());
         out.extend_from_slice(b",\"status\":");
-        encode::integer(&mut out, status.as_u16().into());
+        encode::integer(out, status.as_u16().into());
         out.extend_from_slice(b",\"detail\":");
-        encode::string(&mut out, &self.detail());
+        encode::string(out, &self.detail());
         out.extend_from_slice(b",\"field\":");
-        encode::string(&mut out, &self.field());
+        encode::string(out, &self.field());
         out.push(b'}');
-        out
     }
 }

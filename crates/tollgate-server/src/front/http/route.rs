@@ -1,8 +1,12 @@
 //! Which request is which.
 
 use super::{decode::Op, problem::Problem};
-use crate::front::{forward_auth, media::is_json, page::sent_by_page};
-use hyper::{Method, Version, header, http::request::Parts};
+use crate::{
+    front::{forward_auth, media::is_json, page::is_page},
+    net::{Headers, RequestHead},
+};
+use hyper::Version;
+use tollgate_tower::is_header;
 
 /// What can be asked of the front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,35 +34,53 @@ impl Route {
         })
     }
 
-    /// How it is asked; `None` for any way.
-    fn method(self) -> Option<(Method, &'static str)> {
-        match self {
-            Self::Op(_) => Some((Method::POST, "POST")),
-            Self::OpenApi => Some((Method::GET, "GET")),
-            Self::ForwardAuth => None,
-        }
-    }
-
     /// The route of a request, or what is wrong with its head.
-    pub(super) fn of(head: &Parts) -> Result<Self, Problem> {
-        if head.version == Version::HTTP_11
-            && head.headers.get_all(header::HOST).into_iter().count() != 1
-        {
+    pub(super) fn of(head: &RequestHead<'_>) -> Result<Self, Problem> {
+        let seen = Seen::of(&head.headers);
+        if head.version == Version::HTTP_11 && seen.hosts != 1 {
             return Err(Problem::Host);
         }
-        let route = Self::at(head.uri.path()).ok_or(Problem::NoSuchPath)?;
-        if let Some((method, allow)) = route.method()
-            && head.method != method
-        {
-            return Err(Problem::Method { allow });
-        }
+        let route = Self::at(head.path()).ok_or(Problem::NoSuchPath)?;
         match route {
-            Self::Op(_) if sent_by_page(&head.headers) => Err(Problem::Page),
-            Self::Op(_) if !is_json(&head.headers) => Err(Problem::NotJson),
-            Self::Op(_) if head.headers.contains_key(header::CONTENT_ENCODING) => {
-                Err(Problem::Encoded)
-            }
+            Self::Op(_) if head.method != "POST" => Err(Problem::Method { allow: "POST" }),
+            Self::OpenApi if head.method != "GET" => Err(Problem::Method { allow: "GET" }),
+            Self::Op(_) if seen.is_page => Err(Problem::Page),
+            Self::Op(_) if !is_json(seen.content_type) => Err(Problem::NotJson),
+            Self::Op(_) if seen.is_encoded => Err(Problem::Encoded),
             _ => Ok(route),
         }
     }
 }
+
+/// What the headers of a request say about how it is to be taken.
+#[derive(Default)]
+struct Seen<'a> {
+    hosts: usize,
+    /// The first of its name.
+    content_type: Option<&'a [u8]>,
+    is_encoded: bool,
+    is_page: bool,
+}
+
+impl<'a> Seen<'a> {
+    /// Looks at every header once.
+    fn of(headers: &Headers<'a>) -> Self {
+        let mut seen = Self::default();
+        for (name, value) in headers.iter() {
+            let is = |known: &str| is_header(name, known);
+            match name.len() {
+                4 if is("host") => seen.hosts += 1,
+                6 if is("origin") => seen.is_page |= is_page(value),
+                12 if is("content-type") => {
+                    seen.content_type.get_or_insert(value);
+                }
+                16 if is("content-encoding") => seen.is_encoded = true,
+                _ => {}
+            }
+        }
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests;

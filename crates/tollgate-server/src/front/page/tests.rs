@@ -1,5 +1,5 @@
-use super::{Hosts, sent_by_page};
-use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
+use super::{Hosts, is_page};
+use hyper::header::HOST;
 use hyper::{Request, http::request::Parts};
 
 fn head(host: &str) -> Parts {
@@ -59,30 +59,20 @@ fn names_that_no_page_can_have_are_answered() {
 
 #[test]
 fn pages_are_told_from_programs() {
-    let sent = |origins: &[&'static str]| {
-        let mut headers = HeaderMap::new();
-        for origin in origins {
-            headers.append(ORIGIN, HeaderValue::from_static(origin));
-        }
-        sent_by_page(&headers)
-    };
-    for origins in [
-        &[][..],
-        &["http://localhost:3000"],
-        &["http://127.0.0.1:8081"],
-        &["http://[::1]"],
-        &["https://tollgate"],
-    ] {
-        assert!(!sent(origins), "{origins:?}");
+    for origin in
+        ["http://localhost:3000", "http://127.0.0.1:8081", "http://[::1]", "https://tollgate"]
+    {
+        assert!(!is_page(origin.as_bytes()), "{origin}");
     }
-    for origins in [
-        &["http://evil.example:8081"][..],
-        &["https://evil.example"],
-        &["null"],
-        &[""],
-        &["chrome-extension://abcdef"],
-        &["http://localhost", "https://evil.example"],
+    for origin in [
+        "http://evil.example:8081",
+        "https://evil.example",
+        "null",
+        "",
+        "chrome-extension://abcdef",
+        "http://evil\u{e9}.example",
     ] {
-        assert!(sent(origins), "{origins:?}");
+        assert!(is_page(origin.as_bytes()), "{origin}");
     }
+    assert!(is_page(b"http://\xff"), "not text");
 }

@@ -2,7 +2,7 @@
 
 use super::super::{
     accept::{Accept, Door, accept_all},
-    worker::{Http, Service, Workers},
+    worker::{Connect, Http, Service, Workers},
 };
 use super::*;
 use crate::log::{Format, tests::logged};
@@ -33,6 +33,11 @@ impl Accept for Script {
     }
 }
 
+/// A test handler behind plain sockets.
+fn http() -> Box<dyn Connect> {
+    Box::new(Http { handler: Rc::<TestHandler>::default(), intake: Rc::default() })
+}
+
 const EMFILE: i32 = 24;
 const ENFILE: i32 = 23;
 const ENOMEM: i32 = 12;
@@ -58,7 +63,7 @@ fn no_error_ends_the_loop() {
     listener.set_nonblocking(true).unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let door = Arc::new(door());
-    let connect = Box::new(|| Box::new(Http(Rc::<Desk>::default())) as Box<_>);
+    let connect = Box::new(http);
     let front = Service { door: door.clone(), limits: Limits::default(), connect };
     let mut workers = Workers::default();
     let thread = workers.start([front].into(), None, None).unwrap();
@@ -149,7 +154,7 @@ impl Accept for Waiting {
 #[test]
 fn a_drain_serves_everybody_who_had_come_by_then() {
     let door = Arc::new(door());
-    let connect = Box::new(|| Box::new(Http(Rc::<Desk>::default())) as Box<_>);
+    let connect = Box::new(http);
     let front = Service { door: door.clone(), limits: Limits::default(), connect };
     let mut workers = Workers::default();
     let thread = workers.start([front].into(), None, None).unwrap();

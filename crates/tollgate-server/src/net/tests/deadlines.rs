@@ -29,7 +29,8 @@ fn a_slow_head_is_told_so_at_its_deadline() {
             read.read_to_string(&mut text).await.unwrap();
             let (head, body) = text.split_once("\r\n\r\n").unwrap();
             assert!(head.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{head}");
-            assert!(head.ends_with(&format!("content-length: {}", body.len())), "{text}");
+            assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{text}");
+            assert!(head.ends_with("connection: close"), "{text}");
             serde_json::from_str::<serde_json::Value>(body).unwrap();
             rig.passed(seconds(10));
         });
@@ -96,7 +97,7 @@ fn a_body_has_a_largest_size_however_it_comes() {
     let cases = [
         (exact, "1000 bytes"),
         ("content-length: 1001\r\n\r\n".to_owned(), "TooLarge"),
-        ("content-length: 9223372036854775807\r\n\r\n".to_owned(), "TooLarge"),
+        ("content-length: 999999999999999999\r\n\r\n".to_owned(), "TooLarge"),
         (chunks(2), "1000 bytes"),
         (chunks(3), "TooLarge"),
         ("content-length: 0\r\n\r\n".to_owned(), "0 bytes"),

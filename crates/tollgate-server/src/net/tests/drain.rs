@@ -11,7 +11,7 @@ fn a_request_under_way_is_answered_and_told_to_go() {
         tokio::time::sleep(seconds(1)).await;
         rig.registry.drain();
         tokio::time::sleep(seconds(4)).await;
-        rig.desk.go.notify_one();
+        rig.handler.go.notify_one();
         let (head, body) = answer(&mut client).await;
         assert_eq!(body, "waited");
         assert!(head.contains("\r\nconnection: close\r\n"), "{head}");

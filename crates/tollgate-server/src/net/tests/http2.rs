@@ -1,8 +1,9 @@
 //! HTTP/2 on the same sockets.
 
 use super::*;
+use crate::net::{Headers, flatten, read_lines};
 use http_body_util::{BodyExt, Empty};
-use hyper::{client::conn::http2, rt::Executor};
+use hyper::{HeaderMap, client::conn::http2, header::HeaderValue, rt::Executor};
 use hyper_util::rt::TokioIo;
 
 #[derive(Clone)]
@@ -39,7 +40,7 @@ fn requests_share_a_connection() {
         let (mut first, mut second) = (client.clone(), client);
         let (waited, ()) = tokio::join!(ask(&mut first, "/wait"), async {
             assert_eq!(ask(&mut second, "/a").await.unwrap(), "/a");
-            rig.desk.go.notify_one();
+            rig.handler.go.notify_one();
         });
         assert_eq!(waited.unwrap(), "waited");
     });
@@ -112,7 +113,7 @@ fn a_drain_finishes_streams_and_takes_no_more() {
             rig.registry.drain();
             tokio::time::sleep(seconds(1)).await;
             ask(&mut second, "/a").await.unwrap_err();
-            rig.desk.go.notify_one();
+            rig.handler.go.notify_one();
         });
         assert_eq!(waited.unwrap(), "waited");
         rig.registry.emptied().await;
@@ -140,7 +141,7 @@ fn streams_that_are_opened_only_to_be_reset_end_the_connection() {
         client.write_all(&flood).await.unwrap();
         rig.registry.emptied().await;
         assert!(now() - rig.start < seconds(5), "closed at once, not for being idle");
-        assert!(rig.desk.handled.get() <= 100, "{}", rig.desk.handled.get());
+        assert!(rig.handler.handled.get() <= 100, "{}", rig.handler.handled.get());
     });
 }
 
@@ -185,7 +186,7 @@ fn a_head_has_the_same_number_of_fields_at_most() {
             }
             assert_eq!(client.send_request(request).await.unwrap().status(), status, "{fields}");
         }
-        assert_eq!(rig.desk.handled.get(), 1);
+        assert_eq!(rig.handler.handled.get(), 1);
     });
 }
 
@@ -201,4 +202,23 @@ fn an_answer_to_head_has_no_body() {
         assert!(response.into_body().collect().await.unwrap().to_bytes().is_empty());
         assert_eq!(ask(&mut client, "/a").await.unwrap(), "/a");
     });
+}
+
+#[test]
+fn crumbs_become_one_cookie_and_other_headers_stay() {
+    let mut map = HeaderMap::new();
+    for (name, value) in
+        [("cookie", "a=1"), ("x", " 1 "), ("cookie", "b=2"), ("x", ""), ("x", "\t3")]
+    {
+        map.append(name, HeaderValue::from_static(value));
+    }
+    let (mut bytes, mut lines) = (b"left over".to_vec(), Vec::new());
+    flatten(&map, &mut bytes, &mut lines);
+    let headers = Headers::new(&bytes, &lines);
+    let expected: [(&[u8], &[u8]); 4] =
+        [(b"cookie", b"a=1; b=2"), (b"x", b"1"), (b"x", b""), (b"x", b"3")];
+    assert_eq!(headers.iter().collect::<Vec<_>>(), expected);
+    let mut read = HeaderMap::new();
+    read_lines(&bytes, &mut read);
+    assert_eq!(read, headers.to_map());
 }

@@ -3,22 +3,19 @@
 mod accept;
 mod deadlines;
 mod drain;
+mod early_head;
 mod http2;
-mod plain;
-mod relay;
 mod room;
 mod supervised;
 mod together;
 mod tunnel;
 
 use super::{
-    Body, Handler, Limits, Plain, PlainAnswer, Relay, Request, Response, Stats, collect,
-    connection::serve,
-    life::Terms,
+    Answer, Caller, Handler, Limits, Request, Stats,
+    connection::speak,
+    life::{Life, Terms},
     registry::{Place, Registry},
-    relay::http,
-    sniff::Version,
-    stream::Stream,
+    transport::Transport,
     worker::look_after,
 };
 use std::{
@@ -28,6 +25,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+pub(crate) use together::Counted;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
     sync::Notify,
@@ -45,17 +43,16 @@ pub(crate) fn seconds(seconds: u64) -> Duration {
 
 /// Answers by path.
 #[derive(Default)]
-struct Desk {
+struct TestHandler {
     /// Lets `/wait` answer.
     go: Notify,
     handled: Cell<usize>,
 }
 
-impl Handler for Desk {
-    async fn handle(&self, request: Request, _: SocketAddr) -> Response {
+impl Handler for TestHandler {
+    async fn handle(&self, request: Request<'_>, _: &Rc<Caller>, answer: &mut Answer) {
         self.handled.set(self.handled.get() + 1);
-        let path = request.uri().path().to_owned();
-        let body = match path.as_str() {
+        let body = match request.head.path() {
             "/wait" => {
                 self.go.notified().await;
                 "waited".into()
@@ -66,26 +63,13 @@ impl Handler for Desk {
             }
             "/large" => "x".repeat(100_000),
             "/panic" => panic!("as asked"),
-            "/body" => match collect(request.into_body(), 1000, seconds(10)).await {
+            "/body" => match request.body.collect(1000, seconds(10)).await {
                 Ok(bytes) => format!("{} bytes", bytes.len()),
                 Err(error) => format!("{error:?}"),
             },
             path => path.to_owned(),
         };
-        Response::new(Body::from(body))
-    }
-
-    async fn plain(&self, request: Plain<'_>, answer: &mut PlainAnswer) -> bool {
-        match request.path {
-            "/plain" => {}
-            "/plain-large" => answer.body.extend_from_slice(&[b'x'; 100_000]),
-            "/plain-wait" => self.go.notified().await,
-            "/plain-panic" => panic!("as asked"),
-            _ => return false,
-        }
-        answer.status = 200;
-        answer.body.extend_from_slice(b"plainly");
-        true
+        answer.body.extend_from_slice(body.as_bytes());
     }
 }
 
@@ -93,7 +77,7 @@ impl Handler for Desk {
 pub(crate) struct Rig {
     registry: Rc<Registry>,
     terms: Rc<Terms>,
-    desk: Rc<Desk>,
+    handler: Rc<TestHandler>,
     start: Instant,
 }
 
@@ -103,7 +87,7 @@ impl Rig {
         let looked_after = registry.clone();
         tokio::task::spawn_local(async move { look_after(&looked_after).await });
         let terms = Terms { index: 0, limits, stats: Arc::default() };
-        Self { registry, terms: Rc::new(terms), desk: Rc::default(), start: now() }
+        Self { registry, terms: Rc::new(terms), handler: Rc::default(), start: now() }
     }
 
     fn connect(&self) -> DuplexStream {
@@ -111,21 +95,24 @@ impl Rig {
     }
 
     fn connect_with(&self, room: usize) -> DuplexStream {
-        let (near, far, place) = self.place(room);
-        tokio::task::spawn_local(serve(far, PEER, self.desk.clone(), place));
-        near
+        self.connect_and_see(&self.handler, room).0
     }
 
-    /// To a relay, by HTTP/1.
-    pub(crate) fn connect_to(&self, relay: &Rc<impl Relay>) -> DuplexStream {
-        let (near, far, place) = self.place(64 * 1024);
-        let relay = relay.clone();
-        tokio::task::spawn_local(async move {
-            let life = place.life.clone();
-            let far = Stream::new(far, life.clone());
-            http(far, Version::Http1, PEER, false, relay, life).await;
-        });
-        near
+    /// A connection to another handler than the rig's own.
+    pub(crate) fn connect_to(&self, handler: &Rc<impl Handler>) -> DuplexStream {
+        self.connect_and_see(handler, 64 * 1024).0
+    }
+
+    /// A connection whose pipe holds `room` bytes in each direction, and its state.
+    pub(super) fn connect_and_see(
+        &self,
+        handler: &Rc<impl Handler>,
+        room: usize,
+    ) -> (DuplexStream, Rc<Life>) {
+        let (near, far, place) = self.place(room);
+        let life = place.life.clone();
+        tokio::task::spawn_local(speak(Transport::Pipe(far), PEER, handler.clone(), place));
+        (near, life)
     }
 
     fn place(&self, room: usize) -> (DuplexStream, DuplexStream, Place) {
@@ -133,8 +120,13 @@ impl Rig {
         (near, far, self.registry.enter(&self.terms))
     }
 
-    fn stats(&self) -> &Stats {
+    pub(super) fn stats(&self) -> &Stats {
         &self.terms.stats
+    }
+
+    /// Waits until all connections have ended.
+    pub(super) async fn emptied(&self) {
+        self.registry.emptied().await;
     }
 
     /// Fails unless this much time has passed since the start, and no more than a deadline may be late.
@@ -150,13 +142,15 @@ fn now() -> Instant {
     Instant::now()
 }
 
+/// Runs in virtual time, which passes only while nobody has anything to do.
 pub(crate) fn run(test: impl Future<Output = ()>) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    let test = async { tokio::time::timeout(seconds(3600), test).await.expect("it hangs") };
     LocalSet::new().block_on(&runtime.unwrap(), test);
 }
 
-fn get(path: &str) -> Vec<u8> {
+pub(super) fn get(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").into_bytes()
 }
 
@@ -174,7 +168,7 @@ pub(crate) async fn answer(stream: &mut DuplexStream) -> (String, String) {
 }
 
 /// Reads until the other side ends; how many bytes there were.
-async fn rest(stream: &mut DuplexStream) -> usize {
+pub(super) async fn rest(stream: &mut DuplexStream) -> usize {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.unwrap()
 }
@@ -214,7 +208,7 @@ fn a_client_that_has_said_all_still_gets_its_answer() {
         client.write_all(&get("/wait")).await.unwrap();
         client.shutdown().await.unwrap();
         tokio::time::sleep(seconds(5)).await;
-        rig.desk.go.notify_one();
+        rig.handler.go.notify_one();
         assert_eq!(answer(&mut client).await.1, "waited");
         assert_eq!(rest(&mut client).await, 0);
     });
@@ -249,7 +243,7 @@ fn a_panic_ends_its_own_connection_and_is_counted() {
         good.write_all(&get("/wait")).await.unwrap();
         bad.write_all(&get("/panic")).await.unwrap();
         assert_eq!(rest(&mut bad).await, 0);
-        rig.desk.go.notify_one();
+        rig.handler.go.notify_one();
         assert_eq!(answer(&mut good).await.1, "waited");
         assert_eq!(rig.stats().panics(), 1);
     });
@@ -274,7 +268,7 @@ fn when_there_is_no_room_the_longest_idle_goes() {
         rig.registry.evict(None);
         rig.registry.evict(None);
         assert_eq!(rest(&mut newer).await, 0);
-        rig.desk.go.notify_one();
+        rig.handler.go.notify_one();
         assert_eq!(answer(&mut busy).await.1, "waited", "what is under way is never in the way");
         assert_eq!(rig.stats().evicted(), 2);
     });

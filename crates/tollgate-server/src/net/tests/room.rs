@@ -20,7 +20,7 @@ fn a_slow_body_makes_room_after_the_idle() {
         rig.registry.evict(None);
         assert_eq!(rest(&mut slow).await, 0);
         rig.registry.evict(None);
-        rig.desk.go.notify_one();
+        rig.handler.go.notify_one();
         assert_eq!(answer(&mut busy).await.1, "waited");
         assert_eq!(rig.stats().evicted(), 2);
         rig.passed(seconds(1));
@@ -39,7 +39,7 @@ fn a_body_that_has_come_is_no_longer_in_the_way() {
         client.write_all(&get("/wait")).await.unwrap();
         tokio::time::sleep(seconds(1)).await;
         rig.registry.evict(None);
-        rig.desk.go.notify_one();
+        rig.handler.go.notify_one();
         assert_eq!(answer(&mut client).await.1, "waited");
     });
 }

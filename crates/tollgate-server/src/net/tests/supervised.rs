@@ -42,7 +42,7 @@ fn a_worker_that_panics_begins_again() {
             panic!("as asked");
         }
         seen.1.store(seen.0.health.is_ready(), Relaxed);
-        Desk::default()
+        TestHandler::default()
     };
     let one = NonZero::<usize>::MIN;
     let builder = Server::builder().node(node.clone()).workers(one);
@@ -59,7 +59,7 @@ fn nobody_waits_for_a_worker_that_is_missing() {
     let address = listener.address();
     let desk = || match std::thread::current().name() {
         Some("worker-0") => panic!("as ever"),
-        _ => Desk::default(),
+        _ => TestHandler::default(),
     };
     let builder = Server::builder().node(node.clone()).workers(NonZero::new(2).unwrap());
     let server = builder.front(listener, Limits::default(), desk).start().unwrap();

@@ -8,8 +8,9 @@ use std::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Counts the writes of one side. Like a socket it takes pieces.
-struct Counted {
+/// A pipe that counts writes. Like a socket it takes several pieces in one write.
+#[derive(Debug)]
+pub(crate) struct Counted {
     io: DuplexStream,
     writes: Rc<Cell<usize>>,
 }
@@ -69,11 +70,10 @@ async fn frame(client: &mut DuplexStream) -> (u8, u8) {
 fn requests_that_come_together_are_answered_together() {
     run(async {
         let rig = Rig::new(Limits::default());
-        let (mut client, io) = tokio::io::duplex(64 * 1024);
-        let (writes, peer) = (Rc::new(Cell::new(0)), SocketAddr::from(([192, 0, 2, 1], 1)));
-        let (counted, place) =
-            (Counted { io, writes: writes.clone() }, rig.registry.enter(&rig.terms));
-        tokio::task::spawn_local(serve(counted, peer, rig.desk.clone(), place));
+        let (mut client, io, place) = rig.place(64 * 1024);
+        let writes = Rc::new(Cell::new(0));
+        let counted = Transport::Counted(Counted { io, writes: writes.clone() });
+        tokio::task::spawn_local(speak(counted, PEER, rig.handler.clone(), place));
         client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
         // Up to the acknowledgement of our settings.
         while frame(&mut client).await != (4, 1) {}
@@ -95,7 +95,7 @@ fn requests_that_come_together_are_answered_together() {
             let (kind, flags) = frame(&mut client).await;
             ended += usize::from(kind == 0 && flags & 1 == 1);
         }
-        assert_eq!(rig.desk.handled.get(), 10);
+        assert_eq!(rig.handler.handled.get(), 10);
         assert_eq!(writes.get() - before, 1);
     });
 }

@@ -3,6 +3,7 @@
 use super::{
     super::{
         alarm::Alarm,
+        stream::Stream,
         tunnel::{self, Tunnel},
     },
     *,
@@ -20,7 +21,14 @@ fn dig(rig: &Rig, room: usize) -> (DuplexStream, DuplexStream) {
         let (stream, left, idle) = (Box::new(far), Bytes::new(), seconds(4));
         let tunnel = Tunnel { stream, left, idle, keep: None };
         let alarm = Alarm::new(life.alarms.clone());
-        tunnel::run(Stream::new(near, life.clone()), Vec::new(), tunnel, alarm, &life).await;
+        tunnel::run(
+            Stream::new(Transport::Pipe(near), life.clone()),
+            Vec::new(),
+            tunnel,
+            alarm,
+            &life,
+        )
+        .await;
     });
     (client, service)
 }

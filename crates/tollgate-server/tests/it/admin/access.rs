@@ -33,7 +33,7 @@ fn health_and_metrics_are_for_everybody() {
                 "{path}"
             );
             let head = desk.call_with("HEAD", path, &[], "");
-            assert_eq!((head.status, &*head.text), (200, ""), "{path}");
+            assert_eq!(head.status, 200, "{path}");
         }
     }
 }

@@ -10,12 +10,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 use tollgate::Setup;
-use tollgate_server::net::Response;
 
 /// Whoever waits for longer than this has been forgotten.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-async fn call(desk: &Desk, method: &str, path: &str, body: &'static str) -> Response {
+async fn call(desk: &Desk, method: &str, path: &str, body: &'static str) -> hyper::Response<Bytes> {
     let request = hyper::Request::builder()
         .method(method)
         .uri(path)
@@ -23,7 +22,7 @@ async fn call(desk: &Desk, method: &str, path: &str, body: &'static str) -> Resp
         .header("content-type", "application/json");
     let (head, ()) = request.body(()).unwrap().into_parts();
     let peer = "192.0.2.1:5000".parse().unwrap();
-    desk.admin.answer(&head, peer, async || Ok(Bytes::from_static(body.as_bytes()))).await
+    desk.admin.answer(&head, peer, async || Ok(body.as_bytes().into())).await
 }
 
 const MODE: (&str, &str, &str) = ("PUT", "/v1/limits/per-user/mode", r#"{"mode": "off"}"#);

@@ -11,14 +11,12 @@ mod secrets;
 mod socket;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::Request;
+use hyper::{Request, Response};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tollgate::{Setup, Work};
 use tollgate_server::front::admin::{Access, Admin, Control, LastReload, Origin, ReloadFailure};
-use tollgate_server::net::Response;
 use tollgate_server::node::Node;
 
 pub(crate) const TOKEN: &str = "s3cret-token";
@@ -167,11 +165,8 @@ impl Desk {
             request = request.header(*name, *value);
         }
         let (head, ()) = request.body(()).unwrap().into_parts();
-        let body = Bytes::copy_from_slice(body.as_bytes());
-        let peer = peer.parse().unwrap();
-        block_on(async {
-            take_apart(self.admin.answer(&head, peer, async || Ok(body)).await).await
-        })
+        let body = async || Ok(body.as_bytes().into());
+        take_apart(block_on(self.admin.answer(&head, peer.parse().unwrap(), body)))
     }
 
     /// Asks the engine, as a front end would: whether the request passes.
@@ -209,9 +204,8 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-async fn take_apart(response: Response) -> Answer {
+fn take_apart(response: Response<Bytes>) -> Answer {
     let (head, body) = response.into_parts();
-    let body = body.collect().await.unwrap().to_bytes();
     let text = String::from_utf8(body.to_vec()).unwrap();
     Answer { status: head.status.as_u16(), headers: head.headers, text }
 }

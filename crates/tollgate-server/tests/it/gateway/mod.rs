@@ -10,6 +10,7 @@ mod http2;
 mod leaving;
 mod limits;
 mod lives;
+mod nginx_differential;
 mod paths;
 mod plain;
 mod restart;

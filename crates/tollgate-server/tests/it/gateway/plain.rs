@@ -48,23 +48,6 @@ fn servers_see_the_same() {
     }
 }
 
-/// A field that is removed leaves its place to the last one where fields are in a map; by the short way they are in the order in which they came. So a server can tell
-/// after all, and so can we.
-#[test]
-fn the_short_way_is_taken() {
-    let backend = Backend::usual();
-    let gateway = Gateway::before(&backend, "limits: [{name: a, rate: 5/h}]");
-    let head = "GET / HTTP/1.1\r\nconnection: keep-alive\r\nhost: x\r\na: b\r\nc: d\r\n";
-    let mut client = gateway.client();
-    for more in ["", "", LONG, ""] {
-        client.send(format!("{head}{more}\r\n").as_bytes());
-        assert_eq!(client.answer().status, 200);
-    }
-    let first = |n: usize| backend.seen()[n].head.lines().nth(1).unwrap().to_owned();
-    let are_short = [0, 1, 2, 3].map(|n| first(n) == "host: x");
-    assert_eq!(are_short, [true, true, false, true]);
-}
-
 #[test]
 fn refusals_are_the_same_and_the_connection_goes_on() {
     let backend = Backend::usual();

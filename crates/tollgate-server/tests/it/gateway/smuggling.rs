@@ -4,12 +4,12 @@ use super::{Backend, Gateway, rest};
 use std::net::Shutdown;
 
 /// A case: its name, what is sent, the statuses of the answers, and the request lines that the server saw.
-type Case = (&'static str, &'static [u8], &'static [u16], &'static [&'static str]);
+pub(super) type Case = (&'static str, &'static [u8], &'static [u16], &'static [&'static str]);
 
 const ONE: &[&str] = &["POST / HTTP/1.1"];
 const NONE: &[&str] = &[];
 
-const CORPUS: &[Case] = &[
+pub(super) const CORPUS: &[Case] = &[
     ("plain", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", &[200], ONE),
     ("chunked", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", &[200], ONE),
     ("CL.TE", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG", &[400], NONE),

@@ -40,23 +40,6 @@ fn servers_see_the_same() {
     }
 }
 
-/// A server can tell the ways apart by the order of fields.
-#[test]
-fn the_short_way_is_taken() {
-    let backend = Backend::usual();
-    let gateway = Gateway::before(&backend, "limits: [{name: a, rate: 5/h}]");
-    let mut client = gateway.client();
-    for more in ["", LONG] {
-        let head =
-            format!("POST / HTTP/1.1\r\nconnection: keep-alive\r\nhost: x\r\na: b\r\n{more}");
-        client.send(format!("{head}content-length: 2\r\n\r\nab").as_bytes());
-        assert_eq!(client.answer().status, 200);
-    }
-    let are_short =
-        backend.seen().into_iter().map(|seen| seen.head.contains("HTTP/1.1\r\nhost: x"));
-    assert_eq!(are_short.collect::<Vec<_>>(), [true, false]);
-}
-
 /// An answer that takes the long way is that of the request that was sent, whose body is not sent again.
 #[test]
 fn a_body_is_sent_once_though_its_answer_goes_the_long_way() {

@@ -2,9 +2,9 @@
 
 mod concurrency;
 mod http2;
-mod plain;
 mod problems;
 mod reservations;
+mod same;
 mod shapes;
 mod verdicts;
 

@@ -1,11 +1,13 @@
-//! Heads on their way to a server.
+//! Headers on their way.
 
-use super::remove_hop_by_hop;
+use super::{hide_listed, lists, write_interim, write_response};
+use crate::net::{Answer, Headers, Line, flatten, parse_response};
 use hyper::{
-    HeaderMap,
+    HeaderMap, StatusCode,
     header::{CONNECTION, HeaderName, HeaderValue},
 };
 use std::{cell::Cell, fmt::Write as _};
+use tollgate_tower::Shown;
 
 /// A long `Connection` costs one lookup for each of its names. Before, each name was compared
 /// with all others.
@@ -14,18 +16,69 @@ fn a_long_connection_header_costs_one_lookup_for_each_name() {
     let mut list = String::from("x-own, x-read");
     (0..3_000).for_each(|n| write!(list, ", n{n}").unwrap());
     (0..3_000).for_each(|_| list.push_str(", x-own"));
-    let mut headers = HeaderMap::new();
-    headers.insert(CONNECTION, HeaderValue::try_from(list).unwrap());
-    for name in ["x-own", "x-read", "x-other", "keep-alive"] {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static("1"));
+    let mut map = HeaderMap::new();
+    map.insert(CONNECTION, HeaderValue::try_from(list).unwrap());
+    for name in ["x-own", "x-read", "x-other"] {
+        map.insert(HeaderName::from_static(name), HeaderValue::from_static("1"));
     }
+    let (mut bytes, mut lines): (Vec<u8>, Vec<Line>) = Default::default();
+    flatten(&map, &mut bytes, &mut lines);
     let asked = Cell::new(0);
-    remove_hop_by_hop(&mut headers, &|name| {
+    let mut headers = Headers::new(&bytes, &lines);
+    hide_listed(&mut headers, |name| {
         asked.set(asked.get() + 1);
         name == "x-read"
     });
     assert_eq!(asked.get(), 2, "only names that the request has are compared");
-    let mut left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+    let mut left: Vec<_> = headers.iter().map(|(name, _)| name).collect();
     left.sort_unstable();
-    assert_eq!(left, ["x-other", "x-read"]);
+    assert_eq!(left, [&b"connection"[..], b"x-other", b"x-read"]);
+    assert!(lists(headers.all("connection"), b"x-own"));
+}
+
+/// Calls `write` with the headers of an answer.
+fn with_headers<T>(lines: &str, write: impl FnOnce(StatusCode, Headers<'_>) -> T) -> T {
+    let text = format!("HTTP/1.1 {lines}\r\n\r\n");
+    let mut lines = Vec::new();
+    let parsed = parse_response(text.as_bytes(), false, &mut lines).unwrap().unwrap();
+    write(parsed.status, Headers::new(text.as_bytes(), &lines))
+}
+
+/// The lines that a client gets, and whether a date is among them; `None`: the answer is refused.
+fn written(lines: &str) -> Option<(String, bool)> {
+    let mut answer = Answer::default();
+    let is_written = with_headers(lines, |status, headers| {
+        write_response(status, headers, &Shown::default(), &mut answer)
+    });
+    is_written.then(|| (String::from_utf8(answer.lines).unwrap(), answer.is_dated))
+}
+
+#[test]
+fn a_client_gets_no_header_that_was_for_the_gateway_alone() {
+    for (lines, expected, is_dated) in [
+        ("200 OK\r\nServer: X\r\nA: b\r\na: c", "server: X\r\na: b\r\na: c\r\n", false),
+        ("200 OK\r\nDate: then\r\nA: b", "date: then\r\na: b\r\n", true),
+        // How the body is delimited is said anew.
+        ("200 OK\r\nContent-Length: 2\r\nA: b", "a: b\r\n", false),
+        ("200 OK\r\nTransfer-Encoding: chunked\r\nA: b", "a: b\r\n", false),
+        ("200 OK\r\nConnection: keep-alive\r\nKeep-Alive: 5\r\nA: b", "a: b\r\n", false),
+        ("200 OK\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nA: b", "a: b\r\n", false),
+        ("200 OK\r\nUpgrade: h2c\r\nProxy-Connection: x\r\nA: b", "a: b\r\n", false),
+        (
+            "101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: WebSocket",
+            "connection: upgrade\r\nupgrade: WebSocket\r\n",
+            false,
+        ),
+    ] {
+        assert_eq!(written(lines), Some((expected.into(), is_dated)), "{lines}");
+    }
+    assert_eq!(written("101 Switching Protocols\r\nUpgrade: h2c"), None);
+}
+
+#[test]
+fn interim_answers_are_whole_heads() {
+    let lines = "103 Hints\r\nLink: x\r\nConnection: close\r\nRateLimit-Limit: 5";
+    let mut out = Vec::new();
+    with_headers(lines, |status, headers| write_interim(status, headers, &mut out));
+    assert_eq!(String::from_utf8(out).unwrap(), "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n");
 }

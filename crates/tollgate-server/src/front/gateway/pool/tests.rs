@@ -1,6 +1,7 @@
 //! Streams that have ended while nobody looked.
 
-use super::{super::upstream::Upstreams, Bare, Pool};
+use super::{super::upstream::Upstreams, Connection, Pool};
+use crate::net::{Transport, UpstreamStream};
 use std::{
     io::Write,
     net::{TcpListener, TcpStream},
@@ -41,14 +42,15 @@ fn the_system_is_asked_about_a_stream_for_requests_that_are_sent_once() {
             let stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await;
             let (stream, theirs) = (stream.unwrap(), listener.accept().unwrap().0);
             let pool: Rc<Pool> = Rc::default();
-            assert!(pool.take_bare(1, server, true).is_none());
-            pool.put_bare(1, server, Bare { stream, until_us: u64::MAX });
-            let stream = pool.take_bare(1, server, true).expect("it is alive");
+            assert!(pool.take(1, server, false, true).is_none());
+            pool.put(1, server, UpstreamStream::new(Transport::Tcp(stream)));
+            let Some(Connection::Http1(stream)) = pool.take(1, server, false, true) else {
+                panic!("it is alive")
+            };
             happens(theirs);
-            let bare = Bare { stream, until_us: u64::MAX };
-            assert!(until(Duration::from_secs(10), || bare.has_ended()), "{what}");
-            pool.put_bare(1, server, bare);
-            assert!(pool.take_bare(1, server, true).is_none(), "{what}");
+            assert!(until(Duration::from_secs(10), || stream.has_ended()), "{what}");
+            pool.put(1, server, stream);
+            assert!(pool.take(1, server, false, true).is_none(), "{what}");
         });
     }
 }

@@ -14,7 +14,7 @@ pub fn status(verdict: &Verdict<'_>) -> u16 {
     }
 }
 
-/// Appends the fields of [`each`] as lines of HTTP/1, names in lower case.
+/// Appends the fields of [`each`] as header lines, names in lower case.
 pub fn lines(
     verdict: &Verdict<'_>,
     profiles: &[Profile],

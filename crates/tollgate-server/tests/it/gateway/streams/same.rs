@@ -84,26 +84,6 @@ fn what_http2_says_in_another_way_is_said_as_http1_does() {
     assert_eq!((seen[0].all("cookie"), seen[0].all("host")), (vec!["a=b; c=d; e=f"], vec!["x"]));
 }
 
-/// A field that is removed leaves its place to the last one where fields are removed from a map; by the short way they are written in their order.
-#[test]
-fn the_short_way_is_taken() {
-    let backend = Backend::usual();
-    let limits =
-        "limits: [{name: a, rate: 50/h}, {name: b, algorithm: concurrency, rate: 9, ttl: 1h}]";
-    let gateway = Gateway::before(&backend, limits);
-    run(async {
-        let mut client = connect(&gateway).await;
-        let fields = [("x-forwarded-for", "1.2.3.4"), ("a", "b"), ("c", "d")];
-        get(&mut client, "/", &fields).await;
-        get(&mut client, "/", &[&fields[..], &[LONG]].concat()).await;
-        get(&mut client, "/", &fields).await;
-        let post = client.send_request(request("POST", "/", &fields));
-        assert_eq!(post.await.unwrap().status(), 200);
-    });
-    let first = |n: usize| backend.seen()[n].head.lines().nth(1).unwrap().to_owned();
-    assert_eq!([0, 1, 2, 3].map(|n| first(n) == "a: b"), [true, false, true, false]);
-}
-
 #[test]
 fn clients_get_the_same() {
     let backend = Backend::new(|seen, stream| {

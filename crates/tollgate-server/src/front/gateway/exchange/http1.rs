@@ -1,0 +1,450 @@
+//! One request and its answer by HTTP/1.1.
+
+use super::{
+    super::{
+        body::{Download, Uploading},
+        forward::{self, SendsBody},
+        upstream::Flight,
+    },
+    Exchange, Failed, Fault, TOO_LARGE, before,
+};
+use crate::{
+    Node,
+    net::{
+        Alarm, Answer, BodyError, Framing, Headers, Line, MessageBody, ParsedResponse, Refused,
+        RequestBody, Source, Tunnel, UpstreamStream, decode_chunks, parse_response, push_line,
+    },
+};
+use bytes::Bytes;
+use hyper::{StatusCode, Version};
+use std::{
+    cell::Cell,
+    future::poll_fn,
+    io, mem,
+    pin::Pin,
+    task::{Context, Poll, Waker, ready},
+    time::Duration,
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tollgate::Spares;
+use tollgate_tower::Pass;
+
+/// What is read of an answer at once, and an answer's head at most.
+const INPUT_BYTES: usize = 16 * 1024;
+
+/// How long the head of an answer with a small body waits for some of that, to the tick: many
+/// upstreams send them one after the other, and a head alone is of little use to a client.
+const HEAD_ALONE: Duration = Duration::ZERO;
+
+/// Memory that only requests whose answer has begun need.
+struct Scratch {
+    bytes: Box<[u8]>,
+    lines: Vec<Line>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self { bytes: vec![0; INPUT_BYTES].into(), lines: Vec::new() }
+    }
+}
+
+thread_local! {
+    static SCRATCH: Spares<Scratch> = const { Spares::new() };
+}
+
+/// What has come of an answer.
+struct Received {
+    scratch: Box<Scratch>,
+    len: usize,
+}
+
+impl Received {
+    fn put_back(self) {
+        SCRATCH.with(|spares| spares.put(self.scratch));
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.scratch.bytes[..self.len]
+    }
+
+    /// Reads what has come already; waiting for more would keep the client from what has come.
+    fn read_now(&mut self, stream: &mut UpstreamStream) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        matches!(self.poll_more(stream, &mut context), Poll::Ready(Ok(1..)))
+    }
+
+    fn poll_more(
+        &mut self,
+        stream: &mut UpstreamStream,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if self.len == self.scratch.bytes.len() {
+            return Poll::Ready(Ok(0));
+        }
+        let read = ready!(poll_read(stream, context, &mut self.scratch.bytes[self.len..]))?;
+        self.len += read;
+        Poll::Ready(Ok(read))
+    }
+}
+
+fn poll_read(
+    stream: &mut UpstreamStream,
+    context: &mut Context<'_>,
+    room: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    let mut buffer = ReadBuf::new(room);
+    ready!(Pin::new(stream).poll_read(context, &mut buffer))?;
+    Poll::Ready(Ok(buffer.filled().len()))
+}
+
+/// The answer's first bytes, in memory that is taken only once there are some.
+fn poll_first(
+    stream: &mut UpstreamStream,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<Received>> {
+    let mut scratch = SCRATCH.with(Spares::take);
+    match poll_read(stream, context, &mut scratch.bytes) {
+        Poll::Ready(read) => Poll::Ready(read.map(|len| Received { scratch, len })),
+        Poll::Pending => {
+            SCRATCH.with(|spares| spares.put(scratch));
+            Poll::Pending
+        }
+    }
+}
+
+/// A connection whose answer has begun.
+struct Reading {
+    stream: UpstreamStream,
+    received: Received,
+    uploading: Option<Uploading>,
+    alarm: Alarm,
+}
+
+impl Exchange<'_> {
+    /// Sends the request by this connection, and writes the answer.
+    pub(super) async fn http1(
+        &self,
+        mut stream: UpstreamStream,
+        is_used: bool,
+        flight: &Flight,
+        body: &mut RequestBody<'_>,
+        pass: &mut Option<Pass<Node>>,
+        answer: &mut Answer,
+    ) -> Result<(), Failed> {
+        // The request is written where the answer's body will be.
+        let request = &mut answer.body;
+        request.clear();
+        self.write_http1(flight, body, request);
+        let mut uploading = None;
+        if let RequestBody::Stream(_) = body {
+            let chunks = self.sends_body(body) == SendsBody::Chunks;
+            if let RequestBody::Stream(upload) = mem::replace(body, RequestBody::Whole(&[])) {
+                uploading = Some(Uploading::new(upload, self.gateway.shared.clone(), chunks));
+            }
+        }
+        let (mut alarm, mut sent) = (self.caller.alarm(), 0);
+        let is_sent = Cell::new(uploading.is_none());
+        let asking = ask(&mut stream, request, &mut sent, &mut uploading, &is_sent);
+        let within = self.upstreams.settings.response;
+        let received = match before(&mut alarm, within, asking, || is_sent.get()).await {
+            Some(Ok(received)) if received.len > 0 => received,
+            Some(Err(Some(error))) => return Err(Failed::Lost(Fault::Client(error))),
+            Some(_) if is_used && sent == 0 => {
+                if let Some(uploading) = uploading {
+                    *body = RequestBody::Stream(uploading.into_upload());
+                }
+                return Err(Failed::Unsent(Fault::Protocol));
+            }
+            Some(_) if is_used && uploading.is_none() => {
+                return Err(Failed::Silent(Fault::Protocol));
+            }
+            Some(_) => {
+                flight.server().complain("it ended the connection without an answer");
+                return Err(Failed::Lost(Fault::Protocol));
+            }
+            None => return Err(Failed::Lost(Fault::Timeout)),
+        };
+        let reading = Reading { stream, received, uploading, alarm };
+        self.read(reading, flight, pass, answer).await.map_err(|fault| {
+            match fault {
+                Fault::TooLarge => flight.server().complain(TOO_LARGE),
+                Fault::Protocol => flight.server().complain("its answer is invalid HTTP/1.1"),
+                _ => {}
+            }
+            Failed::Lost(fault)
+        })
+    }
+
+    fn write_http1(&self, flight: &Flight, body: &RequestBody<'_>, out: &mut Vec<u8>) {
+        let head = &self.valid.head;
+        let (method, target) = (head.method.as_bytes(), head.path_and_query());
+        out.extend_from_slice(method);
+        out.extend_from_slice(if target.starts_with('?') { b" /" } else { b" " });
+        out.extend_from_slice(target.as_bytes());
+        out.extend_from_slice(b" HTTP/1.1\r\n");
+        self.write_lines(flight.server(), body, Version::HTTP_11, out);
+        out.extend_from_slice(b"\r\n");
+        if let RequestBody::Whole(bytes) = body {
+            out.extend_from_slice(bytes);
+        }
+    }
+
+    /// Reads an answer that has begun, and writes the client's.
+    async fn read(
+        &self,
+        mut reading: Reading,
+        flight: &Flight,
+        pass: &mut Option<Pass<Node>>,
+        answer: &mut Answer,
+    ) -> Result<(), Fault> {
+        let is_head = self.valid.head.method == "HEAD";
+        let parsed = loop {
+            match reading.received.parse(is_head)? {
+                Some(parsed) if is_interim(parsed.status) => {
+                    self.interim(&parsed, &reading.received);
+                    reading.received.consume(parsed.len);
+                    if reading.received.len > 0 {
+                        continue;
+                    }
+                }
+                Some(parsed) => break parsed,
+                None => {}
+            }
+            Box::pin(self.read_more(&mut reading)).await?;
+        };
+        let body = &mut answer.body;
+        body.clear();
+        let mut whole = reading.take_body(&parsed, body);
+        let has_head_alone = whole.is_none()
+            && reading.received.len == parsed.len
+            && matches!(parsed.framing, Framing::Length(1..));
+        if has_head_alone && reading.fits(&parsed) {
+            Box::pin(self.await_body(&mut reading)).await;
+            whole = reading.take_body(&parsed, body);
+        }
+        self.answer(reading, &parsed, whole, flight, pass, answer)
+    }
+
+    /// Waits for more of an answer's head.
+    async fn read_more(&self, reading: &mut Reading) -> Result<(), Fault> {
+        let Reading { stream, received, uploading, alarm } = reading;
+        let is_sent = Cell::new(uploading.is_none());
+        let more = poll_fn(|context| {
+            poll_upload(uploading, stream, &is_sent, context)?;
+            received.poll_more(stream, context).map_err(|_| None)
+        });
+        let within = self.upstreams.settings.response;
+        match before(alarm, within, more, || is_sent.get()).await {
+            Some(Ok(1..)) => Ok(()),
+            Some(Err(Some(error))) => Err(Fault::Client(error)),
+            Some(_) => Err(Fault::Protocol),
+            None => Err(Fault::Timeout),
+        }
+    }
+
+    /// Waits a moment for the body of an answer whose head came alone.
+    async fn await_body(&self, reading: &mut Reading) {
+        let Reading { stream, received, .. } = reading;
+        let more = poll_fn(|context| received.poll_more(stream, context));
+        before(&mut self.caller.alarm(), HEAD_ALONE, more, || true).await;
+    }
+
+    /// Passes an interim answer on, to clients that know of them.
+    fn interim(&self, parsed: &ParsedResponse, received: &Received) {
+        let is_known = self.valid.head.version == Version::HTTP_11;
+        if is_known && parsed.status != StatusCode::CONTINUE {
+            let mut out = Vec::new();
+            let headers = Headers::new(received.bytes(), &received.scratch.lines);
+            forward::write_interim(parsed.status, headers, &mut out);
+            self.caller.send_interim(&out);
+        }
+    }
+
+    /// Writes the client's answer. `whole`: the body has come, and whether nothing came after it.
+    fn answer(
+        &self,
+        reading: Reading,
+        parsed: &ParsedResponse,
+        whole: Option<bool>,
+        flight: &Flight,
+        pass: &mut Option<Pass<Node>>,
+        answer: &mut Answer,
+    ) -> Result<(), Fault> {
+        let Reading { mut stream, received, uploading, .. } = reading;
+        let is_tunnel = parsed.status == StatusCode::SWITCHING_PROTOCOLS;
+        // No client gets another protocol that has not asked for it.
+        if is_tunnel && self.upgrade.is_none() {
+            return Err(Fault::Protocol);
+        }
+        let headers = Headers::new(received.bytes(), &received.scratch.lines);
+        let shown = pass.as_ref().ok_or(Fault::Protocol)?.shown();
+        if !forward::write_response(parsed.status, headers, shown, answer) {
+            return Err(Fault::Protocol);
+        }
+        let reason = parsed.reason(received.bytes());
+        if parsed.status.canonical_reason().is_none_or(|usual| usual.as_bytes() != reason) {
+            answer.reason.extend_from_slice(reason);
+        }
+        let Some(pass) = pass.take() else { return Err(Fault::Protocol) };
+        let holding = pass.answered(parsed.status.as_u16(), |name| headers.get(name));
+        let idle = self.upstreams.settings.idle;
+        if is_tunnel {
+            let left = Bytes::copy_from_slice(&received.bytes()[parsed.len..]);
+            // What is held is held until both have hung up.
+            let keep: Option<Box<dyn std::any::Any>> = Some(Box::new(holding));
+            answer.tunnel = Some(Tunnel { stream: Box::new(stream), left, idle, keep });
+        } else if let Some(is_clean) = whole {
+            if parsed.framing == Framing::Empty {
+                answer.length = parsed.length;
+            }
+            holding.finish(&answer.body);
+            let is_sent = uploading.as_ref().is_none_or(Uploading::is_over);
+            if is_clean && is_sent && parsed.persists {
+                let pool = &self.gateway.pool;
+                pool.put(self.upstreams.generation, flight.server(), stream);
+            }
+        } else {
+            stream.unread(&received.bytes()[parsed.len..]);
+            let body = MessageBody::new(parsed.framing);
+            let connection = (stream, body, uploading, parsed.persists);
+            let pool = self.gateway.pool.clone();
+            let download =
+                Download::http1(connection, pool, flight.clone(), self.caller.alarm(), idle);
+            answer.stream = Some(match holding.is_free() {
+                true => Box::pin(download),
+                false => Box::pin(holding.body(download)),
+            });
+        }
+        received.put_back();
+        Ok(())
+    }
+}
+
+impl Received {
+    fn parse(&mut self, is_head: bool) -> Result<Option<ParsedResponse>, Fault> {
+        let Scratch { bytes, lines } = &mut *self.scratch;
+        match parse_response(&bytes[..self.len], is_head, lines) {
+            Ok(None) if self.len == INPUT_BYTES => Err(Fault::TooLarge),
+            Ok(parsed) => Ok(parsed),
+            Err(Refused::TooLarge) => Err(Fault::TooLarge),
+            Err(_) => Err(Fault::Protocol),
+        }
+    }
+
+    fn consume(&mut self, len: usize) {
+        self.scratch.bytes.copy_within(len..self.len, 0);
+        self.len -= len;
+    }
+}
+
+impl Reading {
+    /// Whether a body of this length can be here whole.
+    fn fits(&self, parsed: &ParsedResponse) -> bool {
+        let Framing::Length(length) = parsed.framing else { return false };
+        parsed.len as u64 + length <= INPUT_BYTES as u64
+    }
+
+    /// Copies a body that has come whole, with what can be read at once; whether nothing came after
+    /// it. `None`: it comes piece by piece.
+    fn take_body(&mut self, parsed: &ParsedResponse, out: &mut Vec<u8>) -> Option<bool> {
+        match parsed.framing {
+            Framing::Empty => Some(self.received.len == parsed.len),
+            Framing::Length(length) if self.fits(parsed) => {
+                let end = parsed.len + length as usize;
+                while self.received.len < end {
+                    self.received.read_now(&mut self.stream).then_some(())?;
+                }
+                out.extend_from_slice(&self.received.bytes()[parsed.len..end]);
+                Some(self.received.len == end)
+            }
+            Framing::Chunked => loop {
+                out.clear();
+                if let Some(used) = decode_chunks(&self.received.bytes()[parsed.len..], out) {
+                    return Some(parsed.len + used == self.received.len);
+                }
+                if !self.received.read_now(&mut self.stream) {
+                    out.clear();
+                    return None;
+                }
+            },
+            Framing::Length(_) | Framing::UntilClose => None,
+        }
+    }
+}
+
+fn is_interim(status: StatusCode) -> bool {
+    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
+}
+
+/// Sends a request, and waits for the first bytes of an answer. An error without a reason is the
+/// upstream's.
+async fn ask(
+    stream: &mut UpstreamStream,
+    request: &[u8],
+    sent: &mut usize,
+    uploading: &mut Option<Uploading>,
+    is_sent: &Cell<bool>,
+) -> Result<Received, Option<BodyError>> {
+    poll_fn(|context| {
+        while *sent < request.len() {
+            let rest = &request[*sent..];
+            match ready!(Pin::new(&mut *stream).poll_write(context, rest)).map_err(|_| None)? {
+                0 => return Poll::Ready(Err(None)),
+                len => *sent += len,
+            }
+        }
+        poll_upload(uploading, stream, is_sent, context)?;
+        // What is encrypted may still lie in a buffer.
+        let _ = Pin::new(&mut *stream).poll_flush(context);
+        poll_first(stream, context).map_err(|_| None)
+    })
+    .await
+}
+
+/// Sends as much of a body as there is and the upstream takes. The answer may come before its end.
+fn poll_upload(
+    uploading: &mut Option<Uploading>,
+    stream: &mut UpstreamStream,
+    is_sent: &Cell<bool>,
+    context: &mut Context<'_>,
+) -> Result<(), Option<BodyError>> {
+    if let Some(uploading) = uploading
+        && let Poll::Ready(ended) = uploading.poll_send(stream, context)
+    {
+        is_sent.set(true);
+        ended.map_err(Some)?;
+    }
+    Ok(())
+}
+
+/// Asks an upstream for `path`; the status of its answer, or why there is none.
+pub(in super::super) async fn probe(
+    mut stream: UpstreamStream,
+    authority: &[u8],
+    path: &str,
+) -> Result<StatusCode, String> {
+    let mut request = format!("GET {path} HTTP/1.1\r\n").into_bytes();
+    push_line(b"host: ", authority, &mut request);
+    request.extend_from_slice(b"\r\n");
+    let is_sent = Cell::new(true);
+    let asked = ask(&mut stream, &request, &mut 0, &mut None, &is_sent).await;
+    let mut received = asked.map_err(|_| "no answer: it broke off".to_owned())?;
+    loop {
+        match received.parse(false) {
+            Ok(Some(parsed)) if is_interim(parsed.status) => {
+                received.consume(parsed.len);
+                if received.len > 0 {
+                    continue;
+                }
+            }
+            Ok(Some(parsed)) => return Ok(parsed.status),
+            Ok(None) => {}
+            Err(Fault::TooLarge) => return Err(TOO_LARGE.into()),
+            Err(_) => return Err("no answer: it is invalid HTTP/1.1".into()),
+        }
+        match poll_fn(|context| received.poll_more(&mut stream, context)).await {
+            Ok(1..) => {}
+            _ => return Err("no answer: it broke off".into()),
+        }
+    }
+}

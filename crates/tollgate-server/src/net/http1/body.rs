@@ -1,0 +1,249 @@
+//! Bodies of HTTP/1.1, read piece by piece.
+
+use super::{Framing, chunked::Decoder};
+use crate::net::{BodyError, Caller, stream::Stream};
+use bytes::{Bytes, BytesMut};
+use hyper::{
+    HeaderMap,
+    body::{Frame, SizeHint},
+    header::{HeaderName, HeaderValue},
+};
+use std::{
+    cell::{Cell, RefCell},
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, ready},
+};
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// What is read of a body at once.
+const PIECE_BYTES: usize = 16 * 1024;
+/// Trailers of a body, at most.
+const TRAILERS_MAX: usize = 64;
+
+thread_local! {
+    /// Pieces are read here and copied out: a slow body then holds what has come of it and no more.
+    static PIECE: RefCell<Box<[u8]>> = RefCell::new(vec![0; PIECE_BYTES].into());
+}
+
+/// A stream that takes back what was read too far.
+pub(crate) trait Source: AsyncRead + Unpin {
+    /// Has these bytes come again, before any others.
+    fn unread(&mut self, bytes: &[u8]);
+}
+
+/// What is left of a body.
+#[derive(Debug)]
+pub(crate) struct MessageBody {
+    framing: Framing,
+    decoder: Decoder,
+    trailers: Option<HeaderMap>,
+}
+
+impl MessageBody {
+    pub(crate) fn new(framing: Framing) -> Self {
+        Self { framing, decoder: Decoder::default(), trailers: None }
+    }
+
+    /// Whether all of it has been read.
+    pub(crate) fn is_over(&self) -> bool {
+        self.framing == Framing::Empty && self.trailers.is_none()
+    }
+
+    /// How long the rest is, where that is known.
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        match self.framing {
+            Framing::Empty => SizeHint::with_exact(0),
+            Framing::Length(left) => SizeHint::with_exact(left),
+            Framing::Chunked | Framing::UntilClose => SizeHint::default(),
+        }
+    }
+
+    /// The next piece of it, or its trailers.
+    pub(crate) fn poll_frame(
+        &mut self,
+        source: &mut impl Source,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if self.framing == Framing::Empty {
+            return Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))));
+        }
+        PIECE.with_borrow_mut(|room| {
+            loop {
+                let most = match self.framing {
+                    Framing::Length(left) => left.min(PIECE_BYTES as u64) as usize,
+                    _ => PIECE_BYTES,
+                };
+                let mut buffer = ReadBuf::new(&mut room[..most]);
+                let read = ready!(Pin::new(&mut *source).poll_read(context, &mut buffer));
+                let bytes = buffer.filled();
+                if read.is_err() || bytes.is_empty() {
+                    let is_end = read.is_ok() && self.framing == Framing::UntilClose;
+                    self.framing = if is_end { Framing::Empty } else { Framing::UntilClose };
+                    return Poll::Ready((!is_end).then_some(Err(BodyError::Left)));
+                }
+                match self.take(bytes, source) {
+                    Ok(data) if data.is_empty() && self.framing != Framing::Empty => {}
+                    Ok(data) if data.is_empty() => {
+                        let trailers = self.trailers.take();
+                        return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
+                    }
+                    Ok(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                    Err(error) => {
+                        // Nobody knows where the next message begins.
+                        self.framing = Framing::UntilClose;
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                }
+            }
+        })
+    }
+
+    /// The data among bytes that have come. What follows the body goes back.
+    fn take(&mut self, bytes: &[u8], source: &mut impl Source) -> Result<Bytes, BodyError> {
+        match &mut self.framing {
+            Framing::Length(left) => {
+                *left = left.saturating_sub(bytes.len() as u64);
+                if *left == 0 {
+                    self.framing = Framing::Empty;
+                }
+                Ok(Bytes::copy_from_slice(bytes))
+            }
+            Framing::Chunked => {
+                let mut data = BytesMut::with_capacity(bytes.len());
+                let mut at = 0;
+                while at < bytes.len() && !self.decoder.is_over() {
+                    let (read, piece) =
+                        self.decoder.next(&bytes[at..]).map_err(|_| BodyError::Broken)?;
+                    data.extend_from_slice(&bytes[at..][piece]);
+                    at += read;
+                }
+                if self.decoder.is_over() {
+                    source.unread(&bytes[at..]);
+                    self.framing = Framing::Empty;
+                    self.trailers = trailers(&self.decoder.trailers)?;
+                }
+                Ok(data.freeze())
+            }
+            Framing::Empty | Framing::UntilClose => Ok(Bytes::copy_from_slice(bytes)),
+        }
+    }
+}
+
+/// Trailers as a map; `None` without any.
+fn trailers(lines: &[u8]) -> Result<Option<HeaderMap>, BodyError> {
+    if lines.is_empty() {
+        return Ok(None);
+    }
+    let mut room = [httparse::EMPTY_HEADER; TRAILERS_MAX];
+    let ended = [lines, b"\r\n"].concat();
+    let parsed = httparse::parse_headers(&ended, &mut room).map_err(|_| BodyError::Broken)?;
+    let httparse::Status::Complete((_, headers)) = parsed else { return Err(BodyError::Broken) };
+    let mut map = HeaderMap::with_capacity(headers.len());
+    for httparse::Header { name, value } in headers {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| BodyError::Broken)?;
+        let value = HeaderValue::from_bytes(value).map_err(|_| BodyError::Broken)?;
+        map.append(name, value);
+    }
+    Ok(Some(map))
+}
+
+/// A client's connection, shared by what answers its request and what reads the request's body.
+#[derive(Debug)]
+pub(in crate::net) struct Connection {
+    pub(super) stream: RefCell<Stream>,
+    pub(super) caller: Rc<Caller>,
+    body: RefCell<MessageBody>,
+    /// Whether the client waits for `100 Continue`.
+    is_awaited: Cell<bool>,
+    /// Whether a client that ends its side has given up its request.
+    ends_with_client: bool,
+    /// Counts bodies: a reader of an earlier one gets nothing of this one.
+    number: Cell<u64>,
+    /// Whether the answer's head has been written, after which no interim answer may come.
+    is_answered: Cell<bool>,
+}
+
+impl Connection {
+    pub(super) fn new(stream: Stream, caller: Rc<Caller>, ends_with_client: bool) -> Self {
+        Self {
+            stream: RefCell::new(stream),
+            caller,
+            body: RefCell::new(MessageBody::new(Framing::Empty)),
+            is_awaited: Cell::new(false),
+            ends_with_client,
+            number: Cell::new(0),
+            is_answered: Cell::new(false),
+        }
+    }
+
+    /// The answer's head has been written.
+    pub(super) fn answered(&self) {
+        self.is_answered.set(true);
+    }
+
+    /// Whether the client has given up its request. Nobody else reads the stream by then.
+    pub(super) fn poll_left(&self, stream: &mut Stream, context: &mut Context<'_>) -> Poll<()> {
+        match self.ends_with_client && self.is_over() {
+            true => stream.poll_left(context),
+            false => Poll::Pending,
+        }
+    }
+
+    /// A request begins whose body is still to come.
+    pub(super) fn begin_body(&self, framing: Framing, expects_continue: bool) {
+        self.number.set(self.number.get() + 1);
+        self.body.replace(MessageBody::new(framing));
+        self.is_awaited.set(expects_continue);
+        self.is_answered.set(false);
+    }
+
+    /// The number of the body that is being read.
+    pub(in crate::net) fn number(&self) -> u64 {
+        self.number.get()
+    }
+
+    /// Takes what is left of the body from whoever reads it.
+    pub(super) fn take_body(&self) -> MessageBody {
+        self.number.set(self.number.get() + 1);
+        self.body.replace(MessageBody::new(Framing::Empty))
+    }
+
+    /// Whether the client still waits for `100 Continue`.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.is_awaited.get()
+    }
+
+    pub(in crate::net) fn is_over(&self) -> bool {
+        self.body.borrow().is_over()
+    }
+
+    pub(in crate::net) fn size_hint(&self) -> SizeHint {
+        self.body.borrow().size_hint()
+    }
+
+    /// The next piece of the body of this number.
+    pub(in crate::net) fn poll_frame(
+        &self,
+        number: u64,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if number != self.number.get() {
+            return Poll::Ready(Some(Err(BodyError::Left)));
+        }
+        let mut stream = self.stream.borrow_mut();
+        if self.is_awaited.get() && !self.is_answered.get() {
+            self.is_awaited.set(false);
+            if !stream.has_unread() {
+                self.caller.send_interim(b"HTTP/1.1 100 Continue\r\n\r\n");
+            }
+        }
+        let mut body = self.body.borrow_mut();
+        let frame = ready!(body.poll_frame(&mut *stream, context));
+        if body.is_over() {
+            // The connection's task now watches whether the client leaves.
+            self.caller.life.wake();
+        }
+        Poll::Ready(frame)
+    }
+}

@@ -1,0 +1,35 @@
+//! HTTP/1.1, for the server and for the client side.
+//!
+//! ```text
+//! parse      bytes → a head and where its body ends, or why the message is refused
+//! chunked    chunked bodies: framing off and on
+//! body       a message's body: what is left of it, read piece by piece
+//! answer     an answer → bytes
+//! server     a client's connection: requests in, answers out
+//! upstream   a connection to an upstream: one request, one answer
+//! writer     a body that is sent piece by piece, by either side
+//! ```
+//!
+//! A message has one meaning or is refused: two programs that delimit a message in two ways let one
+//! client speak in the name of another. So lines end with CR LF and are not folded, a message has
+//! one length or one transfer coding, and that coding is `chunked`.
+
+mod answer;
+mod body;
+mod chunked;
+mod parse;
+mod server;
+mod upstream;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use answer::{push_header, push_line};
+pub(super) use body::Connection;
+pub(crate) use body::{MessageBody, Source};
+pub(crate) use chunked::{decode_chunks, push_chunk, push_trailers};
+pub(crate) use parse::{Framing, ParsedResponse, Refused, decimal, parse_response};
+pub(super) use server::{serve, too_slow};
+pub(crate) use upstream::UpstreamStream;
+pub(crate) use writer::BodyWriter;

@@ -1,0 +1,336 @@
+//! Heads of HTTP/1.1: where they end, what they say, and how their bodies are delimited.
+
+use crate::net::head::{HEADERS_MAX, Headers, Line, RequestHead, Span};
+use hyper::{StatusCode, Version};
+use std::mem::MaybeUninit;
+use tollgate_tower::is_header;
+
+/// Headers of an upstream's answer, at most.
+const ANSWER_HEADERS_MAX: usize = 100;
+
+/// How a body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// There is none.
+    Empty,
+    /// After so many bytes, at least one.
+    Length(u64),
+    /// With its last chunk.
+    Chunked,
+    /// With its connection. Answers only.
+    UntilClose,
+}
+
+/// Why a message is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It is no HTTP/1.1, or a line does not end with CR LF.
+    Syntax,
+    /// Its end could be found in two ways.
+    Framing,
+    /// It names two hosts.
+    Host,
+    /// Its target has a fragment, which is no part of a request.
+    Fragment,
+    /// Its head is too large or has too many headers.
+    TooLarge,
+}
+
+impl Refused {
+    /// The status of the answer.
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::TooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            _ => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// What the answer says.
+    pub(crate) fn detail(self) -> &'static str {
+        match self {
+            Self::Syntax => "the request is not well-formed HTTP/1.1",
+            Self::Framing => "the request does not say in one way where its body ends",
+            Self::Host => "the request names two hosts",
+            Self::Fragment => "the request's target has a fragment",
+            Self::TooLarge => "the request's head is too large",
+        }
+    }
+}
+
+/// What `Connection` and its kin say about the connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Persistence {
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Persistence {
+    fn connection(&mut self, value: &[u8]) {
+        for token in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            self.close |= token.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// Whether another message may follow.
+    fn persists(self, version: Version) -> bool {
+        !self.close && (version == Version::HTTP_11 || self.keep_alive)
+    }
+}
+
+/// A request's head that has been read. Its headers are in the lines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ParsedRequest {
+    /// Where the body begins.
+    pub(crate) len: usize,
+    pub(crate) framing: Framing,
+    /// Whether the client may send another request by the connection.
+    pub(crate) persists: bool,
+    /// Whether the client waits for `100 Continue` before it sends its body.
+    pub(crate) expects_continue: bool,
+    version: Version,
+    method: Span,
+    target: Span,
+}
+
+impl ParsedRequest {
+    /// The length of head and body, where the head says it.
+    #[inline]
+    pub(crate) fn whole(&self) -> Option<usize> {
+        match self.framing {
+            Framing::Empty => Some(self.len),
+            Framing::Length(length) => usize::try_from(length).ok().map(|length| self.len + length),
+            Framing::Chunked | Framing::UntilClose => None,
+        }
+    }
+
+    /// The head, in the bytes that it was read from.
+    #[inline]
+    pub(crate) fn head<'a>(&self, bytes: &'a [u8], lines: &'a [Line]) -> RequestHead<'a> {
+        RequestHead {
+            method: self.method.text(bytes),
+            target: self.target.text(bytes),
+            authority: None,
+            version: self.version,
+            headers: Headers::new(bytes, lines),
+        }
+    }
+}
+
+/// The head of an answer that has been read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ParsedResponse {
+    /// Where the body begins.
+    pub(crate) len: usize,
+    pub(crate) status: StatusCode,
+    pub(crate) framing: Framing,
+    /// The length that was said, also where no body follows.
+    pub(crate) length: Option<u64>,
+    pub(crate) persists: bool,
+    reason: Span,
+}
+
+impl ParsedResponse {
+    /// The words after the status.
+    pub(crate) fn reason<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        self.reason.get(bytes)
+    }
+}
+
+/// Reads a request's head into `lines`. `None`: it has no end yet.
+#[inline]
+pub(crate) fn parse_request(
+    bytes: &[u8],
+    lines: &mut Vec<Line>,
+    headers_max: usize,
+) -> Result<Option<ParsedRequest>, Refused> {
+    let mut room = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+    let mut head = httparse::Request::new(&mut []);
+    let len = match head.parse_with_uninit_headers(bytes, &mut room) {
+        Ok(httparse::Status::Complete(len)) => len,
+        Ok(httparse::Status::Partial) => return partial(bytes).map(|()| None),
+        Err(error) => return Err(refused(error)),
+    };
+    let (Some(method), Some(target), Some(minor)) = (head.method, head.path, head.version) else {
+        return Err(Refused::Syntax);
+    };
+    if head.headers.len() > headers_max {
+        return Err(Refused::TooLarge);
+    }
+    let version = if minor == 1 { Version::HTTP_11 } else { Version::HTTP_10 };
+    let mut said = Said::default();
+    let (mut hosts, mut expects_continue) = (0, false);
+    lines.clear();
+    for httparse::Header { name, value } in head.headers.iter() {
+        let is = |known: &str| is_header(name.as_bytes(), known);
+        match name.len() {
+            4 if is("host") => hosts += 1,
+            6 if is("expect") => expects_continue = value.eq_ignore_ascii_case(b"100-continue"),
+            10 | 14 | 17 => said.header(name, value)?,
+            _ => {}
+        }
+        lines.push(Line::new(name.as_bytes(), value, bytes));
+    }
+    let method = Span::of(method.as_bytes(), bytes);
+    are_lines(bytes, method.start(), len, lines)?;
+    if hosts > 1 {
+        return Err(Refused::Host);
+    }
+    if memchr::memchr(b'#', target.as_bytes()).is_some() {
+        return Err(Refused::Fragment);
+    }
+    let framing = match (said.is_chunked, said.length) {
+        (true, None) if version == Version::HTTP_11 => Framing::Chunked,
+        (true, _) => return Err(Refused::Framing),
+        (false, Some(0) | None) => Framing::Empty,
+        (false, Some(length)) => Framing::Length(length),
+    };
+    let Said { persistence, .. } = said;
+    Ok(Some(ParsedRequest {
+        len,
+        framing,
+        persists: persistence.persists(version),
+        expects_continue: expects_continue
+            && framing != Framing::Empty
+            && version == Version::HTTP_11,
+        version,
+        method,
+        target: Span::of(target.as_bytes(), bytes),
+    }))
+}
+
+/// Reads the head of an answer to a request; `is_head`: the request was for the head alone. `None`:
+/// it has no end yet.
+pub(crate) fn parse_response(
+    bytes: &[u8],
+    is_head: bool,
+    lines: &mut Vec<Line>,
+) -> Result<Option<ParsedResponse>, Refused> {
+    let mut room = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+    let mut head = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let len = match config.parse_response_with_uninit_headers(&mut head, bytes, &mut room) {
+        Ok(httparse::Status::Complete(len)) => len,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(error) => return Err(refused(error)),
+    };
+    let (Some(code), Some(minor)) = (head.code, head.version) else { return Err(Refused::Syntax) };
+    if head.headers.len() > ANSWER_HEADERS_MAX {
+        return Err(Refused::TooLarge);
+    }
+    let status = StatusCode::from_u16(code).map_err(|_| Refused::Syntax)?;
+    let version = if minor == 1 { Version::HTTP_11 } else { Version::HTTP_10 };
+    let mut said = Said { is_answer: true, ..Said::default() };
+    lines.clear();
+    for httparse::Header { name, value } in head.headers.iter() {
+        if matches!(name.len(), 10 | 14 | 17) {
+            said.header(name, value)?;
+        }
+        lines.push(Line::new(name.as_bytes(), value, bytes));
+    }
+    let has_none = is_head || is_bodiless(status);
+    let framing = match (said.is_chunked, said.length) {
+        _ if has_none => Framing::Empty,
+        // The upstream is ours: a length beside `chunked` is dropped, as RFC 9112 has it, and the
+        // connection ends.
+        (true, _) if version == Version::HTTP_11 => Framing::Chunked,
+        (true, _) => return Err(Refused::Framing),
+        (false, Some(0)) => Framing::Empty,
+        (false, Some(length)) => Framing::Length(length),
+        (false, None) => Framing::UntilClose,
+    };
+    let is_twofold = said.is_chunked && said.length.is_some();
+    let reason = head.reason.unwrap_or_default().as_bytes();
+    Ok(Some(ParsedResponse {
+        len,
+        status,
+        framing,
+        length: said.length.filter(|_| !said.is_chunked),
+        persists: said.persistence.persists(version)
+            && framing != Framing::UntilClose
+            && !is_twofold,
+        reason: Span::of(reason, bytes),
+    }))
+}
+
+/// Whether answers of this status never have a body, whatever they say.
+pub(super) fn is_bodiless(status: StatusCode) -> bool {
+    status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+}
+
+/// What the headers say about the message and its connection.
+#[derive(Default)]
+struct Said {
+    is_answer: bool,
+    length: Option<u64>,
+    is_chunked: bool,
+    persistence: Persistence,
+}
+
+impl Said {
+    fn header(&mut self, name: &str, value: &[u8]) -> Result<(), Refused> {
+        let is = |known: &str| is_header(name.as_bytes(), known);
+        if is("content-length") {
+            let length = match self.is_answer {
+                true => agreed(value),
+                false => decimal(value),
+            };
+            let length = length.ok_or(Refused::Framing)?;
+            // Upstreams repeat themselves; clients that do are up to something.
+            if self.length.replace(length).is_some_and(|said| !self.is_answer || said != length) {
+                return Err(Refused::Framing);
+            }
+        } else if is("transfer-encoding") {
+            if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                return Err(Refused::Framing);
+            }
+            self.is_chunked = true;
+        } else if is("connection") {
+            self.persistence.connection(value);
+        }
+        Ok(())
+    }
+}
+
+/// A length in digits only, and no more of them than any body has.
+pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
+    let is_plain = (1..=18).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    is_plain.then(|| digits.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
+
+/// The length that every item of a list says: `2, 2` is two.
+fn agreed(value: &[u8]) -> Option<u64> {
+    let mut items = value.split(|byte| *byte == b',').map(|item| decimal(item.trim_ascii()));
+    let first = items.next()??;
+    items.all(|item| item == Some(first)).then_some(first)
+}
+
+/// Whether each line of a request's head ends with CR LF: the parser would take LF alone. Each
+/// header's name stands behind the end of the line before it.
+#[inline]
+fn are_lines(bytes: &[u8], start: usize, len: usize, lines: &[Line]) -> Result<(), Refused> {
+    let ends_before = |at: usize| at >= 2 && bytes[at - 2..at] == *b"\r\n";
+    let are_ended = lines.iter().all(|line| ends_before(line.name_start()));
+    let is_ended = len >= 4 && bytes[len - 4..len] == *b"\r\n\r\n";
+    // Empty lines before a request are left by clients that end a body with one.
+    let is_begun = bytes[..start].as_chunks::<2>().0.iter().all(|pair| pair == b"\r\n")
+        && start.is_multiple_of(2);
+    if are_ended && is_ended && is_begun { Ok(()) } else { Err(Refused::Syntax) }
+}
+
+/// Refuses a head without an end as early as its lines show that it cannot be one.
+fn partial(bytes: &[u8]) -> Result<(), Refused> {
+    for at in memchr::memchr_iter(b'\n', bytes) {
+        if at == 0 || bytes[at - 1] != b'\r' {
+            return Err(Refused::Syntax);
+        }
+    }
+    Ok(())
+}
+
+fn refused(error: httparse::Error) -> Refused {
+    match error {
+        httparse::Error::TooManyHeaders => Refused::TooLarge,
+        _ => Refused::Syntax,
+    }
+}
