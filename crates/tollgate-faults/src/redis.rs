@@ -4,6 +4,7 @@ use crate::clock::until;
 use crate::folder::Folder;
 use crate::process::Process;
 use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -125,8 +126,10 @@ impl Redis {
         let up = until(PATIENCE, || {
             let mut connection = self.connection();
             let pong = connection.as_mut().map(|one| redis::cmd("PING").exec(one));
-            // Before it has loaded its data it answers, but not with this; without the right to ask it is there all the same.
-            let answers = matches!(pong, Ok(Ok(()))) || restricted && self.socket().exists();
+            // A server that is still loading its data answers with an error. One that lets nobody
+            // ask is up once its socket listens, which is later than the socket's file is there.
+            let listens = || UnixStream::connect(self.socket()).is_ok();
+            let answers = matches!(pong, Ok(Ok(()))) || restricted && listens();
             answers || self.process.ended().is_some()
         });
         assert!(up, "redis-server did not answer within 30 s");

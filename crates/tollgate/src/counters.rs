@@ -1,9 +1,8 @@
 //! What each limit said, counted without two cores writing to one cache line.
 
-use crate::{Row, Source};
+use crate::Source;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use tollgate_policy::limit::Mode;
 
 /// More threads than this share.
 const STRIPES: usize = 8;
@@ -49,11 +48,10 @@ struct Stripe([AtomicU64; 6]);
 impl Counters {
     /// Counts one limit's answer to a request that would consume.
     #[inline]
-    pub(crate) fn count(&self, row: &Row<'_>) {
-        let is_shadow = row.limit.mode == Mode::Shadow;
+    pub(crate) fn count(&self, (source, admitted, refuses): (Source, bool, bool)) {
         let stripe = &self.0[stripe()].0;
-        stripe[kind(row.source, row.outcome.admitted, is_shadow)].fetch_add(1, Ordering::Relaxed);
-        if row.source == Source::DenyCache && row.refuses() {
+        stripe[kind(source, admitted, refuses)].fetch_add(1, Ordering::Relaxed);
+        if source == Source::DenyCache && refuses {
             stripe[5].fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -69,13 +67,13 @@ impl Counters {
 
 /// The place of an answer among the counters.
 #[inline]
-fn kind(source: Source, admitted: bool, is_shadow: bool) -> usize {
+fn kind(source: Source, admitted: bool, refuses: bool) -> usize {
     match (source, admitted) {
         (Source::FailOpen, _) => 3,
         (Source::FailClosed, _) => 4,
         (_, true) => 0,
-        (_, false) if is_shadow => 2,
-        (_, false) => 1,
+        (_, false) if refuses => 1,
+        (_, false) => 2,
     }
 }
 

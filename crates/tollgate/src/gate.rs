@@ -10,7 +10,7 @@ pub(crate) mod parts;
 
 pub use batch::{Decided, SingleCheck};
 pub use change::{ModeChange, UnknownLimit};
-pub(crate) use decide::{Asked, Question, QuestionMemory, Told, emptied};
+pub(crate) use decide::{Asked, FromAnswer, Question, QuestionMemory, Told, emptied};
 pub use manage::Inspected;
 
 use crate::counters::Counters;

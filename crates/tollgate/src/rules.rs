@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tollgate_core::algorithm::{FixedWindow, Gcra};
 use tollgate_core::header::Profile;
-use tollgate_core::{Algorithm, Numbers, Rate};
+use tollgate_core::{Algorithm, Numbers, Outcome, Rate};
 use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_policy::limit::{self, Consistency, Counting, Limit, Mode, OnStoreFailure};
@@ -237,6 +237,7 @@ impl Rules {
     }
 
     /// What the limit would be charged if it counted only what it admits.
+    #[inline]
     pub(crate) fn plain_charge<'a>(&'a self, selected: &Selected<'a>) -> Charge<'a> {
         let limit = selected.limit;
         let charge = Charge {
@@ -263,9 +264,10 @@ impl Rules {
         }
     }
 
+    /// Where the store's answer for a limit comes from.
     #[inline]
-    pub(crate) fn row(&self, selected: &Selected<'_>, answer: &Answer) -> Row<'_> {
-        self.row_from(selected, answer, Source::of(selected.limit, answer, self.usual))
+    pub(crate) fn source(&self, selected: &Selected<'_>, answer: &Answer) -> Source {
+        Source::of(selected.limit, answer, self.usual)
     }
 
     #[inline]
@@ -283,14 +285,22 @@ impl Rules {
             true => stable_hash(selected.id, selected.key),
             false => 0,
         };
-        let mut row = Row::new(limit, selected.numbers, answer.outcome, source, bucket);
+        let outcome = outcome(selected, answer);
+        let mut row = Row::new(limit, selected.numbers, outcome, source, bucket);
         row.unverified = selected.unverified;
         row.blocked = answer.blocked;
-        if selected.missing {
-            (row.outcome.limit, row.outcome.reset_after_us) = (selected.numbers.capacity(), 0);
-        }
         row
     }
+}
+
+/// What is shown of a limit's answer: of one that misses its key, its own capacity.
+#[inline]
+pub(crate) fn outcome(selected: &Selected<'_>, answer: &Answer) -> Outcome {
+    let mut outcome = answer.outcome;
+    if selected.missing {
+        (outcome.limit, outcome.reset_after_us) = (selected.numbers.capacity(), 0);
+    }
+    outcome
 }
 
 /// How the limit is leased, if it can be: refusals that are counted or only reported, and units that are owed, have to reach the store.

@@ -1,10 +1,12 @@
 //! What every front end renders.
 
-use crate::Source;
-use crate::gate::Told;
+use crate::gate::{FromAnswer, Told};
+use crate::{Rules, Source};
 use tollgate_core::header::tightness;
 use tollgate_core::{Algorithm, Numbers, Outcome};
 use tollgate_policy::limit::{Limit, Mode};
+use tollgate_policy::policy::Selected;
+use tollgate_store::Answer;
 
 /// The answer for one request. A refusal is an answer, never an error.
 #[derive(Clone, Debug)]
@@ -80,6 +82,18 @@ impl<'g> Row<'g> {
     }
 }
 
+impl<'g> FromAnswer<'g> for Row<'g> {
+    #[inline]
+    fn from_answer(rules: &'g Rules, selected: &Selected<'_>, answer: &Answer) -> Self {
+        rules.row_from(selected, answer, rules.source(selected, answer))
+    }
+
+    #[inline]
+    fn counted(&self) -> (Source, bool, bool) {
+        (self.source, self.outcome.admitted, self.refuses())
+    }
+}
+
 impl<'g> Verdict<'g> {
     /// Sums the rows up.
     pub(crate) fn new(allowed: bool, rows: Vec<Row<'g>>) -> Self {
@@ -109,8 +123,8 @@ impl<'g> Verdict<'g> {
     }
 }
 
-impl<'g> From<Told<'g>> for Verdict<'g> {
-    fn from(told: Told<'g>) -> Self {
+impl<'g> From<Told<Row<'g>>> for Verdict<'g> {
+    fn from(told: Told<Row<'g>>) -> Self {
         Self::new(told.allowed, told.rows)
     }
 }

@@ -42,7 +42,7 @@ fn no_allocation_for_a_batch_of_known_keys() {
         .collect();
     let mut work = Work::default();
     let mut batch = |now_us: u64| {
-        gate.check_batch(&rules, now_us, &singles, &mut work).now();
+        gate.check_batch(&rules, now_us, singles.iter().copied(), &mut work).now();
         work.decided().iter().filter(|decided| decided.allowed).count()
     };
     let start_us = 1_700_000_000_000_000;

@@ -38,6 +38,12 @@ impl Span {
         Self { start: start as u16, end: (start + part.len()) as u16 }
     }
 
+    /// From the start of this one to the end of the other.
+    #[inline]
+    pub(crate) fn to(self, other: Self) -> Self {
+        Self { start: self.start, end: other.end }
+    }
+
     #[inline]
     pub(crate) fn start(self) -> usize {
         self.start.into()

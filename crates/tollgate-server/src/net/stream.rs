@@ -13,6 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const DISCARD_BYTES: usize = 4096;
 /// What is read of further requests while one is under way.
 const EARLY_BYTES: usize = 512;
+/// And of all of them, at most.
+const EARLY_BYTES_MAX: usize = 8 * 1024;
 
 /// A stream that tells its connection's [`Life`] what comes, and ends gently.
 #[derive(Debug)]
@@ -43,15 +45,20 @@ impl Stream {
         self.again < self.waiting.len()
     }
 
-    /// Whether the peer has ended its side. Other bytes that come are kept, and then nothing more is
-    /// read.
+    /// Whether the peer has ended its side. Other bytes that come are kept, up to a limit; then
+    /// nothing more is read.
     pub(super) fn poll_left(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        while !self.has_unread() {
+        while self.waiting.len() - self.again < EARLY_BYTES_MAX {
             let mut room = [0; EARLY_BYTES];
             let mut buffer = ReadBuf::new(&mut room);
-            match ready!(Pin::new(&mut *self).poll_read(context, &mut buffer)) {
-                Ok(()) if !buffer.filled().is_empty() => self.unread(buffer.filled()),
-                _ => return Poll::Ready(()),
+            match ready!(Pin::new(&mut self.inner).poll_read(context, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() => {
+                    self.waiting.extend_from_slice(buffer.filled());
+                }
+                _ => {
+                    self.ended = true;
+                    return Poll::Ready(());
+                }
             }
         }
         Poll::Pending

@@ -3,7 +3,7 @@
 use super::entry::{Detours, Entry, Recalled, RecalledRow, Role};
 use super::flight::Turn;
 use super::{DenyCache, Flight, lock};
-use crate::gate::{Asked, Question};
+use crate::gate::{Asked, FromAnswer, Question};
 use crate::{Row, Rules, Source};
 use smallvec::SmallVec;
 use tollgate_core::Numbers;
@@ -12,7 +12,7 @@ use tollgate_policy::policy::Selected;
 use tollgate_store::{Answer, Charge, Origin, Place};
 
 /// Where rows go, which limit each of them is of, and the number of the first limit.
-pub(crate) type Rows<'t, 'r> = (&'t mut Vec<Row<'r>>, &'t mut SmallVec<[usize; 4]>, usize);
+pub(crate) type Rows<'t, R> = (&'t mut Vec<R>, &'t mut SmallVec<[usize; 4]>, usize);
 
 impl DenyCache {
     /// Adds the rows of a request that is known to be refused. `None` where the store has to be
@@ -20,12 +20,12 @@ impl DenyCache {
     ///
     /// A row is left out only where it is not known and the refused key has made requests ask for
     /// such rows too often.
-    pub(crate) fn recall<'c, 'r>(
+    pub(crate) fn recall<'c, 'r, R: FromAnswer<'r>>(
         &'c self,
         &Question { rules, now_us, .. }: &Question<'_, 'r>,
         asked: &[Asked<'_>],
         charges: &[Charge<'_>],
-        (rows, order, first): Rows<'_, 'r>,
+        (rows, order, first): Rows<'_, R>,
         flight: &mut Flight<'c>,
     ) -> Option<()> {
         let line = |(one, charge): (&Asked<'_>, &Charge<'_>)| {
@@ -54,7 +54,7 @@ impl DenyCache {
         }
         for (place, (one, line)) in asked.iter().zip(&lines).enumerate() {
             if let Some(row) = line.row().filter(|row| row.refuses || row.age_us < oldest_us) {
-                rows.push(shown(rules, &one.selected, row));
+                rows.push(shown(rules, &one.selected, row).into());
                 order.push(first + place);
             }
         }

@@ -1,10 +1,12 @@
 //! Several requests at once, each of them by one limit: commands that come in rows on a connection.
 
-use super::{Asked, Question, emptied};
+use super::{Asked, FromAnswer, Question};
+use crate::rules::outcome;
 use crate::{Gate, Row, Rules, Source, Work};
 use tollgate_core::{Intent, Numbers, Outcome};
+use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::{Selected, Selection};
-use tollgate_store::{Charge, Reply, Store, Ticket};
+use tollgate_store::{Answer, Charge, Reply, Store, Ticket};
 
 /// Names the state of [`SingleCheck::Inline`]. No file can give a limit its name, so its keys never
 /// meet those of a policy. It is written to Redis, so it never changes.
@@ -52,9 +54,23 @@ impl Decided {
         Self { allowed: true, outcome: Outcome::unasked(0), source: Source::None };
 }
 
-impl From<&Row<'_>> for Decided {
-    fn from(row: &Row<'_>) -> Self {
+impl From<Row<'_>> for Decided {
+    fn from(row: Row<'_>) -> Self {
         Self { allowed: !row.refuses(), outcome: row.outcome, source: row.source }
+    }
+}
+
+impl<'r> FromAnswer<'r> for Decided {
+    #[inline]
+    fn from_answer(rules: &'r Rules, selected: &Selected<'_>, answer: &Answer) -> Self {
+        let (outcome, source) = (outcome(selected, answer), rules.source(selected, answer));
+        let allowed = outcome.admitted || selected.limit.mode != Mode::Enforce;
+        Self { allowed, outcome, source }
+    }
+
+    #[inline]
+    fn counted(&self) -> (Source, bool, bool) {
+        (self.source, self.outcome.admitted, !self.allowed)
     }
 }
 
@@ -65,26 +81,32 @@ impl<S: Store> Gate<S> {
         &'a self,
         rules: &'r Rules,
         now_us: u64,
-        checks: &[SingleCheck<'a>],
+        checks: impl IntoIterator<Item = SingleCheck<'a>>,
         work: &'a mut Work,
     ) -> Reply<'a, (), S::Rest> {
-        let Work { answers, rows, decided, memory, .. } = work;
-        decided.clear();
-        decided.resize(checks.len(), Decided::NOTHING);
+        let Work { answers, decided, memory, .. } = work;
         let mut question = Question::new(rules, now_us, memory);
         question.together = false;
-        for (place, check) in checks.iter().enumerate() {
-            if let Some((asked, charge)) = check.ask(rules, place) {
+        let mut count = 0;
+        for check in checks {
+            if let Some((asked, charge)) = check.ask(rules, count) {
                 question.asked.push(asked);
                 question.charges.push(charge);
             }
+            count += 1;
         }
-        let buffers = (answers, memory);
-        self.decide(question, buffers, std::mem::take(rows), move |question, told, _| {
-            for (place, row) in told.rows.iter().enumerate() {
-                decided[question.asked[told.limit(place)].place] = row.into();
-            }
-            *rows = emptied(told.rows);
+        let mut rows = std::mem::take(decided);
+        rows.clear();
+        self.decide(question, (answers, memory), rows, move |question, told, _| {
+            *decided = if told.rows.len() == count && told.is_in_order() {
+                told.rows
+            } else {
+                let mut all = vec![Decided::NOTHING; count];
+                for (place, row) in told.rows.iter().enumerate() {
+                    all[question.asked[told.limit(place)].place] = *row;
+                }
+                all
+            };
         })
     }
 }

@@ -1,12 +1,15 @@
 //! The one way from a question to its answer: deny cache, store, failure policy, counters.
 
 use crate::deny_cache::{DenyCache, Flight, Moment};
-use crate::{Gate, Row, Rules};
+use crate::{Gate, Row, Rules, Source};
 use smallvec::SmallVec;
 use std::ops::Range;
 use tollgate_core::Intent;
+use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::Selected;
-use tollgate_store::{Adjustment, Answers, Call, Charge, Reply, Request, Store, StoreError};
+use tollgate_store::{
+    Adjustment, Answer, Answers, Call, Charge, Reply, Request, Store, StoreError,
+};
 
 /// Limits to be asked, each with its charge.
 #[derive(Debug)]
@@ -44,30 +47,48 @@ pub(crate) struct Asked<'a> {
 
 /// The answer to a [`Question`].
 #[derive(Debug)]
-pub(crate) struct Told<'r> {
+pub(crate) struct Told<R> {
     /// Whether the request may pass, of one request.
     pub(crate) allowed: bool,
-    pub(crate) rows: Vec<Row<'r>>,
+    pub(crate) rows: Vec<R>,
     /// Which limit each row is of. Empty: all limits have a row, in their order.
     order: SmallVec<[usize; 4]>,
+}
+
+/// What is made of one limit's answer: a [`Row`], or less where nobody shows all of it.
+pub(crate) trait FromAnswer<'r>: From<Row<'r>> {
+    fn from_answer(rules: &'r Rules, selected: &Selected<'_>, answer: &Answer) -> Self;
+
+    /// What the counters count: the source, whether the limit admits, and whether it refuses the
+    /// request.
+    fn counted(&self) -> (Source, bool, bool);
 }
 
 /// A question that the store could not answer at once.
 struct Pending<'c, R> {
     rest: R,
-    known: Known,
+    recollection: Option<Recollection<'c>>,
+}
+
+/// What the deny cache said before the store was asked.
+struct Recollection<'c> {
+    /// Which requests it answered; empty where it answered none.
+    known: SmallVec<[bool; 8]>,
     moment: Moment,
     flight: Flight<'c>,
 }
 
-/// Which requests the deny cache answered; empty without one.
-type Known = SmallVec<[bool; 8]>;
+impl Recollection<'_> {
+    #[inline]
+    fn known(this: Option<&Self>) -> &[bool] {
+        this.map_or(&[], |recollection| &recollection.known)
+    }
+}
 
 impl<'a, 'r: 'a> Question<'a, 'r> {
     #[inline]
     pub(crate) fn new(rules: &'r Rules, now_us: u64, memory: &mut QuestionMemory) -> Self {
         let QuestionMemory { asked, charges, requests } = std::mem::take(memory);
-        let (asked, charges) = (emptied(asked), emptied(charges));
         Self { rules, now_us, recall: true, together: true, asked, charges, requests }
     }
 
@@ -103,26 +124,30 @@ impl<'a> Question<'a, '_> {
         if self.together { 0..self.asked.len() } else { request..request + 1 }
     }
 
+    /// The limits of each request that the deny cache did not answer.
+    #[inline]
+    fn unknown(&self, known: &[bool]) -> impl Iterator<Item = Range<usize>> {
+        let is_unknown = |n: &usize| known.get(*n) != Some(&true);
+        (0..self.len()).filter(is_unknown).map(|n| self.limits(n))
+    }
+
     /// What the store is asked.
     #[inline]
     fn requests<'q>(
         &'q self,
-        known: &Known,
+        known: &[bool],
         memory: Vec<Request<'static>>,
     ) -> SmallVec<[Request<'q>; 1]> {
-        let is_asked = |n: &usize| known.get(*n) != Some(&true);
-        let request = |n: usize| {
-            let limits = self.limits(n);
-            Request { intent: self.asked[limits.start].intent, charges: &self.charges[limits] }
+        let request = |limits: Range<usize>| Request {
+            intent: self.asked[limits.start].intent,
+            charges: &self.charges[limits],
         };
-        match self.len() {
-            1 if is_asked(&0) => SmallVec::from_buf([request(0)]),
-            len => {
-                let mut requests = SmallVec::from_vec(emptied(memory));
-                requests.extend((0..len).filter(is_asked).map(request));
-                requests
-            }
+        if self.len() == 1 && known.is_empty() {
+            return SmallVec::from_buf([request(self.limits(0))]);
         }
+        let mut requests = SmallVec::from_vec(memory);
+        requests.extend(self.unknown(known).map(request));
+        requests
     }
 }
 
@@ -134,7 +159,13 @@ impl QuestionMemory {
     }
 }
 
-impl Told<'_> {
+impl<R> Told<R> {
+    /// Whether the rows are those of the first limits, in their order.
+    #[inline]
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.order.iter().enumerate().all(|(place, limit)| place == *limit)
+    }
+
     /// The limit that the row at `place` is of.
     pub(crate) fn limit(&self, place: usize) -> usize {
         self.order.get(place).copied().unwrap_or(place)
@@ -156,12 +187,12 @@ impl<S: Store> Gate<S> {
     /// Phase one runs at once. Only what the store leaves waits, in a box: front ends hold no more
     /// than a pointer to it.
     #[inline]
-    pub(crate) fn decide<'a, 'r: 'a, T: 'a>(
+    pub(crate) fn decide<'a, 'r: 'a, R: FromAnswer<'r> + Send + 'a, T: 'a>(
         &'a self,
         mut question: Question<'a, 'r>,
         (answers, memory): (&'a mut Answers, &'a mut QuestionMemory),
-        rows: Vec<Row<'r>>,
-        conclude: impl FnOnce(&Question<'a, 'r>, Told<'r>, &Answers) -> T + Send + 'a,
+        rows: Vec<R>,
+        conclude: impl FnOnce(&Question<'a, 'r>, Told<R>, &Answers) -> T + Send + 'a,
     ) -> Reply<'a, T, S::Rest> {
         let mut told = Told { allowed: true, rows, order: SmallVec::new() };
         match self.begin(&mut question, answers, &mut told) {
@@ -180,19 +211,17 @@ impl<S: Store> Gate<S> {
     }
 
     /// Phase one: all that needs no other process.
-    fn begin<'c, 'r>(
+    fn begin<'c, 'r, R: FromAnswer<'r>>(
         &'c self,
         question: &mut Question<'_, 'r>,
         answers: &mut Answers,
-        told: &mut Told<'r>,
+        told: &mut Told<R>,
     ) -> Option<Pending<'c, S::Rest>> {
         let memory = std::mem::take(&mut question.requests);
-        let (mut known, mut moment, mut flight) = (Known::new(), Moment::new(), Flight::default());
-        if let Some(deny_cache) = &self.deny_cache {
-            known = self.recall(deny_cache, question, told, &mut flight);
-            moment = deny_cache.moment(question.rules, &question.asked, &question.charges);
-        }
-        let requests = question.requests(&known, memory);
+        let deny_cache = self.deny_cache.as_ref();
+        let recollection = deny_cache.map(|deny_cache| self.recall(deny_cache, question, told));
+        let known = Recollection::known(recollection.as_ref());
+        let requests = question.requests(known, memory);
         if requests.is_empty() {
             return None;
         }
@@ -201,31 +230,33 @@ impl<S: Store> Gate<S> {
             question.requests = emptied(requests.into_vec());
         }
         match left {
-            Some(rest) => Some(Pending { rest, known, moment, flight }),
+            Some(rest) => Some(Pending { rest, recollection }),
             None => {
-                self.answer(question, Ok(()), &known, &moment, answers, told);
-                flight.land();
+                self.answer(question, None, known, answers, told);
+                if let Some(recollection) = recollection {
+                    self.learn(question, recollection, answers);
+                }
                 None
             }
         }
     }
 
     /// Phase two: the store.
-    async fn finish_question<'r>(
+    async fn finish_question<'r, R: FromAnswer<'r>>(
         &self,
         question: &Question<'_, 'r>,
-        pending: Pending<'_, S::Rest>,
+        Pending { rest, recollection }: Pending<'_, S::Rest>,
         answers: &mut Answers,
-        told: &mut Told<'r>,
+        told: &mut Told<R>,
     ) {
-        let Pending { rest, known, moment, flight } = pending;
-        let requests = question.requests(&known, Vec::new());
+        let known = Recollection::known(recollection.as_ref());
+        let requests = question.requests(known, Vec::new());
         let call = Call::Decide(&requests);
         let decided = self.store.finish(question.now_us, call, rest, answers).await;
         let is_answered = decided.is_ok();
-        self.answer(question, decided, &known, &moment, answers, told);
-        if is_answered {
-            flight.land();
+        self.answer(question, decided.err(), known, answers, told);
+        if let Some(recollection) = recollection.filter(|_| is_answered) {
+            self.learn(question, recollection, answers);
         }
     }
 
@@ -236,70 +267,81 @@ impl<S: Store> Gate<S> {
         error: StoreError,
         answers: &mut Answers,
         rows: Vec<Row<'r>>,
-    ) -> Told<'r> {
+    ) -> Told<Row<'r>> {
         let mut told = Told { allowed: true, rows, order: SmallVec::new() };
-        self.answer(question, Err(error), &Known::new(), &Moment::new(), answers, &mut told);
+        self.answer(question, Some(error), &[], answers, &mut told);
         told
     }
 
     /// Adds the rows of the requests that the deny cache did not answer.
-    fn answer<'r>(
+    fn answer<'r, R: FromAnswer<'r>>(
         &self,
         question: &Question<'_, 'r>,
-        decided: Result<(), StoreError>,
-        known: &Known,
-        moment: &Moment,
+        error: Option<StoreError>,
+        known: &[bool],
         answers: &mut Answers,
-        told: &mut Told<'r>,
+        told: &mut Told<R>,
     ) {
-        if let Err(error) = &decided {
+        if let Some(error) = &error {
             self.errors.count(error);
         }
-        let (rules, mut place) = (question.rules, 0);
-        for n in (0..question.len()).filter(|n| known.get(*n) != Some(&true)) {
-            let (limits, first) = (question.limits(n), told.rows.len());
+        let rules = question.rules;
+        for (place, limits) in question.unknown(known).enumerate() {
             let asked = &question.asked[limits.clone()];
-            if decided.is_ok() {
-                let (allowed, rows) = answers.get(place).unwrap_or((true, &[]));
-                let lines = asked.iter().zip(rows);
-                told.rows.extend(lines.map(|(one, answer)| rules.row(&one.selected, answer)));
-                told.allowed = allowed;
-                // A replica may have answered a peek, and no decision may follow from a replica.
-                if let Some(deny_cache) = &self.deny_cache
-                    && asked[0].intent == Intent::Take
-                {
-                    let state = |charge: &Charge<'_>| self.store.place(charge);
-                    let charges = &question.charges[limits.clone()];
-                    let forgets = moment.get(limits.clone()).unwrap_or_default();
-                    match allowed {
-                        true => deny_cache.spend(charges),
-                        false => deny_cache.learn(question, asked, charges, rows, state, forgets),
-                    }
-                }
-            } else {
-                let charges = &question.charges[limits.clone()];
+            if error.is_some() {
+                let charges = &question.charges[limits];
                 told.allowed =
                     self.without_store(question, asked, charges, answers, &mut told.rows);
+                continue;
             }
-            if asked[0].counts {
-                let lines = asked.iter().zip(&told.rows[first..]);
-                lines.for_each(|(one, row)| self.count(rules, &one.selected, row));
+            let (allowed, rows) = answers.get(place).unwrap_or((true, &[]));
+            told.allowed = allowed;
+            for (one, answer) in asked.iter().zip(rows) {
+                let row = R::from_answer(rules, &one.selected, answer);
+                if one.counts {
+                    self.count(rules, &one.selected, &row);
+                }
+                told.rows.push(row);
             }
-            if !known.is_empty() {
-                told.order.extend(limits);
-            }
-            place += 1;
         }
     }
 
+    /// Has the deny cache learn what the store said.
+    // Not inlined: a store in this process has no deny cache.
+    #[inline(never)]
+    fn learn(
+        &self,
+        question: &Question<'_, '_>,
+        Recollection { known, moment, flight }: Recollection<'_>,
+        answers: &Answers,
+    ) {
+        let Some(deny_cache) = &self.deny_cache else { return };
+        let state = |charge: &Charge<'_>| self.store.place(charge);
+        for (place, limits) in question.unknown(&known).enumerate() {
+            let (asked, charges) =
+                (&question.asked[limits.clone()], &question.charges[limits.clone()]);
+            // A replica may have answered a peek, and no decision may follow from a replica.
+            if asked[0].intent != Intent::Take {
+                continue;
+            }
+            let (allowed, rows) = answers.get(place).unwrap_or((true, &[]));
+            let forgets = moment.get(limits).unwrap_or_default();
+            match allowed {
+                true => deny_cache.spend(charges),
+                false => deny_cache.learn(question, asked, charges, rows, state, forgets),
+            }
+        }
+        flight.land();
+    }
+
     /// Adds the rows of the requests that the deny cache refuses.
-    fn recall<'c, 'r>(
+    fn recall<'c, 'r, R: FromAnswer<'r>>(
         &'c self,
         deny_cache: &'c DenyCache,
         question: &Question<'_, 'r>,
-        told: &mut Told<'r>,
-        flight: &mut Flight<'c>,
-    ) -> Known {
+        told: &mut Told<R>,
+    ) -> Recollection<'c> {
+        let mut flight = Flight::default();
         // Debts must reach the store even when a limit refuses.
         let owes = |charge: &Charge<'_>| charge.mode.owed().is_some_and(|units| units > 0);
         let recall = |n: usize| {
@@ -310,21 +352,30 @@ impl<S: Store> Gate<S> {
                 return false;
             }
             let rows = (&mut told.rows, &mut told.order, first);
-            if deny_cache.recall(question, asked, charges, rows, flight).is_none() {
+            if deny_cache.recall(question, asked, charges, rows, &mut flight).is_none() {
                 return false;
             }
             told.allowed = false;
             if asked[0].counts {
                 for (row, limit) in told.rows[before..].iter().zip(&told.order[before..]) {
+                    let selected = &question.asked[*limit].selected;
                     // Nothing is known here of what a shadow limit would have said.
-                    if row.enforced() {
-                        self.count(question.rules, &question.asked[*limit].selected, row);
+                    if selected.limit.mode == Mode::Enforce {
+                        self.count(question.rules, selected, row);
                     }
                 }
             }
             true
         };
-        (0..question.len()).map(recall).collect()
+        let mut known: SmallVec<_> = (0..question.len()).map(recall).collect();
+        if known.contains(&true) {
+            // The rows of the others follow.
+            question.unknown(&known).for_each(|limits| told.order.extend(limits));
+        } else {
+            known.clear();
+        }
+        let moment = deny_cache.moment(question.rules, &question.asked, &question.charges);
+        Recollection { known, moment, flight }
     }
 
     /// Has the store apply changes, and forgets the refusals of the keys that they concern.
@@ -352,11 +403,14 @@ impl<S: Store> Gate<S> {
 
     /// Counts a limit's answer, also of a limit that came with the request.
     #[inline]
-    fn count(&self, rules: &Rules, selected: &Selected<'_>, row: &Row<'_>) {
-        match rules.counters(selected.index) {
-            Some(counters) => counters.count(row),
-            None => self.inline[rules.inline_place(selected.limit)].count(row),
-        }
+    pub(super) fn count<'r>(
+        &self,
+        rules: &Rules,
+        selected: &Selected<'_>,
+        row: &impl FromAnswer<'r>,
+    ) {
+        let inline = || &self.inline[rules.inline_place(selected.limit)];
+        rules.counters(selected.index).unwrap_or_else(inline).count(row.counted());
     }
 }
 

@@ -1,6 +1,6 @@
 //! What each limit does when the store could not decide.
 
-use super::{Asked, Question};
+use super::{Asked, FromAnswer, Question};
 use crate::{Gate, Row, Rules, Source};
 use smallvec::SmallVec;
 use tollgate_core::{Algorithm, Intent, Numbers, Outcome};
@@ -18,13 +18,14 @@ const FALLBACK_SHARDS: usize = 256;
 impl<S: Store> Gate<S> {
     /// Adds rows by each limit's own policy, and says whether the request may pass. Shares are decided together and consumed only
     /// where no other limit refuses, since a request that is refused takes nothing.
-    pub(super) fn without_store<'r>(
+    #[cold]
+    pub(super) fn without_store<'r, R: FromAnswer<'r>>(
         &self,
         question: &Question<'_, 'r>,
         asked: &[Asked<'_>],
         charges: &[Charge<'_>],
         answers: &mut Answers,
-        rows: &mut Vec<Row<'r>>,
+        rows: &mut Vec<R>,
     ) -> bool {
         let Question { rules, now_us, .. } = *question;
         let selected = asked.iter().map(|one| one.selected);
@@ -49,7 +50,7 @@ impl<S: Store> Gate<S> {
             fallback.begin(now_us, Call::Decide(&[request]), answers);
         }
         let (admitted, mut decided) = answers.get(0).unwrap_or((true, &[]));
-        rows.extend(selected.map(|one| match policy(&one) {
+        let row = |one: Selected<'_>| match policy(&one) {
             OnStoreFailure::Open => {
                 let outcome = Outcome::unasked(one.numbers.capacity());
                 failed(rules, &one, outcome, Source::FailOpen)
@@ -63,7 +64,14 @@ impl<S: Store> Gate<S> {
                 let outcome = answer.map_or(Outcome::unasked(0), |answer| answer.outcome);
                 failed(rules, &one, outcome, Source::LocalFallback)
             }
-        }));
+        };
+        for (one, row) in asked.iter().zip(selected.map(row)) {
+            let row = R::from(row);
+            if one.counts {
+                self.count(rules, &one.selected, &row);
+            }
+            rows.push(row);
+        }
         admitted && !withheld
     }
 

@@ -1,6 +1,6 @@
 //! What operators do to one key: look at it, forget it, block it.
 
-use super::Gate;
+use super::{FromAnswer, Gate};
 use crate::{Row, Rules, Work};
 use std::collections::BTreeSet;
 use tollgate_core::{Intent, Numbers, Outcome};
@@ -60,7 +60,7 @@ impl<S: LeaseStore> Gate<S> {
                 // At cost 0 nothing but a block makes anyone wait.
                 let left_us = answer.blocked.then_some(answer.outcome.retry_after_us).flatten();
                 let blocked_until_us = left_us.map(|left_us| now_us.saturating_add(left_us));
-                let row = rules.row(&one, &answer);
+                let row = Row::from_answer(rules, &one, &answer);
                 let ledger = match rules.is_leased(&one) {
                     true => self.store.ledger(&charges[0]).await?,
                     false => None,

@@ -243,7 +243,7 @@ impl<S: Store> Gate<S> {
 
 impl Shown {
     /// The verdict, with the rows of each part.
-    fn partial(mut self, mut told: Told<'_>) -> Partial<'_> {
+    fn partial<'r>(mut self, mut told: Told<Row<'r>>) -> Partial<'r> {
         for place in 0..told.rows.len() {
             let is_above = self.above[told.limit(place)];
             let row = &mut told.rows[place];

@@ -51,7 +51,7 @@ fn each(gate: &Gate<Faulty>, asked: &[Asked<'_>]) -> Vec<Decided> {
         })
         .collect();
     let mut work = Work::default();
-    now(gate.check_batch(&rules, NOW_US, &singles, &mut work));
+    now(gate.check_batch(&rules, NOW_US, singles, &mut work));
     work.decided().to_vec()
 }
 

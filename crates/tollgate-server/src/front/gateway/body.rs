@@ -158,7 +158,7 @@ pub(super) struct Download {
 enum DownloadSource {
     Http1 {
         stream: UpstreamStream,
-        body: MessageBody,
+        body: Box<MessageBody>,
         /// The rest of the request's body.
         uploading: Option<Box<Uploading>>,
         pool: Rc<Pool>,
@@ -181,6 +181,7 @@ impl Download {
         idle: Duration,
     ) -> Self {
         let uploading = uploading.filter(|uploading| !uploading.is_over()).map(Box::new);
+        let body = Box::new(body);
         let source = DownloadSource::Http1 { stream, body, uploading, pool, persists };
         Self { source, alarm, idle, flight }
     }

@@ -305,9 +305,8 @@ impl<'a> Exchange<'a> {
     fn sends_body(&self, body: &RequestBody<'_>) -> SendsBody {
         match body {
             RequestBody::Whole([]) => {
-                let head = &self.valid.head;
-                let is_meant = matches!(head.method, "POST" | "PUT" | "PATCH")
-                    || head.headers.get("content-length").is_some();
+                let method = self.valid.head.method;
+                let is_meant = self.valid.has_length || matches!(method, "POST" | "PUT" | "PATCH");
                 if is_meant { SendsBody::Length(0) } else { SendsBody::Nothing }
             }
             RequestBody::Whole(bytes) => SendsBody::Length(bytes.len() as u64),

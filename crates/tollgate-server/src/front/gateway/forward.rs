@@ -281,8 +281,17 @@ pub(super) fn remove_from_trailers(
 ) {
     remove_if(trailers, |name| {
         let bytes = name.as_str().as_bytes();
-        !HeaderClass::of(bytes).may_trail() || reads(name) || is_false_name(bytes, &is_alias)
+        !HeaderClass::of(bytes).may_trail()
+            || is_modifier(name.as_str())
+            || reads(name)
+            || is_false_name(bytes, &is_alias)
     });
+}
+
+/// Whether a header changes what a request asks for, and so cannot follow it (RFC 9110, section
+/// 6.5.1).
+fn is_modifier(name: &str) -> bool {
+    matches!(name, "range" | "max-forwards" | "cache-control" | "pragma") || name.starts_with("if-")
 }
 
 /// Removes from the trailers of an answer what has to be said before its body. Clients are told

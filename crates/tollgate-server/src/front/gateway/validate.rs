@@ -60,6 +60,8 @@ pub(super) struct ValidHead<'a> {
     pub(super) max_forwards: Option<u64>,
     /// Whether it has `Connection` or `TE`.
     pub(super) concerns_connection: bool,
+    /// Whether it has `Content-Length`.
+    pub(super) has_length: bool,
 }
 
 /// Checks a head. `is_alias`: whether a service could take a header of this name for one that
@@ -103,7 +105,7 @@ pub(super) fn validate<'a>(
         hide_aliases(&mut head.headers, is_alias);
     }
     let max_forwards = max_forwards(&head)?;
-    Ok(ValidHead { head, host, max_forwards, concerns_connection })
+    Ok(ValidHead { head, host, max_forwards, concerns_connection, has_length: lengths > 0 })
 }
 
 /// Whether the target is a path, with or without what comes before one, or the `*` of `OPTIONS`.

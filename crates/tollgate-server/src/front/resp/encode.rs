@@ -105,13 +105,15 @@ const INTEGER_BYTES_MAX: usize = 23;
 #[inline]
 fn digits(bytes: &mut [u8], end: usize, value: i64) -> usize {
     let (mut first, mut rest) = (end, value.unsigned_abs());
-    loop {
+    while rest >= 10 {
+        let pair = (rest % 100) as u8;
+        first -= 2;
+        bytes[first..first + 2].copy_from_slice(&[b'0' + pair / 10, b'0' + pair % 10]);
+        rest /= 100;
+    }
+    if rest > 0 || first == end {
         first -= 1;
-        bytes[first] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+        bytes[first] = b'0' + rest as u8;
     }
     if value < 0 {
         first -= 1;

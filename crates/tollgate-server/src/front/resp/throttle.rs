@@ -93,10 +93,10 @@ impl Dialect {
     pub(super) fn answer(self, out: &mut Vec<u8>, decided: &Decided, numbers: &Numbers, cost: u64) {
         let mut outcome = decided.outcome;
         // Looking is free, but not where a key owes more than these numbers would ever let it: then not even nothing passes.
-        let full_us = numbers.window_us().unwrap_or(u64::MAX);
-        if cost == 0 && outcome.admitted && outcome.reset_after_us > full_us {
+        let full_us = || numbers.window_us().unwrap_or(u64::MAX);
+        if cost == 0 && outcome.admitted && outcome.reset_after_us > full_us() {
             outcome.admitted = false;
-            outcome.retry_after_us = Some(outcome.reset_after_us - full_us);
+            outcome.retry_after_us = Some(outcome.reset_after_us - full_us());
         }
         let reset_s = match self {
             Self::Cell => cell_seconds(outcome.reset_after_us),

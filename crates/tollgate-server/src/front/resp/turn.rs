@@ -11,7 +11,6 @@ use super::throttle::Dialect;
 use crate::Node;
 use crate::metrics::{Front, Outcome};
 use crate::trace;
-use smallvec::SmallVec;
 use std::ops::Range;
 use std::time::Duration;
 use tollgate::store::Ticket;
@@ -195,11 +194,8 @@ impl Shared {
         let now_us = clock.now_us();
         let Table { items, said, output, numbers, selections, work, tally, .. } = &mut *table;
         let asked = checks(items, numbers, selections, bytes);
-        let (count, deciding) = (asked.len(), gate.check_batch(rules, now_us, &asked, work));
-        // Not held while a store is waited for.
-        drop(asked);
-        deciding.await;
-        let (mut decided, mut from) = (work.decided().iter(), 0);
+        gate.check_batch(rules, now_us, asked, work).await;
+        let (count, mut decided, mut from) = (work.decided().len(), work.decided().iter(), 0);
         for item in &*items {
             if let Item::Said(end) = item {
                 output.extend_from_slice(&said[from..*end]);
@@ -219,7 +215,7 @@ impl Shared {
         let end_us = clock.now_us();
         if trace::enabled() {
             let asked = checks(items, numbers, selections, bytes);
-            record(rules, &asked, work.decided(), now_us, end_us);
+            record(rules, asked, work.decided(), now_us, end_us);
         }
         let elapsed_us = end_us.saturating_sub(now_us);
         metrics.observe_of(Front::Resp, Duration::from_micros(elapsed_us), count as u64);
@@ -241,14 +237,14 @@ impl Shared {
     }
 }
 
-/// What the engine is asked: most often about one command.
+/// What the engine is asked.
 fn checks<'a>(
-    items: &[Item],
+    items: &'a [Item],
     numbers: &'a [(Numbers, Ticket)],
     selections: &'a [Selection],
     bytes: &'a [u8],
-) -> SmallVec<[SingleCheck<'a>; 1]> {
-    let check = |item: &Item| match item {
+) -> impl Iterator<Item = SingleCheck<'a>> {
+    let check = move |item: &Item| match item {
         Item::Own { key, numbers: place, cost, .. } => {
             let ((numbers, ticket), key) = (&numbers[*place], &bytes[key.clone()]);
             Some(SingleCheck::Inline { key, numbers, ticket: *ticket, cost: *cost })
@@ -258,7 +254,7 @@ fn checks<'a>(
         }
         Item::Said(_) => None,
     };
-    items.iter().filter_map(check).collect()
+    items.iter().filter_map(check)
 }
 
 #[cold]
@@ -271,16 +267,16 @@ pub(super) fn wrong_number(table: &mut Table, known: &Described) {
 
 /// A span for each decision of a batch, as long as the batch took.
 #[cold]
-fn record(
+fn record<'a>(
     rules: &Rules,
-    singles: &[SingleCheck<'_>],
+    singles: impl Iterator<Item = SingleCheck<'a>>,
     decided: &[tollgate::Decided],
     start_us: u64,
     end_us: u64,
 ) {
-    for (single, decided) in singles.iter().zip(decided) {
+    for (single, decided) in singles.zip(decided) {
         let (name, key) = match single {
-            SingleCheck::Inline { key, .. } => ("CL.THROTTLE", *key),
+            SingleCheck::Inline { key, .. } => ("CL.THROTTLE", key),
             SingleCheck::Limit { selection, .. } => match rules.policy().selected(selection).next()
             {
                 Some(selected) => (&*selected.limit.name, selected.key),

@@ -45,6 +45,11 @@ impl MessageBody {
         Self { framing, decoder: Decoder::default(), trailers: None }
     }
 
+    /// Of an answer.
+    pub(crate) fn of_answer(framing: Framing) -> Self {
+        Self { decoder: Decoder::lenient(), ..Self::new(framing) }
+    }
+
     /// Whether all of it has been read.
     pub(crate) fn is_over(&self) -> bool {
         self.framing == Framing::Empty && self.trailers.is_none()

@@ -13,6 +13,8 @@ const ASIDE_MAX: usize = 16 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     state: State,
+    /// Whether a size may have spaces behind it, as some upstreams write it.
+    is_lenient: bool,
     extension_bytes: usize,
     /// The trailers, each line with its end.
     pub(super) trailers: Vec<u8>,
@@ -22,6 +24,10 @@ pub(super) struct Decoder {
 enum State {
     Size {
         digits: u32,
+        size: u64,
+    },
+    /// In spaces behind a size.
+    SizePad {
         size: u64,
     },
     Extension {
@@ -50,6 +56,11 @@ impl Default for State {
 }
 
 impl Decoder {
+    /// For the body of an answer: the upstream is trusted to mean what it says.
+    pub(super) fn lenient() -> Self {
+        Self { is_lenient: true, ..Self::default() }
+    }
+
     /// Whether the body has ended.
     pub(super) fn is_over(&self) -> bool {
         self.state == State::End
@@ -88,16 +99,25 @@ impl Decoder {
                 if digits == DIGITS_MAX {
                     return Err(Refused::Framing);
                 }
+                if size == 0 {
+                    // Zeros in front do not make a size larger.
+                    self.aside()?;
+                    return Ok(State::Size { digits: 1, size: digit.into() });
+                }
                 State::Size { digits: digits + 1, size: size << 4 | u64::from(digit) }
             }
             (State::Size { digits: 1.., size }, b'\r') => State::SizeLf { size },
             (State::Size { digits: 1.., size }, b';') => State::Extension { size },
-            (State::Extension { size }, b'\r') => State::SizeLf { size },
+            (State::Size { digits: 1.., size } | State::SizePad { size }, b' ' | b'\t')
+                if self.is_lenient =>
+            {
+                self.aside()?;
+                State::SizePad { size }
+            }
+            (State::SizePad { size }, b';') => State::Extension { size },
+            (State::Extension { size } | State::SizePad { size }, b'\r') => State::SizeLf { size },
             (State::Extension { size }, byte) if byte != b'\n' => {
-                self.extension_bytes += 1;
-                if self.extension_bytes > ASIDE_MAX {
-                    return Err(Refused::TooLarge);
-                }
+                self.aside()?;
                 State::Extension { size }
             }
             (State::SizeLf { size: 0 }, b'\n') => State::Trailer,
@@ -123,15 +143,35 @@ impl Decoder {
         })
     }
 
+    /// Counts a byte that carries nothing.
+    fn aside(&mut self) -> Result<(), Refused> {
+        self.extension_bytes += 1;
+        if self.extension_bytes > ASIDE_MAX { Err(Refused::TooLarge) } else { Ok(()) }
+    }
+
     fn trailer(&mut self, byte: u8) -> Result<(), Refused> {
         self.trailers.push(byte);
         if self.trailers.len() > ASIDE_MAX { Err(Refused::TooLarge) } else { Ok(()) }
     }
 }
 
-/// Appends the data of a body that is here whole, and that has no trailers; how many bytes it has.
-pub(crate) fn decode_chunks(bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+/// Whether bytes can be the beginning of a chunked body of a request.
+pub(super) fn can_begin(bytes: &[u8]) -> bool {
     let mut decoder = Decoder::default();
+    let mut at = 0;
+    while at < bytes.len() && !decoder.is_over() {
+        match decoder.next(&bytes[at..]) {
+            Ok((read, _)) => at += read,
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// Appends the data of an answer's body that is here whole, and that has no trailers; how many bytes
+/// it has.
+pub(crate) fn decode_chunks(bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    let mut decoder = Decoder::lenient();
     let mut at = 0;
     while at < bytes.len() && !decoder.is_over() {
         let (read, data) = decoder.next(&bytes[at..]).ok()?;

@@ -107,9 +107,12 @@ impl ParsedRequest {
     /// The head, in the bytes that it was read from.
     #[inline]
     pub(crate) fn head<'a>(&self, bytes: &'a [u8], lines: &'a [Line]) -> RequestHead<'a> {
+        // The parser found both to be text, side by side.
+        let line = self.method.to(self.target).text(bytes);
+        let (method, target) = line.split_once(' ').unwrap_or_default();
         RequestHead {
-            method: self.method.text(bytes),
-            target: self.target.text(bytes),
+            method,
+            target,
             authority: None,
             version: self.version,
             headers: Headers::new(bytes, lines),

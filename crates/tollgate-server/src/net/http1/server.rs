@@ -4,7 +4,8 @@ use super::{
     Refused,
     answer::{self, Asked, Sends},
     body::{Connection, Source},
-    parse::{ParsedRequest, parse_request},
+    chunked::can_begin,
+    parse::{Framing, ParsedRequest, parse_request},
     writer::BodyWriter,
 };
 use crate::net::{
@@ -139,12 +140,14 @@ pub(in crate::net) async fn serve<H: Handler>(stream: Stream, handler: &H, calle
             };
             let used = match input.has_whole(&parsed) {
                 Some(used) => Some(used),
-                None => take_body(&connection, &parsed, input).await,
+                None => match take_body(&connection, &parsed, input).await {
+                    Ok(used) => used,
+                    Err(why) => break 'end refuse(&connection, why, output).await,
+                },
             };
-            let bytes = &input.bytes[input.at..input.len];
-            let head = parsed.head(bytes, lines);
+            let head = parsed.head(input.unused(), lines);
             let body = match used {
-                Some(used) => RequestBody::Whole(&bytes[parsed.len..used]),
+                Some(used) => RequestBody::Whole(&input.unused()[parsed.len..used]),
                 None => RequestBody::Stream(Upload::http1(connection.clone(), life)),
             };
             answer.clear();
@@ -263,7 +266,7 @@ async fn take_body(
     connection: &Connection,
     parsed: &ParsedRequest,
     input: &mut Input,
-) -> Option<usize> {
+) -> Result<Option<usize>, Refused> {
     let fits = |whole: &usize| *whole <= input.bytes.len() - input.at;
     if let Some(whole) = parsed.whole().filter(fits) {
         while input.len - input.at < whole {
@@ -277,14 +280,18 @@ async fn take_body(
             }
         }
         if input.len - input.at >= whole {
-            return Some(whole);
+            return Ok(Some(whole));
         }
     }
     let came = input.at + parsed.len;
+    // A body that begins badly is refused before the handler sees its head.
+    if parsed.framing == Framing::Chunked && !can_begin(&input.bytes[came..input.len]) {
+        return Err(Refused::Framing);
+    }
     connection.stream.borrow_mut().unread(&input.bytes[came..input.len]);
     input.len = came;
     connection.begin_body(parsed.framing, parsed.expects_continue);
-    None
+    Ok(None)
 }
 
 /// Whether there is an answer; `false` where the client ends its side before that and so gives its
@@ -466,7 +473,10 @@ fn poll_stream(
                 return Poll::Ready(Err(io::Error::other(error)));
             }
         };
-        ready!(writer.poll_write(&mut *stream, context))?;
+        if writer.poll_write(&mut *stream, context)?.is_pending() {
+            let left = connection.poll_left(&mut stream, context);
+            return left.map(|()| Err(io::ErrorKind::BrokenPipe.into()));
+        }
         if writer.is_over() {
             return Poll::Ready(Ok(()));
         }

@@ -1,4 +1,4 @@
-//! Answers of servers, by the short way and by the long one: clients get the same.
+//! Answers of upstreams: clients get the same whatever else their request says.
 
 use super::{Backend, Gateway, LONG, read_chunked, read_head, sorted};
 use crate::http::Client;

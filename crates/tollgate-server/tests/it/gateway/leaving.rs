@@ -59,12 +59,12 @@ fn whoever_leaves_before_the_answer_is_counted() {
 
 #[test]
 fn whoever_leaves_in_the_middle_of_a_body_is_counted() {
-    for (rest, outcome) in [
-        ("content-length: 30\r\n\r\nabc", "abandoned"),
-        ("transfer-encoding: chunked\r\n\r\n5\r\nabc", "abandoned"),
-        ("transfer-encoding: chunked\r\n\r\n5\r\n", "abandoned"),
+    for (rest, later, outcome) in [
+        ("content-length: 30\r\n\r\nabc", "", "abandoned"),
+        ("transfer-encoding: chunked\r\n\r\n5\r\nabc", "", "abandoned"),
+        ("transfer-encoding: chunked\r\n\r\n5\r\n", "", "abandoned"),
         // That one is still there, and is told.
-        ("transfer-encoding: chunked\r\n\r\nnonsense\r\n", "invalid"),
+        ("transfer-encoding: chunked\r\n\r\n", "nonsense\r\n", "invalid"),
     ] {
         let backend = silent();
         let gateway = gateway(&backend);
@@ -73,6 +73,8 @@ fn whoever_leaves_in_the_middle_of_a_body_is_counted() {
         assert!(until(PATIENCE, || backend.connections.load(SeqCst) == 1), "{rest}");
         if outcome == "abandoned" {
             drop(client);
+        } else {
+            client.send(later.as_bytes());
         }
         is_counted_once(&gateway, outcome, rest);
     }

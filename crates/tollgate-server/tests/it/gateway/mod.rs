@@ -115,7 +115,7 @@ impl Backend {
 
 fn ok(stream: &mut TcpStream, text: &str) -> bool {
     let length = text.len();
-    // At once, as servers do: in pieces it would not take the short way.
+    // At once, as upstreams do: in pieces it would be streamed.
     let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{text}");
     stream.write_all(answer.as_bytes()).is_ok()
 }

@@ -214,7 +214,7 @@ fn the_long_way_uses_connections_of_the_short_one() {
     assert_eq!(connections, [0, 0]);
 }
 
-/// A stream by which an answer went the long way is one for the short way again.
+/// A connection by which an answer was streamed is used again.
 #[test]
 fn unusual_answers_cost_no_connections() {
     let backend = Backend::new(|_, stream| {

@@ -127,7 +127,7 @@ fn is_echoed(client: &mut Client, bytes: &[u8]) {
     assert_eq!(got, bytes);
 }
 
-/// The short way, the long one, an upgrade that is refused, and one that is not: all by one connection.
+/// Requests, an upgrade that is refused, and one that is not: all by one connection.
 #[test]
 fn plain_requests_come_before_an_upgrade() {
     let backend = either();

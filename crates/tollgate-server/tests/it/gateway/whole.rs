@@ -1,4 +1,4 @@
-//! Requests with bodies that have come whole are passed on by the short way as by the long one.
+//! Requests with bodies that have come whole.
 
 use super::{Backend, Gateway, LONG, ok, sorted};
 use std::sync::atomic::{AtomicUsize, Ordering};

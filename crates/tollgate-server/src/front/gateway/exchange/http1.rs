@@ -305,7 +305,7 @@ impl Exchange<'_> {
             }
         } else {
             stream.unread(&received.bytes()[parsed.len..]);
-            let body = MessageBody::new(parsed.framing);
+            let body = MessageBody::of_answer(parsed.framing);
             let connection = (stream, body, uploading, parsed.persists);
             let pool = self.gateway.pool.clone();
             let download =

@@ -1,4 +1,5 @@
-//! The short way through a body that is written as most are: no escapes, no exponents, every member once.
+//! The fast path through a body that is written as most are: no escapes, no exponents, each member
+//! once.
 //!
 //! It answers `None` to whatever it does not know, mistakes included, and leaves that to the full reader. What it does
 //! answer is what the full reader would have answered, in a third of the time; a test holds the two together.

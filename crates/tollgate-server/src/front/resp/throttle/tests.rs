@@ -47,7 +47,7 @@ impl Cell {
         let singles = [SingleCheck::Inline { key: &bytes[key], numbers: &numbers, ticket, cost }];
         let rules = self.gate.rules();
         let now_us = START_US + after_us;
-        self.gate.check_batch(&rules, now_us, &singles, &mut self.work).now();
+        self.gate.check_batch(&rules, now_us, singles, &mut self.work).now();
         dialect.answer(&mut out, &self.work.decided()[0], &numbers, cost);
         let text = String::from_utf8(out).unwrap();
         text.lines().skip(1).map(|line| &line[1..]).collect::<Vec<_>>().join(" ")

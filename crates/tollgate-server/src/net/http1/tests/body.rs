@@ -150,13 +150,37 @@ fn a_broken_body_ends_its_connection() {
             let rig = Rig::new(Limits::default());
             let handler = Rc::<Echo>::default();
             let mut client = rig.connect_to(&handler);
-            send(&mut client, &put("/a", chunks)).await;
+            // The head first: a body that begins badly beside its head is refused with it.
+            let request = put("/a", chunks);
+            let (head, body) = request.split_at(request.len() - chunks.len());
+            send(&mut client, head).await;
+            settle().await;
+            send(&mut client, body).await;
             settle().await;
             client.write_all(get("/smuggled").as_bytes()).await.ok();
             let said = read_all(&mut client).await;
             assert_eq!(handler.came(), ["PUT /a Broken"], "{chunks:?}");
             assert!(said.contains("\r\nconnection: close\r\n"), "{said}");
             assert!(said.ends_with("PUT /a Broken"), "{said}");
+        });
+    }
+}
+
+/// The handler, and so an upstream, sees nothing of a request whose body begins badly beside its head.
+#[test]
+fn a_body_that_begins_badly_is_refused_with_its_head() {
+    for chunks in ["x\r\n", "1\nx\r\n0\r\n\r\n", "1\r\nab\r\n0\r\n\r\n", "1 \r\na\r\n0\r\n\r\n"] {
+        run(async {
+            let rig = Rig::new(Limits::default());
+            let handler = Rc::<Echo>::default();
+            let mut client = rig.connect_to(&handler);
+            send(&mut client, &put("/a", chunks)).await;
+            let said = read_all(&mut client).await;
+            assert!(handler.came().is_empty(), "{chunks:?}");
+            assert!(
+                said.starts_with("HTTP/1.1 400 ") && said.contains("connection: close"),
+                "{said}"
+            );
         });
     }
 }

@@ -97,13 +97,25 @@ fn bad_bodies_are_refused() {
         "0\r\nx: y\rz: a\r\n\r\n",
         "0\r\n x: y\r\n\r\n",
         "0\r\nx: y\r\n\tz\r\n\r\n",
-        "0000000000000005\r\nhello\r\n0\r\n\r\n",
         "ffffffffffffffff\r\nhello\r\n0\r\n\r\n",
         "10000000000000005\r\nhello\r\n0\r\n\r\n",
     ] {
         assert!(decoded(body).is_err(), "{body:?}");
-        assert_eq!(decode_chunks(body.as_bytes(), &mut Vec::new()), None, "{body:?}");
+        // Upstreams may put spaces behind a size, and nothing else.
+        let is_padded =
+            body.starts_with("5 \r") || body.starts_with("5\t\r") || body.starts_with("5 ;");
+        let answered = decode_chunks(body.as_bytes(), &mut Vec::new());
+        assert_eq!(answered.is_some(), is_padded, "{body:?}");
     }
+}
+
+/// Zeros in front of a size are in the grammar of RFC 9112, section 7.1.
+#[test]
+fn zeros_do_not_make_a_size_larger() {
+    let body = format!("{}5\r\nhello\r\n{}\r\n\r\n", "0".repeat(40), "0".repeat(40));
+    assert_eq!(decoded(&body).unwrap().0, b"hello");
+    let endless = "0".repeat(20_000);
+    assert!(decode(&[endless.as_bytes()]).is_err());
 }
 
 #[test]

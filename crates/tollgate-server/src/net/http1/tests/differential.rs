@@ -123,7 +123,12 @@ async fn ours(bytes: &[u8], cuts: &[usize]) -> Conversation {
     if !is_line && matches!(walk(bytes).1, Ending::Head(..)) && statuses.last() == Some(&400) {
         statuses.pop();
     }
-    Conversation { statuses, ..recorder.0.take() }
+    let mut conversation = Conversation { statuses, ..recorder.0.take() };
+    // A body that begins badly in the same piece as its head is refused with it.
+    if let (spans, Ending::Body(_)) = walk(bytes) {
+        conversation.begun = spans.len();
+    }
+    conversation
 }
 
 async fn hypers(bytes: &[u8], cuts: &[usize]) -> Conversation {

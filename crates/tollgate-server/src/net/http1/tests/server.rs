@@ -83,6 +83,19 @@ fn a_client_that_ends_its_side_gives_its_request_up_where_the_handler_says_so() 
             assert_eq!(rest(&mut client).await, 0);
             assert_eq!(handler.given_up.get(), 1, "{request}");
 
+            // Also after bytes that belong to no request, or to part of the next.
+            for early in ["\r\n", "G", "GET /next HTTP/1.1\r\nhost: x\r\n\r\n"] {
+                let handler = Rc::<Watching>::default();
+                let mut client = rig.connect_to(&handler);
+                send(&mut client, &request).await;
+                settle().await;
+                send(&mut client, early).await;
+                settle().await;
+                client.shutdown().await.unwrap();
+                assert_eq!(rest(&mut client).await, 0);
+                assert_eq!(handler.given_up.get(), 1, "{request} {early}");
+            }
+
             let handler = Rc::<Echo>::default();
             let mut client = rig.connect_to(&handler);
             send(&mut client, &request).await;

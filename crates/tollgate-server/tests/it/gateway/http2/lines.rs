@@ -4,7 +4,11 @@ use super::super::get;
 use super::{Manner, Two};
 use std::{
     io::{Read, Write},
-    sync::atomic::Ordering,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
 };
 
@@ -94,6 +98,44 @@ fn servers_that_go_away_lose_nothing() {
         assert_eq!(client.answer().status, 200);
     }
     assert!(server.connections.load(Ordering::SeqCst) > 10);
+}
+
+/// An upstream that looks at no request: it refuses each stream.
+fn refuses_streams() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let seen = Arc::<AtomicUsize>::default();
+    let count = seen.clone();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            while let Ok((stream, _)) = listener.accept().await {
+                let Ok(mut connection) = h2::server::handshake(stream).await else { continue };
+                while let Some(Ok((_, mut respond))) = connection.accept().await {
+                    count.fetch_add(1, Ordering::SeqCst);
+                    respond.send_reset(h2::Reason::REFUSED_STREAM);
+                }
+            }
+        });
+    });
+    (address, seen)
+}
+
+/// A request whose body has gone is not sent again as one without a body.
+#[test]
+fn an_upload_that_was_refused_is_sent_once() {
+    let (address, seen) = refuses_streams();
+    let gateway = super::Gateway::new(&format!(
+        "listen: {{gateway: '127.0.0.1:0'}}\nupstream: {{servers: 'http://{address}', protocol: http2}}\n"
+    ));
+    let mut client = gateway.client();
+    client.send(b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    assert_eq!(client.answer().status, 502);
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
+    assert_eq!(gateway.get("/", "").status, 502);
+    assert!(seen.load(Ordering::SeqCst) > 2, "what may be sent again is");
 }
 
 /// What does not speak HTTP/2 is no server.

@@ -1,4 +1,4 @@
-//! The short way to a server and the long one, compared.
+//! Requests by HTTP/2 and their answers: the same whatever else they say.
 
 use super::super::{Backend, Gateway, answers::ANSWERS, sorted};
 use super::{LONG, connect, get, request, run};

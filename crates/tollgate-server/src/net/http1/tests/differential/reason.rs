@@ -25,8 +25,6 @@ pub(super) enum Reason {
     OtherCoding,
     /// White space follows a chunk's size.
     SpaceAfterSize,
-    /// A chunk's size has more digits than any body needs.
-    LongSize,
     /// `Connection` has bytes beyond ASCII. hyper overlooks the `close` beside them.
     ConnectionIsNoText,
     /// hyper refuses targets that its type of a URI does not take.
@@ -130,9 +128,6 @@ impl Reason {
         match (bytes[at - 1], bytes[at]) {
             (before, b'\n') if before != b'\r' => Some(Self::BareLf),
             (before, b' ' | b'\t') if before.is_ascii_hexdigit() => Some(Self::SpaceAfterSize),
-            (before, byte) if before.is_ascii_hexdigit() && byte.is_ascii_hexdigit() => {
-                Some(Self::LongSize)
-            }
             _ => None,
         }
     }
@@ -162,10 +157,6 @@ impl Reason {
         (
             Self::SpaceAfterSize,
             b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1 \r\na\r\n0\r\n\r\n",
-        ),
-        (
-            Self::LongSize,
-            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0000000000000000\r\n\r\n",
         ),
         (
             Self::ConnectionIsNoText,
