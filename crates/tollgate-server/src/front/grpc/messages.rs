@@ -3,7 +3,7 @@
 //! `envoy/service/ratelimit/v3/rls.proto`, `envoy/extensions/common/ratelimit/v3/ratelimit.proto`,
 //! `google/protobuf/wrappers.proto`, `grpc/health/v1/health.proto` and
 //! `grpc/reflection/v1/reflection.proto` have the numbers and types. A `RateLimitRequest` is also
-//! read from proto3 JSON. [`encode`](super::encode) writes `RateLimitResponse`.
+//! read from proto3 JSON. `encode` writes `RateLimitResponse`.
 
 #![expect(missing_docs, reason = "the names are those of the protocol")]
 

@@ -112,11 +112,14 @@ fn refuses_streams() -> (SocketAddr, Arc<AtomicUsize>) {
         runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             while let Ok((stream, _)) = listener.accept().await {
-                let Ok(mut connection) = h2::server::handshake(stream).await else { continue };
-                while let Some(Ok((_, mut respond))) = connection.accept().await {
-                    count.fetch_add(1, Ordering::SeqCst);
-                    respond.send_reset(h2::Reason::REFUSED_STREAM);
-                }
+                let count = count.clone();
+                tokio::spawn(async move {
+                    let mut connection = h2::server::handshake(stream).await.unwrap();
+                    while let Some(Ok((_, mut respond))) = connection.accept().await {
+                        count.fetch_add(1, Ordering::SeqCst);
+                        respond.send_reset(h2::Reason::REFUSED_STREAM);
+                    }
+                });
             }
         });
     });
