@@ -1,5 +1,6 @@
-//! Any bytes as an upstream's answer by HTTP/1.1: nothing panics, a head that is cut is the same head, what is
-//! accepted means the same when it is written again, and no body is read past its end.
+//! Any bytes as an upstream's answer by HTTP/1.1: nothing panics, a head that is cut is the same
+//! head, what is accepted means the same when it is written again, and no body is read past its
+//! end.
 #![no_main]
 
 #[path = "../net.rs"]

@@ -1,5 +1,5 @@
-//! Any bytes as a call of Envoy's, in protobuf or in JSON: nothing panics, memory stays in bounds, and each
-//! descriptor has its part of the decision.
+//! Any bytes as a call of Envoy's, in protobuf or in JSON: nothing panics, memory stays in bounds,
+//! and each descriptor has its part of the decision.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

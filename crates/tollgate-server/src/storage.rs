@@ -123,7 +123,8 @@ impl Storage {
         self.remote().is_some_and(|remote| remote.store.is_open())
     }
 
-    /// Failures that no caller saw, by kind: of attempts to reach a server whose circuit breaker is open.
+    /// Failures that no caller saw, by kind: of attempts to reach a server whose circuit breaker is
+    /// open.
     pub fn failures(&self) -> Vec<(StoreErrorKind, u64)> {
         self.remote().map(|remote| remote.notices.failures()).unwrap_or_default()
     }

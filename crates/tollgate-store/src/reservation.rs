@@ -59,7 +59,8 @@ pub struct Ended {
     pub note: Vec<u8>,
     /// Whose state it concerned.
     pub places: Vec<Place>,
-    /// What the first end answered: a row for each place, as [`Call::Adjust`](crate::Call::Adjust) answers.
+    /// What the first end answered: a row for each place, as [`Call::Adjust`](crate::Call::Adjust)
+    /// answers.
     pub rows: Vec<Answer>,
 }
 

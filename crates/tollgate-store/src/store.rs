@@ -67,7 +67,8 @@ pub trait Store: Send + Sync {
         true
     }
 
-    /// A short name for numbers that will be used often. A store without use for it answers the default.
+    /// A short name for numbers that will be used often. A store without use for it answers the
+    /// default.
     fn enroll(&self, numbers: &Numbers) -> Ticket;
 }
 
@@ -114,8 +115,9 @@ pub trait ReservationStore: Store {
 /// A [`Store`] of which nodes may take chunks in advance. One that leases nothing needs no more
 /// than an empty `impl`.
 pub trait LeaseStore: Store {
-    /// [`enroll`](Store::enroll) for a limit that nodes may take chunks of in advance; `None` where this store decides it exactly.
-    /// Only charges that are enforced, have no penalty and owe nothing may use the ticket.
+    /// [`enroll`](Store::enroll) for a limit that nodes may take chunks of in advance; `None` where
+    /// this store decides it exactly. Only charges that are enforced, have no penalty and owe
+    /// nothing may use the ticket.
     fn enroll_leased(&self, numbers: &Numbers, leasing: &Leasing) -> Option<Ticket> {
         let _ = (numbers, leasing);
         None

@@ -126,8 +126,8 @@ impl HeaderClass {
         )
     }
 
-    /// Whether it may follow a body: it neither frames the message, nor says who asks or how to read
-    /// the content.
+    /// Whether it may follow a body: it neither frames the message, nor says who asks or how to
+    /// read the content.
     pub fn may_trail(self) -> bool {
         matches!(self, Self::EndToEnd | Self::Date | Self::Quota)
     }

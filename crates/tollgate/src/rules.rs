@@ -320,8 +320,8 @@ fn leasing(limit: &Limit) -> Option<Leasing> {
     plain.then_some(Leasing { lifetime_us, min_limit, quiet_us, while_quiet })
 }
 
-/// This node's part of a caller's numbers. A pace is divided by making its period longer, since callers' counts are small: half of one in a
-/// minute is one in two.
+/// This node's part of a caller's numbers. A pace is divided by making its period longer, since
+/// callers' counts are small: half of one in a minute is one in two.
 fn slower(numbers: &Numbers, nodes: u32) -> Numbers {
     let slower = |gcra: &Gcra| {
         let period_us = gcra.bucket().period_us().saturating_mul(nodes.into());

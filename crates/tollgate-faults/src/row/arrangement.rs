@@ -135,7 +135,8 @@ pub(super) fn cluster_planned(context: &Context) -> Ended {
     let mut took_over = true;
     for replica in replicas {
         let server = &cluster.servers[replica];
-        // Redis gives a planned failover up after five seconds, without a word, and has to be told again.
+        // Redis gives a planned failover up after five seconds, without a word, and has to be told
+        // again.
         took_over &= (0..8).any(|_| {
             let _ = server.try_run("CLUSTER FAILOVER");
             until(Duration::from_secs(7), || {

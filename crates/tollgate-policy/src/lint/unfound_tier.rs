@@ -1,9 +1,9 @@
 //! TG124: a lookup of tiers that finds nobody.
 //!
-//! Fires where `by` names an attribute that is nowhere else in the file and is spelt almost like one
-//! that is, or like `api_key`. Fires too for 64 hexadecimal digits in a map by API key: they are a
-//! hash without `sha256:`. Quiet for names that are like no other, since callers of the check API
-//! send what attributes they like.
+//! Fires where `by` names an attribute that is nowhere else in the file and is spelt almost like
+//! one that is, or like `api_key`. Fires too for 64 hexadecimal digits in a map by API key: they
+//! are a hash without `sha256:`. Quiet for names that are like no other, since callers of the check
+//! API send what attributes they like.
 
 use super::unsupplied::conditions;
 use super::{Findings, view::View};

@@ -199,8 +199,8 @@ fn dots(segment: &[u8]) -> Dots {
 ///
 /// # Errors
 ///
-/// When there are too many of them. When the path is ambiguous and longer than 4096 bytes, or has an
-/// escape such as `%u006C`.
+/// When there are too many of them. When the path is ambiguous and longer than 4096 bytes, or has
+/// an escape such as `%u006C`.
 pub fn readings(path: &str) -> Result<Vec<String>, AmbiguousPath> {
     if is_plain(path) {
         return Ok(Vec::new());

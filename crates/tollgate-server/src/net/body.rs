@@ -265,8 +265,8 @@ impl fmt::Display for BodyError {
 
 impl std::error::Error for BodyError {}
 
-/// The body of an answer by HTTP/2: most often whole, in one piece, with trailers where the protocol
-/// has some.
+/// The body of an answer by HTTP/2: most often whole, in one piece, with trailers where the
+/// protocol has some.
 #[derive(Default)]
 pub struct Body(Rest);
 
@@ -299,8 +299,8 @@ impl Body {
         matches!(self.0, Rest::Stream(_))
     }
 
-    /// A stream of news, which lasts until its client leaves. Its connection is idle meanwhile, so a
-    /// drain ends it.
+    /// A stream of news, which lasts until its client leaves. Its connection is idle meanwhile, so
+    /// a drain ends it.
     pub fn watch(stream: BodyStream) -> Self {
         Self(Rest::Watch(stream))
     }

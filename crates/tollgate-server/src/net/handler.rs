@@ -4,6 +4,7 @@ use super::{Body, BoxError, Caller, RequestBody, RequestHead, Tunnel, http2};
 use bytes::Bytes;
 use hyper::{StatusCode, body::Incoming};
 use std::{fmt, pin::Pin, rc::Rc, sync::Arc};
+use tollgate_core::header::Problem;
 
 /// A request. Its body may still be on its way.
 #[derive(Debug)]
@@ -59,6 +60,21 @@ impl Answer {
         super::http1::push_header(name.as_bytes(), value.as_ref(), &mut self.lines);
     }
 
+    /// Answers with a problem after RFC 9457. `field`: the part of the request that it is about.
+    pub(crate) fn set_problem(&mut self, status: StatusCode, detail: &str, field: Option<&str>) {
+        let (title, code) = (status.canonical_reason().unwrap_or_default(), status.as_u16());
+        self.status = status;
+        self.header("content-type", Problem::MEDIA_TYPE);
+        self.header("cache-control", "no-store");
+        let field = field.map_or(String::new(), |field| format!(",\"field\":\"{field}\""));
+        let problem = format!(
+            "{{\"type\":\"about:blank\",\"title\":\"{title}\",\"status\":{code},\
+             \"detail\":\"{detail}\"{field}}}"
+        );
+        self.body.clear();
+        self.body.extend_from_slice(problem.as_bytes());
+    }
+
     /// Replaces all of it by this response.
     pub fn set(&mut self, response: hyper::Response<impl Into<Bytes>>) {
         let (head, body) = response.into_parts();
@@ -78,8 +94,8 @@ impl fmt::Debug for Answer {
 }
 
 /// Answers requests. There is one for each worker, so it need not be shared between threads and may
-/// keep buffers. Several requests can be under way in it at once, each waiting somewhere, so it must
-/// not keep a buffer borrowed while it waits.
+/// keep buffers. Several requests can be under way in it at once, each waiting somewhere, so it
+/// must not keep a buffer borrowed while it waits.
 ///
 /// A panic ends the connection it happened on, or the stream where there are several, and is counted.
 pub trait Handler: 'static {

@@ -245,8 +245,8 @@ impl Life {
     }
 }
 
-/// A request that has no whole answer yet: until it is dropped the connection has no deadline and is
-/// not closed to make room.
+/// A request that has no whole answer yet: until it is dropped the connection has no deadline and
+/// is not closed to make room.
 #[derive(Debug)]
 pub struct Busy(Rc<Life>);
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Intake {
-    /// Whether each has to begin with a header of the PROXY protocol, version 2. None may otherwise.
+    /// Whether each has to begin with a header of the PROXY protocol, version 2. None may
+    /// otherwise.
     pub proxy_protocol: bool,
 }
 

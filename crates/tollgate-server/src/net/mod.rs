@@ -61,7 +61,7 @@ pub(crate) use head::Line;
 pub use head::{Headers, RequestHead};
 pub(crate) use http1::{
     BodyWriter, Framing, MessageBody, ParsedResponse, Refused, Source, UpstreamStream, decimal,
-    decode_chunks, parse_response, push_header, push_line,
+    decode_chunks, parse_response, push_header, push_line, push_status,
 };
 pub(crate) use http2::{Local, flatten, handle as handle_http2, read_lines};
 pub use inherited::{InheritError, Inherited};

@@ -16,14 +16,17 @@ const INLINE_LIMIT: u64 = 1_193_473_131_922_152_854;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum SingleCheck<'a> {
-    /// A limit of the policy, as [`Policy::select_one`](tollgate_policy::policy::Policy::select_one) found it. Where it found none, nothing applies.
+    /// A limit of the policy, as
+    /// [`Policy::select_one`](tollgate_policy::policy::Policy::select_one) found it. Where it found
+    /// none, nothing applies.
     Limit {
         /// What was found.
         selection: &'a Selection,
         /// Whether admission consumes.
         intent: Intent,
     },
-    /// A limit that comes with the request, for a key that belongs to nobody else. All such requests share their keys, whatever the numbers.
+    /// A limit that comes with the request, for a key that belongs to nobody else. All such
+    /// requests share their keys, whatever the numbers.
     Inline {
         /// Any bytes.
         key: &'a [u8],

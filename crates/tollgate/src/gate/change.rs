@@ -123,8 +123,9 @@ impl<S: LeaseStore> Gate<S> {
         self.wanted().modes.iter().map(|(name, mode)| (name.clone(), *mode)).collect()
     }
 
-    /// How often each limit said what, by its name. A limit keeps its counts when a reload takes it away. Inline limits
-    /// are there once there was one: Envoy's as `override`, those of Redis clients as `CL.THROTTLE`.
+    /// How often each limit said what, by its name. A limit keeps its counts when a reload takes it
+    /// away. Inline limits are there once there was one: Envoy's as `override`, those of Redis
+    /// clients as `CL.THROTTLE`.
     pub fn counts(&self) -> Vec<(Box<str>, Counts)> {
         let wanted = self.wanted();
         let known = wanted.counters.iter();

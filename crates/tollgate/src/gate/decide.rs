@@ -182,7 +182,8 @@ impl<R> Told<R> {
 
 impl<S: Store> Gate<S> {
     /// Asks the deny cache, then the store, then each limit's failure policy, and counts the rows.
-    /// Every check, peek, batch and reservation comes here; `conclude` makes of the rows what it needs.
+    /// Every check, peek, batch and reservation comes here; `conclude` makes of the rows what it
+    /// needs.
     ///
     /// Phase one runs at once. Only what the store leaves waits, in a box: front ends hold no more
     /// than a pointer to it.
@@ -414,7 +415,8 @@ impl<S: Store> Gate<S> {
     }
 }
 
-/// The same memory for elements that live for another time. Collecting an empty vector into one of the same layout keeps it.
+/// The same memory for elements that live for another time. Collecting an empty vector into one of
+/// the same layout keeps it.
 pub(crate) fn emptied<A, B>(mut used: Vec<A>) -> Vec<B> {
     used.clear();
     used.into_iter().map(|_| unreachable!("it was emptied")).collect()

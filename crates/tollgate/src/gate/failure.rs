@@ -16,8 +16,9 @@ const FALLBACK_BYTES_MAX: u64 = 32 << 20;
 const FALLBACK_SHARDS: usize = 256;
 
 impl<S: Store> Gate<S> {
-    /// Adds rows by each limit's own policy, and says whether the request may pass. Shares are decided together and consumed only
-    /// where no other limit refuses, since a request that is refused takes nothing.
+    /// Adds rows by each limit's own policy, and says whether the request may pass. Shares are
+    /// decided together and consumed only where no other limit refuses, since a request that is
+    /// refused takes nothing.
     #[cold]
     pub(super) fn without_store<'r, R: FromAnswer<'r>>(
         &self,

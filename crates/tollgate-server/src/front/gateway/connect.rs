@@ -24,7 +24,7 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 use tollgate_policy::settings::UpstreamProtocol;
 
-/// What is kept of a request that an upstream does not take yet.
+/// Bytes of a request that wait for an upstream to take them, at most.
 const BUFFER_BYTES: usize = 16 * 1024;
 /// The head of an upstream's answer, at most.
 const HEAD_BYTES: u32 = 16 * 1024;
@@ -32,13 +32,13 @@ const HEAD_BYTES: u32 = 16 * 1024;
 /// one connection.
 const WINDOW_BYTES: u32 = 256 * 1024;
 const WINDOWS_BYTES: u32 = 1024 * 1024;
-/// How often an upstream that says nothing is asked whether it is there, and how long it may take to
-/// say so.
+/// How often an upstream that says nothing is asked whether it is there, and how long it may take
+/// to say so.
 const PING_EVERY: Duration = Duration::from_secs(20);
 const PING_WITHIN: Duration = Duration::from_secs(10);
 
-/// Connects to an upstream; by HTTP/1.1 for a request that wants to speak something else afterwards.
-/// Dropping the future gives up.
+/// Connects to an upstream; by HTTP/1.1 for a request that wants to speak something else
+/// afterwards. Dropping the future gives up.
 pub(super) async fn connect(server: &Server, is_upgrade: bool) -> io::Result<Connection> {
     let made = attempt(server, is_upgrade).await;
     server.note(&made);

@@ -1,8 +1,8 @@
 //! One request to an upstream, and its answer.
 //!
-//! A request is sent a second time only where the first cannot have done anything: it never left, or
-//! its upstream says that it did not look at it, or it was one without a body that may be repeated,
-//! on a connection that had been idle and ended before a byte of an answer came.
+//! A request is sent a second time only where the first cannot have done anything: it never left,
+//! or its upstream says that it did not look at it, or it was one without a body that may be
+//! repeated, on a connection that had been idle and ended before a byte of an answer came.
 
 mod http1;
 mod http2;
@@ -158,8 +158,8 @@ impl<'a> Exchange<'a> {
         let now_us = ProcessClock.now_us();
         let mut flight = self.upstreams.pick(&tried, now_us).ok_or(Fault::Connect)?;
         let mut may_repeat = self.may_repeat(&body);
-        // Idle connections of one upstream end together more often than not, so the second try is by
-        // a new one.
+        // Idle connections of one upstream end together more often than not, so the second try is
+        // by a new one.
         let mut is_anew = false;
         let mut tries = 0;
         loop {

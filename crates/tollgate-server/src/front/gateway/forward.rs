@@ -1,15 +1,15 @@
 //! Headers on their way: from a client's request to the one that an upstream gets, and from an
 //! upstream's answer to the client's.
 //!
-//! First everything goes that concerns the client's connection only, then the gateway writes what it
-//! vouches for. So a client can neither have our headers removed by naming them in `Connection` nor
-//! get others through under a name that a service takes for ours.
+//! First everything goes that concerns the client's connection only, then the gateway writes what
+//! it vouches for. So a client can neither have our headers removed by naming them in `Connection`
+//! nor get others through under a name that a service takes for ours.
 
 use super::{
     upgrade,
     validate::{ValidHead, is_false_name},
 };
-use crate::net::{Answer, Headers, push_header, push_line};
+use crate::net::{Answer, Headers, push_header, push_line, push_status};
 use hyper::{
     HeaderMap, StatusCode, Version,
     header::{HeaderName, HeaderValue},
@@ -229,10 +229,7 @@ pub(super) fn write_response(
 /// The head of an interim answer for the client, without what ends at the gateway.
 pub(super) fn write_interim(status: StatusCode, mut headers: Headers<'_>, out: &mut Vec<u8>) {
     hide_listed(&mut headers, |_| false);
-    let reason = status.canonical_reason().unwrap_or_default();
-    for part in ["HTTP/1.1 ", status.as_str(), " ", reason, "\r\n"] {
-        out.extend_from_slice(part.as_bytes());
-    }
+    push_status(status, &[], out);
     for (name, value) in headers.iter() {
         let class = HeaderClass::of(name);
         if !class.is_hop_by_hop() && class != HeaderClass::Quota {

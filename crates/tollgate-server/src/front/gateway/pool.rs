@@ -23,7 +23,7 @@ const STREAMS_MAX: usize = 100;
 /// Connections by upstream.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
-    /// Of which set of upstreams.
+    /// The set of upstreams that the connections belong to.
     generation: Cell<u64>,
     by_server: RefCell<Vec<Connections>>,
     /// Whether a task looks after idle streams.

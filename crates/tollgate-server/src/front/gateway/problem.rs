@@ -6,7 +6,6 @@ use crate::{
     net::{Answer, BodyError},
 };
 use hyper::StatusCode;
-use tollgate_core::header::Problem;
 use tollgate_tower::Ambiguity;
 
 /// What `Allow` says. Upstreams may take others, which go on to them.
@@ -26,14 +25,14 @@ pub(super) fn fault(fault: Fault, answer: &mut Answer) {
         }
         Fault::Client(_) => (StatusCode::BAD_REQUEST, "the request's body broke off"),
     };
-    write(status, detail, answer);
+    answer.set_problem(status, detail, None);
     // What comes next by the connection is the rest of a body.
     answer.close = matches!(fault, Fault::Client(_));
 }
 
 /// The answer to a request that cannot be understood in one way only.
 pub(super) fn invalid(invalid: Invalid, answer: &mut Answer) -> Outcome {
-    write(invalid.status(), invalid.detail(), answer);
+    answer.set_problem(invalid.status(), invalid.detail(), None);
     answer.close = true;
     if invalid == Invalid::Connect {
         answer.header("allow", METHODS);
@@ -46,17 +45,4 @@ pub(super) fn ambiguous(why: &Ambiguity, answer: &mut Answer) -> Outcome {
     answer.set(why.response());
     answer.close = true;
     Outcome::Invalid
-}
-
-/// Writes a problem.
-pub(super) fn write(status: StatusCode, detail: &str, answer: &mut Answer) {
-    let (title, code) = (status.canonical_reason().unwrap_or_default(), status.as_u16());
-    answer.status = status;
-    answer.header("content-type", Problem::MEDIA_TYPE);
-    answer.header("cache-control", "no-store");
-    answer.body.clear();
-    let body = format!(
-        "{{\"type\":\"about:blank\",\"title\":\"{title}\",\"status\":{code},\"detail\":\"{detail}\"}}"
-    );
-    answer.body.extend_from_slice(body.as_bytes());
 }

@@ -3,7 +3,7 @@
 //! The gateway identifies the client as in any other request, and consumes nothing. `path` and
 //! `method` in the query name a request. Without them, limits are listed for any path or method.
 
-use super::{Gateway, problem};
+use super::Gateway;
 use crate::{
     front::http::encode,
     metrics::Outcome,
@@ -102,7 +102,7 @@ impl Gateway {
         answer: &mut Answer,
     ) -> Outcome {
         if !matches!(head.method, "GET" | "HEAD") {
-            problem::write(StatusCode::METHOD_NOT_ALLOWED, "limits can only be read", answer);
+            answer.set_problem(StatusCode::METHOD_NOT_ALLOWED, "limits can only be read", None);
             answer.header("allow", "GET, HEAD");
             return Outcome::Invalid;
         }
@@ -110,14 +110,14 @@ impl Gateway {
         let client = self.toll.reader().client(&node.gate.rules(), head, peer);
         if let Some(wait_us) = self.shared.status_guard.wait_us(node.clock.now_us(), client) {
             let detail = "limits were asked for too often";
-            problem::write(StatusCode::TOO_MANY_REQUESTS, detail, answer);
+            answer.set_problem(StatusCode::TOO_MANY_REQUESTS, detail, None);
             answer.header("retry-after", wait_us.div_ceil(1_000_000).max(1).to_string());
             return Outcome::Refused;
         }
         let asked = match AskedAbout::read(head) {
             Ok(asked) => asked,
             Err(detail) => {
-                problem::write(StatusCode::BAD_REQUEST, detail, answer);
+                answer.set_problem(StatusCode::BAD_REQUEST, detail, None);
                 return Outcome::Invalid;
             }
         };

@@ -12,7 +12,7 @@ use tollgate_tower::{HeaderClass, is_header};
 /// Why a request goes nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Invalid {
-    /// No host, several, or what is none.
+    /// No host, several, or a malformed one.
     Host,
     /// A method that asks for a tunnel.
     Connect,
@@ -220,7 +220,7 @@ fn max_forwards(head: &RequestHead<'_>) -> Result<Option<u64>, Invalid> {
     if !matches!(head.method, "OPTIONS" | "TRACE") {
         return Ok(None);
     }
-    // What is no number says nothing.
+    // A value that is no number is ignored.
     let said = head.headers.text("max-forwards").and_then(|value| value.trim().parse().ok());
     match said {
         // To show a request to the client that sent it is to show what others have added to it.

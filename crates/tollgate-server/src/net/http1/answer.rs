@@ -89,11 +89,16 @@ fn status_line(answer: &Answer, out: &mut Vec<u8>) {
     if answer.status == StatusCode::OK && answer.reason.is_empty() {
         return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     }
-    let reason = match &*answer.reason {
-        [] => answer.status.canonical_reason().unwrap_or_default().as_bytes(),
+    push_status(answer.status, &answer.reason, out);
+}
+
+/// Appends a status line. An empty reason stands for the usual one.
+pub(crate) fn push_status(status: StatusCode, reason: &[u8], out: &mut Vec<u8>) {
+    let reason = match reason {
+        [] => status.canonical_reason().unwrap_or_default().as_bytes(),
         reason => reason,
     };
-    for part in [b"HTTP/1.1 ", answer.status.as_str().as_bytes(), b" ", reason, b"\r\n"] {
+    for part in [b"HTTP/1.1 ", status.as_str().as_bytes(), b" ", reason, b"\r\n"] {
         out.extend_from_slice(part);
     }
 }

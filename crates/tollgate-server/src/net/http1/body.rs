@@ -16,7 +16,7 @@ use std::{
 };
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// What is read of a body at once.
+/// Bytes of a body that one read takes, at most.
 const PIECE_BYTES: usize = 16 * 1024;
 /// Trailers of a body, at most.
 const TRAILERS_MAX: usize = 64;
@@ -32,7 +32,7 @@ pub(crate) trait Source: AsyncRead + Unpin {
     fn unread(&mut self, bytes: &[u8]);
 }
 
-/// What is left of a body.
+/// The rest of a body.
 #[derive(Debug)]
 pub(crate) struct MessageBody {
     framing: Framing,
@@ -208,7 +208,7 @@ impl Connection {
         self.number.get()
     }
 
-    /// Takes what is left of the body from whoever reads it.
+    /// Takes the rest of the body away from its reader.
     pub(super) fn take_body(&self) -> MessageBody {
         self.number.set(self.number.get() + 1);
         self.body.replace(MessageBody::new(Framing::Empty))

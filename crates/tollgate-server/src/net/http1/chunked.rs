@@ -168,8 +168,8 @@ pub(super) fn can_begin(bytes: &[u8]) -> bool {
     true
 }
 
-/// Appends the data of an answer's body that is here whole, and that has no trailers; how many bytes
-/// it has.
+/// Appends the data of an answer's body that is here whole, and that has no trailers; how many
+/// bytes it has.
 pub(crate) fn decode_chunks(bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let mut decoder = Decoder::lenient();
     let mut at = 0;

@@ -25,7 +25,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use answer::{push_header, push_line};
+pub(crate) use answer::{push_header, push_line, push_status};
 pub(super) use body::Connection;
 pub(crate) use body::{MessageBody, Source};
 pub(crate) use chunked::{decode_chunks, push_chunk, push_trailers};

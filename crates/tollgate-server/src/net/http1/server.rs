@@ -29,9 +29,8 @@ use std::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tollgate::Spares;
-use tollgate_core::header::Problem;
 
-/// What is read at once. Larger heads get more room.
+/// Bytes that one read takes, at most. Larger heads get more room.
 const INPUT_BYTES: usize = 8 * 1024;
 /// Answers to requests that came together are sent together, up to here.
 const OUTPUT_BYTES: usize = 16 * 1024;
@@ -260,8 +259,8 @@ async fn read_on(
     }
 }
 
-/// The bytes of a request whose body has come whole, and without waiting. Otherwise what has come of
-/// the body goes back to the stream, and the body is read from there.
+/// The bytes of a request whose body has come whole, and without waiting. Otherwise what has come
+/// of the body goes back to the stream, and the body is read from there.
 async fn take_body(
     connection: &Connection,
     parsed: &ParsedRequest,
@@ -274,7 +273,7 @@ async fn take_body(
                 let mut stream = connection.stream.borrow_mut();
                 Poll::Ready(input.poll_read(&mut stream, context))
             });
-            // An error or an end comes again for whoever reads next.
+            // The next read gets the same error or end.
             if !matches!(read.await, Poll::Ready(Ok(1..))) {
                 break;
             }
@@ -312,14 +311,14 @@ fn poll_answer(
             Poll::Ready(_) => interim.clear(),
             Poll::Pending => return Poll::Pending,
         }
-        // What is encrypted may still lie in a buffer.
+        // TLS may still hold encrypted bytes in a buffer.
         let _ = Pin::new(&mut *stream).poll_flush(context);
     }
     connection.poll_left(&mut stream, context).map(|()| false)
 }
 
-/// Whether the connection can go on though the handler did not want all of the body. The answer does
-/// not wait for a body that is on its way.
+/// Whether the connection can go on though the handler did not want all of the body. The answer
+/// does not wait for a body that is on its way.
 async fn can_skip_body(connection: &Connection) -> bool {
     match connection.size_hint().exact() {
         Some(0) => true,
@@ -360,8 +359,8 @@ async fn skip_body(connection: &Connection) -> bool {
     Box::pin(tokio::time::timeout(within, skipping)).await.unwrap_or(false)
 }
 
-/// Sends an answer; whether another request may follow. Answers to requests that came together leave
-/// together.
+/// Sends an answer; whether another request may follow. Answers to requests that came together
+/// leave together.
 async fn respond(
     connection: &Connection,
     answer: &mut Answer,
@@ -410,7 +409,7 @@ async fn send(connection: &Connection, output: &mut Vec<u8>) -> Result<(), End> 
                 more => written += more,
             }
         }
-        // What is encrypted may still lie in a buffer.
+        // TLS may still hold encrypted bytes in a buffer.
         Pin::new(&mut *stream).poll_flush(context)
     });
     let sent = sent.await;
@@ -490,26 +489,11 @@ fn poll_stream(
 /// Refuses what is no request, after all earlier answers.
 #[cold]
 async fn refuse(connection: &Connection, why: Refused, output: &mut Vec<u8>) -> End {
-    let status = why.status();
-    let mut answer = Answer { status, ..Answer::default() };
-    problem(&mut answer, why.detail());
+    let mut answer = Answer::default();
+    answer.set_problem(why.status(), why.detail(), Some("head"));
     let asked = Asked { version: hyper::Version::HTTP_11, is_head: false, persists: false };
     answer::write(&answer, asked, output);
     send(connection, output).await.err().unwrap_or(End::Done)
-}
-
-fn problem(answer: &mut Answer, detail: &str) {
-    let title = answer.status.canonical_reason().unwrap_or_default();
-    let code = answer.status.as_u16();
-    answer.header("content-type", Problem::MEDIA_TYPE);
-    answer.header("cache-control", "no-store");
-    answer.body.extend_from_slice(
-        format!(
-            "{{\"type\":\"about:blank\",\"title\":\"{title}\",\"status\":{code},\
-             \"detail\":\"{detail}\",\"field\":\"head\"}}"
-        )
-        .as_bytes(),
-    );
 }
 
 /// Joins the connection to another one.
@@ -547,9 +531,8 @@ pub(in crate::net) async fn too_slow(stream: &mut Stream, life: &Life) {
         return;
     }
     life.last_words();
-    let status = hyper::StatusCode::REQUEST_TIMEOUT;
-    let mut answer = Answer { status, ..Answer::default() };
-    problem(&mut answer, "the request's head took too long");
+    let (mut answer, detail) = (Answer::default(), "the request's head took too long");
+    answer.set_problem(hyper::StatusCode::REQUEST_TIMEOUT, detail, Some("head"));
     let asked = Asked { version: hyper::Version::HTTP_11, is_head: false, persists: false };
     let mut output = Vec::new();
     answer::write(&answer, asked, &mut output);

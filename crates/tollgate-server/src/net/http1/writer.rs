@@ -108,7 +108,7 @@ impl BodyWriter {
         }
         self.output.clear();
         self.written = 0;
-        // What is encrypted may still lie in a buffer.
+        // TLS may still hold encrypted bytes in a buffer.
         let flushed = Pin::new(stream).poll_flush(context);
         self.is_flushed = matches!(flushed, Poll::Ready(Ok(())));
         flushed

@@ -212,8 +212,8 @@ pub(crate) fn read_lines(lines: &[u8], headers: &mut HeaderMap) {
     }
 }
 
-/// An answer's body. While it streams, its connection is busy, and closed when the peer does not take
-/// it. A body that is whole has the time of an idle connection.
+/// An answer's body. While it streams, its connection is busy, and closed when the peer does not
+/// take it. A body that is whole has the time of an idle connection.
 #[derive(Debug)]
 struct AnswerBody {
     body: Option<Body>,

@@ -4,8 +4,8 @@ use crate::net::life::Life;
 use hyper::HeaderMap;
 
 /// Marks counters never-indexed so that they do not evict useful HPACK entries: what is left of a
-/// limit is seldom said twice. The first answer's counters are indexed for their names, to which later
-/// ones refer.
+/// limit is seldom said twice. The first answer's counters are indexed for their names, to which
+/// later ones refer.
 pub(super) fn keep_out(headers: &mut HeaderMap, life: &Life) {
     if !life.is_shared() {
         return;

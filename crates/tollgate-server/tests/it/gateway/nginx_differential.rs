@@ -1,5 +1,5 @@
-//! The same bytes to the gateway and to nginx: of what the gateway lets through, nginx makes the same
-//! requests with the same bodies.
+//! The same bytes to the gateway and to nginx: of what the gateway lets through, nginx makes the
+//! same requests with the same bodies.
 
 #[path = "../../../src/net/http1/tests/differential/generate.rs"]
 mod generate;

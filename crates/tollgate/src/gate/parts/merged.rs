@@ -64,10 +64,11 @@ impl<'a> Merged<'a> {
         }
     }
 
-    /// Completes the question, and says how its answer is shown. Numbers that only this request has go to `numbers`.
+    /// Completes the question, and says how its answer is shown. Numbers that only this request has
+    /// go to `numbers`.
     ///
-    /// Whoever only looks at a limit that counts what it refuses passes as long as the count is not above the limit, as in the
-    /// original. That is room for one unit in a limit with one more.
+    /// Whoever only looks at a limit that counts what it refuses passes as long as the count is not
+    /// above the limit, as in the original. That is room for one unit in a limit with one more.
     pub(super) fn ask<'r: 'a>(
         self,
         mut question: Question<'a, 'r>,

@@ -29,7 +29,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tollgate::Spares;
 use tollgate_tower::Pass;
 
-/// What is read of an answer at once, and an answer's head at most.
+/// Bytes of an answer that one read takes, and bytes of an answer's head, at most.
 const INPUT_BYTES: usize = 16 * 1024;
 
 /// How long the head of an answer with a small body waits for some of that, to the tick: many
@@ -290,7 +290,7 @@ impl Exchange<'_> {
         let idle = self.upstreams.settings.idle;
         if is_tunnel {
             let left = Bytes::copy_from_slice(&received.bytes()[parsed.len..]);
-            // What is held is held until both have hung up.
+            // Slots stay taken until both sides have hung up.
             let keep: Option<Box<dyn std::any::Any>> = Some(Box::new(holding));
             answer.tunnel = Some(Tunnel { stream: Box::new(stream), left, idle, keep });
         } else if let Some(is_clean) = whole {
@@ -394,7 +394,7 @@ async fn ask(
             }
         }
         poll_upload(uploading, stream, is_sent, context)?;
-        // What is encrypted may still lie in a buffer.
+        // TLS may still hold encrypted bytes in a buffer.
         let _ = Pin::new(&mut *stream).poll_flush(context);
         poll_first(stream, context).map_err(|_| None)
     })

@@ -166,7 +166,8 @@ fn a_broken_body_ends_its_connection() {
     }
 }
 
-/// The handler, and so an upstream, sees nothing of a request whose body begins badly beside its head.
+/// The handler, and so an upstream, sees nothing of a request whose body begins badly beside its
+/// head.
 #[test]
 fn a_body_that_begins_badly_is_refused_with_its_head() {
     for chunks in ["x\r\n", "1\nx\r\n0\r\n\r\n", "1\r\nab\r\n0\r\n\r\n", "1 \r\na\r\n0\r\n\r\n"] {

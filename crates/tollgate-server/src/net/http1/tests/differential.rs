@@ -1,7 +1,7 @@
 //! The same bytes to this HTTP/1.1 and to hyper's, which is read as an oracle.
 //!
-//! What this one accepts hyper reads alike. What this one refuses and hyper accepts is refused for a
-//! reason in [`Reason`].
+//! What this one accepts hyper reads alike. What this one refuses and hyper accepts is refused for
+//! a reason in [`Reason`].
 
 mod generate;
 mod reason;

@@ -13,7 +13,8 @@ fn parse(text: &[u8]) -> Result<Option<ParsedRequest>, Refused> {
     super::super::parse::parse_request(text, &mut Vec::new(), 100)
 }
 
-/// Parses `text`, and checks that every beginning of it has no end yet or is refused in the same way.
+/// Parses `text`, and checks that every beginning of it has no end yet or is refused in the same
+/// way.
 fn parsed(text: &str) -> Result<Option<Parsed>, Refused> {
     let whole = parse(text.as_bytes());
     let end = whole.ok().flatten().map_or(text.len(), |parsed| parsed.len);

@@ -1,5 +1,5 @@
-//! Requests in a row, cut at random, through the gateway to an upstream that keeps what it sees, with
-//! answers of every kind. Each answer carries the number of its request.
+//! Requests in a row, cut at random, through the gateway to an upstream that keeps what it sees,
+//! with answers of every kind. Each answer carries the number of its request.
 
 mod generate;
 mod upstream;
