@@ -57,7 +57,7 @@ fn benchmarks_and_fuzzing_are_apart() {
 }
 
 fn complaints(folder: &str, manifest: &File) -> Vec<String> {
-    let name = folder.strip_prefix("crates/").unwrap_or(folder);
+    let name = folder.rsplit_once('/').map_or(folder, |(_, name)| name);
     let Some((_, below)) = LAYOUT.iter().find(|known| known.0 == name) else {
         return vec![format!("{folder}: has no place in the layout; see layout.rs")];
     };

@@ -21,10 +21,9 @@ pub(crate) struct Dependency {
 
 /// The manifests of the workspace's members, with their folders.
 pub(crate) fn members(files: &[File]) -> Vec<(&str, &File)> {
-    let member = |file: &File| file.path.starts_with("crates/") || file.path.starts_with("xtask/");
     files
         .iter()
-        .filter(|file| member(file))
+        .filter(|file| file.is_member())
         .filter_map(|file| Some((file.path.strip_suffix("/Cargo.toml")?, file)))
         .collect()
 }

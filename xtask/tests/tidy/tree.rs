@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The crate that injects faults, which nobody gets.
-const HARNESS: &str = "crates/tollgate-faults/";
+/// Folders whose Rust follows the rules: what ships, what tests it, and the chores.
+const OURS: &[&str] = &["crates/", "testing/", "xtask/"];
 
 /// A text file of the tree; its path is relative to the workspace, with `/`.
 pub(crate) struct File {
@@ -27,9 +27,14 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Rust that ships, and the tests and chores beside it; `bench/` and `fuzz/` are workspaces of their own.
+    /// Rust of this workspace; `bench/` and `fuzz/` are workspaces of their own.
     pub(crate) fn is_ours(&self) -> bool {
-        self.is_rust() && (self.path.starts_with("crates/") || self.path.starts_with("xtask/"))
+        self.is_rust() && self.is_member()
+    }
+
+    /// Any file of a member of this workspace.
+    pub(crate) fn is_member(&self) -> bool {
+        OURS.iter().any(|folder| self.path.starts_with(folder))
     }
 
     /// A test, or an example, which nobody links either.
@@ -38,10 +43,9 @@ impl File {
         self.path.ends_with("/tests.rs") || folders.iter().any(|f| self.path.contains(f))
     }
 
-    /// Rust of a crate that users get: neither a test nor a chore, nor what only tests and chores use.
+    /// Rust of a crate that users get: no test, no chore, no harness.
     pub(crate) fn ships(&self) -> bool {
-        let of_crate = self.path.starts_with("crates/") && !self.path.starts_with(HARNESS);
-        self.is_rust() && of_crate && !self.is_test()
+        self.is_rust() && self.path.starts_with("crates/") && !self.is_test()
     }
 
     /// The lines of code in which `found` holds, as `path:line: message`.
