@@ -7,7 +7,7 @@ mod options;
 
 use crate::process::{self, Echo, Finished};
 use crate::{Failure, Verb};
-use options::Options;
+use options::FuzzOptions;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ const MEMORY_MIB_MAX: u32 = 1024;
 const INPUT_BYTES_MAX: u32 = 8192;
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
-    let options = Options::parse(arguments)?;
+    let options = FuzzOptions::parse(arguments)?;
     let targets = targets(&options.only)?;
     let programs = build(&targets)?;
     let jobs = thread::available_parallelism().map_or(1, usize::from);
@@ -100,7 +100,7 @@ fn host() -> Result<String, Failure> {
 }
 
 /// Runs one target and shows its last words, or all of them when it failed. One that tried nothing found nothing out.
-fn is_sound(target: &str, program: &PathBuf, options: &Options) -> bool {
+fn is_sound(target: &str, program: &PathBuf, options: &FuzzOptions) -> bool {
     let finished = match fuzz(target, program, options) {
         Ok(finished) => finished,
         Err(why) => {
@@ -121,7 +121,7 @@ fn is_sound(target: &str, program: &PathBuf, options: &Options) -> bool {
     }
 }
 
-fn fuzz(target: &str, program: &PathBuf, options: &Options) -> Result<Finished, Failure> {
+fn fuzz(target: &str, program: &PathBuf, options: &FuzzOptions) -> Result<Finished, Failure> {
     let folder = process::root().join("fuzz");
     let corpus = folder.join("corpus").join(target);
     let artifacts = folder.join("artifacts").join(target);
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_target_that_cannot_run_or_tries_nothing_is_not_sound() {
-        let options = Options { seconds: 1, seed: None, only: Vec::new() };
+        let options = FuzzOptions { seconds: 1, seed: None, only: Vec::new() };
         for program in ["no-such-program-anywhere", "true", "false"] {
             assert!(!is_sound("request_body", &program.into(), &options), "{program}");
         }

@@ -3,7 +3,7 @@
 use crate::Failure;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Options {
+pub(super) struct FuzzOptions {
     /// How long each target runs.
     pub(super) seconds: u64,
     /// Where chance starts; from anywhere when it is not said.
@@ -12,7 +12,7 @@ pub(super) struct Options {
     pub(super) only: Vec<String>,
 }
 
-impl Options {
+impl FuzzOptions {
     pub(super) fn parse(arguments: &[String]) -> Result<Self, Failure> {
         let mut options = Self { seconds: 60, seed: None, only: Vec::new() };
         let mut rest = arguments.iter();
@@ -46,16 +46,16 @@ mod tests {
     fn options() {
         let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
         assert_eq!(
-            Options::parse(&words("")),
-            Ok(Options { seconds: 60, seed: None, only: vec![] })
+            FuzzOptions::parse(&words("")),
+            Ok(FuzzOptions { seconds: 60, seed: None, only: vec![] })
         );
         assert_eq!(
-            Options::parse(&words("--only headers --seconds 5 --seed 7 --only body")),
-            Ok(Options { seconds: 5, seed: Some(7), only: words("headers body") })
+            FuzzOptions::parse(&words("--only headers --seconds 5 --seed 7 --only body")),
+            Ok(FuzzOptions { seconds: 5, seed: Some(7), only: words("headers body") })
         );
-        assert!(Options::parse(&words("--seconds")).is_err());
-        assert!(Options::parse(&words("--seconds soon")).is_err());
-        assert!(Options::parse(&words("--seed 0")).is_err());
-        assert!(Options::parse(&words("--forever yes")).is_err());
+        assert!(FuzzOptions::parse(&words("--seconds")).is_err());
+        assert!(FuzzOptions::parse(&words("--seconds soon")).is_err());
+        assert!(FuzzOptions::parse(&words("--seed 0")).is_err());
+        assert!(FuzzOptions::parse(&words("--forever yes")).is_err());
     }
 }

@@ -42,7 +42,7 @@ enum Fate {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Options {
+struct MutantOptions {
     list: bool,
     only: Option<String>,
 }
@@ -150,8 +150,8 @@ fn failed_test(line: &str) -> Option<String> {
     line.strip_prefix("FAIL [").and_then(|rest| rest.rsplit(' ').next()).map(String::from)
 }
 
-fn parse(arguments: &[String]) -> Result<Options, Failure> {
-    let mut options = Options::default();
+fn parse(arguments: &[String]) -> Result<MutantOptions, Failure> {
+    let mut options = MutantOptions::default();
     let mut rest = arguments.iter();
     while let Some(name) = rest.next() {
         match name.as_str() {

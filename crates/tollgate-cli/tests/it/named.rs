@@ -39,7 +39,7 @@ limits: [{name: a, rate: 5/min}]
 ";
 
 /// A name, a policy, the files beside it, where the mistake is and what it is.
-type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
+type NamedFileCase<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
 
 #[test]
 fn check_looks_at_the_files_that_serve_needs() {
@@ -47,7 +47,7 @@ fn check_looks_at_the_files_that_serve_needs() {
     let pair = [("site.pem", cert), ("site.key", key)];
     let with_ca = |ca| [&pair[..], &[("ca.pem", ca)]].concat();
     let junk_ca = with_ca("x");
-    let cases: [Case<'_>; 13] = [
+    let cases: [NamedFileCase<'_>; 13] = [
         ("no-cert", GATEWAY, &[], "5:17", "site.pem: No such file"),
         ("no-key", GATEWAY, &[("site.pem", cert)], "5:32", "site.key: No such file"),
         ("junk", GATEWAY, &[("site.pem", "x"), ("site.key", key)], "5:17", "no certificate"),

@@ -30,7 +30,7 @@ end
 return rows";
 
 #[derive(Clone, Debug)]
-struct Plan {
+struct PenaltyPlan {
     after: u32,
     block_us: u64,
     factor_milli: u64,
@@ -39,7 +39,7 @@ struct Plan {
     hops: Vec<(u8, u64)>,
 }
 
-fn plan() -> impl Strategy<Value = Plan> {
+fn plan() -> impl Strategy<Value = PenaltyPlan> {
     let long = || (0..=52_u32, any::<u64>()).prop_map(|(bits, raw)| 1 + (raw & ((1 << bits) - 1)));
     let factor = prop_oneof![
         3 => 1_000..4_000_u64,
@@ -50,7 +50,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     (1..5_u32, long(), factor, long(), start, prop::collection::vec(any::<(u8, u64)>(), 1..60))
         .prop_map(|(after, block_us, factor_milli, max_us, start_us, hops)| {
             let max_us = max_us.max(block_us);
-            Plan { after, block_us, factor_milli, max_us, start_us, hops }
+            PenaltyPlan { after, block_us, factor_milli, max_us, start_us, hops }
         })
 }
 
@@ -72,7 +72,7 @@ fn counts_and_blocks_as_rust_does() {
 }
 
 /// The instants of the refusals, and what Rust makes of each.
-fn play(plan: &Plan) -> (Vec<String>, Vec<String>) {
+fn play(plan: &PenaltyPlan) -> (Vec<String>, Vec<String>) {
     let penalty =
         Penalty::try_new(plan.after, plan.block_us, plan.factor_milli, plan.max_us).unwrap();
     let (mut state, mut now_us) = (State::default(), plan.start_us);

@@ -30,7 +30,7 @@ const RATES: [(u64, u64); 9] = [
 ];
 
 #[derive(Clone, Debug)]
-struct Step {
+struct TraceStep {
     forward_us: i64,
     key: u8,
     cost: u64,
@@ -58,7 +58,7 @@ fn costs() -> impl Strategy<Value = u64> {
     ]
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<TraceStep>> {
     let forward = prop_oneof![
         4 => 0..2_000_000_i64,
         2 => Just(0_i64),
@@ -80,7 +80,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     ];
     let times = prop_oneof![3 => Just(1), 1 => 2..5_usize];
     let step = (forward, 0..2_u8, costs(), times, what);
-    let step = step.prop_map(|(forward_us, key, cost, times, what)| Step {
+    let step = step.prop_map(|(forward_us, key, cost, times, what)| TraceStep {
         forward_us,
         key,
         cost,
@@ -172,7 +172,7 @@ struct Trace {
     start_us: u64,
     numbers: Numbers,
     penalty: Option<Penalty>,
-    steps: Vec<Step>,
+    steps: Vec<TraceStep>,
 }
 
 fn traces() -> impl Strategy<Value = Trace> {
@@ -235,7 +235,7 @@ fn memory_and_redis_decide_alike() {
 async fn a_block_at_the_end_of_time_is_shown() {
     let server = Server::start().await;
     let redis = RedisStore::open(&server.endpoint(), patient()).unwrap();
-    let step = |forward_us, cost, times, mode| Step {
+    let step = |forward_us, cost, times, mode| TraceStep {
         forward_us,
         key: 0,
         cost,

@@ -13,9 +13,9 @@ fn tollgate(arguments: &[&str]) -> Command {
 }
 
 /// A folder with a policy in it, gone in the end.
-struct Folder(std::path::PathBuf);
+struct InputFolder(std::path::PathBuf);
 
-impl Folder {
+impl InputFolder {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("tollgate-it-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
@@ -24,7 +24,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for InputFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -86,7 +86,7 @@ fn a_bad_policy_ends_with_1_and_says_where() {
 
 #[test]
 fn files_that_cannot_be_used_end_with_2() {
-    let folder = Folder::new("unusable");
+    let folder = InputFolder::new("unusable");
     let file = |name: &str| folder.0.join(name).to_string_lossy().into_owned();
     std::fs::write(folder.0.join("rows"), "{\"time\": 0}\n").unwrap();
     let (policy, rows, absent) = (file("tollgate.yaml"), file("rows"), file("absent"));
@@ -117,7 +117,7 @@ fn refusals_end_with_0_and_nothing_is_said() {
 /// A summary is what a pipe, a log and CI want to see, too.
 #[test]
 fn the_summary_is_said_to_whoever_reads_standard_error_unless_it_is_not_wanted() {
-    let folder = Folder::new("summary");
+    let folder = InputFolder::new("summary");
     let row = "{\"time\": 1, \"attributes\": {\"user\": \"1\"}}\n";
     std::fs::write(folder.0.join("rows"), row.repeat(3)).unwrap();
     let said = |more: &[&str]| {
@@ -139,7 +139,7 @@ fn the_summary_is_said_to_whoever_reads_standard_error_unless_it_is_not_wanted()
 
 #[test]
 fn a_dash_reads_standard_input_as_it_comes() {
-    let folder = Folder::new("dash");
+    let folder = InputFolder::new("dash");
     let mut child = tollgate(&["--config", "tollgate.yaml", "--requests", "-"])
         .current_dir(&folder.0)
         .stdin(Stdio::piped())
@@ -165,7 +165,7 @@ fn a_dash_reads_standard_input_as_it_comes() {
 
 #[test]
 fn a_reader_that_leaves_is_no_mistake() {
-    let folder = Folder::new("leaves");
+    let folder = InputFolder::new("leaves");
     let rows = "{\"time\": 1, \"attributes\": {\"user\": \"1\"}}\n".repeat(50_000);
     std::fs::write(folder.0.join("rows"), rows).unwrap();
     let mut child = tollgate(&["--config", "tollgate.yaml", "--requests", "rows"])
@@ -226,7 +226,7 @@ fn a_bucket_is_one_for_each_limit_and_key_and_for_good() {
 /// The line of a limit with a key is for all keys, as its bars are.
 #[test]
 fn the_picture_says_how_many_keys_share_its_line() {
-    let folder = Folder::new("keys");
+    let folder = InputFolder::new("keys");
     let rows: String = (0..100)
         .map(|n| format!("{{\"time\": {n}, \"attributes\": {{\"user\": \"{}\"}}}}\n", n % 20))
         .collect();
@@ -240,7 +240,7 @@ fn the_picture_says_how_many_keys_share_its_line() {
 /// Windows of the calendar are fixed windows, also where the file names no algorithm.
 #[test]
 fn the_picture_names_the_algorithm_in_force_and_the_time_zone() {
-    let folder = Folder::new("calendar-title");
+    let folder = InputFolder::new("calendar-title");
     let policy = "limits:
   - {name: local, rate: 3/day, time_zone: Europe/Berlin}
   - {name: monthly, rate: 50/month}
@@ -261,7 +261,7 @@ fn the_picture_names_the_algorithm_in_force_and_the_time_zone() {
 /// As `check` and `serve` do.
 #[test]
 fn without_a_config_the_file_of_the_folder_counts() {
-    let folder = Folder::new("no-config");
+    let folder = InputFolder::new("no-config");
     std::fs::write(folder.0.join("rows"), "{\"time\": 1}\n").unwrap();
     let run = || tollgate(&["--requests", "rows"]).current_dir(&folder.0).output().unwrap();
     assert!(run().status.success());

@@ -5,11 +5,11 @@ use super::{Charged, END, Plan};
 /// Everything that happened, in order.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    events: Vec<Event>,
+    events: Vec<TatEvent>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum TatEvent {
     Charge { plan: Plan, now: i128, cost: i128, end: i128 },
     GiveBack { plan: Plan, elapsed: i128, units: i128 },
 }
@@ -67,13 +67,13 @@ impl History {
         let mut tat = Tat { over: 0, under: 1, count: 0 };
         for event in &self.events {
             match *event {
-                Event::Charge { plan, now, cost, end } => {
+                TatEvent::Charge { plan, now, cost, end } => {
                     tat = tat.of(&plan);
                     let (price, under) = terms(&plan);
                     let spent = tat.over.max(now * under) + cost.min(END) * price;
                     tat.over = spent.min(end * under);
                 }
-                Event::GiveBack { plan, elapsed, units } => {
+                TatEvent::GiveBack { plan, elapsed, units } => {
                     let (price, under) = terms(&plan);
                     let returned = units.min(END) * price - elapsed * under;
                     if returned > 0 {
@@ -88,18 +88,18 @@ impl History {
 
     pub fn charge(&mut self, plan: &Plan, now: i128, cost: i128) -> Charged {
         let now = now.min(END);
-        self.events.push(Event::Charge { plan: *plan, now, cost, end: END });
+        self.events.push(TatEvent::Charge { plan: *plan, now, cost, end: END });
         let left = self.tat(plan);
         Charged { at: now, plan: *plan, left: (left.over, left.under) }
     }
 
     pub fn suppose(&mut self, plan: &Plan, now: i128, cost: i128) {
-        self.events.push(Event::Charge { plan: *plan, now, cost, end: 2 * END });
+        self.events.push(TatEvent::Charge { plan: *plan, now, cost, end: 2 * END });
     }
 
     pub fn give_back(&mut self, now: i128, units: i128, charged: &Charged) {
         let elapsed = (now - charged.at).max(0);
-        self.events.push(Event::GiveBack { plan: charged.plan, elapsed, units });
+        self.events.push(TatEvent::GiveBack { plan: charged.plan, elapsed, units });
     }
 
     /// Whether the TAT is still what that charge left.

@@ -5,11 +5,11 @@ use super::{Charged, END, Judge, Plan, search};
 /// Everything that happened, in order.
 #[derive(Clone, Debug, Default)]
 pub struct TokenBucket {
-    events: Vec<Event>,
+    events: Vec<BucketEvent>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum BucketEvent {
     Charge { plan: Plan, at: i128, cost: i128, end: i128 },
     GiveBack { plan: Plan, elapsed: i128, units: i128 },
 }
@@ -65,7 +65,7 @@ impl TokenBucket {
         let mut level = Level { tokens: terms.full, at: 0, terms };
         for event in &self.events {
             match *event {
-                Event::Charge { plan, at, cost, end } => {
+                BucketEvent::Charge { plan, at, cost, end } => {
                     level = level.under(Terms::of(&plan));
                     let terms = level.terms;
                     let tokens = level.tokens_at(at) - cost.min(END) * terms.price;
@@ -73,7 +73,7 @@ impl TokenBucket {
                     level.tokens = tokens.max(terms.full - (end - at) * terms.rate);
                     level.at = at;
                 }
-                Event::GiveBack { plan, elapsed, units } => {
+                BucketEvent::GiveBack { plan, elapsed, units } => {
                     let terms = Terms::of(&plan);
                     let returned = units.min(END) * terms.price - elapsed * terms.rate;
                     if returned > 0 {
@@ -90,8 +90,8 @@ impl TokenBucket {
 
     fn latest(&self) -> i128 {
         let charges = self.events.iter().map(|event| match event {
-            Event::Charge { at, .. } => *at,
-            Event::GiveBack { .. } => 0,
+            BucketEvent::Charge { at, .. } => *at,
+            BucketEvent::GiveBack { .. } => 0,
         });
         charges.max().unwrap_or(0)
     }
@@ -108,18 +108,18 @@ impl Judge for TokenBucket {
 
     fn charge(&mut self, plan: &Plan, now: i128, cost: i128) -> Charged {
         let at = now.min(END).max(self.latest());
-        self.events.push(Event::Charge { plan: *plan, at, cost, end: END });
+        self.events.push(BucketEvent::Charge { plan: *plan, at, cost, end: END });
         Charged { at, plan: *plan, left: (0, 1) }
     }
 
     fn suppose(&mut self, plan: &Plan, now: i128, cost: i128) {
         let at = now.max(self.latest());
-        self.events.push(Event::Charge { plan: *plan, at, cost, end: 2 * END });
+        self.events.push(BucketEvent::Charge { plan: *plan, at, cost, end: 2 * END });
     }
 
     fn give_back(&mut self, now: i128, units: i128, charged: &Charged) {
         let elapsed = (now.max(self.latest()) - charged.at).max(0);
-        self.events.push(Event::GiveBack { plan: charged.plan, elapsed, units });
+        self.events.push(BucketEvent::GiveBack { plan: charged.plan, elapsed, units });
     }
 
     fn reset_at(&self, plan: &Plan, now: i128) -> i128 {

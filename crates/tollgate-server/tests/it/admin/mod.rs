@@ -79,13 +79,13 @@ impl Control for FakeControl {
 
 /// An answer, taken apart.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct AdminAnswer {
     pub(crate) status: u16,
     pub(crate) headers: hyper::HeaderMap,
     pub(crate) text: String,
 }
 
-impl Answer {
+impl AdminAnswer {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|why| panic!("{why}: {}", self.text))
     }
@@ -133,7 +133,7 @@ impl Desk {
     }
 
     /// Calls with the token.
-    pub(crate) fn call(&self, method: &str, path: &str, body: &str) -> Answer {
+    pub(crate) fn call(&self, method: &str, path: &str, body: &str) -> AdminAnswer {
         let bearer = format!("Bearer {TOKEN}");
         let mut fields = vec![("authorization", &*bearer)];
         if !body.is_empty() {
@@ -148,7 +148,7 @@ impl Desk {
         path: &str,
         fields: &[(&str, &str)],
         body: &str,
-    ) -> Answer {
+    ) -> AdminAnswer {
         self.call_from("192.0.2.1:5000", method, path, fields, body)
     }
 
@@ -159,7 +159,7 @@ impl Desk {
         path: &str,
         fields: &[(&str, &str)],
         body: &str,
-    ) -> Answer {
+    ) -> AdminAnswer {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in fields {
             request = request.header(*name, *value);
@@ -204,8 +204,8 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-fn take_apart(response: Response<Bytes>) -> Answer {
+fn take_apart(response: Response<Bytes>) -> AdminAnswer {
     let (head, body) = response.into_parts();
     let text = String::from_utf8(body.to_vec()).unwrap();
-    Answer { status: head.status.as_u16(), headers: head.headers, text }
+    AdminAnswer { status: head.status.as_u16(), headers: head.headers, text }
 }

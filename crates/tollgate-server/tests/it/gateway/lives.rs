@@ -17,7 +17,7 @@ use tollgate_faults::clock::until;
 /// How an answer that waits goes on: whether it is to end well.
 type Orders = Arc<Mutex<HashMap<String, Receiver<bool>>>>;
 
-struct World {
+struct SlowGateway {
     gateway: Gateway,
     backend: Backend,
     orders: Orders,
@@ -37,7 +37,7 @@ fn reply(orders: &Orders, line: &str, stream: &mut TcpStream) -> bool {
     ends && write!(stream, "{}0\r\n\r\n", chunk(LAST)).is_ok()
 }
 
-impl World {
+impl SlowGateway {
     fn new(life: &Life, store: &str) -> Self {
         let orders: Orders = Arc::default();
         let heeded = orders.clone();
@@ -115,7 +115,7 @@ fn eventually(at: &str, holds: impl Fn() -> bool) {
 
 fn live(store: impl Fn(usize) -> String) {
     for (number, life) in LIVES.iter().enumerate() {
-        let mut world = World::new(life, &store(number));
+        let mut world = SlowGateway::new(life, &store(number));
         for (index, act) in life.acts.iter().enumerate() {
             world.act(*act, &format!("{}, {index}: {act:?}", life.name));
         }

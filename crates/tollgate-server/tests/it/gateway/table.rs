@@ -16,13 +16,13 @@ use std::{
 const NOBODY: &str = "store: {redis: {url: 'redis://127.0.0.1:1/0'}}";
 
 /// A gateway with the policy of a case, and a server behind it that answers as `upstream` says.
-struct World {
+struct TableGateway {
     gateway: Gateway,
     backend: Backend,
     upstream: Arc<Mutex<String>>,
 }
 
-impl World {
+impl TableGateway {
     fn new(case: &Case, store: &str) -> Self {
         let upstream: Arc<Mutex<String>> = Arc::default();
         let told = upstream.clone();
@@ -79,7 +79,7 @@ fn fields_of(head: &str) -> Vec<(String, String)> {
 }
 
 fn play(case: &Case, store: &str) {
-    let world = World::new(case, store);
+    let world = TableGateway::new(case, store);
     for (index, step) in case.steps.iter().enumerate() {
         step.check(&format!("{}, step {index}", case.name), &world.ask(step));
     }

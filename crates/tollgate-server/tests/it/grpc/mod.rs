@@ -40,13 +40,13 @@ const YEAR: i32 = 6;
 /// A node in a folder of its own, which goes with it.
 pub(crate) struct Node {
     pub(crate) running: Running,
-    pub(crate) folder: Folder,
+    pub(crate) folder: RatelimitFolder,
 }
 
 /// A folder that goes with this.
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct RatelimitFolder(PathBuf);
 
-impl Folder {
+impl RatelimitFolder {
     pub(crate) fn new() -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -57,7 +57,7 @@ impl Folder {
     }
 }
 
-impl std::ops::Deref for Folder {
+impl std::ops::Deref for RatelimitFolder {
     type Target = PathBuf;
 
     fn deref(&self) -> &PathBuf {
@@ -65,7 +65,7 @@ impl std::ops::Deref for Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for RatelimitFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -74,7 +74,7 @@ impl Drop for Folder {
 impl Node {
     /// With the rest of its file, and other files beside it.
     pub(crate) fn start(rest: &str, files: &[(&str, &str)]) -> Self {
-        let folder = Folder::new();
+        let folder = RatelimitFolder::new();
         for (name, text) in files {
             fs::write(folder.join(name), text).unwrap();
         }
@@ -82,7 +82,7 @@ impl Node {
     }
 
     /// In a folder with files, with its `listen.grpc` and the rest of its file.
-    pub(crate) fn within(folder: Folder, grpc: &str, rest: &str) -> Self {
+    pub(crate) fn within(folder: RatelimitFolder, grpc: &str, rest: &str) -> Self {
         let listen = format!("listen: {{grpc: {grpc}, http: '127.0.0.1:0', admin: '127.0.0.1:0'}}");
         fs::write(folder.join("tollgate.yaml"), format!("{listen}\n{rest}")).unwrap();
         let running = Server::start(Config::file(folder.join("tollgate.yaml"))).unwrap();
@@ -159,13 +159,13 @@ fn header<'a>(response: &'a RateLimitResponse, name: &str) -> Option<&'a str> {
 
 /// What came back for a call.
 #[derive(Debug)]
-struct Answer {
+struct GrpcAnswer {
     headers: HeaderMap,
     body: Bytes,
     trailers: HeaderMap,
 }
 
-impl Answer {
+impl GrpcAnswer {
     /// The message, or the status and what it says.
     fn message(&self) -> Result<&[u8], (u16, String)> {
         assert_eq!(self.headers["content-type"], "application/grpc");
@@ -189,13 +189,13 @@ fn framed(message: &impl Message) -> Bytes {
     out.freeze()
 }
 
-fn call(address: SocketAddr, path: &str, body: &Bytes, fields: &[(&str, &str)]) -> Answer {
+fn call(address: SocketAddr, path: &str, body: &Bytes, fields: &[(&str, &str)]) -> GrpcAnswer {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (head, body) = open(address, path, body, fields).await.into_parts();
         let collected = body.collect().await.unwrap();
         let trailers = collected.trailers().cloned().unwrap_or_default();
-        Answer { headers: head.headers, body: collected.to_bytes(), trailers }
+        GrpcAnswer { headers: head.headers, body: collected.to_bytes(), trailers }
     })
 }
 

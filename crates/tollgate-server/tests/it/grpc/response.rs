@@ -73,7 +73,7 @@ pub(crate) struct Field {
     #[prost(string, tag = "1")]
     pub(crate) key: String,
     #[prost(message, optional, tag = "2")]
-    pub(crate) value: Option<Value>,
+    pub(crate) value: Option<ProtoValue>,
 }
 
 impl Struct {
@@ -85,7 +85,7 @@ impl Struct {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Value {
+pub(crate) struct ProtoValue {
     #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 6")]
     pub(crate) kind: Option<Kind>,
 }
@@ -109,5 +109,5 @@ pub(crate) enum Kind {
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ListValue {
     #[prost(message, repeated, tag = "1")]
-    pub(crate) values: Vec<Value>,
+    pub(crate) values: Vec<ProtoValue>,
 }

@@ -46,8 +46,8 @@ pub(crate) fn replace(folder: &Path, from: &str, to: &str) {
 }
 
 /// A server of one authority that takes clients of another.
-pub(crate) fn certificates() -> Folder {
-    let folder = Folder::new();
+pub(crate) fn certificates() -> RatelimitFolder {
+    let folder = RatelimitFolder::new();
     authority(&folder, "servers");
     authority(&folder, "clients");
     issued(&folder, "servers", "rls", "DNS:localhost,IP:127.0.0.1");
@@ -109,7 +109,7 @@ fn certificates_and_authorities_are_renewed() {
 }
 
 /// The findings of a policy, one line each, without help.
-fn checked(folder: &Folder, grpc: &str) -> Vec<String> {
+fn checked(folder: &RatelimitFolder, grpc: &str) -> Vec<String> {
     let text = format!("listen:\n  grpc: {grpc}\n");
     fs::write(folder.join("tollgate.yaml"), &text).unwrap();
     let compiled = compile(text.as_bytes()).unwrap();

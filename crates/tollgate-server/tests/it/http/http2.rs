@@ -6,9 +6,9 @@ use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
-type Client = http2::SendRequest<Full<Bytes>>;
+type FullBodyClient = http2::SendRequest<Full<Bytes>>;
 
-async fn connect(served: &Served) -> Client {
+async fn connect(served: &Served) -> FullBodyClient {
     let stream = tokio::net::TcpStream::connect(served.address).await.unwrap();
     let (client, connection) =
         http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
@@ -16,7 +16,7 @@ async fn connect(served: &Served) -> Client {
     client
 }
 
-async fn ask(client: &mut Client, path: &str, body: impl Into<Bytes>) -> (Response<Incoming>, ()) {
+async fn ask(client: &mut FullBodyClient, path: &str, body: impl Into<Bytes>) -> (Response<Incoming>, ()) {
     let request = Request::post(format!("http://x{path}"))
         .header("content-type", "application/json")
         .body(Full::new(body.into()))

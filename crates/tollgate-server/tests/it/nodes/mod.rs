@@ -23,12 +23,12 @@ pub(crate) use tollgate_faults::redis::Redis;
 /// A node with its file.
 pub(crate) struct Member {
     pub(crate) running: Running,
-    _folder: Folder,
+    _folder: NodeFolder,
 }
 
-struct Folder(PathBuf);
+struct NodeFolder(PathBuf);
 
-impl Drop for Folder {
+impl Drop for NodeFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -48,7 +48,7 @@ impl Member {
         );
         fs::write(folder.join("tollgate.yaml"), file).unwrap();
         let running = Server::start(Config::file(folder.join("tollgate.yaml"))).unwrap();
-        Self { running, _folder: Folder(folder) }
+        Self { running, _folder: NodeFolder(folder) }
     }
 
     pub(crate) fn client(&self, front: Front) -> Client {

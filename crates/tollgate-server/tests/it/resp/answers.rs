@@ -1,13 +1,13 @@
 //! What each command answers.
 
-use super::{Client, Served, Value, command};
+use super::{RespClient, RespServer, Value, command};
 use std::net::TcpStream;
 use tollgate_server::metrics::Front;
 
 /// The rows of redis-cell's table that need no time to pass.
 #[test]
 fn cl_throttle_answers_as_redis_cell_does() {
-    let served = Served::new("");
+    let served = RespServer::new("");
     let mut client = served.client();
     assert_eq!(client.line("CL.THROTTLE u 15 30 60"), "0 16 15 -1 2");
     assert_eq!(client.line("cl.throttle f 4 1 3600 6"), "1 5 5 -1 0");
@@ -32,7 +32,7 @@ fn cl_throttle_answers_as_redis_cell_does() {
 
 #[test]
 fn what_clients_say_first_is_understood() {
-    let served = Served::new("");
+    let served = RespServer::new("");
     let mut client = served.client();
     for (words, answer) in [
         ("PING", "PONG"),
@@ -70,7 +70,7 @@ fn what_clients_say_first_is_understood() {
 
 #[test]
 fn the_second_version_of_the_protocol_has_no_maps_and_the_third_does() {
-    let served = Served::new("");
+    let served = RespServer::new("");
     let mut client = served.client();
     let is_array = |value: &Value| matches!(value, Value::Array(values) if values.len() == 14);
     assert!(is_array(&client.ask(&["HELLO"])));
@@ -91,7 +91,7 @@ fn the_second_version_of_the_protocol_has_no_maps_and_the_third_does() {
 /// However many commands come together, their answers are in their order.
 #[test]
 fn a_pipeline_is_answered_in_order() {
-    let served = Served::new("limits: [{name: a, key: [user], rate: 1000/min, algorithm: gcra}]");
+    let served = RespServer::new("limits: [{name: a, key: [user], rate: 1000/min, algorithm: gcra}]");
     let mut client = served.client();
     let mut sent = Vec::new();
     let mut expected = Vec::new();
@@ -131,7 +131,7 @@ fn a_pipeline_is_answered_in_order() {
 
 #[test]
 fn requests_are_counted() {
-    let served = Served::new("");
+    let served = RespServer::new("");
     let mut client = served.client();
     for _ in 0..3 {
         client.line("CL.THROTTLE k 1 1 3600");
@@ -155,8 +155,8 @@ fn requests_are_counted() {
 
 #[test]
 fn a_drain_ends_idle_connections() {
-    let mut served = Served::new("drain: 5s");
-    let mut clients: Vec<Client> = (0..8).map(|_| served.client()).collect();
+    let mut served = RespServer::new("drain: 5s");
+    let mut clients: Vec<RespClient> = (0..8).map(|_| served.client()).collect();
     clients.iter_mut().for_each(|client| assert_eq!(client.line("PING"), "PONG"));
     let address = served.address();
     let running = served.running.take().unwrap();

@@ -1,6 +1,6 @@
 //! Clients as people use them: redis-cli, redis-py, ioredis and redis-rs, against a node with a password.
 
-use super::Served;
+use super::RespServer;
 use std::path::Path;
 use std::process::Command;
 
@@ -24,7 +24,7 @@ fn script(name: &str) -> std::path::PathBuf {
 
 #[test]
 fn redis_cli() {
-    let served = Served::new(FILE);
+    let served = RespServer::new(FILE);
     let port = served.address().port().to_string();
     let cli = |words: &[&str]| {
         let mut command = Command::new("redis-cli");
@@ -52,7 +52,7 @@ fn redis_cli() {
 
 #[test]
 fn redis_py() {
-    let served = Served::new(FILE);
+    let served = RespServer::new(FILE);
     let mut python = Command::new("python3");
     python.arg(script("redis_py.py")).arg(served.address().port().to_string());
     assert_eq!(run(&mut python, "the Python package redis"), "ok\n");
@@ -60,7 +60,7 @@ fn redis_py() {
 
 #[test]
 fn ioredis() {
-    let served = Served::new(FILE);
+    let served = RespServer::new(FILE);
     let root = run(Command::new("npm").args(["root", "--global"]), "Debian's npm");
     let mut node = Command::new("node");
     node.env("NODE_PATH", root.trim());
@@ -70,7 +70,7 @@ fn ioredis() {
 
 #[test]
 fn redis_rs() {
-    let served = Served::new(FILE);
+    let served = RespServer::new(FILE);
     for protocol in ["", "?protocol=resp3"] {
         let url = format!("redis://:hunter2@{}/{protocol}", served.address());
         let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();

@@ -1,11 +1,11 @@
 //! The conversations in the documentation, as they stand there.
 
-use super::Served;
+use super::RespServer;
 use std::process::Command;
 
 /// Runs every block of `resp` in a page: `> command` and its answer in one line. `<words>` in angle brackets stand for any word; what `<id>` was
 /// the commands after it know.
-fn run(page: &str, served: &Served) -> usize {
+fn run(page: &str, served: &RespServer) -> usize {
     let mut lines = 0;
     for block in page.split("```resp\n").skip(1) {
         let block = block.split("```").next().unwrap();
@@ -45,12 +45,12 @@ fn file(page: &str) -> String {
 #[test]
 fn the_page_about_redis_cell_holds() {
     let page = include_str!("../../../../../docs/redis-cell.md");
-    let served = Served::new(&file(page));
+    let served = RespServer::new(&file(page));
     assert!(run(page, &served) >= 15);
 }
 
 /// What a block of this kind says, with the node's own port.
-fn block(page: &str, kind: &str, served: &Served) -> String {
+fn block(page: &str, kind: &str, served: &RespServer) -> String {
     let block = page.split(&format!("```{kind}\n")).nth(1).unwrap().split("```").next().unwrap();
     assert!(block.contains("6380"), "{block}");
     block.replace("6380", &served.address().port().to_string())
@@ -67,7 +67,7 @@ fn said(command: &mut Command) -> String {
 #[test]
 fn the_programs_on_the_page_run() {
     let page = include_str!("../../../../../docs/redis-cell.md");
-    let served = || Served::new(&file(page));
+    let served = || RespServer::new(&file(page));
     let node = served();
     let console = block(page, "console", &node);
     let (first, answer) = console.split_once("$ redis-cli").unwrap();

@@ -1,6 +1,6 @@
 //! Passwords.
 
-use super::{Client, Served, Value};
+use super::{RespClient, RespServer, Value};
 use tollgate_server::config::{Config, ConfigError};
 use tollgate_server::serve::{Server, StartError};
 
@@ -9,7 +9,7 @@ const WRONG: &str = "-WRONGPASS invalid username-password pair or user is disabl
 
 #[test]
 fn nothing_is_answered_before_the_password() {
-    let served = Served::new("resp: {password: hunter2}");
+    let served = RespServer::new("resp: {password: hunter2}");
     let mut client = served.client();
     for words in
         ["PING", "CL.THROTTLE k 4 1 1", "INFO", "COMMAND", "CLIENT ID", "TG.CHECK a 0", "nonsense"]
@@ -31,7 +31,7 @@ fn nothing_is_answered_before_the_password() {
 
 #[test]
 fn whoever_guesses_has_to_connect_again() {
-    let served = Served::new("resp: {password: hunter2}");
+    let served = RespServer::new("resp: {password: hunter2}");
     let mut client = served.client();
     for _ in 0..8 {
         assert_eq!(client.line("AUTH nope"), WRONG);
@@ -42,7 +42,7 @@ fn whoever_guesses_has_to_connect_again() {
 /// A guess costs a connection nothing, so it costs the address.
 #[test]
 fn an_address_waits_after_ten_guesses() {
-    let served = Served::new("resp: {password: hunter2}");
+    let served = RespServer::new("resp: {password: hunter2}");
     let guesses =
         ["AUTH nope", "AUTH default nope", "HELLO 3 AUTH default nope", "AUTH other hunter2"];
     let mut wrong = 0;
@@ -65,7 +65,7 @@ fn an_address_waits_after_ten_guesses() {
 
 #[test]
 fn the_password_clears_the_guesses() {
-    let served = Served::new("resp: {password: hunter2}");
+    let served = RespServer::new("resp: {password: hunter2}");
     for _ in 0..5 {
         for _ in 0..9 {
             assert_eq!(served.client().line("AUTH nope"), WRONG);
@@ -77,7 +77,7 @@ fn the_password_clears_the_guesses() {
 /// Before the password, a command is as long as it takes to say it.
 #[test]
 fn a_stranger_gets_little_room() {
-    let served = Served::new("resp: {password: hunter2}");
+    let served = RespServer::new("resp: {password: hunter2}");
     for (bytes, why) in [
         (&b"*2\r\n$4\r\nAUTH\r\n$5000\r\n"[..], "invalid bulk length"),
         (b"*11\r\n", "invalid multibulk length"),
@@ -90,7 +90,7 @@ fn a_stranger_gets_little_room() {
 
 #[test]
 fn a_reload_changes_the_password_for_those_who_come_later() {
-    let served = Served::new("resp: {password: hunter2}");
+    let served = RespServer::new("resp: {password: hunter2}");
     let mut before = served.client();
     assert_eq!(before.line("AUTH hunter2"), "OK");
     served.reload("resp: {password: hunter3}");
@@ -99,7 +99,7 @@ fn a_reload_changes_the_password_for_those_who_come_later() {
     assert_eq!(after.line("AUTH hunter2"), WRONG);
     assert_eq!(after.line("AUTH hunter3"), "OK");
     served.reload("");
-    assert_eq!(Client::connect(served.address()).line("PING"), "PONG");
+    assert_eq!(RespClient::connect(served.address()).line("PING"), "PONG");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Clients that do not mean well, or do not know better.
 
-use super::{Served, command};
+use super::{RespServer, command};
 use std::io::Write;
 use std::thread;
 
 #[test]
 fn what_is_no_command_is_answered_and_ends_the_connection() {
-    let served = Served::new("");
+    let served = RespServer::new("");
     let nested = b"*1\r\n".repeat(4096);
     let cases: [(&[u8], &str); 9] = [
         (b"*x\r\n", "invalid multibulk length"),
@@ -33,7 +33,7 @@ fn what_is_no_command_is_answered_and_ends_the_connection() {
 /// A page in a browser can have it send anything after a head of its own.
 #[test]
 fn http_is_cut_off_at_its_head() {
-    let served = Served::new("");
+    let served = RespServer::new("");
     for head in ["POST / HTTP/1.1\r\n", "Host: x\r\n", "host: x\r\n"] {
         let mut client = served.client();
         client.send(head.as_bytes());
@@ -45,7 +45,7 @@ fn http_is_cut_off_at_its_head() {
 
 #[test]
 fn the_largest_argument_passes_and_one_more_byte_does_not() {
-    let served = Served::new("");
+    let served = RespServer::new("");
     let mut client = served.client();
     let largest = "a".repeat(64 * 1024);
     assert_eq!(client.ask(&["ECHO", &largest]).line(), largest);
@@ -57,7 +57,7 @@ fn the_largest_argument_passes_and_one_more_byte_does_not() {
 /// Who sends and never reads waits, and nobody else does.
 #[test]
 fn a_client_that_does_not_read_holds_up_only_itself() {
-    let served = Served::new("");
+    let served = RespServer::new("");
     let mut deaf = served.client();
     deaf.stream.set_write_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
     let commands = command(&["COMMAND"]).repeat(2000);
@@ -70,7 +70,7 @@ fn a_client_that_does_not_read_holds_up_only_itself() {
 /// Commands that never end hold so much memory and no more, and do not keep others from theirs.
 #[test]
 fn parts_of_commands_have_an_end_together() {
-    let served = Served::new("");
+    let served = RespServer::new("");
     let part = [b"*2\r\n$4\r\nECHO\r\n$65536\r\n".to_vec(), vec![b'a'; 60_000]].concat();
     let mut waiting = Vec::new();
     let mut told = 0;
@@ -96,7 +96,7 @@ fn parts_of_commands_have_an_end_together() {
 /// Half of a command and then the end of it is no command.
 #[test]
 fn a_half_closed_connection_is_answered_and_closed() {
-    let served = Served::new("");
+    let served = RespServer::new("");
     let mut client = served.client();
     client.send(b"PING\r\n*2\r\n$4\r\nECHO\r\n$3\r\nab");
     assert_eq!(client.finish(), "+PONG\r\n");
@@ -104,7 +104,7 @@ fn a_half_closed_connection_is_answered_and_closed() {
 
 #[test]
 fn thousands_of_empty_commands_are_nothing() {
-    let served = Served::new("");
+    let served = RespServer::new("");
     let mut client = served.client();
     client.send(&b"\r\n*0\r\n*-1\r\n  \r\n".repeat(5_000));
     assert_eq!(client.line("PING"), "PONG");
@@ -113,7 +113,7 @@ fn thousands_of_empty_commands_are_nothing() {
 /// Nothing that the callers choose is kept for ever, and there are always numbers for the policy.
 #[test]
 fn numbers_that_are_never_the_same_are_decided_all_the_same() {
-    let served = Served::new("limits: [{name: a, rate: 5/min, algorithm: gcra}]");
+    let served = RespServer::new("limits: [{name: a, rate: 5/min, algorithm: gcra}]");
     let mut client = served.client();
     let mut sent = Vec::new();
     for count in 1..=6_000 {

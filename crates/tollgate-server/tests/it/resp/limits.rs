@@ -1,6 +1,6 @@
 //! The limits of the policy, by name.
 
-use super::{Served, Value};
+use super::{RespServer, Value};
 
 const LIMITS: &str = "
 limits:
@@ -19,7 +19,7 @@ tiers: {default: pro}
 
 #[test]
 fn a_limit_decides_whatever_it_matches() {
-    let served = Served::new(LIMITS);
+    let served = RespServer::new(LIMITS);
     let mut client = served.client();
     assert_eq!(client.line("TG.PEEK per-user 1 42"), "0 3 3 -1 0");
     assert_eq!(client.line("TG.CHECK per-user 1 42"), "0 3 2 -1 1200000");
@@ -37,7 +37,7 @@ fn a_limit_decides_whatever_it_matches() {
 
 #[test]
 fn values_are_read_as_everywhere() {
-    let served = Served::new(LIMITS);
+    let served = RespServer::new(LIMITS);
     let mut client = served.client();
     assert!(client.line("TG.CHECK pair 2 ::ffff:1.2.3.4 a").starts_with("0 10 9 "));
     assert!(client.line("TG.CHECK pair 2 1.2.3.4 a").starts_with("0 10 8 "), "the same address");
@@ -54,7 +54,7 @@ fn values_are_read_as_everywhere() {
 
 #[test]
 fn what_does_not_apply_says_nothing_and_what_is_not_disclosed_little() {
-    let served = Served::new(LIMITS);
+    let served = RespServer::new(LIMITS);
     let mut client = served.client();
     assert_eq!(client.line("TG.CHECK off 1 42"), "0 -1 -1 -1 0");
     assert_eq!(client.line("TG.CHECK free 1 42"), "0 -1 -1 -1 0");
@@ -67,7 +67,7 @@ fn what_does_not_apply_says_nothing_and_what_is_not_disclosed_little() {
 
 #[test]
 fn mistakes_are_explained() {
-    let served = Served::new(LIMITS);
+    let served = RespServer::new(LIMITS);
     let mut client = served.client();
     for (words, answer) in [
         ("TG.CHECK nope 0", "-ERR no limit is called 'nope'"),
@@ -111,7 +111,7 @@ fn reserve(answer: Value) -> (String, Value) {
 
 #[test]
 fn a_reservation_is_settled_cancelled_or_kept() {
-    let served = Served::new(LIMITS);
+    let served = RespServer::new(LIMITS);
     let mut client = served.client();
     let (answer, Value::Bulk(first)) = reserve(client.ask(&["TG.RESERVE", "slots", "1", "a"]))
     else {
@@ -139,7 +139,7 @@ fn a_reservation_is_settled_cancelled_or_kept() {
 /// Commands before a reservation are decided before it, those after it after.
 #[test]
 fn reservations_keep_their_place_in_a_pipeline() {
-    let served = Served::new(LIMITS);
+    let served = RespServer::new(LIMITS);
     let mut client = served.client();
     let commands = ["CHECK", "RESERVE", "CHECK", "PEEK", "CHECK"];
     let sent: Vec<u8> = commands
@@ -156,7 +156,7 @@ fn reservations_keep_their_place_in_a_pipeline() {
 /// A key of CL.THROTTLE is no key of a policy, whatever it looks like.
 #[test]
 fn keys_of_callers_never_meet_those_of_the_policy() {
-    let served = Served::new(LIMITS);
+    let served = RespServer::new(LIMITS);
     let mut client = served.client();
     for key in ["42", "\u{3}42", "all", ""] {
         let answer = client.ask(&["CL.THROTTLE", key, "0", "1", "3600"]).line();
@@ -169,7 +169,7 @@ fn keys_of_callers_never_meet_those_of_the_policy() {
 /// The key is hashed before the map is asked, whatever front end it comes by.
 #[test]
 fn an_api_key_has_the_tier_of_the_map() {
-    let served = Served::new(
+    let served = RespServer::new(
         "
 tiers: {default: free, by: api_key, map: {key-1: pro, sha256:7c36b0a9dedde119c75165957c6c9c187e65df1ee5db87c4c58ad503ad88cbe3: pro}}
 limits: [{name: l, key: [api_key], rate: 1/h, algorithm: gcra, tiers: {pro: 9/h}}]
@@ -191,7 +191,7 @@ limits:
 /// `[user]` and `[ip]` have one value each, so values come with their names.
 #[test]
 fn keys_in_order_take_values_by_name() {
-    let served = Served::new(FIRST_OF);
+    let served = RespServer::new(FIRST_OF);
     let mut client = served.client();
     assert!(client.line("TG.CHECK tokens 1 user=127.0.0.1").starts_with("0 3 2 "));
     assert!(
@@ -216,7 +216,7 @@ fn keys_in_order_take_values_by_name() {
 /// Only the key's attributes are known here.
 #[test]
 fn costs_by_match_see_the_key_alone() {
-    let served = Served::new(FIRST_OF);
+    let served = RespServer::new(FIRST_OF);
     let mut client = served.client();
     assert!(client.line("TG.CHECK weighted 1 vip 9").starts_with("0 100 100 "));
     assert!(client.line("TG.CHECK weighted 1 ann 9").starts_with("0 100 82 "));

@@ -20,13 +20,13 @@ use tollgate_server::metrics::Front;
 use tollgate_server::serve::{Running, Server};
 
 /// A node with the front end, and its file.
-pub(crate) struct Served {
+pub(crate) struct RespServer {
     /// Until it is drained.
     running: Option<Running>,
     folder: PathBuf,
 }
 
-impl Served {
+impl RespServer {
     /// By the rest of the file.
     pub(crate) fn new(rest: &str) -> Self {
         static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -49,8 +49,8 @@ impl Served {
         self.running().address(Front::Resp).unwrap()
     }
 
-    pub(crate) fn client(&self) -> Client {
-        Client::connect(self.address())
+    pub(crate) fn client(&self) -> RespClient {
+        RespClient::connect(self.address())
     }
 
     /// Puts another file in force.
@@ -62,7 +62,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for RespServer {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -81,12 +81,12 @@ pub(crate) enum Value {
 }
 
 /// A client that takes nothing for granted.
-pub(crate) struct Client {
+pub(crate) struct RespClient {
     pub(crate) stream: TcpStream,
     read: Vec<u8>,
 }
 
-impl Client {
+impl RespClient {
     pub(crate) fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

@@ -1,6 +1,6 @@
 //! However the bytes are cut, the answers are the same.
 
-use super::{Served, command};
+use super::{RespServer, command};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::io::Write;
@@ -40,7 +40,7 @@ fn without_id(answers: &str) -> String {
 
 #[test]
 fn answers_do_not_depend_on_where_the_bytes_are_cut() {
-    let served = Served::new("limits: [{name: a, key: [user], rate: 10/min, algorithm: gcra}]");
+    let served = RespServer::new("limits: [{name: a, key: [user], rate: 10/min, algorithm: gcra}]");
     let cuts = prop::collection::vec(any::<prop::sample::Index>(), 0..8);
     let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
@@ -69,7 +69,7 @@ fn answers_do_not_depend_on_where_the_bytes_are_cut() {
 /// Every byte by itself.
 #[test]
 fn a_conversation_byte_by_byte() {
-    let served = Served::new("");
+    let served = RespServer::new("");
     let bytes = [
         command(&["ECHO", "a\r\nb"]),
         b"PING \"x\\ty\"\r\n".to_vec(),

@@ -1,16 +1,16 @@
 //! The same on Redis, and without it.
 
-use super::{Client, Served, command};
+use super::{RespClient, RespServer, command};
 use crate::nodes::{Redis, until};
 use std::net::TcpListener;
 use tollgate::store::StoreErrorKind;
 
-fn served(redis: &Redis, fields: &str, rest: &str) -> Served {
-    Served::new(&format!("store: {{redis: {{url: '{}', {fields}}}}}\n{rest}", redis.url()))
+fn served(redis: &Redis, fields: &str, rest: &str) -> RespServer {
+    RespServer::new(&format!("store: {{redis: {{url: '{}', {fields}}}}}\n{rest}", redis.url()))
 }
 
 /// Waits until the store is asked.
-fn connected(served: &Served) -> Client {
+fn connected(served: &RespServer) -> RespClient {
     let mut client = served.client();
     until(|| client.line("CL.THROTTLE ready 9999 9999 1 1").starts_with("0 10000 9999"));
     client
@@ -107,7 +107,7 @@ fn a_store_that_never_answers_keeps_nobody_beyond_its_deadline() {
     for (policy, throttled) in
         [("open", "0 6 6 -1 0"), ("closed", "1 6 0 1 1"), ("{local: {nodes: 2}}", "0 6 2 -1 ")]
     {
-        let served = Served::new(&format!("{store}\non_store_failure: {policy}\n{LIMITS}"));
+        let served = RespServer::new(&format!("{store}\non_store_failure: {policy}\n{LIMITS}"));
         let mut client = served.client();
         // In one write, and so one batch with one deadline.
         let sent = [

@@ -1,6 +1,6 @@
 //! What one way of spreading keys over nodes, one limit and one lifetime come to, stratum by stratum.
 
-use super::key::{Key, Plan};
+use super::key::{Key, KeyPlan};
 use super::strata::Stratum;
 use tollgate_core::algorithm::{FixedWindow, Gcra, SlidingWindow};
 use tollgate_core::{Numbers, Rate};
@@ -59,7 +59,7 @@ impl Cell {
 
     /// Simulates the keys that stand for a stratum.
     pub(super) fn run(self, stratum: &Stratum) -> Sums {
-        let plan = Plan {
+        let plan = KeyPlan {
             numbers: self.numbers(),
             terms: self.terms(),
             nodes: self.nodes as usize,

@@ -22,7 +22,7 @@ pub(super) const SLOT_NS: u64 = 100_000_000;
 
 /// What happens to one key.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(super) struct KeyPlan {
     pub(super) numbers: Numbers,
     /// `None` where the limit is decided directly.
     pub(super) terms: Option<Terms>,
@@ -34,7 +34,7 @@ pub(super) struct Plan {
     pub(super) windows: (u64, u64),
 }
 
-impl Plan {
+impl KeyPlan {
     fn central(&self) -> Numbers {
         self.terms.map_or(self.numbers, |terms| terms.central)
     }
@@ -58,7 +58,7 @@ pub(super) struct Outcome {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum KeyEvent {
     Arrives { node: usize, number: u64, ask: Ask },
     Answers { node: usize, number: u64, reply: Reply },
     Tick { node: usize },
@@ -67,7 +67,7 @@ enum Event {
 }
 
 #[derive(Debug, Default)]
-struct Node {
+struct KeyNode {
     lease: Option<Lease>,
     /// Requests without a lease: in which lifetime, and how many.
     warmth: (u64, u64),
@@ -80,15 +80,15 @@ struct Node {
 
 /// Nodes, messages and ledger.
 pub(super) struct Key {
-    plan: Plan,
+    plan: KeyPlan,
     rng: Rng,
     now_ns: u64,
     queue: BinaryHeap<Reverse<(u64, u64)>>,
-    events: Vec<Event>,
+    events: Vec<KeyEvent>,
     free: Vec<usize>,
     serial: u64,
     holdings: u64,
-    nodes: Vec<Node>,
+    nodes: Vec<KeyNode>,
     ledger: Ledger,
     from_ns: u64,
     /// The limit as it is without leases, and what was really admitted.
@@ -99,7 +99,7 @@ pub(super) struct Key {
 
 impl Key {
     /// Runs one key from a seed.
-    pub(super) fn run(plan: Plan, seed: u64) -> Outcome {
+    pub(super) fn run(plan: KeyPlan, seed: u64) -> Outcome {
         let window_ns = plan.numbers.period_us() * 1_000;
         let from_ns = EPOCH_NS + plan.windows.0 * window_ns;
         let end_ns = from_ns + plan.windows.1 * window_ns;
@@ -113,7 +113,7 @@ impl Key {
             free: Vec::new(),
             serial: 0,
             holdings: 0,
-            nodes: (0..plan.nodes).map(|_| Node::default()).collect(),
+            nodes: (0..plan.nodes).map(|_| KeyNode::default()).collect(),
             ledger: Ledger::default(),
             from_ns,
             exact: State::default(),
@@ -173,7 +173,7 @@ impl Key {
         }
     }
 
-    fn at(&mut self, after_ns: u64, event: Event) {
+    fn at(&mut self, after_ns: u64, event: KeyEvent) {
         let place = self.free.pop().unwrap_or(self.events.len());
         match self.events.get_mut(place) {
             Some(free) => *free = event,
@@ -183,20 +183,20 @@ impl Key {
         self.queue.push(Reverse((self.now_ns + after_ns, self.serial << 32 | place as u64)));
     }
 
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: KeyEvent) {
         match event {
-            Event::Arrives { node, number, ask } => {
+            KeyEvent::Arrives { node, number, ask } => {
                 let clock_us = self.now_ns / 1_000;
                 self.ledger.expire(clock_us);
                 let Some(terms) = &self.plan.terms else { return };
                 let reply = self.ledger.ask(clock_us, 1_000_000, terms, &ask);
                 let trip_ns = self.trip_ns();
-                self.at(trip_ns, Event::Answers { node, number, reply });
+                self.at(trip_ns, KeyEvent::Answers { node, number, reply });
             }
-            Event::Answers { node, number, reply } => self.answer(node, number, &reply),
-            Event::Tick { node } => self.tick(node),
-            Event::Decides { node } => self.decide(node),
-            Event::Denies { node, wait_us, reset_us } => self.deny(node, wait_us, reset_us),
+            KeyEvent::Answers { node, number, reply } => self.answer(node, number, &reply),
+            KeyEvent::Tick { node } => self.tick(node),
+            KeyEvent::Decides { node } => self.decide(node),
+            KeyEvent::Denies { node, wait_us, reset_us } => self.deny(node, wait_us, reset_us),
         }
     }
 
@@ -261,7 +261,7 @@ impl Key {
         self.count_call();
         self.outcome.direct += u64::from(self.counts());
         let trip_ns = self.trip_ns();
-        self.at(trip_ns, Event::Decides { node });
+        self.at(trip_ns, KeyEvent::Decides { node });
     }
 
     /// The store decides one request, by the state that leases are granted from.
@@ -279,7 +279,7 @@ impl Key {
             self.admit();
         } else if let Some(wait_us) = shown.retry_after_us {
             let trip_ns = self.trip_ns();
-            self.at(trip_ns, Event::Denies { node, wait_us, reset_us: shown.reset_after_us });
+            self.at(trip_ns, KeyEvent::Denies { node, wait_us, reset_us: shown.reset_after_us });
         }
     }
 
@@ -322,7 +322,7 @@ impl Key {
         let ask = lease.ask(&terms, now_us, what, number, renewed);
         self.count_call();
         let trip_ns = self.trip_ns();
-        self.at(trip_ns, Event::Arrives { node, number, ask });
+        self.at(trip_ns, KeyEvent::Arrives { node, number, ask });
     }
 
     fn answer(&mut self, node: usize, number: u64, reply: &Reply) {
@@ -361,7 +361,7 @@ impl Key {
         if !std::mem::replace(&mut self.nodes[node].ticking, true) {
             let lifetime_us = self.plan.terms.map_or(1_000_000, |terms| terms.lifetime_us);
             let after_us = (lifetime_us / 8).max(8_000);
-            self.at(after_us * 1_000, Event::Tick { node });
+            self.at(after_us * 1_000, KeyEvent::Tick { node });
         }
     }
 

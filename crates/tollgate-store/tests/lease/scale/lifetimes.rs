@@ -1,6 +1,6 @@
 //! What a lifetime does to one key: the table of `docs/leases.md`.
 
-use super::key::{Key, Outcome, Plan};
+use super::key::{Key, Outcome, KeyPlan};
 use super::table::{LIFETIMES_MS, percent};
 use std::fmt::Write;
 use tollgate_core::algorithm::{FixedWindow, Gcra};
@@ -19,7 +19,7 @@ const QUIET_MS: u64 = 775;
 fn run(numbers: Numbers, lifetime_ms: u64) -> Outcome {
     let (lifetime_us, quiet_us) = (lifetime_ms * 1_000, (lifetime_ms + QUIET_MS) * 1_000);
     let terms = Terms::of(&numbers, lifetime_us, 100, quiet_us);
-    let plan = Plan { numbers, terms, nodes: NODES, per_1000_s: PER_1000_S, windows: (8, 3) };
+    let plan = KeyPlan { numbers, terms, nodes: NODES, per_1000_s: PER_1000_S, windows: (8, 3) };
     Key::run(plan, lifetime_ms)
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::front::grpc::encode::tests::response::{Field, HeaderValue, Kind, Struct, Value};
+use crate::front::grpc::encode::tests::response::{Field, HeaderValue, Kind, Struct, ProtoValue};
 use prost::Message;
 
 #[test]
@@ -7,7 +7,7 @@ fn lengths_of_any_size_are_as_short_as_they_can_be() {
     for length in [0, 1, 117, 118, 119, 120, 121, 122, 123, 124, 125, 126, 127, 128, 16_370, 16_384]
     {
         let text = "x".repeat(length);
-        let value = Some(Value { kind: Some(Kind::Text(text.clone())) });
+        let value = Some(ProtoValue { kind: Some(Kind::Text(text.clone())) });
         let wanted = Struct { fields: vec![Field { key: "name".into(), value }] };
         let mut out = vec![7];
         ProtoWriter(&mut out).entry("name", |out| out.string([&*text]));
@@ -34,7 +34,7 @@ fn defaults_are_left_out_except_in_a_oneof() {
     ] {
         out.clear();
         write(&mut ProtoWriter(&mut out));
-        assert_eq!(out, Value { kind: Some(kind) }.encode_to_vec());
+        assert_eq!(out, ProtoValue { kind: Some(kind) }.encode_to_vec());
     }
 }
 

@@ -13,14 +13,14 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 /// A field that is not passed on, and that only the full protocol takes.
 const LONG: (&str, &str) = ("proxy-authorization", "basic eDp5");
 
-type Client = http2::SendRequest<Empty<Bytes>>;
+type EmptyBodyClient = http2::SendRequest<Empty<Bytes>>;
 
 fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("an end") });
 }
 
-async fn connect(gateway: &Gateway) -> Client {
+async fn connect(gateway: &Gateway) -> EmptyBodyClient {
     let stream = tokio::net::TcpStream::connect(gateway.address()).await.unwrap();
     let (client, connection) =
         http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
@@ -37,7 +37,7 @@ fn request(method: &str, path: &str, fields: &[(&str, &str)]) -> Request<Empty<B
 }
 
 /// Asks for a path, and reads all of the answer.
-async fn get(client: &mut Client, path: &str, fields: &[(&str, &str)]) -> (u16, String) {
+async fn get(client: &mut EmptyBodyClient, path: &str, fields: &[(&str, &str)]) -> (u16, String) {
     let answer = client.send_request(request("GET", path, fields)).await.unwrap();
     whole(answer).await
 }
