@@ -11,8 +11,8 @@ pub mod http1 {
     #[path = "../crates/tollgate-server/src/net/http1/parse.rs"]
     pub mod parse;
 
-    use chunked::{Decoder, push_chunk, push_trailers};
-    pub(crate) use parse::Refused;
+    use chunked::{ChunkedDecoder, push_chunk, push_trailers};
+    pub(crate) use parse::ParseError;
 
     pub(crate) fn push_header(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(&[name, b": ", value, b"\r\n"].concat());
@@ -30,10 +30,10 @@ pub mod http1 {
 
     /// Decodes a body that comes in pieces of this size.
     pub fn decode(bytes: &[u8], piece: usize) -> Decoded {
-        let (mut decoder, mut decoded, mut at) = (Decoder::default(), Decoded::default(), 0);
+        let (mut decoder, mut decoded, mut at) = (ChunkedDecoder::default(), Decoded::default(), 0);
         'pieces: for piece in bytes.chunks(piece.max(1)) {
             let mut rest = piece;
-            while !rest.is_empty() && !decoder.is_over() {
+            while !rest.is_empty() && !decoder.is_finished() {
                 let Ok((read, data)) = decoder.next(rest) else {
                     decoded.is_refused = true;
                     break 'pieces;
@@ -45,7 +45,7 @@ pub mod http1 {
             }
         }
         decoded.trailers = std::mem::take(&mut decoder.trailers);
-        decoded.end = (decoder.is_over() && !decoded.is_refused).then_some(at);
+        decoded.end = (decoder.is_finished() && !decoded.is_refused).then_some(at);
         decoded
     }
 
@@ -83,7 +83,7 @@ const CUT_BYTES_MAX: usize = 600;
 /// A parser that has seen more has not changed its mind. `parse`: what it makes of so many bytes.
 pub fn check_prefixes<T: PartialEq + std::fmt::Debug>(
     bytes: &[u8],
-    parse: impl Fn(&[u8]) -> Result<Option<T>, http1::Refused>,
+    parse: impl Fn(&[u8]) -> Result<Option<T>, http1::ParseError>,
 ) {
     let whole = parse(bytes);
     let mut ended = false;

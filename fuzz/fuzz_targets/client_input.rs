@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use libfuzzer_sys::fuzz_target;
-use tollgate_policy::address::{ClientAddress, Source, parse, unmap};
+use tollgate_policy::address::{ClientAddressResolver, ClientAddressSource, parse, unmap};
 use tollgate_policy::path::{ambiguity, normalise, readings};
 
 const PROXY: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -13,12 +13,12 @@ const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7));
 
 fuzz_target!(|input: &[u8]| {
     let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
-    let mut client = ClientAddress::default();
+    let mut client = ClientAddressResolver::default();
     client.trusted = vec![PROXY.into()];
     for (source, added) in [
-        (Source::Header("x-forwarded-for".into()), &b", 203.0.113.7"[..]),
-        (Source::Forwarded, b", for=203.0.113.7"),
-        (Source::Hops(1), b", 203.0.113.7"),
+        (ClientAddressSource::Header("x-forwarded-for".into()), &b", 203.0.113.7"[..]),
+        (ClientAddressSource::Forwarded, b", for=203.0.113.7"),
+        (ClientAddressSource::Hops(1), b", 203.0.113.7"),
     ] {
         client.source = source;
         assert_eq!(client.resolve(CLIENT, lines.iter().copied()), CLIENT);

@@ -71,7 +71,7 @@ fn selects(compiled: Compiled) {
             for selected in policy.selected(&selection) {
                 assert_ne!(selected.limit.mode, Mode::Off);
                 assert_eq!(policy.position(&selected.limit.name), Some(selected.index));
-                assert_eq!(policy.numbers()[selected.numbers_index].id, selected.id);
+                assert_eq!(policy.tier_params()[selected.params_index].id, selected.id);
             }
         }
     }

@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use tollgate_core::header::{
-    Fields, LimitItem, MAX_MEMBERS, Profile, Row, When, parse, parse_policy, parse_ratelimit,
-    parse_retry_after, render,
+    FieldInstant, Fields, LimitItem, MAX_MEMBERS, Profile, Row, parse, parse_policy,
+    parse_ratelimit, parse_retry_after, render,
 };
 use tollgate_core::{Algorithm, Intent, Rate, algorithm::FixedWindow};
 
@@ -30,7 +30,7 @@ fuzz_target!(|text: &str| {
 });
 
 fn written_again(limits: &[LimitItem]) {
-    let end = Some(When::AfterUs(u64::MAX));
+    let end = Some(FieldInstant::AfterUs(u64::MAX));
     if limits.iter().any(|item| item.name.is_none() || item.reset == end) {
         return;
     }

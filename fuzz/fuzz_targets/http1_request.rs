@@ -9,7 +9,7 @@ mod net;
 use libfuzzer_sys::fuzz_target;
 use net::{
     check_headers, check_prefixes,
-    head::{Line, RequestHead},
+    head::{HeaderSpan, RequestHead},
     http1::{
         check_chunks,
         parse::{Framing, parse_request},
@@ -54,8 +54,8 @@ struct Meaning {
 }
 
 /// What a head says, and the head as it is usually written.
-fn read(bytes: &[u8]) -> Result<Option<(Meaning, Vec<u8>)>, net::http1::Refused> {
-    let mut lines: Vec<Line> = Vec::new();
+fn read(bytes: &[u8]) -> Result<Option<(Meaning, Vec<u8>)>, net::http1::ParseError> {
+    let mut lines: Vec<HeaderSpan> = Vec::new();
     let Some(parsed) = parse_request(bytes, &mut lines, HEADERS_MAX)? else { return Ok(None) };
     let head = parsed.head(bytes, &lines);
     assert!(parsed.len <= bytes.len() && lines.len() <= HEADERS_MAX);

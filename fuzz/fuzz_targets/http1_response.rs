@@ -10,7 +10,7 @@ mod net;
 use libfuzzer_sys::fuzz_target;
 use net::{
     check_headers, check_prefixes,
-    head::{Headers, Line},
+    head::{HeaderSpan, Headers},
     http1::{
         check_chunks,
         parse::{Framing, parse_response},
@@ -53,8 +53,8 @@ struct Meaning {
 }
 
 /// What a head says, and the head as it is usually written.
-fn read(bytes: &[u8], is_head: bool) -> Result<Option<(Meaning, Vec<u8>)>, net::http1::Refused> {
-    let mut lines: Vec<Line> = Vec::new();
+fn read(bytes: &[u8], is_head: bool) -> Result<Option<(Meaning, Vec<u8>)>, net::http1::ParseError> {
+    let mut lines: Vec<HeaderSpan> = Vec::new();
     let Some(parsed) = parse_response(bytes, is_head, &mut lines)? else { return Ok(None) };
     assert!(parsed.len <= bytes.len());
     let headers = Headers::new(bytes, &lines);

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tollgate_policy::envoy::{Configs, Options};
+use tollgate_policy::envoy::{Configs, ConfigOptions};
 use tollgate_policy::import::limitador;
 
 /// Aliases repeat what they name, within bounds that do not depend on the size of the file.
@@ -15,10 +15,10 @@ fuzz_target!(|input: &[u8]| {
     let files = [("fuzzed.yaml", input)];
     let mut read = None;
     let cost = allocation_counter::measure(|| {
-        read = Some(Configs::read(&files, Options::default()));
+        read = Some(Configs::read(&files, ConfigOptions::default()));
     });
     assert!(cost.bytes_max <= BYTES_MAX, "{} bytes for {}", cost.bytes_max, input.len());
-    match (read, Configs::read(&files, Options::default())) {
+    match (read, Configs::read(&files, ConfigOptions::default())) {
         (Some(Ok(configs)), Ok(again)) => {
             assert_eq!(format!("{configs:?}"), format!("{again:?}"));
             look_up(&configs);

@@ -9,7 +9,9 @@ use libfuzzer_sys::fuzz_target;
 #[allow(dead_code, unfulfilled_lint_expectations)]
 mod decode;
 
-use decode::{Arguments, COMMAND_BYTES_MAX, Caps, LINE_BYTES_MAX, Next, integer, next};
+use decode::{
+    Arguments, COMMAND_BYTES_MAX, Caps, DecodeStatus, LINE_BYTES_MAX, integer, next_command,
+};
 
 /// Commands, and whether what follows them is no part of one.
 type Read = (Vec<Vec<Vec<u8>>>, bool);
@@ -18,7 +20,7 @@ fuzz_target!(|input: &[u8]| {
     // The first two bytes say where the rest is cut.
     let Some((&[high, low], bytes)) = input.split_first_chunk() else { return };
     let cut = usize::from(u16::from_be_bytes([high, low])) % (bytes.len() + 1);
-    for caps in [Caps::USUAL, Caps::STRANGER] {
+    for caps in [Caps::AUTHENTICATED, Caps::UNAUTHENTICATED] {
         let mut expected = None;
         let cost = allocation_counter::measure(|| expected = Some(read(&[bytes], caps)));
         let bytes_max = 64 * bytes.len() as u64 + 64 * 1024;
@@ -38,8 +40,8 @@ fn read(pieces: &[&[u8]], caps: Caps) -> Read {
     for piece in pieces {
         held.extend_from_slice(piece);
         while held.len() >= least {
-            match next(&mut held, caps, &mut arguments) {
-                Ok(Next::Command(size)) => {
+            match next_command(&mut held, caps, &mut arguments) {
+                Ok(DecodeStatus::Complete(size)) => {
                     assert!(size >= least && size <= held.len() && size <= COMMAND_BYTES_MAX);
                     assert!(arguments.len() <= caps.arguments_max);
                     assert!(arguments.iter().all(|at| at.end <= size));
@@ -51,7 +53,7 @@ fn read(pieces: &[&[u8]], caps: Caps) -> Read {
                     held.drain(..size);
                     least = 0;
                 }
-                Ok(Next::Part(part)) => {
+                Ok(DecodeStatus::Partial(part)) => {
                     assert!(part > held.len(), "it waits for what is there");
                     least = part;
                 }

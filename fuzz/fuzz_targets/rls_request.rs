@@ -5,8 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
 use std::cell::RefCell;
-use tollgate::{Gate, MemoryStore, Parts, Setup, Work, policy};
-use tollgate_policy::envoy::{Configs, Options};
+use tollgate::{Gate, MemoryStore, MultiCheck, Setup, Work, policy};
+use tollgate_policy::envoy::{Configs, ConfigOptions};
 
 /// The readers by themselves: the sockets around them would be most of what has to be built.
 #[path = "."]
@@ -33,7 +33,7 @@ const FILE: &[u8] = b"{domain: edge, descriptors: [{key: user, rate_limit: {unit
 
 struct World {
     gate: Gate,
-    parts: Parts,
+    parts: MultiCheck,
     work: Work,
     attributes: DescriptorAttributes,
     now_us: u64,
@@ -41,17 +41,17 @@ struct World {
 
 thread_local! {
     static WORLD: RefCell<World> = RefCell::new({
-        let configs = Configs::read(&[("edge.yaml", FILE)], Options::default()).expect("good");
+        let configs = Configs::read(&[("edge.yaml", FILE)], ConfigOptions::default()).expect("good");
         let setup = Setup::of(&policy::compile(POLICY).expect("good")).with_envoy(configs);
         let gate = Gate::new(setup, MemoryStore::default()).expect("good");
-        World { gate, parts: Parts::default(), work: Work::default(), attributes: DescriptorAttributes::default(), now_us: 1_700_000_000_000_000 }
+        World { gate, parts: MultiCheck::default(), work: Work::default(), attributes: DescriptorAttributes::default(), now_us: 1_700_000_000_000_000 }
     });
 }
 
 fuzz_target!(|input: &[u8]| {
     let read = RateLimitRequest::decode(input).ok();
     let Some(request) = read.or_else(|| serde_json::from_slice(input).ok()) else { return };
-    if decode::check(&request).is_ok() {
+    if decode::validate(&request).is_ok() {
         WORLD.with_borrow_mut(|world| decide(world, &request));
     }
 });
@@ -60,12 +60,12 @@ fn decide(world: &mut World, request: &RateLimitRequest) {
     let World { gate, parts, work, attributes, now_us } = world;
     *now_us += 1_000;
     let rules = gate.rules();
-    attributes.renew(&rules);
+    attributes.update(&rules);
     parts.clear();
     let mut key = Vec::new();
     for descriptor in &request.descriptors {
         let hits = decode::hits(request, descriptor);
-        assert_eq!(hits.looks, descriptor.hits_addend.is_some_and(|own| own.value == 0));
+        assert_eq!(hits.is_peek, descriptor.hits_addend.is_some_and(|own| own.value == 0));
         parts.begin();
         if let Ok(Some(rate)) = decode::inline_limit(descriptor) {
             decode::add_inline(parts, rate, &request.domain, descriptor, hits);
@@ -80,7 +80,7 @@ fn decide(world: &mut World, request: &RateLimitRequest) {
     }
     let count = parts.len();
     assert_eq!(count, request.descriptors.len());
-    let asked = gate.check_parts(&rules, *now_us, parts, work);
+    let asked = gate.check_multi(&rules, *now_us, parts, work);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let std::task::Poll::Ready(partial) = std::pin::pin!(asked).poll(&mut context) else {
         panic!("the memory store answers at once");

@@ -5,7 +5,7 @@ use tollgate::{Gate, Setup, Work, limit};
 use tollgate_policy::facts::FactsBuffer;
 use tollgate_policy::match_spec::{Condition, MatchSpec};
 use tollgate_policy::policy::{PolicyOptions, Selection};
-use tollgate_store::memory::Options;
+use tollgate_store::memory::MemoryOptions;
 use tollgate_store::{MemoryStore, ProcessClock};
 
 /// So many limits, each on a path of its own, of which one applies to a request.
@@ -21,16 +21,16 @@ pub struct Whole {
 impl Whole {
     /// The whole engine with `limits` limits.
     pub fn new(name: &'static str, limit: Limit, limits: usize) -> Self {
-        let numbers = ours::numbers(limit, ours::Kind::Gcra, 0);
+        let params = ours::params(limit, ours::Kind::Gcra, 0);
         let specs = (0..limits).map(|n| {
             let attribute = "path".to_owned();
             let patterns = vec![format!("/service-{n:04}/**")];
             let conditions = vec![Condition { attribute, patterns }];
-            let limit = limit::Limit::new(&format!("limit-{n}"), &["user"], Some(numbers));
+            let limit = limit::Limit::new(&format!("limit-{n}"), &["user"], Some(params));
             (limit, MatchSpec { conditions, not: vec![] })
         });
         let setup = Setup::new(specs.collect(), PolicyOptions::default());
-        let store = MemoryStore::new(Options::default().max_bytes(4 << 30));
+        let store = MemoryStore::new(MemoryOptions::default().max_bytes(4 << 30));
         // A stride that is prime to every number of limits here, so that the order of the paths is not that of the limits.
         let paths = (0..limits).map(|n| format!("/service-{:04}/items/42", n * 7 % limits));
         let gate = Gate::new(setup, store).expect("the patterns are valid");

@@ -3,10 +3,10 @@
 use crate::{Arrivals, Contender, Limit};
 use std::slice;
 use tollgate_core::algorithm::{FixedWindow, Gcra, SlidingWindow, TokenBucket};
-use tollgate_core::{Intent, Numbers, Rate};
-use tollgate_store::memory::Options;
+use tollgate_core::{Intent, LimitParams, Rate};
+use tollgate_store::memory::MemoryOptions;
 use tollgate_store::{
-    Answers, Call, Charge, MemoryStore, Mode, ProcessClock, Request, Store, Ticket,
+    Answers, Charge, MemoryStore, Mode, ParamsId, ProcessClock, Request, Store, StoreCall,
 };
 
 /// Requests in a batch.
@@ -27,18 +27,18 @@ pub enum Kind {
 pub struct Ours<const LIMITS: usize = 1> {
     name: &'static str,
     store: MemoryStore,
-    numbers: [Numbers; LIMITS],
-    tickets: [Ticket; LIMITS],
+    params: [LimitParams; LIMITS],
+    tickets: [ParamsId; LIMITS],
 }
 
 impl<const LIMITS: usize> Ours<LIMITS> {
     /// Enforces `limit` as often as there are limits. They differ in their count, as "a second, a minute, an hour" would.
     pub fn new(name: &'static str, limit: Limit, kind: Kind) -> Self {
         // The cap is a choice of the operator; this one holds the ten million keys of the memory row. Memory follows the keys.
-        let store = MemoryStore::new(Options::default().max_bytes(4 << 30));
-        let numbers = std::array::from_fn(|n| numbers(limit, kind, n as u32));
-        let tickets = std::array::from_fn(|n| store.enroll(&numbers[n]));
-        Self { name, store, numbers, tickets }
+        let store = MemoryStore::new(MemoryOptions::default().max_bytes(4 << 30));
+        let params = std::array::from_fn(|n| params(limit, kind, n as u32));
+        let tickets = std::array::from_fn(|n| store.register_params(&params[n]));
+        Self { name, store, params, tickets }
     }
 
     #[inline]
@@ -46,8 +46,8 @@ impl<const LIMITS: usize> Ours<LIMITS> {
         std::array::from_fn(|n| Charge {
             limit: n as u64 + 1,
             key: key.as_bytes(),
-            numbers: &self.numbers[n],
-            ticket: self.tickets[n],
+            params: &self.params[n],
+            params_id: self.tickets[n],
             cost: 1,
             mode: Mode::Enforce,
             penalty: None,
@@ -55,21 +55,21 @@ impl<const LIMITS: usize> Ours<LIMITS> {
     }
 }
 
-pub(crate) fn numbers(limit: Limit, kind: Kind, more: u32) -> Numbers {
+pub(crate) fn params(limit: Limit, kind: Kind, more: u32) -> LimitParams {
     let rate = |count| Rate::try_new(count, u64::from(limit.period_s) * 1_000_000);
     let paced =
         || rate(u64::from(limit.count << more)).map(|rate| (rate, Some(limit.burst.into())));
     // A window has no burst, so it admits as many in a period as the others do at once.
     let window = || rate(u64::from(limit.burst + more));
-    let numbers = match kind {
-        Kind::Gcra => paced().and_then(|(r, b)| Gcra::try_new(r, b)).map(Numbers::Gcra),
+    let params = match kind {
+        Kind::Gcra => paced().and_then(|(r, b)| Gcra::try_new(r, b)).map(LimitParams::Gcra),
         Kind::TokenBucket => {
-            paced().and_then(|(r, b)| TokenBucket::try_new(r, b)).map(Numbers::TokenBucket)
+            paced().and_then(|(r, b)| TokenBucket::try_new(r, b)).map(LimitParams::TokenBucket)
         }
-        Kind::SlidingWindow => window().map(|r| Numbers::SlidingWindow(SlidingWindow::new(r))),
-        Kind::FixedWindow => window().map(|r| Numbers::FixedWindow(FixedWindow::new(r))),
+        Kind::SlidingWindow => window().map(|r| LimitParams::SlidingWindow(SlidingWindow::new(r))),
+        Kind::FixedWindow => window().map(|r| LimitParams::FixedWindow(FixedWindow::new(r))),
     };
-    numbers.expect("the limit is in range")
+    params.expect("the limit is in range")
 }
 
 impl<const LIMITS: usize> Contender for Ours<LIMITS> {
@@ -82,7 +82,11 @@ impl<const LIMITS: usize> Contender for Ours<LIMITS> {
         arrivals.admit(|key| {
             let charges = self.charges(key);
             let request = Request { charges: &charges, intent: Intent::Take };
-            self.store.begin(ProcessClock.now_us(), Call::Decide(slice::from_ref(&request)), &mut answers);
+            self.store.begin(
+                ProcessClock.now_us(),
+                StoreCall::Decide(slice::from_ref(&request)),
+                &mut answers,
+            );
             answers.get(0).is_some_and(|(admitted, _)| admitted)
         })
     }
@@ -103,7 +107,7 @@ impl Contender for Batch {
             let charges: [[Charge<'_>; 1]; BATCH] = keys.map(|key| self.0.charges(key));
             let requests: [Request<'_>; BATCH] =
                 std::array::from_fn(|n| Request { charges: &charges[n], intent: Intent::Take });
-            self.0.store.begin(ProcessClock.now_us(), Call::Decide(&requests), &mut answers);
+            self.0.store.begin(ProcessClock.now_us(), StoreCall::Decide(&requests), &mut answers);
             (0..BATCH).filter(|&n| answers.get(n).is_some_and(|(admitted, _)| admitted)).count()
         })
     }

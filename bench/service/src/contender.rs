@@ -198,8 +198,8 @@ impl Wants {
             Self::ThrottleRpc => {
                 // 100,000,000 at once and in a minute, as a varint; one unit.
                 let many = [0x80, 0xc2, 0xd7, 0x2f];
-                let numbers = [&[0x10][..], &many, &[0x18], &many, &[0x20, 60, 0x28, 1]].concat();
-                [field(1, b"user-000000"), numbers].concat()
+                let params = [&[0x10][..], &many, &[0x18], &many, &[0x20, 60, 0x28, 1]].concat();
+                [field(1, b"user-000000"), params].concat()
             }
             _ => {
                 let entry = [field(1, b"user"), field(2, b"user-000000")].concat();

@@ -114,7 +114,7 @@ fn turn(
 fn rows(client: &mut Client, cell: bool) -> Result<Vec<Row>, Box<dyn Error>> {
     let mut load = |text: &str| client.ask(&[b"SCRIPT", b"LOAD", text.as_bytes()]);
     let (one, many, ours) = (load(ONE)?, load(MANY)?, load(OURS)?);
-    let numbers = [INTERVAL_US.to_string(), BURST.to_string()];
+    let params = [INTERVAL_US.to_string(), BURST.to_string()];
     let ways: Vec<u8> = [(BURST - 1) * INTERVAL_US + 1, 0, INTERVAL_US, 0, 1, 1_000]
         .iter()
         .flat_map(|number| number.to_be_bytes().into_iter().skip(1))
@@ -130,7 +130,7 @@ fn rows(client: &mut Client, cell: bool) -> Result<Vec<Row>, Box<dyn Error>> {
         rows.push(Row { name, shot: Box::new(shot) });
     };
     for depth in [1, 16, 64] {
-        let (sha, [interval, burst]) = (one.clone(), numbers.clone());
+        let (sha, [interval, burst]) = (one.clone(), params.clone());
         let make = move |key: &[u8]| {
             command(&[b"EVALSHA", &sha, b"1", key, interval.as_bytes(), burst.as_bytes(), b"1"])
         };
@@ -147,7 +147,7 @@ fn rows(client: &mut Client, cell: bool) -> Result<Vec<Row>, Box<dyn Error>> {
         }
     }
     let ours_arguments = [Vec::new(), b"1000".to_vec(), ways, Vec::new(), Vec::new()];
-    let many_arguments = numbers.map(String::into_bytes).to_vec();
+    let many_arguments = params.map(String::into_bytes).to_vec();
     for (name, sha, arguments) in
         [("written by hand", many, many_arguments), ("ours", ours, ours_arguments.to_vec())]
     {

@@ -12,12 +12,12 @@ const OFFSET_S_MOST: i64 = 26 * 3_600;
 pub struct Zone {
     name: &'static str,
     first_offset_s: i32,
-    shifts: &'static [Shift],
+    shifts: &'static [OffsetChange],
 }
 
 /// From an instant on, local time is this far ahead of UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Shift {
+pub struct OffsetChange {
     /// The instant, in seconds since the epoch.
     pub from_s: i64,
     /// How far local time is ahead of UTC.
@@ -37,7 +37,7 @@ pub enum CalendarUnit {
 
 /// From the first instant of a unit of the calendar up to the first of the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct CalendarSpan {
     /// Its first second.
     pub start_s: i64,
     /// The first second after it.
@@ -50,7 +50,11 @@ impl Zone {
 
     /// A zone whose offset is `first_offset_s` before the first of `shifts`. Shifts are in
     /// ascending order.
-    pub const fn new(name: &'static str, first_offset_s: i32, shifts: &'static [Shift]) -> Self {
+    pub const fn new(
+        name: &'static str,
+        first_offset_s: i32,
+        shifts: &'static [OffsetChange],
+    ) -> Self {
         Self { name, first_offset_s, shifts }
     }
 
@@ -64,14 +68,14 @@ impl Zone {
     /// A day begins with the first instant whose local date is that day or a later one. So a day
     /// that a zone skipped has no length. An hour that a zone repeats around midnight belongs to
     /// the new day both times.
-    pub fn span(&self, unit: CalendarUnit, at_s: i64) -> Span {
+    pub fn span(&self, unit: CalendarUnit, at_s: i64) -> CalendarSpan {
         let mut first = unit.first_day(self.day(at_s));
         let mut start_s = self.day_start_s(first);
         loop {
             first = unit.next(first);
             let end_s = self.day_start_s(first);
             if at_s < end_s {
-                return Span { start_s, end_s };
+                return CalendarSpan { start_s, end_s };
             }
             start_s = end_s;
         }
@@ -110,7 +114,7 @@ impl Zone {
 
 impl CalendarUnit {
     /// The word for it, as the file spells it.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
             Self::Week => "week",

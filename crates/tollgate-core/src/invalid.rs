@@ -5,7 +5,7 @@ use core::fmt;
 /// A value outside the range in which every algorithm is exact. The message says the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum InvalidNumbers {
+pub enum InvalidParams {
     /// A count, burst, queue or slot number above 2^32 - 1.
     CountTooLarge,
     /// A period shorter than a millisecond or longer than 366 days.
@@ -20,7 +20,7 @@ pub enum InvalidNumbers {
     TtlOutOfRange,
 }
 
-impl fmt::Display for InvalidNumbers {
+impl fmt::Display for InvalidParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::CountTooLarge => "a count, burst or queue is at most 4294967295",
@@ -35,4 +35,4 @@ impl fmt::Display for InvalidNumbers {
     }
 }
 
-impl core::error::Error for InvalidNumbers {}
+impl core::error::Error for InvalidParams {}

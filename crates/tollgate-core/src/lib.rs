@@ -36,9 +36,9 @@ mod rate;
 mod share;
 
 pub use algorithm::Algorithm;
-pub use calendar::{CalendarUnit, Shift, Span, Zone};
-pub use invalid::InvalidNumbers;
-pub use numbers::{Numbers, State};
+pub use calendar::{CalendarSpan, CalendarUnit, OffsetChange, Zone};
+pub use invalid::InvalidParams;
+pub use numbers::{LimitParams, LimitState};
 pub use outcome::{Intent, Outcome, Receipt};
 pub use penalty::Penalty;
 pub use rate::Rate;

@@ -24,7 +24,9 @@ mod value;
 
 use alloc::string::String;
 
-pub use value::{decode_penalty, decode_state, mirrored, read, spans, written};
+pub use value::{
+    decode_params, decode_penalty, decode_state, encode_params, tat_spans, to_lua_params,
+};
 
 /// Exact products and quotients, which every other part needs.
 pub const MULDIV: &str = include_str!("algorithm/muldiv.lua");

@@ -1,7 +1,7 @@
 //! Any algorithm behind one type: a new algorithm is a folder and a line in each table here.
 
 use crate::algorithm::{
-    Algorithm, Bucket, CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, Ledger,
+    Algorithm, Bucket, CalendarWindow, Concurrency, ExpiryLog, FixedWindow, Gcra, LeakyBucket,
     SlidingLog, SlidingWindow, Tat, TokenBucket, calendar_window, fixed_window, sliding_window,
     token_bucket,
 };
@@ -11,7 +11,7 @@ use crate::{Intent, Outcome, Receipt};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant is named as its type, which says it all")]
-pub enum Numbers {
+pub enum LimitParams {
     FixedWindow(FixedWindow),
     SlidingLog(SlidingLog),
     SlidingWindow(SlidingWindow),
@@ -22,38 +22,38 @@ pub enum Numbers {
     CalendarWindow(CalendarWindow),
 }
 
-/// What is kept for one key under [`Numbers`]. State of another algorithm reads as that of a new key.
+/// What is kept for one key under [`LimitParams`]. State of another algorithm reads as that of a new key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant names the algorithms that use it")]
-pub enum State {
+pub enum LimitState {
     #[default]
     New,
     FixedWindow(fixed_window::State),
     SlidingWindow(sliding_window::State),
     TokenBucket(token_bucket::State),
     Tat(Tat),
-    Ledger(Ledger),
+    ExpiryLog(ExpiryLog),
     CalendarWindow(calendar_window::State),
 }
 
 /// The same expression for whichever algorithm it is.
 macro_rules! each {
-    ($numbers:expr, $algorithm:ident => $body:expr) => {
-        match $numbers {
-            Numbers::FixedWindow($algorithm) => $body,
-            Numbers::SlidingLog($algorithm) => $body,
-            Numbers::SlidingWindow($algorithm) => $body,
-            Numbers::TokenBucket($algorithm) => $body,
-            Numbers::LeakyBucket($algorithm) => $body,
-            Numbers::Gcra($algorithm) => $body,
-            Numbers::Concurrency($algorithm) => $body,
-            Numbers::CalendarWindow($algorithm) => $body,
+    ($params:expr, $algorithm:ident => $body:expr) => {
+        match $params {
+            LimitParams::FixedWindow($algorithm) => $body,
+            LimitParams::SlidingLog($algorithm) => $body,
+            LimitParams::SlidingWindow($algorithm) => $body,
+            LimitParams::TokenBucket($algorithm) => $body,
+            LimitParams::LeakyBucket($algorithm) => $body,
+            LimitParams::Gcra($algorithm) => $body,
+            LimitParams::Concurrency($algorithm) => $body,
+            LimitParams::CalendarWindow($algorithm) => $body,
         }
     };
 }
 
-impl Numbers {
+impl LimitParams {
     /// The name of the algorithm, as the file spells it.
     pub const fn algorithm(&self) -> &'static str {
         match self {
@@ -80,12 +80,12 @@ impl Numbers {
     }
 
     /// The numbers for a store that has no rules of time zones, at about `now_us`: see
-    /// [`CalendarWindow::at`].
+    /// [`CalendarWindow::resolve_windows`].
     #[must_use]
     #[inline]
-    pub fn at(&self, now_us: u64) -> Self {
+    pub fn resolve_calendar(&self, now_us: u64) -> Self {
         match self {
-            Self::CalendarWindow(window) => Self::CalendarWindow(window.at(now_us)),
+            Self::CalendarWindow(window) => Self::CalendarWindow(window.resolve_windows(now_us)),
             other => *other,
         }
     }
@@ -114,8 +114,8 @@ impl Numbers {
     }
 }
 
-impl Algorithm for Numbers {
-    type State = State;
+impl Algorithm for LimitParams {
+    type State = LimitState;
 
     fn capacity(&self) -> u64 {
         each!(self, algorithm => algorithm.capacity())
@@ -125,60 +125,60 @@ impl Algorithm for Numbers {
         each!(self, algorithm => algorithm.window_us())
     }
 
-    fn redate(&self, state: &mut State, now_us: u64) -> bool {
+    fn redate(&self, state: &mut LimitState, now_us: u64) -> bool {
         each!(self, algorithm => Part::if_mut(state).is_some_and(|s| algorithm.redate(s, now_us)))
     }
 
-    fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+    fn decide(&self, state: &LimitState, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         each!(self, algorithm => match Part::of(state) {
             Some(state) => algorithm.decide(state, now_us, cost, intent),
             None => algorithm.decide(&Default::default(), now_us, cost, intent),
         })
     }
 
-    fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
+    fn charge(&self, state: &mut LimitState, now_us: u64, cost: u64) -> Receipt {
         each!(self, algorithm => algorithm.charge(Part::of_mut(state), now_us, cost))
     }
 
-    fn give_back(&self, state: &mut State, now_us: u64, units: u64, receipt: &Receipt) {
+    fn give_back(&self, state: &mut LimitState, now_us: u64, units: u64, receipt: &Receipt) {
         each!(self, algorithm => algorithm.give_back(Part::of_mut(state), now_us, units, receipt));
     }
 
-    fn idle_at_us(&self, state: &State) -> u64 {
+    fn idle_at_us(&self, state: &LimitState) -> u64 {
         each!(self, algorithm => Part::of(state).map_or(0, |state| algorithm.idle_at_us(state)))
     }
 }
 
-/// One algorithm's part of [`State`].
+/// One algorithm's part of [`LimitState`].
 trait Part: Default {
-    fn of(state: &State) -> Option<&Self>;
-    fn if_mut(state: &mut State) -> Option<&mut Self>;
-    fn of_mut(state: &mut State) -> &mut Self;
+    fn of(state: &LimitState) -> Option<&Self>;
+    fn if_mut(state: &mut LimitState) -> Option<&mut Self>;
+    fn of_mut(state: &mut LimitState) -> &mut Self;
 }
 
 macro_rules! part {
     ($($variant:ident: $part:ty),*) => {$(
         impl Part for $part {
-            fn of(state: &State) -> Option<&Self> {
+            fn of(state: &LimitState) -> Option<&Self> {
                 match state {
-                    State::$variant(part) => Some(part),
+                    LimitState::$variant(part) => Some(part),
                     _ => None,
                 }
             }
 
-            fn if_mut(state: &mut State) -> Option<&mut Self> {
+            fn if_mut(state: &mut LimitState) -> Option<&mut Self> {
                 match state {
-                    State::$variant(part) => Some(part),
+                    LimitState::$variant(part) => Some(part),
                     _ => None,
                 }
             }
 
-            fn of_mut(state: &mut State) -> &mut Self {
+            fn of_mut(state: &mut LimitState) -> &mut Self {
                 if Self::of(state).is_none() {
-                    *state = State::$variant(Self::default());
+                    *state = LimitState::$variant(Self::default());
                 }
                 match state {
-                    State::$variant(part) => part,
+                    LimitState::$variant(part) => part,
                     _ => unreachable!("the variant was set above"),
                 }
             }
@@ -191,6 +191,6 @@ part! {
     SlidingWindow: sliding_window::State,
     TokenBucket: token_bucket::State,
     Tat: Tat,
-    Ledger: Ledger,
+    ExpiryLog: ExpiryLog,
     CalendarWindow: calendar_window::State
 }

@@ -31,7 +31,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// For a limit that could not be asked and lets requests pass meanwhile. Nothing is known but its capacity.
-    pub const fn unasked(limit: u64) -> Self {
+    pub const fn admitting(limit: u64) -> Self {
         Self {
             admitted: true,
             limit,
@@ -44,7 +44,7 @@ impl Outcome {
     }
 
     /// For a limit that could not be asked and refuses meanwhile; it may be asked again in `retry_after_us`.
-    pub const fn withheld(limit: u64, retry_after_us: u64) -> Self {
+    pub const fn refusing(limit: u64, retry_after_us: u64) -> Self {
         Self {
             admitted: false,
             limit,

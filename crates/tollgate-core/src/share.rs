@@ -3,9 +3,9 @@
 use crate::algorithm::{
     Bucket, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
 };
-use crate::{Algorithm, InvalidNumbers, Numbers, Rate};
+use crate::{Algorithm, InvalidParams, LimitParams, Rate};
 
-impl Numbers {
+impl LimitParams {
     /// What each of `nodes` may admit so that together they stay within these numbers: every count divided and rounded down.
     /// A share of nothing refuses everything.
     pub fn share(&self, nodes: u32) -> Self {
@@ -14,7 +14,7 @@ impl Numbers {
         self.divided(nodes).unwrap_or(nothing)
     }
 
-    fn divided(&self, nodes: u64) -> Result<Self, InvalidNumbers> {
+    fn divided(&self, nodes: u64) -> Result<Self, InvalidParams> {
         let capacity = self.capacity() / nodes;
         let window = || Rate::try_new(capacity, self.period_us());
         let rate = |one: &Bucket| Rate::try_new(u64::from(one.count()) / nodes, self.period_us());
@@ -33,7 +33,7 @@ impl Numbers {
                 Self::LeakyBucket(LeakyBucket::try_new(rate, Some(burst), Some(queue))?)
             }
             Self::CalendarWindow(window) => {
-                let limit = u32::try_from(capacity).map_err(|_| InvalidNumbers::CountTooLarge)?;
+                let limit = u32::try_from(capacity).map_err(|_| InvalidParams::CountTooLarge)?;
                 Self::CalendarWindow(window.with_limit(limit))
             }
             Self::Concurrency(slots) => {

@@ -15,7 +15,7 @@ const UNITS: [(u64, &str, &[u64]); 7] = [
 const TIME_MARKS_MAX: u64 = 12;
 
 /// The marks of the time axis: how far from its start, and the label.
-pub fn time(span_us: u64) -> Vec<(u64, String)> {
+pub fn time_ticks(span_us: u64) -> Vec<(u64, String)> {
     let steps = UNITS.iter().flat_map(|&(unit_us, unit, steps)| {
         steps.iter().map(move |step| (step * unit_us, unit_us, unit))
     });
@@ -29,7 +29,7 @@ pub fn time(span_us: u64) -> Vec<(u64, String)> {
 }
 
 /// A length of time in its largest whole unit, such as `100 ms`.
-pub fn duration(us: u64) -> String {
+pub fn format_duration(us: u64) -> String {
     let (unit_us, unit, _) = UNITS
         .iter()
         .rev()
@@ -39,7 +39,7 @@ pub fn duration(us: u64) -> String {
 }
 
 /// How far into a run, such as `2 min 30.5 s`.
-pub fn offset(us: u64) -> String {
+pub fn format_offset(us: u64) -> String {
     let mut parts = Vec::new();
     let mut rest_us = us;
     for (unit_us, unit) in [(86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min")] {
@@ -57,7 +57,7 @@ pub fn offset(us: u64) -> String {
 
 /// The top of an axis of counts, no less than `max`, and the step between its marks: whole numbers that are easy to
 /// read and to halve.
-pub fn count(max: u64) -> (u64, u64) {
+pub fn count_ticks(max: u64) -> (u64, u64) {
     let mut unit: u64 = 1;
     loop {
         for step in [unit, 2 * unit, 5 * unit] {
@@ -70,7 +70,7 @@ pub fn count(max: u64) -> (u64, u64) {
 }
 
 /// A count with its thousands set apart.
-pub fn grouped(count: u64) -> String {
+pub fn format_grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -83,7 +83,7 @@ pub fn grouped(count: u64) -> String {
 }
 
 /// An instant in UTC, to the second: the civil date by counting days in 400-year cycles that start in March.
-pub fn utc(us: u64) -> String {
+pub fn format_utc(us: u64) -> String {
     let seconds = us / 1_000_000;
     let days = seconds / 86_400 + 719_468;
     let (cycle, day_of_cycle) = (days / 146_097, days % 146_097);

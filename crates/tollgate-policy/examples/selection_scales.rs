@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tollgate_core::algorithm::Gcra;
-use tollgate_core::{Numbers, Rate};
+use tollgate_core::{LimitParams, Rate};
 use tollgate_policy::facts::FactsBuffer;
 use tollgate_policy::limit::Limit;
 use tollgate_policy::match_spec::{Condition, MatchSpec};
@@ -36,11 +36,11 @@ fn numbered(shape: &str, number: usize) -> String {
 }
 
 fn policy(pattern: &str, count: usize) -> Result<Policy, Box<dyn std::error::Error>> {
-    let numbers = Numbers::Gcra(Gcra::try_new(Rate::try_new(100, 60_000_000)?, None)?);
+    let params = LimitParams::Gcra(Gcra::try_new(Rate::try_new(100, 60_000_000)?, None)?);
     let limit = |number: usize| {
         let patterns = vec![numbered(pattern, number)];
         let conditions = vec![Condition { attribute: "path".into(), patterns }];
-        (Limit::new("l", &["user"], Some(numbers)), MatchSpec { conditions, not: vec![] })
+        (Limit::new("l", &["user"], Some(params)), MatchSpec { conditions, not: vec![] })
     };
     Ok(Policy::new((0..count).map(limit).collect(), PolicyOptions::default())?)
 }

@@ -50,11 +50,11 @@ pub(crate) enum Token {
 
 /// More than [`TOKENS_MAX`] bytes between the first and the last wildcard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub(crate) struct PatternTooLong;
 
 impl Glob {
     /// A path glob; the pattern is in the one spelling of paths already.
-    pub(crate) fn path(pattern: &str) -> Result<Self, TooLong> {
+    pub(crate) fn path(pattern: &str) -> Result<Self, PatternTooLong> {
         let mut tokens = Vec::new();
         let mut rest = pattern.as_bytes();
         while let Some((&byte, after)) = rest.split_first() {
@@ -80,13 +80,13 @@ impl Glob {
     }
 
     /// A glob for any other attribute.
-    pub(crate) fn text(pattern: &str) -> Result<Self, TooLong> {
+    pub(crate) fn text(pattern: &str) -> Result<Self, PatternTooLong> {
         let token = |byte| if byte == b'*' { Token::Any } else { Token::Byte(byte) };
         let tokens: Vec<_> = pattern.bytes().map(token).collect();
         Self::compile(pattern, &tokens)
     }
 
-    fn compile(pattern: &str, tokens: &[Token]) -> Result<Self, TooLong> {
+    fn compile(pattern: &str, tokens: &[Token]) -> Result<Self, PatternTooLong> {
         let is_wild = |token: &Token| !matches!(token, Token::Byte(_));
         let (Some(first), Some(last)) =
             (tokens.iter().position(is_wild), tokens.iter().rposition(is_wild))
@@ -97,7 +97,7 @@ impl Glob {
             [Token::Any] => Middle::Any,
             [Token::InSegment] => Middle::InSegment,
             [Token::Enter, Token::Any] => Middle::Below,
-            tokens if tokens.len() > TOKENS_MAX => return Err(TooLong),
+            tokens if tokens.len() > TOKENS_MAX => return Err(PatternTooLong),
             tokens => Middle::Pieces(Box::new(Pieces::new(tokens))),
         };
         // Wildcards are ASCII, so both cuts fall between characters: every token before the first wildcard

@@ -20,13 +20,13 @@ pub struct Imported {
     /// How many more were dropped, since they count like an earlier one.
     pub duplicates: usize,
     /// What has no equal, or is not quite the same.
-    pub notes: Vec<Note>,
+    pub notes: Vec<ImportNote>,
 }
 
 /// Something that somebody has to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Note {
+pub struct ImportNote {
     /// Where it is in the file that was read.
     pub at: Position,
     /// Whether a limit was left out because of it.

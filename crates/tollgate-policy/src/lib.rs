@@ -42,4 +42,4 @@ pub use schema::schema;
 pub use state_id::state_id;
 pub use tier_map::{TierMap, TierRules};
 pub use time_zone::time_zone;
-pub use web::Web;
+pub use web::HttpPolicy;

@@ -1,6 +1,6 @@
 //! A compiled limit: what a valid entry under `limits:` means.
 
-use tollgate_core::{Numbers, Penalty};
+use tollgate_core::{LimitParams, Penalty};
 
 use crate::match_spec::MatchSpec;
 use crate::state_id;
@@ -21,11 +21,11 @@ pub struct Limit {
     /// How the limit treats a token that does not verify, if it reads claims.
     pub on_invalid: OnInvalid,
     /// The base numbers; `None` is unlimited.
-    pub numbers: Option<Numbers>,
+    pub params: Option<LimitParams>,
     /// Numbers by tier, where they differ; `None` is unlimited.
-    pub tiers: Box<[(Box<str>, Option<Numbers>)]>,
+    pub tiers: Box<[(Box<str>, Option<LimitParams>)]>,
     /// How many units a request costs.
-    pub cost: Cost,
+    pub cost: CostRule,
     /// Whether a refusal counts.
     pub mode: Mode,
     /// What happens when the store cannot decide.
@@ -40,7 +40,7 @@ pub struct Limit {
     pub counting: Counting,
     /// Whether it is found by its place alone, with a key that comes with it, as limits of ratelimit files are. Then `key` only tells its
     /// state apart from that of others.
-    pub addressed: bool,
+    pub is_by_descriptor: bool,
     /// What the answer to a request changes afterwards.
     pub on_response: OnResponse,
 }
@@ -52,7 +52,7 @@ pub enum Counting {
     #[default]
     Admitted,
     /// What was asked for, refused or not: `compat: envoy`.
-    Asked,
+    Requested,
     /// What was used, in full, even where less was left and whoever refuses; a request passes as long as anything is left: `debt: true`.
     Debt,
 }
@@ -81,7 +81,7 @@ pub enum OnInvalid {
 
 /// `cost`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cost {
+pub enum CostRule {
     /// The same for every request.
     Fixed(u64),
     /// From an attribute, within a bound.
@@ -228,23 +228,23 @@ impl OnResponse {
 
 impl Limit {
     /// A limit with defaults for all else; its fields can be changed afterwards.
-    pub fn new(name: &str, key: &[&str], numbers: Option<Numbers>) -> Self {
+    pub fn new(name: &str, key: &[&str], params: Option<LimitParams>) -> Self {
         Self {
             name: name.into(),
             key: key.iter().map(|attribute| Box::from(*attribute)).collect(),
             fallback_keys: Box::default(),
             on_missing: OnMissing::default(),
             on_invalid: OnInvalid::default(),
-            numbers,
+            params,
             tiers: Box::default(),
-            cost: Cost::Fixed(1),
+            cost: CostRule::Fixed(1),
             mode: Mode::default(),
             on_store_failure: OnStoreFailure::default(),
             disclose: true,
             penalty: None,
             consistency: Consistency::default(),
             counting: Counting::default(),
-            addressed: false,
+            is_by_descriptor: false,
             on_response: OnResponse::default(),
         }
     }
@@ -252,20 +252,20 @@ impl Limit {
     /// The state's identity under `numbers`, which belong to the limit or to one of its tiers.
     /// Tiers share state as long as their period is the same. Windows of the calendar belong to
     /// their time zone too.
-    pub fn state_id(&self, numbers: &Numbers) -> u64 {
-        self.state_id_by(&self.key, numbers)
+    pub fn state_id(&self, params: &LimitParams) -> u64 {
+        self.state_id_by(&self.key, params)
     }
 
     /// The state's identity for requests that use `key`, one of [`keys`](Self::keys). It does not
     /// depend on the order of the keys, so each keeps its counts when they change places.
-    pub(crate) fn state_id_by(&self, key: &[Box<str>], numbers: &Numbers) -> u64 {
-        let zone = match numbers {
-            Numbers::CalendarWindow(window) => window.zone(),
+    pub(crate) fn state_id_by(&self, key: &[Box<str>], params: &LimitParams) -> u64 {
+        let zone = match params {
+            LimitParams::CalendarWindow(window) => window.zone(),
             _ => None,
         };
-        let of_zone = zone.map(|zone| format!("{} {}", numbers.algorithm(), zone.name()));
-        let algorithm = of_zone.as_deref().unwrap_or(numbers.algorithm());
-        state_id(&self.name, key, algorithm, numbers.period_us())
+        let of_zone = zone.map(|zone| format!("{} {}", params.algorithm(), zone.name()));
+        let algorithm = of_zone.as_deref().unwrap_or(params.algorithm());
+        state_id(&self.name, key, algorithm, params.period_us())
     }
 
     /// The keys that requests may use, in the order they are tried; a single key without

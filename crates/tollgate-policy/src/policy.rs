@@ -30,27 +30,27 @@ mod select;
 mod tests;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use tollgate_core::Numbers;
+use tollgate_core::LimitParams;
 
 pub use invalid::InvalidPolicy;
 pub(crate) use select::push_value;
 pub use select::{EffectiveTier, Selected, Selection};
 
 use crate::facts::{AttributeId, Facts, FactsBuffer, Names};
-use crate::limit::{Cost, Limit, Mode, WeightedMatch};
+use crate::limit::{CostRule, Limit, Mode, WeightedMatch};
 use crate::match_spec::MatchSpec;
-use crate::matcher::{Index, Matcher};
+use crate::matcher::{Matcher, PathIndex};
 
 /// All limits, ready to be selected from. It never changes; a reload makes another one.
 #[derive(Debug)]
 pub struct Policy {
     limits: Box<[Limit]>,
-    rules: Box<[Rule]>,
-    index: Index,
+    compiled_limits: Box<[CompiledLimit]>,
+    index: PathIndex,
     names: Names,
     /// The numbers of all limits and tiers.
-    numbers: Box<[Variant]>,
-    tiers: Tiers,
+    tier_params: Box<[TierParams]>,
+    tiers: TierTable,
     path: Option<AttributeId>,
     /// For each attribute, whether it says whose request it is or what it costs.
     identifying: Box<[bool]>,
@@ -80,11 +80,11 @@ impl Default for PolicyOptions {
 /// A limit's numbers for one tier, or for all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Variant {
+pub struct TierParams {
     /// The limit's place in the file.
     pub limit: usize,
     /// Its numbers.
-    pub numbers: Numbers,
+    pub params: LimitParams,
     /// Which of the limit's [keys](Limit::keys) requests use; 0 without `first_of`.
     pub key: usize,
     /// Whose state it is. Tiers share it as long as their period is the same.
@@ -93,7 +93,7 @@ pub struct Variant {
 
 /// One limit with its names resolved.
 #[derive(Debug)]
-struct Rule {
+struct CompiledLimit {
     matcher: Matcher,
     key: Box<[AttributeId]>,
     /// The keys of `first_of` behind the first one.
@@ -118,7 +118,7 @@ struct Weight {
 struct TierId(usize);
 
 #[derive(Debug, Default)]
-struct Tiers {
+struct TierTable {
     ids: FxHashMap<Box<str>, TierId>,
     attribute: Option<AttributeId>,
     /// The attributes that a request's tier follows from.
@@ -126,7 +126,7 @@ struct Tiers {
     default: Option<TierId>,
 }
 
-impl Tiers {
+impl TierTable {
     fn intern(&mut self, name: &str) -> TierId {
         let next = TierId(self.ids.len());
         *self.ids.entry(name.into()).or_insert(next)
@@ -158,15 +158,22 @@ impl Policy {
         for (limit, spec) in &limits {
             compiler.limit(limit, spec)?;
         }
-        let Compiler { rules, index, names, numbers, tiers, identifying } = compiler;
+        let Compiler {
+            compiled_limits: rules,
+            index,
+            names,
+            tier_params: params,
+            tiers,
+            identifying,
+        } = compiler;
         Ok(Self {
             limits: limits.into_iter().map(|(limit, _)| limit).collect(),
-            rules: rules.into(),
+            compiled_limits: rules.into(),
             index,
             path: names.get("path"),
             identifying: (0..names.len()).map(|place| identifying.contains(&place)).collect(),
             names,
-            numbers: numbers.into(),
+            tier_params: params.into(),
             tiers,
             ipv6_prefix: options.ipv6_prefix,
         })
@@ -182,9 +189,9 @@ impl Policy {
         self.limits.iter().position(|limit| *limit.name == *name)
     }
 
-    /// The numbers of every limit and tier; [`Selected::numbers_index`] is the place in this list.
-    pub fn numbers(&self) -> &[Variant] {
-        &self.numbers
+    /// The numbers of every limit and tier; [`Selected::params_index`] is the place in this list.
+    pub fn tier_params(&self) -> &[TierParams] {
+        &self.tier_params
     }
 
     /// The number of an attribute, if the policy uses it, for [`Facts::set_id`].
@@ -210,11 +217,11 @@ impl Policy {
 
 #[derive(Default)]
 struct Compiler {
-    rules: Vec<Rule>,
-    index: Index,
+    compiled_limits: Vec<CompiledLimit>,
+    index: PathIndex,
     names: Names,
-    numbers: Vec<Variant>,
-    tiers: Tiers,
+    tier_params: Vec<TierParams>,
+    tiers: TierTable,
     /// The places of attributes that identify.
     identifying: FxHashSet<usize>,
 }
@@ -235,19 +242,19 @@ impl Compiler {
     }
 
     fn limit(&mut self, limit: &Limit, spec: &MatchSpec) -> Result<(), InvalidPolicy> {
-        let place = self.rules.len();
+        let place = self.compiled_limits.len();
         let matcher = self.matcher(limit, spec)?;
         // What the key of an addressed limit names is no attribute.
-        let key = if limit.addressed { Box::default() } else { self.key(&limit.key)? };
+        let key = if limit.is_by_descriptor { Box::default() } else { self.key(&limit.key)? };
         let fallback_keys =
             limit.fallback_keys.iter().map(|key| self.key(key)).collect::<Result<_, _>>()?;
         let cost_attribute = match &limit.cost {
-            Cost::Attribute { name, .. } => Some(self.attribute(name)?),
-            Cost::Fixed(_) | Cost::ByMatch(_) | Cost::Estimate { .. } => None,
+            CostRule::Attribute { name, .. } => Some(self.attribute(name)?),
+            CostRule::Fixed(_) | CostRule::ByMatch(_) | CostRule::Estimate { .. } => None,
         };
         let weighted = match &limit.cost {
-            Cost::ByMatch(weighted) => &**weighted,
-            Cost::Fixed(_) | Cost::Attribute { .. } | Cost::Estimate { .. } => &[],
+            CostRule::ByMatch(weighted) => &**weighted,
+            CostRule::Fixed(_) | CostRule::Attribute { .. } | CostRule::Estimate { .. } => &[],
         };
         let weight = |entry: &WeightedMatch| {
             let matcher = self.matcher(limit, &entry.match_spec)?;
@@ -260,17 +267,18 @@ impl Compiler {
             Ok(Weight { matcher, units: entry.units })
         };
         let weights = weighted.iter().map(weight).collect::<Result<_, InvalidPolicy>>()?;
-        let base = self.numbers(place, limit, limit.numbers);
+        let base = self.push_params(place, limit, limit.params);
         let mut tiers = Vec::with_capacity(limit.tiers.len());
-        for (name, numbers) in &limit.tiers {
-            tiers.push((self.tiers.intern(name), self.numbers(place, limit, *numbers)));
+        for (name, params) in &limit.tiers {
+            tiers.push((self.tiers.intern(name), self.push_params(place, limit, *params)));
         }
-        if limit.mode != Mode::Off && !limit.addressed {
+        if limit.mode != Mode::Off && !limit.is_by_descriptor {
             self.index.insert(place, &matcher);
         }
         let tiers = tiers.into();
-        let rule = Rule { matcher, key, fallback_keys, cost_attribute, weights, base, tiers };
-        self.rules.push(rule);
+        let rule =
+            CompiledLimit { matcher, key, fallback_keys, cost_attribute, weights, base, tiers };
+        self.compiled_limits.push(rule);
         Ok(())
     }
 
@@ -292,12 +300,17 @@ impl Compiler {
 
     /// The place of the numbers in the table for the first key, with those for further keys behind
     /// it; unlimited has none.
-    fn numbers(&mut self, place: usize, limit: &Limit, numbers: Option<Numbers>) -> Option<usize> {
-        let numbers = numbers?;
-        let first = self.numbers.len();
-        self.numbers.extend(limit.keys().enumerate().map(|(key, names)| {
-            let id = limit.state_id_by(names, &numbers);
-            Variant { limit: place, numbers, key, id }
+    fn push_params(
+        &mut self,
+        place: usize,
+        limit: &Limit,
+        params: Option<LimitParams>,
+    ) -> Option<usize> {
+        let params = params?;
+        let first = self.tier_params.len();
+        self.tier_params.extend(limit.keys().enumerate().map(|(key, names)| {
+            let id = limit.state_id_by(names, &params);
+            TierParams { limit: place, params, key, id }
         }));
         Some(first)
     }

@@ -38,7 +38,7 @@ pub struct Settings {
     /// [`Profile::parse`]: tollgate_core::header::Profile::parse
     pub headers: Vec<&'static str>,
     /// Where attributes come from on HTTP.
-    pub identity: Vec<(Box<str>, Source)>,
+    pub identity: Vec<(Box<str>, AttributeSource)>,
     /// How tokens are verified; present whenever an attribute comes from one.
     pub jwt: Option<Jwt>,
     /// Which tier a request belongs to.
@@ -372,7 +372,7 @@ pub enum AddressSource {
 
 /// Where an attribute comes from on HTTP.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum AttributeSource {
     /// A header field, in lower case.
     Header(Box<str>),
     /// A cookie.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
-use tollgate_core::{MAX_US, Shift, Zone};
+use tollgate_core::{MAX_US, OffsetChange, Zone};
 
 /// The database of the IANA, as of when the program was built.
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
@@ -25,9 +25,9 @@ pub fn time_zone(name: &str) -> Option<&'static Zone> {
     let name: &'static str = String::leak(name.to_owned());
     let first_offset_s = zone.to_offset(Timestamp::UNIX_EPOCH).seconds();
     let last_s = i64::try_from(MAX_US / 1_000_000).unwrap_or(i64::MAX) + DAYS_AFTER_S;
-    let mut shifts: Vec<Shift> = Vec::new();
+    let mut shifts: Vec<OffsetChange> = Vec::new();
     for transition in zone.following(Timestamp::UNIX_EPOCH) {
-        let shift = Shift {
+        let shift = OffsetChange {
             from_s: transition.timestamp().as_second(),
             offset_s: transition.offset().seconds(),
         };

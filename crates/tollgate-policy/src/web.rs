@@ -1,29 +1,29 @@
 //! What a file says about HTTP.
 
-use crate::address::{self, ClientAddress};
-use crate::settings::{AddressSource, Settings, Source, Template};
+use crate::address::{self, ClientAddressResolver};
+use crate::settings::{AddressSource, AttributeSource, Settings, Template};
 
 /// Who a request over HTTP is from, and what its refusal says. The default trusts nobody and knows no identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Web {
+pub struct HttpPolicy {
     /// Where the client's address is found.
-    pub client: ClientAddress,
+    pub client: ClientAddressResolver,
     /// Where attributes come from.
-    pub identity: Vec<(Box<str>, Source)>,
+    pub identity: Vec<(Box<str>, AttributeSource)>,
     /// What clients read when they are refused, where it is not the usual.
     pub refusal: Option<Template>,
 }
 
-impl Web {
+impl HttpPolicy {
     /// By these settings.
     pub fn of(settings: &Settings) -> Self {
-        let mut client = ClientAddress::default();
+        let mut client = ClientAddressResolver::default();
         client.trusted.clone_from(&settings.trusted_proxies);
         client.ipv6_prefix = settings.client_address.ipv6_prefix;
         client.source = match &settings.client_address.source {
-            AddressSource::Header(name) => address::Source::Header(name.clone()),
-            AddressSource::Hops(hops) => address::Source::Hops(*hops),
+            AddressSource::Header(name) => address::ClientAddressSource::Header(name.clone()),
+            AddressSource::Hops(hops) => address::ClientAddressSource::Hops(*hops),
         };
         Self { client, identity: settings.identity.clone(), refusal: settings.refusal.clone() }
     }
@@ -37,10 +37,10 @@ impl Web {
         }
         let source = self.identity.iter().find(|(name, _)| **name == *attribute);
         let (kind, name) = match source.map(|(_, source)| source) {
-            Some(Source::Header(name)) => ("header", &**name),
-            Some(Source::Cookie(name)) => ("cookie", &**name),
-            Some(Source::Query(name)) => ("query", &**name),
-            Some(Source::Jwt(name)) => ("jwt", &**name),
+            Some(AttributeSource::Header(name)) => ("header", &**name),
+            Some(AttributeSource::Cookie(name)) => ("cookie", &**name),
+            Some(AttributeSource::Query(name)) => ("query", &**name),
+            Some(AttributeSource::Jwt(name)) => ("jwt", &**name),
             None => attribute.split_once('.').unwrap_or(("", attribute)),
         };
         match kind {

@@ -6,7 +6,7 @@ mod ratelimit;
 #[cfg(test)]
 mod tests;
 
-use crate::front::{admin::AccessError, resp::PasswordError};
+use crate::front::{admin::AccessError, resp::RespPasswordError};
 use crate::storage::StorageError;
 use crate::tls::TlsError;
 use std::fmt;
@@ -18,11 +18,11 @@ use tollgate_policy::settings::{Front, Listener};
 use tollgate_policy::{Compiled, Diagnostic};
 use tollgate_tower::InvalidKeys;
 
-pub use named::check_named;
+pub use named::check_named_files;
 
-pub(crate) use load::{KeyFile, Loaded, TierFile};
-pub(crate) use named::locate;
-pub(crate) use ratelimit::{Ratelimit, WatchedSet};
+pub(crate) use load::{KeyFile, LoadedConfig, TierFile};
+pub(crate) use named::with_policy_position;
+pub(crate) use ratelimit::{RatelimitFiles, WatchedRatelimitFiles};
 
 /// The policy of a server that was given none, as a file.
 pub const DEFAULT: &str = include_str!("config/default.yaml");
@@ -31,12 +31,12 @@ pub const DEFAULT: &str = include_str!("config/default.yaml");
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     file: Option<PathBuf>,
-    listen: Vec<Listen>,
+    listen_overrides: Vec<ListenOverride>,
 }
 
 /// A front end and where it listens, as `front=address`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listen(Listener);
+pub struct ListenOverride(Listener);
 
 /// A configuration that nothing can run on.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub enum ConfigError {
         /// Which one.
         file: PathBuf,
         /// Why.
-        error: PasswordError,
+        error: RespPasswordError,
     },
     /// The store cannot be used as the file says.
     Storage {
@@ -104,14 +104,14 @@ pub enum ConfigError {
         error: InvalidKeys,
     },
     /// A reload would remove every limit, and the file does not say so.
-    LimitsGone {
+    LimitsRemoved {
         /// Which file.
         file: PathBuf,
         /// How many limits are in force.
         in_force: usize,
     },
     /// A file that the policy names cannot be used.
-    Named {
+    NamedFile {
         /// The policy.
         policy: PathBuf,
         /// The file that it names.
@@ -133,13 +133,13 @@ impl Config {
 
     /// What the file says, now and whenever it changes. Files that it names are looked for beside it.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self { file: Some(path.into()), listen: Vec::new() }
+        Self { file: Some(path.into()), listen_overrides: Vec::new() }
     }
 
     /// Has a front end listen there, whatever the file says.
-    pub fn listen(mut self, listen: Listen) -> Self {
-        self.listen.retain(|other| other.0.front != listen.0.front);
-        self.listen.push(listen);
+    pub fn listen(mut self, listen: ListenOverride) -> Self {
+        self.listen_overrides.retain(|other| other.0.front != listen.0.front);
+        self.listen_overrides.push(listen);
         self
     }
 
@@ -161,11 +161,11 @@ pub fn check_ratelimit(
     compiled: &Compiled,
 ) -> Result<Vec<(PathBuf, Vec<Diagnostic>)>, ConfigError> {
     let config = Config::file(path);
-    match Ratelimit::load(config.folder(), compiled) {
+    match RatelimitFiles::load(config.folder(), compiled) {
         Ok(Some(files)) if !files.unmatched.is_empty() => Ok(vec![(path.into(), files.unmatched)]),
         Ok(_) => Ok(Vec::new()),
         Err(ConfigError::Ratelimit { files }) => Ok(files),
-        Err(error) => Err(locate(&config, compiled, error)),
+        Err(error) => Err(with_policy_position(&config, compiled, error)),
     }
 }
 
@@ -181,8 +181,8 @@ impl ConfigError {
             | Self::Storage { file, .. }
             | Self::Tls { file, .. }
             | Self::Keys { file, .. }
-            | Self::LimitsGone { file, .. }
-            | Self::Named { file, .. } => file,
+            | Self::LimitsRemoved { file, .. }
+            | Self::NamedFile { file, .. } => file,
             Self::Ratelimit { files } => files.first().map_or(Path::new(""), |(file, _)| file),
         }
     }
@@ -221,11 +221,11 @@ impl fmt::Display for ConfigError {
                 };
                 f.write_str(each.map(shown).collect::<String>().trim_end())
             }
-            Self::Named { policy, diagnostic, .. } => {
+            Self::NamedFile { policy, diagnostic, .. } => {
                 let policy = policy.display().to_string();
                 f.write_str(diagnostic.render(&policy).to_string().trim_end())
             }
-            Self::LimitsGone { file, in_force } => write!(
+            Self::LimitsRemoved { file, in_force } => write!(
                 f,
                 "{}: the file has no `limits`, and {in_force} {} in force; to remove them all, write `limits: []`",
                 file.display(),
@@ -243,7 +243,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-impl FromStr for Listen {
+impl FromStr for ListenOverride {
     type Err = InvalidListen;
 
     fn from_str(text: &str) -> Result<Self, InvalidListen> {

@@ -8,24 +8,24 @@ use tokio::sync::watch;
 /// What `/readyz` tells.
 #[derive(Debug, Default)]
 pub struct Health {
-    state: Mutex<State>,
+    state: Mutex<HealthState>,
     ready: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HealthState {
     serving: bool,
-    detail: BTreeMap<Cow<'static, str>, Detail>,
+    problems: BTreeMap<Cow<'static, str>, HealthProblem>,
 }
 
-impl State {
+impl HealthState {
     fn is_ready(&self) -> bool {
-        self.serving && !self.detail.values().any(|detail| detail.is_fatal)
+        self.serving && !self.problems.values().any(|detail| detail.is_fatal)
     }
 }
 
 #[derive(Clone, Debug)]
-struct Detail {
+struct HealthProblem {
     text: Box<str>,
     is_fatal: bool,
 }
@@ -33,24 +33,24 @@ struct Detail {
 impl Health {
     /// All listeners are open.
     pub fn set_serving(&self, serving: bool) {
-        self.change(|state| state.serving = serving);
+        self.update(|state| state.serving = serving);
     }
 
     /// Something is wrong that the node can live with, such as a bad file while the last good one is in force.
     pub fn degrade(&self, subject: impl Into<Cow<'static, str>>, text: impl Into<Box<str>>) {
-        let detail = Detail { text: text.into(), is_fatal: false };
-        self.change(|state| drop(state.detail.insert(subject.into(), detail)));
+        let detail = HealthProblem { text: text.into(), is_fatal: false };
+        self.update(|state| drop(state.problems.insert(subject.into(), detail)));
     }
 
     /// Something is wrong that should keep traffic away.
     pub fn fail(&self, subject: impl Into<Cow<'static, str>>, text: impl Into<Box<str>>) {
-        let detail = Detail { text: text.into(), is_fatal: true };
-        self.change(|state| drop(state.detail.insert(subject.into(), detail)));
+        let detail = HealthProblem { text: text.into(), is_fatal: true };
+        self.update(|state| drop(state.problems.insert(subject.into(), detail)));
     }
 
     /// It is well again.
-    pub fn heal(&self, subject: &str) {
-        self.change(|state| drop(state.detail.remove(subject)));
+    pub fn clear(&self, subject: &str) {
+        self.update(|state| drop(state.problems.remove(subject)));
     }
 
     /// Whether traffic is welcome.
@@ -64,17 +64,17 @@ impl Health {
     }
 
     /// What there is to say, by subject.
-    pub fn detail(&self) -> Vec<(Cow<'static, str>, Box<str>)> {
+    pub fn problems(&self) -> Vec<(Cow<'static, str>, Box<str>)> {
         let state = self.lock();
         state
-            .detail
+            .problems
             .iter()
             .map(|(subject, detail)| (subject.clone(), detail.text.clone()))
             .collect()
     }
 
     /// Changes what is known, and tells those who watch, in the order of the changes.
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn update(&self, change: impl FnOnce(&mut HealthState)) {
         let mut state = self.lock();
         change(&mut state);
         let ready = state.is_ready();
@@ -82,7 +82,7 @@ impl Health {
     }
 
     /// A panic elsewhere leaves it whole: every change is a single assignment.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HealthState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -20,5 +20,5 @@ mod toll;
 pub mod trace;
 pub mod watch;
 
-pub use node::{Conduct, Engine, Node, NodeError};
+pub use node::{Node, NodeError, NodeGate, RuntimeSettings};
 pub use storage::{Storage, StorageError};

@@ -16,7 +16,7 @@ use tracing_subscriber::layer::SubscriberExt;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum LogFormat {
     /// Text when standard error is a terminal, else JSON.
     #[default]
     Auto,
@@ -28,17 +28,17 @@ pub enum Format {
 
 /// What is written: this and everything worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Severity(Level);
+pub struct LogLevel(Level);
 
 /// The text is not a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidSeverity;
+pub struct InvalidLogLevel;
 
 /// Writes the process's log to standard error from now on. A second call changes nothing.
-pub fn start(format: Format, severity: Severity) {
+pub fn start(format: LogFormat, severity: LogLevel) {
     let format = match format {
-        Format::Auto if io::stderr().is_terminal() => Format::Text,
-        Format::Auto => Format::Json,
+        LogFormat::Auto if io::stderr().is_terminal() => LogFormat::Text,
+        LogFormat::Auto => LogFormat::Json,
         chosen => chosen,
     };
     // It fails when there is a log already, which then stays.
@@ -46,24 +46,28 @@ pub fn start(format: Format, severity: Severity) {
 }
 
 /// A log that goes to `writer`.
-fn subscriber<W>(format: Format, severity: Severity, writer: W) -> Box<dyn Subscriber + Send + Sync>
+fn subscriber<W>(
+    format: LogFormat,
+    severity: LogLevel,
+    writer: W,
+) -> Box<dyn Subscriber + Send + Sync>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let log = tracing_subscriber::fmt().with_max_level(severity.0).with_writer(writer);
-    let ours = targets(severity);
+    let filter = targets(severity);
     match format {
-        Format::Json => {
-            Box::new(log.json().flatten_event(true).with_target(false).finish().with(ours))
+        LogFormat::Json => {
+            Box::new(log.json().flatten_event(true).with_target(false).finish().with(filter))
         }
-        Format::Text | Format::Auto => {
-            Box::new(log.with_ansi(false).with_target(false).finish().with(ours))
+        LogFormat::Text | LogFormat::Auto => {
+            Box::new(log.with_ansi(false).with_target(false).finish().with(filter))
         }
     }
 }
 
 /// What libraries have to say goes to whoever looks for something; otherwise a peer could fill the log through them.
-fn targets(severity: Severity) -> Targets {
+fn targets(severity: LogLevel) -> Targets {
     let theirs = match severity.0 {
         Level::DEBUG | Level::TRACE => severity.0,
         _ => Level::ERROR,
@@ -71,26 +75,26 @@ fn targets(severity: Severity) -> Targets {
     Targets::new().with_target("tollgate", severity.0).with_default(theirs)
 }
 
-impl Default for Severity {
+impl Default for LogLevel {
     fn default() -> Self {
         Self(Level::INFO)
     }
 }
 
-impl FromStr for Severity {
-    type Err = InvalidSeverity;
+impl FromStr for LogLevel {
+    type Err = InvalidLogLevel;
 
-    fn from_str(text: &str) -> Result<Self, InvalidSeverity> {
+    fn from_str(text: &str) -> Result<Self, InvalidLogLevel> {
         let known = ["error", "warn", "info", "debug", "trace"].contains(&text);
         let level = text.parse().ok().filter(|_| known);
-        level.map(Self).ok_or(InvalidSeverity)
+        level.map(Self).ok_or(InvalidLogLevel)
     }
 }
 
-impl fmt::Display for InvalidSeverity {
+impl fmt::Display for InvalidLogLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("not a level; write `error`, `warn`, `info`, `debug` or `trace`")
     }
 }
 
-impl std::error::Error for InvalidSeverity {}
+impl std::error::Error for InvalidLogLevel {}

@@ -1,6 +1,6 @@
 //! What all front ends of a process share.
 
-use crate::front::resp::Entrance;
+use crate::front::resp::RespAuth;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::storage::{Storage, StorageError};
@@ -12,20 +12,20 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate::policy::Compiled;
-use tollgate::{Gate, ProcessClock, Reply, Setup, StoreError};
+use tollgate::{Gate, ProcessClock, Setup, StoreError, StoreReply};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Settings, TierSource};
 use tollgate_tower::Verifier;
 
 /// The engine that a node runs, over whichever store its file names.
-pub type Engine = Gate<Storage>;
+pub type NodeGate = Gate<Storage>;
 
 /// Everything a front end needs; one per process, shared by `Arc`.
 #[derive(Debug)]
 pub struct Node {
     /// Decides.
-    pub gate: Engine,
+    pub gate: NodeGate,
     /// Says when. Read once for each request.
     pub clock: ProcessClock,
     /// Counts.
@@ -33,19 +33,19 @@ pub struct Node {
     /// Says how the node is.
     pub health: Health,
     /// Whom the front end for Redis clients lets in.
-    pub resp: Entrance,
+    pub resp_auth: RespAuth,
     tiers: TierCache,
     tokens: ArcSwapOption<Verifier>,
-    conduct: ArcSwap<Conduct>,
+    settings: ArcSwap<RuntimeSettings>,
     /// The names of limits whose keys overflowed, by what the store called them under earlier files.
-    overflowed: Mutex<BTreeMap<u64, Box<str>>>,
+    overflowed_names: Mutex<BTreeMap<u64, Box<str>>>,
 }
 
 /// How the process behaves, by the file in force. What a decision's answer depends on is part of the rules instead, which
 /// a request loads once.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Conduct {
+pub struct RuntimeSettings {
     /// Everything in the file but its limits.
     pub settings: Settings,
 }
@@ -71,7 +71,7 @@ impl fmt::Display for NodeError {
 
 impl std::error::Error for NodeError {}
 
-impl Conduct {
+impl RuntimeSettings {
     /// By what a file says.
     pub fn new(settings: Settings) -> Self {
         Self { settings }
@@ -85,7 +85,7 @@ impl Node {
     ///
     /// When the limits do not make a policy, or the store cannot be used as the file says.
     pub fn new(compiled: Compiled, setup: Setup) -> Result<Self, NodeError> {
-        Self::beside(Path::new(""), compiled, setup)
+        Self::in_folder(Path::new(""), compiled, setup)
     }
 
     /// The same, with the files that the settings name in this folder.
@@ -93,7 +93,7 @@ impl Node {
     /// # Errors
     ///
     /// When the limits do not make a policy, or the store cannot be used as the file says.
-    pub fn beside(folder: &Path, compiled: Compiled, setup: Setup) -> Result<Self, NodeError> {
+    pub fn in_folder(folder: &Path, compiled: Compiled, setup: Setup) -> Result<Self, NodeError> {
         let store = &compiled.settings.store;
         let storage = Storage::new(store, folder, |name| std::env::var_os(name));
         let storage = storage.map_err(NodeError::Store)?;
@@ -107,17 +107,17 @@ impl Node {
             clock: ProcessClock,
             metrics: Metrics::default(),
             health: Health::default(),
-            resp: Entrance::default(),
+            resp_auth: RespAuth::default(),
             tiers: TierCache::default(),
             tokens: ArcSwapOption::empty(),
-            conduct: ArcSwap::from_pointee(Conduct::new(compiled.settings)),
-            overflowed: Mutex::default(),
+            settings: ArcSwap::from_pointee(RuntimeSettings::new(compiled.settings)),
+            overflowed_names: Mutex::default(),
         })
     }
 
     /// How to answer.
-    pub fn conduct(&self) -> Guard<Arc<Conduct>> {
-        self.conduct.load()
+    pub fn settings(&self) -> Guard<Arc<RuntimeSettings>> {
+        self.settings.load()
     }
 
     /// What verifies tokens, where the file has `jwt`.
@@ -131,17 +131,19 @@ impl Node {
     }
 
     /// The tier that a hash in Redis gives whoever the facts name; `None` without such a hash, and for those it does not know.
-    pub fn tier(&self, facts: &Facts<'_>, now_us: u64) -> Reply<'_, Option<Arc<str>>, ()> {
+    pub fn tier(&self, facts: &Facts<'_>, now_us: u64) -> StoreReply<'_, Option<Arc<str>>, ()> {
         let storage = self.gate.store();
         if let Storage::Memory(_) = storage {
-            return Reply::Now(None);
+            return StoreReply::Now(None);
         }
-        let conduct = self.conduct.load_full();
+        let conduct = self.settings.load_full();
         let Some(TierSource::Redis { by, .. }) = &conduct.settings.tiers.source else {
-            return Reply::Now(None);
+            return StoreReply::Now(None);
         };
-        let Some(value) = facts.clear(by).map(Cow::into_owned) else { return Reply::Now(None) };
-        Reply::later((), async move {
+        let Some(value) = facts.unhashed(by).map(Cow::into_owned) else {
+            return StoreReply::Now(None);
+        };
+        StoreReply::later((), async move {
             let Some(TierSource::Redis { hash, by }) = &conduct.settings.tiers.source else {
                 return None;
             };
@@ -156,9 +158,9 @@ impl Node {
     pub fn overflowed(&self) -> Vec<(u64, Box<str>, u64)> {
         let rules = self.gate.rules();
         let policy = rules.policy();
-        let earlier = self.names();
+        let earlier = self.lock_overflowed_names();
         let name = |id: u64| {
-            let variant = policy.numbers().iter().find(|variant| variant.id == id);
+            let variant = policy.tier_params().iter().find(|variant| variant.id == id);
             let now = variant.map(|variant| policy.limits()[variant.limit].name.clone());
             now.or_else(|| earlier.get(&id).cloned())
         };
@@ -167,8 +169,8 @@ impl Node {
         counts.filter_map(|(id, count)| Some((id, name(id)?, count))).collect()
     }
 
-    fn names(&self) -> MutexGuard<'_, BTreeMap<u64, Box<str>>> {
-        self.overflowed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_overflowed_names(&self) -> MutexGuard<'_, BTreeMap<u64, Box<str>>> {
+        self.overflowed_names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts another file in force: its limits, then how to answer.
@@ -179,8 +181,8 @@ impl Node {
     pub fn replace(&self, compiled: Compiled, setup: Setup) -> Result<(), InvalidPolicy> {
         let overflowed = self.overflowed();
         self.gate.replace(setup)?;
-        self.names().extend(overflowed.into_iter().map(|(id, name, _)| (id, name)));
-        self.conduct.store(Arc::new(Conduct::new(compiled.settings)));
+        self.lock_overflowed_names().extend(overflowed.into_iter().map(|(id, name, _)| (id, name)));
+        self.settings.store(Arc::new(RuntimeSettings::new(compiled.settings)));
         Ok(())
     }
 }

@@ -10,9 +10,11 @@ mod crowd;
 mod tests;
 
 use crate::Node;
-use crate::config::{Config, ConfigError, KeyFile, Loaded, Ratelimit, TierFile, WatchedSet};
-use crate::front::admin::{Admin, LastReload, Origin};
-use crate::metrics::Reloaded;
+use crate::config::{
+    Config, ConfigError, KeyFile, LoadedConfig, RatelimitFiles, TierFile, WatchedRatelimitFiles,
+};
+use crate::front::admin::{Admin, LastReload, PolicyOrigin};
+use crate::metrics::ReloadResult;
 use crate::tls::Certificate;
 use crate::watch::{WatchedFile, read_capped};
 use std::fmt;
@@ -23,8 +25,8 @@ use std::time::Duration;
 use tollgate_policy::settings::{Listener, ServerTls, Settings, Store};
 use tollgate_policy::{Compiled, TierRules};
 
-pub use control::Reload;
-pub(crate) use control::{Control, orders};
+pub use control::ReloadHandle;
+pub(crate) use control::{ControlThread, reload_channel};
 
 /// Under these names `/readyz` tells what is wrong.
 const POLICY: &str = "policy";
@@ -34,7 +36,7 @@ const KEYS: &str = "keys";
 /// What a reload did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct InForce {
+pub struct AppliedPolicy {
     /// Counts the policies of this process.
     pub generation: u64,
     /// How many limits there are.
@@ -52,7 +54,7 @@ pub enum ReloadError {
     /// The process is about to end.
     Stopping,
     /// Something went wrong here; the log says where.
-    BrokeOff,
+    Panicked,
 }
 
 /// Knows what is in force, and what the files said then.
@@ -60,41 +62,41 @@ pub(crate) struct Reloader {
     node: Arc<Node>,
     /// Where it has the admin API.
     admin: Option<Arc<Admin>>,
-    told: Told,
+    origin: SharedOrigin,
     config: Config,
     /// What the process was started with and cannot change.
-    bound: Bound,
-    policy: Option<Watched>,
-    tiers: Option<Watched>,
+    startup: StartupSettings,
+    policy: Option<TrackedFile>,
+    tiers: Option<TrackedFile>,
     /// The rules of the policy in force for tiers in the file.
     tier_rules: TierRules,
-    keys: Option<Watched>,
-    ratelimit: Option<WatchedSet>,
+    keys: Option<TrackedFile>,
+    ratelimit: Option<WatchedRatelimitFiles>,
     /// That of `listen.grpc`; the gateway looks after its own.
     certificate: Option<Arc<Certificate>>,
     /// The file that a refused policy names and that is why it was refused.
-    awaited: Option<Watched>,
+    blocking_file: Option<TrackedFile>,
 }
 
 /// What whoever asks is told about the policy in force.
-pub(crate) type Told = Arc<Mutex<Origin>>;
+pub(crate) type SharedOrigin = Arc<Mutex<PolicyOrigin>>;
 
 /// A file, the content of it that is in force, and whether it was refused since.
-struct Watched {
+struct TrackedFile {
     file: WatchedFile,
-    in_force: Vec<u8>,
-    is_bad: bool,
+    applied_bytes: Vec<u8>,
+    is_rejected: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Bound {
+struct StartupSettings {
     listeners: Vec<Listener>,
     /// The certificates of the gateway and of `listen.grpc`.
     certificates: [Option<ServerTls>; 2],
     /// Whether connections to it begin with who they come from.
     proxy_protocol: bool,
     /// How long its clients may take.
-    times: [Duration; 3],
+    client_timeouts: [Duration; 3],
     store: Store,
 }
 
@@ -103,31 +105,31 @@ impl Reloader {
     pub(crate) fn new(
         node: Arc<Node>,
         admin: Option<Arc<Admin>>,
-        told: Told,
+        origin: SharedOrigin,
         config: Config,
-        loaded: Loaded,
+        loaded: LoadedConfig,
     ) -> Self {
-        let bound = Bound::of(&loaded.compiled.settings);
+        let startup = StartupSettings::of(&loaded.compiled.settings);
         let tier_rules = TierRules::of(&loaded.compiled);
         // What came through a pipe does not change.
         let policy = config.path().filter(|path| path.is_file());
-        let policy = policy.map(|path| Watched::new(path, loaded.bytes));
-        let tiers = loaded.tiers.map(|tiers| Watched::new(&tiers.path, tiers.bytes));
-        let keys = loaded.keys.map(|keys| Watched::new(&keys.path, keys.bytes));
-        let ratelimit = loaded.ratelimit.map(|files| files.watched());
+        let policy = policy.map(|path| TrackedFile::new(path, loaded.bytes));
+        let tiers = loaded.tiers.map(|tiers| TrackedFile::new(&tiers.path, tiers.bytes));
+        let keys = loaded.keys.map(|keys| TrackedFile::new(&keys.path, keys.bytes));
+        let ratelimit = loaded.ratelimit.map(|files| files.watch());
         Self {
             node,
             admin,
-            told,
+            origin,
             config,
-            bound,
+            startup,
             policy,
             tiers,
             tier_rules,
             keys,
             ratelimit,
             certificate: None,
-            awaited: None,
+            blocking_file: None,
         }
     }
 
@@ -138,31 +140,31 @@ impl Reloader {
 
     /// Says what is in force.
     pub(crate) fn announce(&self) {
-        self.log(&self.in_force(Vec::new()));
+        self.log_applied(&self.applied(Vec::new()));
     }
 
     /// Reads the file and puts it in force, changed or not.
-    pub(crate) fn reload(&mut self) -> Result<InForce, ConfigError> {
-        let result = self.config.load_again().and_then(|loaded| self.put_in_force(loaded));
+    pub(crate) fn reload(&mut self) -> Result<AppliedPolicy, ConfigError> {
+        let result = self.config.load_regular().and_then(|loaded| self.apply(loaded));
         self.report(POLICY, result)
     }
 
     /// Looks once at each file and puts in force what is new and settled.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn poll(&mut self) {
         if let Some(certificate) = &self.certificate {
-            certificate.look(&self.node.health, self.node.clock.now_us());
+            certificate.poll(&self.node.health, self.node.clock.now_us());
         }
-        if let Some(Ok(_)) = self.awaited.as_mut().and_then(Watched::look) {
+        if let Some(Ok(_)) = self.blocking_file.as_mut().and_then(TrackedFile::poll) {
             let _ = self.reload();
         }
-        if self.ratelimit.as_mut().is_some_and(WatchedSet::look) {
+        if self.ratelimit.as_mut().is_some_and(WatchedRatelimitFiles::poll) {
             let _ = self.reload();
         }
-        match self.policy.as_mut().and_then(Watched::look) {
+        match self.policy.as_mut().and_then(TrackedFile::poll) {
             None => {}
             Some(Ok(bytes)) => {
-                let loaded = self.config.understand(bytes);
-                let result = loaded.and_then(|loaded| self.put_in_force(loaded));
+                let loaded = self.config.parse(bytes);
+                let result = loaded.and_then(|loaded| self.apply(loaded));
                 let _ = self.report(POLICY, result);
             }
             Some(Err(error)) => {
@@ -170,38 +172,38 @@ impl Reloader {
                 let _ = self.report(POLICY, Err(ConfigError::Unreadable { file, error }));
             }
         }
-        self.look_at_tiers();
-        self.look_at_keys();
+        self.poll_tiers();
+        self.poll_keys();
     }
 
-    fn look_at_tiers(&mut self) {
+    fn poll_tiers(&mut self) {
         let Some(watched) = &mut self.tiers else { return };
         let path = watched.file.path().to_owned();
-        let result = match watched.look() {
+        let result = match watched.poll() {
             None => return,
             Some(Ok(bytes)) => TierFile::new(&path, bytes, &self.tier_rules)
-                .and_then(|tiers| self.put_tiers(tiers)),
+                .and_then(|tiers| self.apply_tiers(tiers)),
             Some(Err(error)) => Err(ConfigError::Unreadable { file: path, error }),
         };
         let _ = self.report(TIERS, result);
     }
 
-    fn look_at_keys(&mut self) {
+    fn poll_keys(&mut self) {
         let Some(watched) = &mut self.keys else { return };
         let path = watched.file.path().to_owned();
-        let result = match watched.look() {
+        let result = match watched.poll() {
             None => return,
-            Some(Ok(bytes)) => self.put_keys(&path, bytes),
+            Some(Ok(bytes)) => self.apply_keys(&path, bytes),
             Some(Err(error)) => Err(ConfigError::Unreadable { file: path, error }),
         };
         let _ = self.report(KEYS, result);
     }
 
-    fn put_in_force(&mut self, loaded: Loaded) -> Result<InForce, ConfigError> {
+    fn apply(&mut self, loaded: LoadedConfig) -> Result<AppliedPolicy, ConfigError> {
         let setup = loaded.setup();
-        let Loaded { bytes, compiled, tiers, keys, ratelimit } = loaded;
-        self.keep_limits(&compiled, ratelimit.as_ref())?;
-        let restart_for = self.bound.differences(&Bound::of(&compiled.settings));
+        let LoadedConfig { bytes, compiled, tiers, keys, ratelimit } = loaded;
+        self.check_limits_kept(&compiled, ratelimit.as_ref())?;
+        let restart_for = self.startup.changed_fields(&StartupSettings::of(&compiled.settings));
         let access =
             self.admin.as_ref().map(|_| self.config.access(&compiled.settings)).transpose()?;
         let password = self.config.password(&compiled.settings)?;
@@ -209,80 +211,82 @@ impl Reloader {
         let tier_rules = TierRules::of(&compiled);
         self.node.replace(compiled, setup).map_err(invalid)?;
         self.tier_rules = tier_rules;
-        self.node.set_tokens(keys.as_ref().map(|keys| keys.tokens.clone()));
+        self.node.set_tokens(keys.as_ref().map(|keys| keys.verifier.clone()));
         if let (Some(admin), Some(access)) = (&self.admin, access) {
             admin.set_access(access);
         }
-        self.node.resp.set(password);
+        self.node.resp_auth.set_password(password);
         // The tiers and keys came with it, so what was wrong with them is past too.
-        self.node.health.heal(TIERS);
-        self.node.health.heal(KEYS);
+        self.node.health.clear(TIERS);
+        self.node.health.clear(KEYS);
         if let Some(policy) = &mut self.policy {
             policy.accept(bytes);
         }
         let tiers = tiers.map(|tiers| (tiers.path, tiers.bytes));
-        Watched::follow(&mut self.tiers, tiers);
-        Watched::follow(&mut self.keys, keys.map(|keys| (keys.path, keys.bytes)));
-        self.ratelimit = ratelimit.map(|files| files.watched());
+        TrackedFile::track(&mut self.tiers, tiers);
+        TrackedFile::track(&mut self.keys, keys.map(|keys| (keys.path, keys.bytes)));
+        self.ratelimit = ratelimit.map(|files| files.watch());
         for field in &restart_for {
             tracing::warn!(field, "this change takes effect after a restart");
         }
-        Ok(self.in_force(restart_for))
+        Ok(self.applied(restart_for))
     }
 
     /// Refuses a file that drops every limit without saying `limits: []`: it may be truncated.
-    fn keep_limits(
+    fn check_limits_kept(
         &self,
         compiled: &Compiled,
-        ratelimit: Option<&Ratelimit>,
+        ratelimit: Option<&RatelimitFiles>,
     ) -> Result<(), ConfigError> {
-        let in_force = self.in_force(Vec::new()).limits;
+        let in_force = self.applied(Vec::new()).limits;
         let has_rules = ratelimit.is_some_and(|files| !files.configs.rules().is_empty());
         let is_written = compiled.file.limits.is_some() || has_rules;
         if is_written || in_force == 0 {
             Ok(())
         } else {
-            Err(ConfigError::LimitsGone { file: self.config.name(), in_force })
+            Err(ConfigError::LimitsRemoved { file: self.config.name(), in_force })
         }
     }
 
-    fn put_tiers(&mut self, tiers: TierFile) -> Result<InForce, ConfigError> {
+    fn apply_tiers(&mut self, tiers: TierFile) -> Result<AppliedPolicy, ConfigError> {
         let invalid = |error| ConfigError::Policy { file: tiers.path.clone(), error };
         self.node.gate.set_tiers(Some(tiers.map)).map_err(invalid)?;
         if let Some(watched) = &mut self.tiers {
             watched.accept(tiers.bytes);
         }
-        Ok(self.in_force(Vec::new()))
+        Ok(self.applied(Vec::new()))
     }
 
-    fn put_keys(&mut self, path: &Path, bytes: Vec<u8>) -> Result<InForce, ConfigError> {
-        let conduct = self.node.conduct();
+    fn apply_keys(&mut self, path: &Path, bytes: Vec<u8>) -> Result<AppliedPolicy, ConfigError> {
+        let conduct = self.node.settings();
         if let Some(jwt) = &conduct.settings.jwt {
             let keys = KeyFile::new(path, jwt, bytes)?;
-            self.node.set_tokens(Some(keys.tokens));
+            self.node.set_tokens(Some(keys.verifier));
             if let Some(watched) = &mut self.keys {
                 watched.accept(keys.bytes);
             }
         }
-        Ok(self.in_force(Vec::new()))
+        Ok(self.applied(Vec::new()))
     }
 
-    fn in_force(&self, restart_for: Vec<&'static str>) -> InForce {
+    fn applied(&self, restart_for: Vec<&'static str>) -> AppliedPolicy {
         let rules = self.node.gate.rules();
         let (generation, limits) = (rules.generation(), rules.policy().limits().len());
-        InForce { generation, limits, restart_for }
+        AppliedPolicy { generation, limits, restart_for }
     }
 
-    fn log(&self, InForce { generation, limits, .. }: &InForce) {
+    fn log_applied(&self, AppliedPolicy { generation, limits, .. }: &AppliedPolicy) {
         let file = self.config.name();
         tracing::info!(file = %file.display(), generation, limits, "policy in force");
-        let unmatched = self.ratelimit.as_ref().map(WatchedSet::unmatched).unwrap_or_default();
+        let unmatched =
+            self.ratelimit.as_ref().map(WatchedRatelimitFiles::unmatched).unwrap_or_default();
         for found in unmatched {
             let (line, column) = (found.line, found.column);
             tracing::warn!(file = %file.display(), line, column, help = %found.help, "{}", found.message);
         }
         if *limits == 0 {
-            let is_empty = self.policy.as_ref().is_some_and(|policy| is_blank(&policy.in_force));
+            let is_empty =
+                self.policy.as_ref().is_some_and(|policy| is_blank(&policy.applied_bytes));
             let why = match (is_empty, unmatched.is_empty(), &self.ratelimit) {
                 (true, ..) => "the file is empty, which is valid",
                 (_, false, _) => "`envoy.configs` matches no file with limits",
@@ -299,40 +303,41 @@ impl Reloader {
     fn report(
         &mut self,
         subject: &'static str,
-        result: Result<InForce, ConfigError>,
-    ) -> Result<InForce, ConfigError> {
+        result: Result<AppliedPolicy, ConfigError>,
+    ) -> Result<AppliedPolicy, ConfigError> {
         let watched = match subject {
             POLICY => &mut self.policy,
             TIERS => &mut self.tiers,
             _ => &mut self.keys,
         };
         if let Some(watched) = watched {
-            watched.is_bad = result.is_err();
+            watched.is_rejected = result.is_err();
         }
         if subject == POLICY {
             let other = result.as_ref().err().map(ConfigError::file);
             let other = other.filter(|file| Some(*file) != self.config.path());
             // The set reloads when one of its files changes: a second watch would reload twice.
-            let is_in_set = |file: &Path| self.ratelimit.as_ref().is_some_and(|set| set.has(file));
+            let is_in_set =
+                |file: &Path| self.ratelimit.as_ref().is_some_and(|set| set.contains(file));
             let other = other.filter(|file| !is_in_set(file));
-            self.awaited =
-                other.map(|file| Watched::new(file, read_capped(file).unwrap_or_default()));
+            self.blocking_file =
+                other.map(|file| TrackedFile::new(file, read_capped(file).unwrap_or_default()));
         }
         let error = result.as_ref().err().map(ToString::to_string);
         let last = LastReload { time_us: self.node.clock.now_us(), error };
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).last_reload = Some(last);
+        self.origin.lock().unwrap_or_else(PoisonError::into_inner).last_reload = Some(last);
         match &result {
             Ok(in_force) => {
-                self.node.health.heal(subject);
-                self.node.metrics.reload(Reloaded::Ok);
+                self.node.health.clear(subject);
+                self.node.metrics.reload(ReloadResult::Ok);
                 // Last, so that whoever sees the line finds the rest done.
-                self.log(in_force);
+                self.log_applied(in_force);
             }
             Err(error) => {
                 let error = error.to_string();
                 let line = error.replace('\n', "; ");
                 self.node.health.degrade(subject, error);
-                self.node.metrics.reload(Reloaded::Error);
+                self.node.metrics.reload(ReloadResult::Error);
                 let stays = if subject == TIERS { "stay" } else { "stays" };
                 tracing::error!(error = %line, "not reloaded: the last good {subject} {stays} in force");
             }
@@ -347,13 +352,13 @@ fn is_blank(bytes: &[u8]) -> bool {
     lines.all(|line| line.is_empty() || line.starts_with(b"#"))
 }
 
-impl Watched {
+impl TrackedFile {
     fn new(path: &Path, in_force: Vec<u8>) -> Self {
-        Self { file: WatchedFile::new(path), in_force, is_bad: false }
+        Self { file: WatchedFile::new(path), applied_bytes: in_force, is_rejected: false }
     }
 
     /// Watches the file that is named now, which may be another than before, or none.
-    fn follow(watched: &mut Option<Self>, file: Option<(PathBuf, Vec<u8>)>) {
+    fn track(watched: &mut Option<Self>, file: Option<(PathBuf, Vec<u8>)>) {
         match (watched, file) {
             (Some(watched), Some((path, bytes))) if watched.file.path() == path => {
                 watched.accept(bytes);
@@ -363,24 +368,24 @@ impl Watched {
     }
 
     fn accept(&mut self, bytes: Vec<u8>) {
-        (self.in_force, self.is_bad) = (bytes, false);
+        (self.applied_bytes, self.is_rejected) = (bytes, false);
     }
 
     /// What is new in it. A file that was touched, or taken back before anyone objected, has nothing new.
-    fn look(&mut self) -> Option<io::Result<Vec<u8>>> {
-        let found = self.file.look()?;
-        let is_same = found.as_ref().is_ok_and(|bytes| *bytes == self.in_force);
-        (!is_same || self.is_bad).then_some(found)
+    fn poll(&mut self) -> Option<io::Result<Vec<u8>>> {
+        let found = self.file.poll()?;
+        let is_same = found.as_ref().is_ok_and(|bytes| *bytes == self.applied_bytes);
+        (!is_same || self.is_rejected).then_some(found)
     }
 }
 
-impl Bound {
+impl StartupSettings {
     fn of(settings: &Settings) -> Self {
         Self {
             listeners: settings.listeners.clone(),
             certificates: [settings.gateway.tls.clone(), settings.grpc_tls.clone()],
             proxy_protocol: settings.gateway.proxy_protocol,
-            times: [
+            client_timeouts: [
                 settings.gateway.client_head,
                 settings.gateway.client_body,
                 settings.gateway.client_idle,
@@ -389,9 +394,10 @@ impl Bound {
         }
     }
 
-    fn differences(&self, other: &Self) -> Vec<&'static str> {
-        let listens =
-            |bound: &Self| (bound.certificates.clone(), bound.proxy_protocol, bound.times);
+    fn changed_fields(&self, other: &Self) -> Vec<&'static str> {
+        let listens = |bound: &Self| {
+            (bound.certificates.clone(), bound.proxy_protocol, bound.client_timeouts)
+        };
         let same = self.listeners == other.listeners && listens(self) == listens(other);
         let listen = (!same).then_some("listen");
         let store = (self.store != other.store).then_some("store");
@@ -404,7 +410,7 @@ impl fmt::Display for ReloadError {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Stopping => f.write_str("the process is about to end"),
-            Self::BrokeOff => f.write_str("the reload broke off; see the log"),
+            Self::Panicked => f.write_str("the reload broke off; see the log"),
         }
     }
 }

@@ -2,13 +2,15 @@
 
 mod descriptors;
 
-use crate::config::{Config, ConfigError, Loaded, locate};
+use crate::config::{Config, ConfigError, LoadedConfig, with_policy_position};
 use crate::front::resp::{self, Resp};
-use crate::front::{admin::Admin, gateway, grpc::Rls, http::CheckApi};
-use crate::net::{self, BindError, InheritError, Inherited, Intake, Limits, Listener};
+use crate::front::{admin::Admin, gateway, grpc::RlsHandler, http::CheckApi};
+use crate::net::{
+    self, BindError, InheritError, InheritedSockets, Limits, Listener, ListenerOptions,
+};
 use crate::node::{Node, NodeError};
-use crate::reload::{self, Control, Reload, Reloader};
-use crate::tls::{Certificate, Listens, TlsError};
+use crate::reload::{self, ControlThread, ReloadHandle, Reloader};
+use crate::tls::{Certificate, TlsError, TlsListener};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -22,16 +24,16 @@ use tollgate_policy::settings::{Front, ListenAddress, Settings};
 pub struct Server;
 
 /// How long a store may take to take back what this node holds of its limits.
-const RELEASE: Duration = Duration::from_secs(1);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A node that answers requests. Dropping it ends it at once; [`drain`](Self::drain) lets requests finish.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningServer {
     addresses: Vec<(Front, SocketAddr)>,
     /// Apart from `admin`, so that neither keeps the other waiting and health can be asked for during a drain.
-    traffic: net::Server,
-    admin: net::Server,
-    control: Control,
+    traffic: net::FrontendServer,
+    admin: net::FrontendServer,
+    control: ControlThread,
     node: Arc<Node>,
 }
 
@@ -64,82 +66,89 @@ impl Server {
     /// # Errors
     ///
     /// When the configuration cannot be used, an address is taken, or the system is out of something.
-    pub fn start(config: Config) -> Result<Running, StartError> {
-        Self::start_on(config, Inherited::default())
+    pub fn start(config: Config) -> Result<RunningServer, StartError> {
+        Self::start_on(config, InheritedSockets::default())
     }
 
     /// The same by sockets that were handed over, as far as they are those that `config` asks for.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start), and when one of the sockets is nobody's.
-    pub fn start_on(config: Config, inherited: Inherited) -> Result<Running, StartError> {
+    /// As [`start_servers`](Self::start), and when one of the sockets is nobody's.
+    pub fn start_on(
+        config: Config,
+        inherited: InheritedSockets,
+    ) -> Result<RunningServer, StartError> {
         let loaded = config.load().map_err(StartError::Config)?;
         let invalid = |error| match error {
             NodeError::Policy(error) => ConfigError::Policy { file: config.name(), error },
             NodeError::Store(error) => ConfigError::Storage { file: config.name(), error },
         };
-        let node = Node::beside(config.folder(), loaded.compiled.clone(), loaded.setup())
+        let node = Node::in_folder(config.folder(), loaded.compiled.clone(), loaded.setup())
             .map_err(|error| StartError::Config(invalid(error)))?;
-        node.set_tokens(loaded.keys.as_ref().map(|keys| keys.tokens.clone()));
+        node.set_tokens(loaded.keys.as_ref().map(|keys| keys.verifier.clone()));
         let password = config.password(&loaded.compiled.settings).map_err(StartError::Config)?;
-        node.resp.set(password);
+        node.resp_auth.set_password(password);
         let node = Arc::new(node);
         let listeners = bind(&loaded.compiled.settings, inherited)?;
         let addresses =
             listeners.iter().map(|(front, listener)| (*front, listener.address())).collect();
-        let orders = reload::orders(&config);
+        let reload_channel = reload::reload_channel(&config);
         let has_admin =
             loaded.compiled.settings.listeners.iter().any(|one| one.front == Front::Admin);
         let admin = match has_admin {
             true => {
                 let access =
                     config.access(&loaded.compiled.settings).map_err(StartError::Config)?;
-                Some(Arc::new(Admin::new(node.clone(), access, Arc::new(orders.0.clone()))))
+                Some(Arc::new(Admin::new(node.clone(), access, Arc::new(reload_channel.0.clone()))))
             }
             false => None,
         };
         let has_gateway = listeners.iter().any(|(front, _)| *front == Front::Gateway);
         let gateway = match has_gateway {
             true => {
-                let shared = gateway::Shared::new(node.clone(), config.folder());
-                Some(Arc::new(shared.map_err(|error| unusable(&config, &loaded, error))?))
+                let shared = gateway::GatewayState::new(node.clone(), config.folder());
+                Some(Arc::new(shared.map_err(|error| tls_config_error(&config, &loaded, error))?))
             }
             false => None,
         };
         let certificate = certificate(&config, &loaded)?;
-        let told = orders.0.told();
-        let reloader = Reloader::new(node.clone(), admin.clone(), told, config, loaded)
+        let origin = reload_channel.0.shared_origin();
+        let reloader = Reloader::new(node.clone(), admin.clone(), origin, config, loaded)
             .with_certificate(certificate.clone());
         reloader.announce();
-        tell_of_admin(&node.conduct().settings);
-        let control = Control::start(node.clone(), reloader, orders).map_err(StartError::System)?;
-        let (traffic, admin) =
-            start(&node, admin, gateway, certificate, listeners).map_err(StartError::System)?;
+        log_missing_admin(&node.settings().settings);
+        let control = ControlThread::start(node.clone(), reloader, reload_channel)
+            .map_err(StartError::System)?;
+        let (traffic, admin) = start_servers(&node, admin, gateway, certificate, listeners)
+            .map_err(StartError::System)?;
         node.health.set_serving(true);
-        Ok(Running { addresses, traffic, admin, control, node })
+        Ok(RunningServer { addresses, traffic, admin, control, node })
     }
 }
 
 /// That of `listen.grpc`, where it speaks TLS.
-fn certificate(config: &Config, loaded: &Loaded) -> Result<Option<Arc<Certificate>>, StartError> {
+fn certificate(
+    config: &Config,
+    loaded: &LoadedConfig,
+) -> Result<Option<Arc<Certificate>>, StartError> {
     let settings = &loaded.compiled.settings;
     let listens = settings.listeners.iter().any(|one| one.front == Front::Grpc);
     let files = settings.grpc_tls.as_ref().filter(|_| listens);
-    let made = files.map(|files| Certificate::new(files, config.folder(), Listens::Grpc));
-    let made = made.transpose().map_err(|error| unusable(config, loaded, error))?;
+    let made = files.map(|files| Certificate::new(files, config.folder(), TlsListener::Grpc));
+    let made = made.transpose().map_err(|error| tls_config_error(config, loaded, error))?;
     Ok(made.map(Arc::new))
 }
 
-fn unusable(config: &Config, loaded: &Loaded, error: TlsError) -> StartError {
+fn tls_config_error(config: &Config, loaded: &LoadedConfig, error: TlsError) -> StartError {
     let error = ConfigError::Tls { file: config.name(), error };
-    StartError::Config(locate(config, &loaded.compiled, error))
+    StartError::Config(with_policy_position(config, &loaded.compiled, error))
 }
 
 /// Every socket, before anything is served: a node that cannot have all of them has none.
 fn bind(
     settings: &Settings,
-    mut inherited: Inherited,
+    mut inherited: InheritedSockets,
 ) -> Result<Vec<(Front, Listener)>, StartError> {
     let mut bind = |front: Front, wanted: &ListenAddress| {
         let address = resolve(front, wanted)?;
@@ -155,7 +164,7 @@ fn bind(
     };
     let all = settings.listeners.iter().map(|listener| bind(listener.front, &listener.address));
     let all = all.collect::<Result<_, _>>()?;
-    inherited.spent().map_err(StartError::Inherit)?;
+    inherited.ensure_all_claimed().map_err(StartError::Inherit)?;
     Ok(all)
 }
 
@@ -173,7 +182,7 @@ fn resolve(front: Front, address: &ListenAddress) -> Result<SocketAddr, StartErr
 }
 
 /// Says that health and metrics are off, where `listen` names front ends and not `admin`.
-fn tell_of_admin(settings: &Settings) {
+fn log_missing_admin(settings: &Settings) {
     if settings.listeners.iter().all(|listener| listener.front != Front::Admin) {
         tracing::info!(
             "no admin listener: /metrics, /healthz, /readyz and the admin API are off; \
@@ -183,28 +192,30 @@ fn tell_of_admin(settings: &Settings) {
 }
 
 /// The servers of traffic and of the admin API.
-fn start(
+fn start_servers(
     node: &Arc<Node>,
     admin: Option<Arc<Admin>>,
-    gateway: Option<Arc<gateway::Shared>>,
+    gateway: Option<Arc<gateway::GatewayState>>,
     certificate: Option<Arc<Certificate>>,
     listeners: Vec<(Front, Listener)>,
-) -> io::Result<(net::Server, net::Server)> {
+) -> io::Result<(net::FrontendServer, net::FrontendServer)> {
     let fronts = listeners.iter().filter(|(front, _)| *front != Front::Admin).count();
-    let (limits, few) = descriptors::shares(&Limits::default(), fronts);
-    let settled = node.clone();
-    let mut traffic = net::Server::builder()
+    let (limits, admin_limits) = descriptors::connection_limits(&Limits::default(), fronts);
+    let store_node = node.clone();
+    let mut traffic = net::FrontendServer::builder()
         .node(node.clone())
-        .prepare(move || settled.gate.store().settle_here());
-    let mut apart = net::Server::builder().node(node.clone()).workers(NonZero::<usize>::MIN);
+        .prepare(move || store_node.gate.store().use_worker_connections());
+    let mut admin_server =
+        net::FrontendServer::builder().node(node.clone()).workers(NonZero::<usize>::MIN);
     for (front, listener) in listeners {
         match (front, admin.clone(), gateway.clone()) {
             (Front::Admin, Some(admin), _) => {
-                apart = apart.front(listener, few.clone(), move || admin.clone());
+                admin_server =
+                    admin_server.front(listener, admin_limits.clone(), move || admin.clone());
             }
             (Front::Gateway, _, Some(gateway)) => {
-                let settings = &node.conduct().settings.gateway;
-                let intake = Intake { proxy_protocol: settings.proxy_protocol };
+                let settings = &node.settings().settings.gateway;
+                let intake = ListenerOptions { proxy_protocol: settings.proxy_protocol };
                 let limits = Limits {
                     head: settings.client_head,
                     body: settings.client_body,
@@ -215,27 +226,30 @@ fn start(
                 traffic = traffic.front_with(listener, limits, intake, handler);
             }
             (Front::Grpc, _, _) => {
-                let (node, terms, certificate) =
+                let (node, rls_limits, certificate) =
                     (node.clone(), limits.clone(), certificate.clone());
-                let rls = move || Rls::new(node.clone(), &terms).with_tls(certificate.clone());
+                let rls = move || {
+                    RlsHandler::new(node.clone(), &rls_limits).with_tls(certificate.clone())
+                };
                 traffic = traffic.front(listener, limits.clone(), rls);
             }
             (Front::Resp, _, _) => {
-                let (terms, node) = (Resp::limits(&limits), node.clone());
-                let shared = resp::Shared::new(node);
-                traffic = traffic.protocol(listener, terms, move || Resp::new(shared.clone()));
+                let (resp_limits, node) = (Resp::limits(&limits), node.clone());
+                let shared = resp::RespState::new(node);
+                traffic =
+                    traffic.protocol(listener, resp_limits, move || Resp::new(shared.clone()));
             }
             _ => {
-                let (node, terms) = (node.clone(), limits.clone());
-                let api = move || CheckApi::new(node.clone(), &terms);
+                let (node, api_limits) = (node.clone(), limits.clone());
+                let api = move || CheckApi::new(node.clone(), &api_limits);
                 traffic = traffic.front(listener, limits.clone(), api);
             }
         }
     }
-    Ok((traffic.start()?, apart.start()?))
+    Ok((traffic.start()?, admin_server.start()?))
 }
 
-impl Running {
+impl RunningServer {
     /// Which front ends listen where, with the ports that were picked.
     pub fn addresses(&self) -> &[(Front, SocketAddr)] {
         &self.addresses
@@ -252,19 +266,19 @@ impl Running {
     }
 
     /// A way to ask for reloads.
-    pub fn reload(&self) -> Reload {
+    pub fn reload(&self) -> ReloadHandle {
         self.control.reload().clone()
     }
 
     /// Takes no more connections, lets requests finish for as long as `drain` in the file says, and ends.
     pub fn drain(self) {
         let Self { traffic, admin, control, node, .. } = self;
-        let within = node.conduct().settings.drain;
+        let within = node.settings().settings.drain;
         node.health.fail("draining", "the process is about to end");
         tracing::info!(within_ms = within.as_millis(), "draining");
         traffic.drain(within);
         // Nobody asks any more, and what was taken in advance is of use to others.
-        node.gate.store().release(RELEASE);
+        node.gate.store().release_leases(RELEASE_TIMEOUT);
         drop(control);
         admin.drain(Duration::ZERO);
         tracing::info!("stopped");

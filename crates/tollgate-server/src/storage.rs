@@ -7,9 +7,9 @@ mod redis;
 mod watch;
 
 pub use probe::{ProbeError, probe};
-pub use redis::Remote;
-pub use tollgate::store::redis::{LeaseStats, Report};
-pub(crate) use watch::watch;
+pub use redis::RedisStorage;
+pub use tollgate::store::redis::{LeaseStats, ServerReport};
+pub(crate) use watch::monitor;
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -17,13 +17,15 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tollgate::store::redis::Rest;
+use tollgate::store::redis::UndecidedRequests;
 use tollgate::store::{
-    Answers, Call, Charge, Ended, Leasing, LedgerReport, Opened, Opening, Place, Settlement,
-    Ticket, memory,
+    Answers, Charge, EndedReservation, LeaseSettings, LedgerReport, NewReservation, OpenOutcome,
+    ParamsId, Settlement, StateKey, StoreCall, memory,
 };
-use tollgate::{DenyCache, LeaseStore, MemoryStore, Reply, ReservationStore, Store, StoreError};
-use tollgate_core::Numbers;
+use tollgate::{
+    DenyCache, LeaseStore, MemoryStore, ReservationStore, Store, StoreError, StoreReply,
+};
+use tollgate_core::LimitParams;
 use tollgate_policy::settings;
 use tollgate_store::{ProcessClock, StoreErrorKind};
 
@@ -38,7 +40,7 @@ pub enum Storage {
     /// In this process.
     Memory(MemoryStore),
     /// In Redis or Valkey.
-    Redis(Box<Remote>),
+    Redis(Box<RedisStorage>),
 }
 
 /// A store that cannot be used as the file says.
@@ -79,10 +81,10 @@ impl Storage {
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, StorageError> {
         match settings {
-            settings::Store::Redis(settings) => Remote::start(settings, beside, variable)
+            settings::Store::Redis(settings) => RedisStorage::start(settings, beside, variable)
                 .map(|remote| Self::Redis(Box::new(remote))),
             settings::Store::Memory { max_bytes } => {
-                let options = memory::Options::default().max_bytes(*max_bytes);
+                let options = memory::MemoryOptions::default().max_bytes(*max_bytes);
                 Ok(Self::Memory(MemoryStore::new(options)))
             }
             _ => Err(StorageError::Unavailable("store")),
@@ -90,8 +92,8 @@ impl Storage {
     }
 
     /// Spares the calling worker, which has a runtime of its own, the way over another thread to a store elsewhere.
-    pub(crate) fn settle_here(&self) {
-        self.remote().inspect(|remote| remote.store.settle_here(remote.connections));
+    pub(crate) fn use_worker_connections(&self) {
+        self.redis().inspect(|remote| remote.store.attach_thread(remote.connections_per_worker));
     }
 
     /// The refusals that a node remembers, where asking again would cost a call.
@@ -106,7 +108,7 @@ impl Storage {
     }
 
     /// The store elsewhere, where it is the one.
-    pub(crate) fn remote(&self) -> Option<&Remote> {
+    pub(crate) fn redis(&self) -> Option<&RedisStorage> {
         match self {
             Self::Memory(_) => None,
             Self::Redis(remote) => Some(remote),
@@ -115,43 +117,43 @@ impl Storage {
 
     /// Whether it is several servers that share the keys.
     pub(crate) fn is_cluster(&self) -> bool {
-        self.remote().is_some_and(|remote| remote.store.is_cluster())
+        self.redis().is_some_and(|remote| remote.store.is_cluster())
     }
 
     /// Whether the circuit breaker of a server is open.
     pub fn is_breaker_open(&self) -> bool {
-        self.remote().is_some_and(|remote| remote.store.is_open())
+        self.redis().is_some_and(|remote| remote.store.is_breaker_open())
     }
 
     /// Failures that no caller saw, by kind: of attempts to reach a server whose circuit breaker is
     /// open.
-    pub fn failures(&self) -> Vec<(StoreErrorKind, u64)> {
-        self.remote().map(|remote| remote.notices.failures()).unwrap_or_default()
+    pub fn probe_failures(&self) -> Vec<(StoreErrorKind, u64)> {
+        self.redis().map(|remote| remote.observer.probe_failures()).unwrap_or_default()
     }
 
     /// Counters of leases; nothing for a store in this process.
     pub fn leases(&self) -> LeaseStats {
-        self.remote().map(|remote| remote.store.lease_stats()).unwrap_or_default()
+        self.redis().map(|remote| remote.store.lease_stats()).unwrap_or_default()
     }
 
     /// Returns what leases hold, within the time; afterwards nothing more is taken in advance. Must not be called on a runtime's own thread.
-    pub(crate) fn release(&self, within: Duration) {
-        self.remote().inspect(|remote| remote.release(within));
+    pub(crate) fn release_leases(&self, within: Duration) {
+        self.redis().inspect(|remote| remote.release_leases(within));
     }
 
     /// Why the circuit breaker of a server is open, if one is.
     pub(crate) fn outage(&self) -> Option<StoreErrorKind> {
-        self.remote()?.notices.last()
+        self.redis()?.observer.last_failure()
     }
 
     /// How many tasks of it died and were started again.
-    pub(crate) fn died(&self) -> usize {
-        self.remote().map_or(0, |remote| remote.store.status().died)
+    pub(crate) fn task_restarts(&self) -> usize {
+        self.redis().map_or(0, |remote| remote.store.status().task_restarts)
     }
 
     /// After how many failures in a row a circuit breaker opens.
     pub(crate) fn breaker_errors(&self) -> u32 {
-        self.remote().map_or(0, |remote| remote.breaker_errors)
+        self.redis().map_or(0, |remote| remote.breaker_errors)
     }
 
     /// The first of these fields that a hash in Redis has.
@@ -171,7 +173,7 @@ impl Storage {
     /// # Errors
     ///
     /// When it could not say in time.
-    pub async fn probe(&self, leases: bool) -> Option<Result<Report, StoreError>> {
+    pub async fn probe(&self, leases: bool) -> Option<Result<ServerReport, StoreError>> {
         match self {
             Self::Memory(_) => None,
             Self::Redis(remote) => Some(remote.store.probe(leases).await),
@@ -188,10 +190,15 @@ impl Storage {
 }
 
 impl Store for Storage {
-    type Rest = Rest;
+    type Undecided = UndecidedRequests;
 
     #[inline]
-    fn begin(&self, now_us: u64, call: Call<'_>, answers: &mut Answers) -> Option<Rest> {
+    fn begin(
+        &self,
+        now_us: u64,
+        call: StoreCall<'_>,
+        answers: &mut Answers,
+    ) -> Option<UndecidedRequests> {
         match self {
             Self::Memory(memory) => memory.begin(now_us, call, answers).map(|never| match never {}),
             Self::Redis(remote) => remote.store.begin(now_us, call, answers),
@@ -201,8 +208,8 @@ impl Store for Storage {
     async fn finish<'a>(
         &'a self,
         now_us: u64,
-        call: Call<'a>,
-        rest: Rest,
+        call: StoreCall<'a>,
+        rest: UndecidedRequests,
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
         let Self::Redis(remote) = self else { return Ok(()) };
@@ -212,10 +219,10 @@ impl Store for Storage {
         remote.store.finish(now_us, call, rest, answers).await
     }
 
-    fn place(&self, charge: &Charge<'_>) -> Place {
+    fn state_key(&self, charge: &Charge<'_>) -> StateKey {
         match self {
-            Self::Memory(memory) => memory.place(charge),
-            Self::Redis(remote) => remote.store.place(charge),
+            Self::Memory(memory) => memory.state_key(charge),
+            Self::Redis(remote) => remote.store.state_key(charge),
         }
     }
 
@@ -223,10 +230,10 @@ impl Store for Storage {
         matches!(self, Self::Redis(_))
     }
 
-    fn enroll(&self, numbers: &Numbers) -> Ticket {
+    fn register_params(&self, params: &LimitParams) -> ParamsId {
         match self {
-            Self::Memory(memory) => memory.enroll(numbers),
-            Self::Redis(remote) => remote.store.enroll(numbers),
+            Self::Memory(memory) => memory.register_params(params),
+            Self::Redis(remote) => remote.store.register_params(params),
         }
     }
 }
@@ -235,10 +242,10 @@ impl ReservationStore for Storage {
     fn open_reservation<'a>(
         &'a self,
         now_us: u64,
-        opening: Opening<'a>,
-    ) -> Reply<'a, Result<Opened, StoreError>, Rest> {
+        opening: NewReservation<'a>,
+    ) -> StoreReply<'a, Result<OpenOutcome, StoreError>, UndecidedRequests> {
         match self {
-            Self::Memory(memory) => Reply::Now(memory.open_reservation(now_us, opening).now()),
+            Self::Memory(memory) => StoreReply::Now(memory.open_reservation(now_us, opening).now()),
             Self::Redis(remote) => remote.store.open_reservation(now_us, opening),
         }
     }
@@ -249,29 +256,31 @@ impl ReservationStore for Storage {
         id: &'a str,
         end: u64,
         plan: impl Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a,
-    ) -> Reply<'a, Result<Option<Ended>, StoreError>, Rest> {
+    ) -> StoreReply<'a, Result<Option<EndedReservation>, StoreError>, UndecidedRequests> {
         match self {
-            Self::Memory(memory) => Reply::Now(memory.end_reservation(now_us, id, end, plan).now()),
+            Self::Memory(memory) => {
+                StoreReply::Now(memory.end_reservation(now_us, id, end, plan).now())
+            }
             Self::Redis(remote) => remote.store.end_reservation(now_us, id, end, plan),
         }
     }
 }
 
 impl LeaseStore for Storage {
-    fn enroll_leased(&self, numbers: &Numbers, leasing: &Leasing) -> Option<Ticket> {
+    fn register_leased(&self, params: &LimitParams, leasing: &LeaseSettings) -> Option<ParamsId> {
         match self {
             Self::Memory(_) => None,
-            Self::Redis(remote) => remote.store.enroll_leased(numbers, leasing),
+            Self::Redis(remote) => remote.store.register_leased(params, leasing),
         }
     }
 
-    async fn ledger<'a>(
+    async fn lease_report<'a>(
         &'a self,
         charge: &'a Charge<'a>,
     ) -> Result<Option<LedgerReport>, StoreError> {
         match self {
             Self::Memory(_) => Ok(None),
-            Self::Redis(remote) => remote.store.ledger(charge).await,
+            Self::Redis(remote) => remote.store.lease_report(charge).await,
         }
     }
 }

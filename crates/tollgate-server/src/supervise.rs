@@ -11,14 +11,14 @@ use std::time::Duration;
 
 /// How long work that broke off rests before it begins again, at first and at most: a panic that comes back at once is not
 /// to keep a core busy.
-const REST_MIN: Duration = Duration::from_millis(100);
-const REST_MAX: Duration = Duration::from_secs(1);
+const RESTART_DELAY_MIN: Duration = Duration::from_millis(100);
+const RESTART_DELAY_MAX: Duration = Duration::from_secs(1);
 
 /// Whether work begins or begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Attempt {
     First,
-    Again,
+    Restart,
 }
 
 /// Looks after the work of one thread.
@@ -27,12 +27,12 @@ pub(crate) struct Supervisor {
     /// Under this name `/readyz` tells of it.
     subject: String,
     node: Option<Arc<Node>>,
-    at_work: AtomicBool,
+    running: AtomicBool,
 }
 
 impl Supervisor {
     pub(crate) fn new(subject: String, node: Option<Arc<Node>>) -> Self {
-        Self { subject, node, at_work: AtomicBool::new(true) }
+        Self { subject, node, running: AtomicBool::new(true) }
     }
 
     /// What `/readyz` and the log call the work.
@@ -41,28 +41,28 @@ impl Supervisor {
     }
 
     /// Says that the work is under way, so what broke it off is past.
-    pub(crate) fn begun(&self) {
-        if !self.at_work.swap(true, Relaxed) {
+    pub(crate) fn mark_running(&self) {
+        if !self.running.swap(true, Relaxed) {
             tracing::info!(task = self.subject, "at work again");
             if let Some(node) = &self.node {
-                node.health.heal(&self.subject);
+                node.health.clear(&self.subject);
             }
         }
     }
 
     /// Whether nobody has to wait until the work begins again.
-    pub(crate) fn is_at_work(&self) -> bool {
-        self.at_work.load(Relaxed)
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.load(Relaxed)
     }
 
     /// Works until that ends by itself rather than by a panic. `work` is told whether it broke off before, and then
     /// finds out whether it is still wanted; what it keeps between two turns must make sense wherever it was left.
-    pub(crate) fn run(&self, mut work: impl FnMut(Turn)) {
-        let (mut rest, mut turn) = (REST_MIN, Turn::First);
+    pub(crate) fn run(&self, mut work: impl FnMut(Attempt)) {
+        let (mut delay, mut attempt) = (RESTART_DELAY_MIN, Attempt::First);
         // Why it panicked has been said by whoever hears of every panic.
-        while catch_unwind(AssertUnwindSafe(|| work(turn))).is_err() {
-            turn = Turn::Again;
-            self.at_work.store(false, Relaxed);
+        while catch_unwind(AssertUnwindSafe(|| work(attempt))).is_err() {
+            attempt = Attempt::Restart;
+            self.running.store(false, Relaxed);
             tracing::error!(
                 task = self.subject,
                 "a part of the process broke off and begins again"
@@ -71,8 +71,8 @@ impl Supervisor {
                 node.health
                     .fail(self.subject.clone(), "it broke off and begins again; see the log");
             }
-            std::thread::sleep(rest);
-            rest = (rest * 2).min(REST_MAX);
+            std::thread::sleep(delay);
+            delay = (delay * 2).min(RESTART_DELAY_MAX);
         }
     }
 }

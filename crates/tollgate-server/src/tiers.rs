@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate::StoreError;
 
 /// How long an answer is believed, that there is none included.
-const BELIEVED_US: u64 = 5_000_000;
+const CACHE_TTL_US: u64 = 5_000_000;
 /// How long nobody asks again after a failure, about anyone: a store that is slow or gone costs one request its deadline, not all of them.
-const FAILED_US: u64 = 500_000;
+const RETRY_DELAY_US: u64 = 500_000;
 /// What a peer can make this grow to.
 const ENTRIES_MAX: usize = 65_536;
 /// Longer than any tier's name.
@@ -23,16 +23,16 @@ pub(crate) const WRONG_TYPE: &str = "WRONGTYPE";
 /// The answers of the last few seconds.
 #[derive(Debug, Default)]
 pub struct TierCache {
-    entries: Mutex<HashMap<u128, Entry>>,
+    entries: Mutex<HashMap<u128, CachedTier>>,
     /// When somebody may ask again.
     failed_until_us: AtomicU64,
     /// Whether the log has said that the key holds no hash.
-    told_wrong_type: AtomicBool,
+    logged_wrong_type: AtomicBool,
     hashers: [RandomState; 2],
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct CachedTier {
     tier: Option<Arc<str>>,
     until_us: u64,
 }
@@ -72,39 +72,40 @@ impl TierCache {
         now_us: u64,
         failed: impl FnOnce(&StoreError),
     ) -> Option<Arc<str>> {
-        let name = self.name(hash, who.value);
+        let name = self.cache_key(hash, who.value);
         let known = self.lock().get(&name).cloned();
         if let Some(entry) = &known
-            && is_within(BELIEVED_US, entry.until_us, now_us)
+            && is_before(CACHE_TTL_US, entry.until_us, now_us)
         {
             return entry.tier.clone();
         }
         let last = known.and_then(|entry| entry.tier);
-        if is_within(FAILED_US, self.failed_until_us.load(Relaxed), now_us) {
+        if is_before(RETRY_DELAY_US, self.failed_until_us.load(Relaxed), now_us) {
             return last;
         }
         match storage.first_field(hash, &who.fields()).await {
             Ok(value) => {
-                self.told_wrong_type.store(false, Relaxed);
-                let (tier, until_us) = (value.and_then(tier), now_us.saturating_add(BELIEVED_US));
-                self.keep(name, Entry { tier: tier.clone(), until_us }, now_us);
+                self.logged_wrong_type.store(false, Relaxed);
+                let (tier, until_us) =
+                    (value.and_then(parse_tier_name), now_us.saturating_add(CACHE_TTL_US));
+                self.insert(name, CachedTier { tier: tier.clone(), until_us }, now_us);
                 tier
             }
             Err(error) => {
                 failed(&error);
-                if &*error.detail == WRONG_TYPE && !self.told_wrong_type.swap(true, Relaxed) {
+                if &*error.detail == WRONG_TYPE && !self.logged_wrong_type.swap(true, Relaxed) {
                     tracing::error!(
                         key = hash,
                         "the Redis key of `tiers` holds no hash, so everybody has the default tier; `TYPE` says what it holds"
                     );
                 }
-                self.failed_until_us.store(now_us.saturating_add(FAILED_US), Relaxed);
+                self.failed_until_us.store(now_us.saturating_add(RETRY_DELAY_US), Relaxed);
                 last
             }
         }
     }
 
-    fn keep(&self, name: u128, entry: Entry, now_us: u64) {
+    fn insert(&self, name: u128, entry: CachedTier, now_us: u64) {
         let mut entries = self.lock();
         if entries.len() >= ENTRIES_MAX && !entries.contains_key(&name) {
             entries.retain(|_, old| now_us < old.until_us);
@@ -117,24 +118,24 @@ impl TierCache {
     }
 
     /// 128 bits of two keyed hashes: nobody can make two names collide, and none is kept in clear.
-    fn name(&self, hash: &str, who: &str) -> u128 {
+    fn cache_key(&self, hash: &str, who: &str) -> u128 {
         let [high, low] = self.hashers.each_ref().map(|hasher| hasher.hash_one((hash, who)));
         u128::from(high) << 64 | u128::from(low)
     }
 
     /// A panic elsewhere leaves the entries whole: each change is a single insertion.
-    fn lock(&self) -> MutexGuard<'_, HashMap<u128, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u128, CachedTier>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Whether `until_us` is still to come. A clock that was ahead once does not make it last.
-const fn is_within(span_us: u64, until_us: u64, now_us: u64) -> bool {
+const fn is_before(span_us: u64, until_us: u64, now_us: u64) -> bool {
     now_us < until_us && until_us - now_us <= span_us
 }
 
 /// A name, where it can be one.
-fn tier(value: Vec<u8>) -> Option<Arc<str>> {
+fn parse_tier_name(value: Vec<u8>) -> Option<Arc<str>> {
     let fits = (1..=NAME_BYTES_MAX).contains(&value.len());
     String::from_utf8(value).ok().filter(|_| fits).map(Arc::from)
 }

@@ -69,7 +69,7 @@ impl TlsError {
 }
 
 /// A problem with the TLS files of a listener or of upstreams, for `tollgate check`.
-pub(crate) enum Trouble {
+pub(crate) enum TlsProblem {
     /// It could not start.
     Unusable(TlsError),
     /// The certificate in this file has expired or is not valid yet; the text says which.
@@ -77,34 +77,34 @@ pub(crate) enum Trouble {
 }
 
 /// Problems with the certificate of a listener.
-pub(crate) fn check(files: &ServerTls, folder: &Path, now_us: u64) -> Vec<Trouble> {
-    let made = Certificate::new(files, folder, Listens::Gateway);
-    let mut found: Vec<_> = made.err().map(Trouble::Unusable).into_iter().collect();
-    found.extend(out_of_date(&files.cert, folder, now_us));
+pub(crate) fn check(files: &ServerTls, folder: &Path, now_us: u64) -> Vec<TlsProblem> {
+    let made = Certificate::new(files, folder, TlsListener::Gateway);
+    let mut found: Vec<_> = made.err().map(TlsProblem::Unusable).into_iter().collect();
+    found.extend(check_expiry(&files.cert, folder, now_us));
     found
 }
 
 /// Whether the certificate in this file has expired or is not valid yet.
-pub(crate) fn out_of_date(cert: &str, folder: &Path, now_us: u64) -> Option<Trouble> {
+pub(crate) fn check_expiry(cert: &str, folder: &Path, now_us: u64) -> Option<TlsProblem> {
     let file = folder.join(cert);
-    let text = objection(&file, &read(&file).ok()?, now_us)?;
-    Some(Trouble::OutOfDate(file, text))
+    let text = expiry_message(&file, &read_file(&file).ok()?, now_us)?;
+    Some(TlsProblem::OutOfDate(file, text))
 }
 
 /// The problem with the validity period of the first certificate in a file.
-fn objection(file: &Path, bytes: &[u8], now_us: u64) -> Option<String> {
-    let objection = validity(bytes)?.objection(now_us)?;
+fn expiry_message(file: &Path, bytes: &[u8], now_us: u64) -> Option<String> {
+    let objection = validity(bytes)?.problem_at(now_us)?;
     Some(format!("the certificate in {} {objection}", file.display()))
 }
 
 /// Which listener a certificate belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listens {
+pub(crate) enum TlsListener {
     Gateway,
     Grpc,
 }
 
-impl Listens {
+impl TlsListener {
     /// The name in `/readyz` for problems with the certificate.
     const fn subject(self) -> &'static str {
         match self {
@@ -125,14 +125,14 @@ impl Listens {
 /// A listener's certificate and the authorities of its clients, as their files are now.
 #[derive(Debug)]
 pub(crate) struct Certificate {
-    listens: Listens,
+    listener: TlsListener,
     files: TlsFiles,
     config: ArcSwap<ServerConfig>,
     /// The files as last read, usable or not; `None` when they could not be read.
-    read: Mutex<Option<Contents>>,
+    last_read: Mutex<Option<TlsFileContents>>,
     /// The validity period of the certificate in use.
     validity: ArcSwap<Option<Validity>>,
-    is_told: AtomicBool,
+    is_logged: AtomicBool,
 }
 
 /// The paths of the files.
@@ -146,18 +146,18 @@ struct TlsFiles {
 
 /// The contents of the files.
 #[derive(Debug, PartialEq, Eq)]
-struct Contents {
+struct TlsFileContents {
     cert: Vec<u8>,
     key: Vec<u8>,
     client_ca: Option<Vec<u8>>,
 }
 
 impl TlsFiles {
-    fn read(&self) -> Result<Contents, TlsError> {
-        Ok(Contents {
-            cert: read(&self.cert)?,
-            key: read(&self.key)?,
-            client_ca: self.client_ca.as_deref().map(read).transpose()?,
+    fn read(&self) -> Result<TlsFileContents, TlsError> {
+        Ok(TlsFileContents {
+            cert: read_file(&self.cert)?,
+            key: read_file(&self.key)?,
+            client_ca: self.client_ca.as_deref().map(read_file).transpose()?,
         })
     }
 }
@@ -166,7 +166,7 @@ impl Certificate {
     pub(crate) fn new(
         files: &ServerTls,
         folder: &Path,
-        listens: Listens,
+        listener: TlsListener,
     ) -> Result<Self, TlsError> {
         let files = TlsFiles {
             cert: folder.join(&*files.cert),
@@ -175,24 +175,24 @@ impl Certificate {
             client_names: files.client_names.clone(),
         };
         let contents = files.read()?;
-        let config = server(&files, &contents)?;
+        let config = server_config(&files, &contents)?;
         Ok(Self {
-            listens,
+            listener,
             files,
             config: ArcSwap::from_pointee(config),
             validity: ArcSwap::from_pointee(validity(&contents.cert)),
-            read: Mutex::new(Some(contents)),
-            is_told: AtomicBool::new(false),
+            last_read: Mutex::new(Some(contents)),
+            is_logged: AtomicBool::new(false),
         })
     }
 
     /// Loads changed files. Reports a problem once in the log, and in `/readyz` while it lasts.
-    pub(crate) fn look(&self, health: &Health, now_us: u64) {
-        let (subject, name) = (self.listens.subject(), self.listens.name());
-        match self.renew() {
+    pub(crate) fn poll(&self, health: &Health, now_us: u64) {
+        let (subject, name) = (self.listener.subject(), self.listener.name());
+        match self.reload_if_changed() {
             Ok(true) => {
-                health.heal(subject);
-                self.is_told.store(false, Relaxed);
+                health.clear(subject);
+                self.is_logged.store(false, Relaxed);
                 tracing::info!("{name} has been renewed");
             }
             Ok(false) => {}
@@ -201,9 +201,9 @@ impl Certificate {
                 tracing::warn!(%error, "{name} stays as it was");
             }
         }
-        let objection = self.validity.load().and_then(|validity| validity.objection(now_us));
+        let objection = self.validity.load().and_then(|validity| validity.problem_at(now_us));
         if let Some(objection) = objection
-            && !self.is_told.swap(true, Relaxed)
+            && !self.is_logged.swap(true, Relaxed)
         {
             let file = self.files.cert.display();
             // First `/readyz`, then the log: a reader of the line finds it there.
@@ -220,8 +220,8 @@ impl Certificate {
     /// Uses changed files for new connections; returns whether they had changed. While a
     /// certificate is being replaced, its key may not fit. Then the last good pair stays until the
     /// files change again.
-    fn renew(&self) -> Result<bool, TlsError> {
-        let mut last = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+    fn reload_if_changed(&self) -> Result<bool, TlsError> {
+        let mut last = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = match self.files.read() {
             Ok(contents) => contents,
             // It is said once.
@@ -230,7 +230,7 @@ impl Certificate {
         if last.as_ref() == Some(&contents) {
             return Ok(false);
         }
-        let config = server(&self.files, &contents);
+        let config = server_config(&self.files, &contents);
         let dates = validity(&contents.cert);
         *last = Some(contents);
         self.config.store(Arc::new(config?));
@@ -244,7 +244,7 @@ fn validity(bytes: &[u8]) -> Option<Validity> {
     Validity::of(&CertificateDer::pem_slice_iter(bytes).next()?.ok()?)
 }
 
-pub(crate) fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
+pub(crate) fn read_file(file: &Path) -> Result<Vec<u8>, TlsError> {
     read_capped(file).map_err(|error| TlsError::Unreadable(file.into(), error))
 }
 
@@ -266,16 +266,18 @@ pub(crate) fn private_key(file: &Path, bytes: &[u8]) -> Result<PrivateKeyDer<'st
     PrivateKeyDer::from_pem_slice(bytes).map_err(|_| TlsError::NotPem(file.into(), "key"))
 }
 
-fn server(files: &TlsFiles, contents: &Contents) -> Result<ServerConfig, TlsError> {
+fn server_config(files: &TlsFiles, contents: &TlsFileContents) -> Result<ServerConfig, TlsError> {
     let unusable = |error| TlsError::Unusable(files.cert.clone(), error);
     let builder = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(unusable)?;
     let builder = match files.client_ca.as_deref().zip(contents.client_ca.as_deref()) {
         None => builder.with_no_client_auth(),
-        Some((file, bytes)) => {
-            builder.with_client_cert_verifier(clients::verifier(file, bytes, &files.client_names)?)
-        }
+        Some((file, bytes)) => builder.with_client_cert_verifier(clients::client_verifier(
+            file,
+            bytes,
+            &files.client_names,
+        )?),
     };
     let mut config = builder
         .with_single_cert(

@@ -9,7 +9,7 @@ use tollgate_tower::{Engine, Task, Verifier};
 impl Engine for Node {
     type Store = Storage;
 
-    fn gate(&self) -> &crate::node::Engine {
+    fn gate(&self) -> &crate::node::NodeGate {
         &self.gate
     }
 
@@ -25,12 +25,12 @@ impl Engine for Node {
         Self::tier(self, facts, now_us)
     }
 
-    fn tokens(&self) -> Option<Arc<Verifier>> {
+    fn verifier(&self) -> Option<Arc<Verifier>> {
         Self::tokens(self)
     }
 
     /// On the worker's own runtime. A worker that is ending has none, and then it is as if the node had crashed.
-    fn later(&self, task: Task) {
+    fn spawn(&self, task: Task) {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(task);
         }

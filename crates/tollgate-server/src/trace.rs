@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tollgate::Verdict;
 
-pub use options::{InvalidOptions, Options};
-pub use span::{Decided, Shown, bytes_hash, key_hash};
+pub use options::{InvalidTraceOptions, TraceOptions};
+pub use span::{DecisionContext, SpanDecision, bytes_hash, key_hash};
 
 /// The traces of this process.
 static PROCESS: Traces = Traces::off();
@@ -32,14 +32,14 @@ pub struct Traces {
 
 /// Traces could not be started.
 #[derive(Debug)]
-pub struct StartError(Box<str>);
+pub struct TraceStartError(Box<str>);
 
 /// Sends this process's spans to the collector from now on. A second call changes nothing.
 ///
 /// # Errors
 ///
 /// When the options cannot be used.
-pub fn start(options: &Options) -> Result<(), StartError> {
+pub fn start(options: &TraceOptions) -> Result<(), TraceStartError> {
     PROCESS.start(options)
 }
 
@@ -51,15 +51,15 @@ pub fn enabled() -> bool {
 
 /// Records a decision, if anyone wants spans.
 #[inline]
-pub fn decision(decided: &Decided<'_>, verdict: &Verdict<'_>) {
+pub fn record_decision(decided: &DecisionContext<'_>, verdict: &Verdict<'_>) {
     if enabled() {
-        PROCESS.decision(decided, verdict);
+        PROCESS.record_decision(decided, verdict);
     }
 }
 
 /// The same for a request that one limit decided.
 #[cold]
-pub fn single(decided: &Decided<'_>, shown: &Shown<'_>) {
+pub fn record_single(decided: &DecisionContext<'_>, shown: &SpanDecision<'_>) {
     PROCESS.record(decided, shown);
 }
 
@@ -79,15 +79,15 @@ impl Traces {
     /// # Errors
     ///
     /// When the options cannot be used.
-    pub fn start(&self, options: &Options) -> Result<(), StartError> {
-        let client = client::Client::new(options.timeout()).map_err(StartError::new)?;
+    pub fn start(&self, options: &TraceOptions) -> Result<(), TraceStartError> {
+        let client = client::OtlpClient::new(options.timeout()).map_err(TraceStartError::new)?;
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(client)
             .with_endpoint(options.endpoint())
             .with_timeout(options.timeout())
             .build()
-            .map_err(StartError::new)?;
+            .map_err(TraceStartError::new)?;
         // The provider reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG, the batches OTEL_BSP_*.
         let provider = SdkTracerProvider::builder()
             .with_resource(options.resource())
@@ -106,13 +106,13 @@ impl Traces {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// See [`decision`].
+    /// See [`record_decision`].
     #[cold]
-    pub fn decision(&self, decided: &Decided<'_>, verdict: &Verdict<'_>) {
-        self.record(decided, &Shown::of(verdict));
+    pub fn record_decision(&self, decided: &DecisionContext<'_>, verdict: &Verdict<'_>) {
+        self.record(decided, &SpanDecision::of(verdict));
     }
 
-    fn record(&self, decided: &Decided<'_>, shown: &Shown<'_>) {
+    fn record(&self, decided: &DecisionContext<'_>, shown: &SpanDecision<'_>) {
         if let Some((_, tracer)) = self.pipeline.get() {
             span::record(tracer, decided, shown);
         }
@@ -128,16 +128,16 @@ impl Traces {
     }
 }
 
-impl StartError {
+impl TraceStartError {
     fn new(error: impl fmt::Display) -> Self {
         Self(error.to_string().into())
     }
 }
 
-impl fmt::Display for StartError {
+impl fmt::Display for TraceStartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot send traces: {}", self.0)
     }
 }
 
-impl std::error::Error for StartError {}
+impl std::error::Error for TraceStartError {}

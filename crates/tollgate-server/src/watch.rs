@@ -30,7 +30,7 @@ pub struct Stamp {
 
 /// Something other than before is there now, and has been for long enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Changed {
+pub enum FileChange {
     /// A file to read.
     Content(Stamp),
     /// Nothing.
@@ -38,12 +38,12 @@ pub enum Changed {
 }
 
 /// How long to wait between two looks.
-pub const LOOK_EVERY: Duration = Duration::from_millis(50);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// In how many looks in a row another file must be the same.
-const LOOKS_OTHER: u32 = 2;
+const POLLS_REPLACED: u32 = 2;
 /// In how many looks in a row the file that was handed over last must be the same, when it was written to.
-const LOOKS_SAME: u32 = 6;
+const POLLS_WRITTEN: u32 = 6;
 
 /// Which content of a file was handed over, and which may be next.
 ///
@@ -53,35 +53,35 @@ const LOOKS_SAME: u32 = 6;
 /// reads what it stands for: a write after the reading leaves another stamp.
 #[derive(Clone, Debug, Default)]
 pub struct Watcher {
-    taken: Option<Option<Stamp>>,
+    reported: Option<Option<Stamp>>,
     /// The device and inode of the file that was handed over last, or was to be.
     last: Option<(u64, u64)>,
-    seen: Option<Option<Stamp>>,
+    last_seen: Option<Option<Stamp>>,
     /// How often in a row `seen` was seen.
-    looks: u32,
+    polls_unchanged: u32,
 }
 
 impl Watcher {
     /// Takes note of what a look saw: `None` is no file.
-    pub fn look(&mut self, stamp: Option<Stamp>) -> Option<Changed> {
-        let unchanged = self.seen.replace(stamp) == Some(stamp);
-        self.looks = if unchanged { self.looks.saturating_add(1) } else { 1 };
-        if self.taken == Some(stamp) || self.looks < self.looks_needed(stamp) {
+    pub fn poll(&mut self, stamp: Option<Stamp>) -> Option<FileChange> {
+        let unchanged = self.last_seen.replace(stamp) == Some(stamp);
+        self.polls_unchanged = if unchanged { self.polls_unchanged.saturating_add(1) } else { 1 };
+        if self.reported == Some(stamp) || self.polls_unchanged < self.polls_needed(stamp) {
             return None;
         }
-        self.taken = Some(stamp);
-        self.last = stamp.map(Stamp::file);
-        Some(stamp.map_or(Changed::Gone, Changed::Content))
+        self.reported = Some(stamp);
+        self.last = stamp.map(Stamp::file_id);
+        Some(stamp.map_or(FileChange::Gone, FileChange::Content))
     }
 
-    fn looks_needed(&self, stamp: Option<Stamp>) -> u32 {
-        let written_to = stamp.is_some() && stamp.map(Stamp::file) == self.last;
-        if written_to { LOOKS_SAME } else { LOOKS_OTHER }
+    fn polls_needed(&self, stamp: Option<Stamp>) -> u32 {
+        let written_to = stamp.is_some() && stamp.map(Stamp::file_id) == self.last;
+        if written_to { POLLS_WRITTEN } else { POLLS_REPLACED }
     }
 
     /// Forgets what was handed over last, since it could not be used: it will be handed over again. Whoever wrote to the
     /// file meanwhile may not be done, so it is looked at for as long as a file that is being written.
-    pub fn again(&mut self) {
+    pub fn retry(&mut self) {
         *self = Self { last: self.last, ..Self::default() };
     }
 }

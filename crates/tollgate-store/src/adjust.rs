@@ -1,7 +1,7 @@
 //! What a settlement, a cancellation or a refund asks of a store.
 
 use crate::Charge;
-use tollgate_core::{Numbers, Receipt};
+use tollgate_core::{LimitParams, Receipt};
 
 /// A change to one (limit, key) that is not subject to admission.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub enum Change {
         /// What the charge left.
         receipt: Receipt,
         /// The numbers it was charged under, which may not be those of now: a unit is worth what it cost then.
-        under: Numbers,
+        charged_params: LimitParams,
     },
     /// Takes units whether or not they fit; what does not fit is a debt.
     Owe {

@@ -25,19 +25,19 @@ pub enum Origin {
     /// Units taken from it in advance.
     Lease,
     /// What the state said a moment ago: that nothing is left.
-    Refusal,
+    CachedRefusal,
     /// Nothing: what nodes hold of the limit is not known at the moment.
-    Quiet,
+    GracePeriod,
 }
 
 impl Answer {
     /// What a limit that took nothing answers.
-    pub const fn untaken(outcome: Outcome) -> Self {
+    pub const fn without_receipt(outcome: Outcome) -> Self {
         Self { outcome, blocked: false, receipt: None, origin: Origin::State }
     }
 
     /// What is answered for a charge that said this before its units were taken, where a peek says `after` afterwards.
-    pub(crate) fn owing(self, mut after: Self) -> Self {
+    pub(crate) fn after_debt(self, mut after: Self) -> Self {
         if self.outcome.admitted {
             after.outcome.admitted = true;
             after.outcome.retry_after_us = Some(0);
@@ -87,13 +87,13 @@ impl Answers {
     }
 
     /// The rows of the request being answered, to be completed once all its limits have spoken.
-    pub fn open_rows(&mut self) -> &mut [Answer] {
+    pub fn current_rows(&mut self) -> &mut [Answer] {
         let start = self.requests.last().map_or(0, |request| request.0);
         &mut self.rows[start..self.used]
     }
 
     /// Drops the rows of the request being answered, so that it can be answered again.
-    pub fn reopen(&mut self) {
+    pub fn discard_current_rows(&mut self) {
         let start = self.requests.last().map_or(0, |request| request.0);
         self.used = start;
     }

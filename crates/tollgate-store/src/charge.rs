@@ -1,6 +1,6 @@
 //! What a store is asked.
 
-use tollgate_core::{Intent, Numbers, Penalty};
+use tollgate_core::{Intent, LimitParams, Penalty};
 
 /// One limit applied to one request.
 #[derive(Clone, Copy, Debug)]
@@ -10,9 +10,9 @@ pub struct Charge<'a> {
     /// The values of the key's attributes, encoded so that no two tuples collide.
     pub key: &'a [u8],
     /// The limit's numbers for this request, tier included.
-    pub numbers: &'a Numbers,
-    /// What [`Store::enroll`](crate::Store::enroll) answered for these numbers.
-    pub ticket: Ticket,
+    pub params: &'a LimitParams,
+    /// What [`Store::register_params`](crate::Store::register_params) answered for these numbers.
+    pub params_id: ParamsId,
     /// Units, the limit's own factor included.
     pub cost: u64,
     /// Whether a refusal counts.
@@ -57,11 +57,11 @@ impl Mode {
 
 /// A store's own short name for a set of numbers; zero is always valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Ticket(pub(crate) u16);
+pub struct ParamsId(pub(crate) u16);
 
 /// How a limit is leased: a node takes chunks of it in advance and decides by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Leasing {
+pub struct LeaseSettings {
     /// How long a chunk can be spent.
     pub lifetime_us: u64,
     /// Limits below this are decided by the store.
@@ -69,12 +69,12 @@ pub struct Leasing {
     /// How long nothing is granted after the store has forgotten something.
     pub quiet_us: u64,
     /// What the limit says meanwhile.
-    pub while_quiet: WhileQuiet,
+    pub grace_policy: GracePolicy,
 }
 
 /// What a leased limit says while the store may have forgotten what nodes hold. The request's other limits are decided as ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum WhileQuiet {
+pub enum GracePolicy {
     /// The request is not decided at all.
     #[default]
     Fail,

@@ -44,7 +44,7 @@ mod sync;
 
 pub use adjust::{Adjustment, Change};
 pub use answer::{Answer, Answers, Origin};
-pub use charge::{Charge, Leasing, Mode, Request, Ticket, WhileQuiet};
+pub use charge::{Charge, GracePolicy, LeaseSettings, Mode, ParamsId, Request};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 pub use clock::{Clock, ManualClock, ProcessClock};
@@ -53,7 +53,9 @@ pub use memory::MemoryStore;
 pub use raw::heap::release_free_memory;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
-pub use reply::{Later, Reply};
-pub use report::{Holding, LedgerReport};
-pub use reservation::{Ended, Opened, Opening, Place, REPEATABLE_US, Settlement};
-pub use store::{Call, LeaseStore, ReservationStore, Store};
+pub use reply::{BoxedReply, StoreReply};
+pub use report::{HolderReport, LedgerReport};
+pub use reservation::{
+    END_REPEATABLE_US, EndedReservation, NewReservation, OpenOutcome, Settlement, StateKey,
+};
+pub use store::{LeaseStore, ReservationStore, Store, StoreCall};

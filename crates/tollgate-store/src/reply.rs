@@ -6,22 +6,22 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// The answer to a call whose first phase is over; `await` gives it. `R` is what a store
-/// [leaves](crate::Store::Rest) to the second phase: nobody waits for a store that leaves nothing.
+/// [leaves](crate::Store::Undecided) to the second phase: nobody waits for a store that leaves nothing.
 #[must_use = "the second phase runs only while this is awaited"]
-pub enum Reply<'a, T, R> {
+pub enum StoreReply<'a, T, R> {
     /// The store had it at once.
     Now(T),
     /// The second phase, and why there is one.
-    Later(R, Later<'a, T>),
+    Later(R, BoxedReply<'a, T>),
     /// Whoever awaited it has it.
     #[doc(hidden)]
     Taken,
 }
 
 /// The second phase of a call.
-pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxedReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-impl<'a, T: 'a, R: Copy + Send + 'a> Reply<'a, T, R> {
+impl<'a, T: 'a, R: Copy + Send + 'a> StoreReply<'a, T, R> {
     /// The second phase of a call of which the store left `rest`.
     pub fn later(rest: R, future: impl Future<Output = T> + Send + 'a) -> Self {
         Self::Later(rest, Box::pin(future))
@@ -29,11 +29,11 @@ impl<'a, T: 'a, R: Copy + Send + 'a> Reply<'a, T, R> {
 
     /// Makes something else of the answer.
     #[inline]
-    pub fn map<U: 'a>(self, make: impl FnOnce(T) -> U + Send + 'a) -> Reply<'a, U, R> {
+    pub fn map<U: 'a>(self, make: impl FnOnce(T) -> U + Send + 'a) -> StoreReply<'a, U, R> {
         match self {
-            Self::Now(answer) => Reply::Now(make(answer)),
-            Self::Later(rest, later) => Reply::later(rest, async move { make(later.await) }),
-            Self::Taken => Reply::Taken,
+            Self::Now(answer) => StoreReply::Now(make(answer)),
+            Self::Later(rest, later) => StoreReply::later(rest, async move { make(later.await) }),
+            Self::Taken => StoreReply::Taken,
         }
     }
 
@@ -41,17 +41,19 @@ impl<'a, T: 'a, R: Copy + Send + 'a> Reply<'a, T, R> {
     #[inline]
     pub fn then<U: Send + 'a>(
         self,
-        next: impl FnOnce(T) -> Reply<'a, U, R> + Send + 'a,
-    ) -> Reply<'a, U, R> {
+        next: impl FnOnce(T) -> StoreReply<'a, U, R> + Send + 'a,
+    ) -> StoreReply<'a, U, R> {
         match self {
             Self::Now(answer) => next(answer),
-            Self::Later(rest, later) => Reply::later(rest, async move { next(later.await).await }),
-            Self::Taken => Reply::Taken,
+            Self::Later(rest, later) => {
+                StoreReply::later(rest, async move { next(later.await).await })
+            }
+            Self::Taken => StoreReply::Taken,
         }
     }
 }
 
-impl<T> Reply<'_, T, Infallible> {
+impl<T> StoreReply<'_, T, Infallible> {
     /// The answer of a store that has all of them at once, such as the memory store.
     #[inline]
     pub fn now(self) -> T {
@@ -64,9 +66,9 @@ impl<T> Reply<'_, T, Infallible> {
 }
 
 /// Only what is in the box is ever pinned.
-impl<T, R> Unpin for Reply<'_, T, R> {}
+impl<T, R> Unpin for StoreReply<'_, T, R> {}
 
-impl<T, R> Future for Reply<'_, T, R> {
+impl<T, R> Future for StoreReply<'_, T, R> {
     type Output = T;
 
     #[inline]
@@ -82,7 +84,7 @@ impl<T, R> Future for Reply<'_, T, R> {
     }
 }
 
-impl<T: fmt::Debug, R> fmt::Debug for Reply<'_, T, R> {
+impl<T: fmt::Debug, R> fmt::Debug for StoreReply<'_, T, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Now(answer) => f.debug_tuple("Now").field(answer).finish(),

@@ -11,13 +11,13 @@ pub struct LedgerReport {
     /// How long nothing was to be granted then, because the store had forgotten something.
     pub quiet_us: u64,
     /// Who holds or held something, in a stable order.
-    pub holdings: Vec<Holding>,
+    pub holders: Vec<HolderReport>,
 }
 
 /// What one holder has been granted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Holding {
+pub struct HolderReport {
     /// The process, in 32 digits: another one after every start.
     pub process: Box<str>,
     /// Which of its holdings.
@@ -27,7 +27,7 @@ pub struct Holding {
     /// Units returned of them. The others were spent, or can still be.
     pub returned: u64,
     /// When it was last heard, by the store's clock.
-    pub heard_us: u64,
+    pub last_seen_us: u64,
     /// Whether it is the process that was asked.
-    pub own: bool,
+    pub is_this_process: bool,
 }

@@ -1,36 +1,36 @@
 //! What is kept of a request until its true cost is known.
 
 use crate::{Answer, Change, Mode};
-use tollgate_core::{Numbers, Penalty};
+use tollgate_core::{LimitParams, Penalty};
 
 /// How long a call that ended a reservation can be repeated at least, unless others need the room.
-pub const REPEATABLE_US: u64 = 600_000_000;
+pub const END_REPEATABLE_US: u64 = 600_000_000;
 
 /// A store's own name for what a limit has for a key. Where it is written down it shows nothing of the key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place(Box<[u8]>);
+pub struct StateKey(Box<[u8]>);
 
 /// A reservation to be kept.
 #[derive(Clone, Debug)]
-pub struct Opening<'a> {
+pub struct NewReservation<'a> {
     /// What it is ended by. Whoever knows it may do so.
     pub id: &'a str,
     /// From now on, after which it is as if it had never been.
     pub ttl_us: u64,
     /// Whose state it concerns.
-    pub places: Vec<Place>,
+    pub state_keys: Vec<StateKey>,
     /// What the caller wants to know again when it ends.
     pub note: Vec<u8>,
 }
 
-/// What became of an [`Opening`].
+/// What became of an [`NewReservation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Opened {
+pub enum OpenOutcome {
     /// It is kept.
-    Kept,
+    Opened,
     /// Another one has this name.
-    Taken,
+    IdInUse,
     /// No more can be kept.
     Full,
 }
@@ -39,7 +39,7 @@ pub enum Opened {
 #[derive(Clone, Copy, Debug)]
 pub struct Settlement {
     /// The numbers under which the row afterwards answers.
-    pub numbers: Numbers,
+    pub params: LimitParams,
     /// The cost for which it answers, as a peek does.
     pub cost: u64,
     /// Whether the row shows blocks.
@@ -52,19 +52,19 @@ pub struct Settlement {
 
 /// A reservation that has ended, now or before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedReservation {
     /// The end that counts: the first one.
     pub end: u64,
     /// What the opening noted.
     pub note: Vec<u8>,
     /// Whose state it concerned.
-    pub places: Vec<Place>,
-    /// What the first end answered: a row for each place, as [`Call::Adjust`](crate::Call::Adjust)
+    pub state_keys: Vec<StateKey>,
+    /// What the first end answered: a row for each place, as [`Call::Adjust`](crate::StoreCall::Adjust)
     /// answers.
     pub rows: Vec<Answer>,
 }
 
-impl Place {
+impl StateKey {
     /// A store's own name.
     pub fn new(name: impl Into<Box<[u8]>>) -> Self {
         Self(name.into())

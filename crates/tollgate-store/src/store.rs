@@ -1,11 +1,11 @@
 //! The one interface between the engine and wherever state is kept.
 
 use crate::{
-    Adjustment, Answers, Charge, Ended, Leasing, LedgerReport, Opened, Opening, Place, Reply,
-    Request, Settlement, StoreError, Ticket,
+    Adjustment, Answers, Charge, EndedReservation, LeaseSettings, LedgerReport, NewReservation,
+    OpenOutcome, ParamsId, Request, Settlement, StateKey, StoreError, StoreReply,
 };
 use std::future::{Future, ready};
-use tollgate_core::Numbers;
+use tollgate_core::LimitParams;
 
 /// Decides batches of requests: each atomically and all-or-nothing, in the order asked.
 ///
@@ -20,7 +20,7 @@ use tollgate_core::Numbers;
 /// violation, whatever the other limits said; a block that this starts already shows in that answer. In a block nothing
 /// is counted. A peek counts nothing and starts no block.
 ///
-/// A call has two phases. [`begin`](Self::begin) answers what this process can answer by itself and
+/// A call has two phases. [`recover`](Self::begin) answers what this process can answer by itself and
 /// never waits; [`finish`](Self::finish) does the rest. Callers always begin, and finish only what
 /// is left.
 ///
@@ -29,18 +29,23 @@ use tollgate_core::Numbers;
 pub trait Store: Send + Sync {
     /// What the first phase leaves to the second: [`Infallible`](std::convert::Infallible) for a
     /// store that answers everything at once.
-    type Rest: Copy + Send;
+    type Undecided: Copy + Send;
 
     /// The first phase. `None`: the call is answered, and `answers` hold what it asked for.
-    fn begin(&self, now_us: u64, call: Call<'_>, answers: &mut Answers) -> Option<Self::Rest>;
+    fn begin(
+        &self,
+        now_us: u64,
+        call: StoreCall<'_>,
+        answers: &mut Answers,
+    ) -> Option<Self::Undecided>;
 
-    /// The second phase: does what [`begin`](Self::begin) left of the same call. On an error
+    /// The second phase: does what [`recover`](Self::begin) left of the same call. On an error
     /// `answers` hold nothing of use.
     fn finish<'a>(
         &'a self,
         now_us: u64,
-        call: Call<'a>,
-        rest: Self::Rest,
+        call: StoreCall<'a>,
+        rest: Self::Undecided,
         answers: &'a mut Answers,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a;
 
@@ -48,7 +53,7 @@ pub trait Store: Send + Sync {
     fn call<'a>(
         &'a self,
         now_us: u64,
-        call: Call<'a>,
+        call: StoreCall<'a>,
         answers: &'a mut Answers,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a {
         async move {
@@ -60,7 +65,7 @@ pub trait Store: Send + Sync {
     }
 
     /// The store's own name for what the charge's limit has for its key.
-    fn place(&self, charge: &Charge<'_>) -> Place;
+    fn state_key(&self, charge: &Charge<'_>) -> StateKey;
 
     /// Whether other processes share the state, so that answers name the store as their source.
     fn is_shared(&self) -> bool {
@@ -69,12 +74,12 @@ pub trait Store: Send + Sync {
 
     /// A short name for numbers that will be used often. A store without use for it answers the
     /// default.
-    fn enroll(&self, numbers: &Numbers) -> Ticket;
+    fn register_params(&self, params: &LimitParams) -> ParamsId;
 }
 
 /// What a [`Store`] is asked.
 #[derive(Clone, Copy, Debug)]
-pub enum Call<'a> {
+pub enum StoreCall<'a> {
     /// Answers these requests in order.
     Decide(&'a [Request<'a>]),
     /// Applies these changes together, for distinct (limit, key) pairs. The answer is one request
@@ -95,8 +100,8 @@ pub trait ReservationStore: Store {
     fn open_reservation<'a>(
         &'a self,
         now_us: u64,
-        opening: Opening<'a>,
-    ) -> Reply<'a, Result<Opened, StoreError>, Self::Rest>;
+        opening: NewReservation<'a>,
+    ) -> StoreReply<'a, Result<OpenOutcome, StoreError>, Self::Undecided>;
 
     /// Ends the reservation `id` and applies with it, all at once, what `plan` makes of its note.
     /// A note that makes no sense has no plan.
@@ -109,22 +114,22 @@ pub trait ReservationStore: Store {
         id: &'a str,
         end: u64,
         plan: impl Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a,
-    ) -> Reply<'a, Result<Option<Ended>, StoreError>, Self::Rest>;
+    ) -> StoreReply<'a, Result<Option<EndedReservation>, StoreError>, Self::Undecided>;
 }
 
 /// A [`Store`] of which nodes may take chunks in advance. One that leases nothing needs no more
 /// than an empty `impl`.
 pub trait LeaseStore: Store {
-    /// [`enroll`](Store::enroll) for a limit that nodes may take chunks of in advance; `None` where
+    /// [`register_params`](Store::register_params) for a limit that nodes may take chunks of in advance; `None` where
     /// this store decides it exactly. Only charges that are enforced, have no penalty and owe
     /// nothing may use the ticket.
-    fn enroll_leased(&self, numbers: &Numbers, leasing: &Leasing) -> Option<Ticket> {
-        let _ = (numbers, leasing);
+    fn register_leased(&self, params: &LimitParams, leasing: &LeaseSettings) -> Option<ParamsId> {
+        let _ = (params, leasing);
         None
     }
 
     /// Who holds units of a leased limit for the charge's key; `None` where nobody does.
-    fn ledger<'a>(
+    fn lease_report<'a>(
         &'a self,
         charge: &'a Charge<'a>,
     ) -> impl Future<Output = Result<Option<LedgerReport>, StoreError>> + Send + 'a {

@@ -1,9 +1,9 @@
 //! Memory, as the kernel counts it: it follows the keys, and a flood of them stays under the cap. In a process of its own.
 
 use tollgate_core::algorithm::SlidingWindow;
-use tollgate_core::{Intent, Numbers, Rate};
+use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::{
-    Answers, Call, Charge, MemoryStore, Mode, Request, Store, Ticket, memory::Options,
+    Answers, Charge, MemoryStore, Mode, ParamsId, Request, Store, StoreCall, memory::MemoryOptions,
 };
 
 const MIB: u64 = 1 << 20;
@@ -12,17 +12,17 @@ const NOW_US: u64 = 1_700_000_010_000_000;
 #[test]
 fn memory_follows_the_keys_and_stays_under_the_cap() {
     let rate = Rate::try_new(100, 60_000_000).unwrap();
-    let numbers = Numbers::SlidingWindow(SlidingWindow::new(rate));
+    let params = LimitParams::SlidingWindow(SlidingWindow::new(rate));
     // One beginning for both: what the allocator keeps of the first store would hide what the second takes.
     let before = resident();
-    follows_the_keys(&numbers, before);
-    stays_under_the_cap(&numbers, before);
+    follows_the_keys(&params, before);
+    stays_under_the_cap(&params, before);
     counts_too_large_for_words_are_paid_for_in_advance();
 }
 
-fn follows_the_keys(numbers: &Numbers, before: u64) {
-    let store = MemoryStore::new(Options::default().max_bytes(16 << 30));
-    let mut desk = Desk::new(&store, numbers);
+fn follows_the_keys(params: &LimitParams, before: u64) {
+    let store = MemoryStore::new(MemoryOptions::default().max_bytes(16 << 30));
+    let mut desk = CapDriver::new(&store, params);
     for n in 0..100_000_u64 {
         assert!(desk.take(NOW_US, &n.to_le_bytes()));
     }
@@ -31,9 +31,9 @@ fn follows_the_keys(numbers: &Numbers, before: u64) {
     assert_eq!(store.stats().keys, 100_000);
 }
 
-fn stays_under_the_cap(numbers: &Numbers, before: u64) {
-    let store = MemoryStore::new(Options::default().max_bytes(64 * MIB));
-    let mut desk = Desk::new(&store, numbers);
+fn stays_under_the_cap(params: &LimitParams, before: u64) {
+    let store = MemoryStore::new(MemoryOptions::default().max_bytes(64 * MIB));
+    let mut desk = CapDriver::new(&store, params);
     let spent: Vec<_> = (0..100).map(|n| format!("spent-{n}")).collect();
     for key in &spent {
         (0..100).for_each(|_| assert!(desk.take(NOW_US, key.as_bytes())));
@@ -64,9 +64,9 @@ fn stays_under_the_cap(numbers: &Numbers, before: u64) {
 /// At a rate whose counts outgrow the words, a second request must not take memory that the first had not asked for.
 fn counts_too_large_for_words_are_paid_for_in_advance() {
     let rate = Rate::try_new(1_000_000, 60_000_000).unwrap();
-    let numbers = Numbers::SlidingWindow(SlidingWindow::new(rate));
-    let store = MemoryStore::new(Options::default().max_bytes(8 * MIB));
-    let mut desk = Desk::new(&store, &numbers);
+    let params = LimitParams::SlidingWindow(SlidingWindow::new(rate));
+    let store = MemoryStore::new(MemoryOptions::default().max_bytes(8 * MIB));
+    let mut desk = CapDriver::new(&store, &params);
     for n in 0..200_000_u64 {
         desk.spend(NOW_US, &n.to_le_bytes(), 440_000);
         desk.spend(NOW_US, &n.to_le_bytes(), 440_000);
@@ -76,16 +76,21 @@ fn counts_too_large_for_words_are_paid_for_in_advance() {
     assert!(stats.bytes <= 9 * MIB, "{stats:?}");
 }
 
-struct Desk<'a> {
+struct CapDriver<'a> {
     store: &'a MemoryStore,
-    numbers: &'a Numbers,
-    ticket: Ticket,
+    params: &'a LimitParams,
+    params_id: ParamsId,
     answers: Answers,
 }
 
-impl<'a> Desk<'a> {
-    fn new(store: &'a MemoryStore, numbers: &'a Numbers) -> Self {
-        Self { store, numbers, ticket: store.enroll(numbers), answers: Answers::default() }
+impl<'a> CapDriver<'a> {
+    fn new(store: &'a MemoryStore, params: &'a LimitParams) -> Self {
+        Self {
+            store,
+            params,
+            params_id: store.register_params(params),
+            answers: Answers::default(),
+        }
     }
 
     fn take(&mut self, now_us: u64, key: &[u8]) -> bool {
@@ -96,14 +101,14 @@ impl<'a> Desk<'a> {
         let charge = Charge {
             limit: 1,
             key,
-            numbers: self.numbers,
-            ticket: self.ticket,
+            params: self.params,
+            params_id: self.params_id,
             cost,
             mode: Mode::Enforce,
             penalty: None,
         };
         let request = Request { charges: &[charge], intent: Intent::Take };
-        self.store.begin(now_us, Call::Decide(&[request]), &mut self.answers);
+        self.store.begin(now_us, StoreCall::Decide(&[request]), &mut self.answers);
         self.answers.get(0).is_some_and(|(admitted, _)| admitted)
     }
 }

@@ -32,7 +32,7 @@ pub trait Engine: Send + Sync + 'static {
     }
 
     /// What verifies tokens, where the file in force has `jwt`.
-    fn tokens(&self) -> Option<Arc<Verifier>> {
+    fn verifier(&self) -> Option<Arc<Verifier>> {
         None
     }
 
@@ -43,5 +43,5 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Has a task done that could not be done at once. One that is dropped instead costs what a crash would: slots
     /// are free when their time has passed, and estimates count.
-    fn later(&self, task: Task);
+    fn spawn(&self, task: Task);
 }

@@ -6,31 +6,31 @@ use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
 
 /// Whether somebody sees to it. One does for all requests, for as long as any of them holds a slot.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Keeper(Arc<AtomicBool>);
+pub(crate) struct SlotRenewer(Arc<AtomicBool>);
 
-impl Keeper {
+impl SlotRenewer {
     /// A request holds a slot from now on.
-    pub(crate) fn keep<E: Engine>(&self, engine: &Arc<E>) {
-        if let Some(duty) = self.take() {
-            engine.later(Box::pin(keep(engine.clone(), duty)));
+    pub(crate) fn ensure_running<E: Engine>(&self, engine: &Arc<E>) {
+        if let Some(duty) = self.try_start() {
+            engine.spawn(Box::pin(renew_loop(engine.clone(), duty)));
         }
     }
 
-    fn take(&self) -> Option<Duty> {
-        (!self.0.swap(true, AcqRel)).then(|| Duty(self.clone()))
+    fn try_start(&self) -> Option<RenewerGuard> {
+        (!self.0.swap(true, AcqRel)).then(|| RenewerGuard(self.clone()))
     }
 }
 
 /// Seeing to it. A task that is dropped, since its runtime ends, leaves it to the next request.
-struct Duty(Keeper);
+struct RenewerGuard(SlotRenewer);
 
-impl Drop for Duty {
+impl Drop for RenewerGuard {
     fn drop(&mut self) {
         self.0.0.store(false, Release);
     }
 }
 
-async fn keep<E: Engine>(engine: Arc<E>, mut duty: Duty) {
+async fn renew_loop<E: Engine>(engine: Arc<E>, mut duty: RenewerGuard) {
     loop {
         while let Some(wait) = engine.gate().renew_slots(engine.now_us()).await {
             engine.sleep(wait).await;
@@ -41,7 +41,7 @@ async fn keep<E: Engine>(engine: Arc<E>, mut duty: Duty) {
         if engine.gate().renew_slots(engine.now_us()).await.is_none() {
             return;
         }
-        match keeper.take() {
+        match keeper.try_start() {
             Some(taken) => duty = taken,
             None => return,
         }

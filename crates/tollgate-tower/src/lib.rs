@@ -1,6 +1,6 @@
 //! HTTP and the engine, in both directions: a request's head becomes facts, a verdict becomes an answer's head.
 //!
-//! [`Toll`] is what stands between any server of HTTP and a [`Gate`](tollgate::Gate); Tollgate's own gateway and its
+//! [`HttpGate`] is what stands between any server of HTTP and a [`Gate`](tollgate::Gate); Tollgate's own gateway and its
 //! forward-auth run it, and so does the tower layer for services of your own.
 
 mod answer;
@@ -18,13 +18,13 @@ mod token;
 mod toll;
 mod usage;
 
-pub use answer::{Refusal, Shown, field_name, problem_of, render_fields};
+pub use answer::{RateLimitHeaders, Refusal, header_name, problem_of, render_headers};
 pub use engine::{Engine, Task};
 pub use header_class::{HeaderClass, is_header};
 pub use layer::{Tollgate, TollgateBody, TollgateLayer};
-pub use pass::{Holding, Pass, Passed};
+pub use pass::{Admission, AdmissionBody, AdmissionGuard};
 pub use read::{Ambiguity, Head, Override, Reader, query_parameter};
 pub use standalone::Standalone;
 pub use token::{Claims, InvalidKeys, Verifier};
-pub use toll::{Answer, Attributes, Observe, Question, Toll};
+pub use toll::{AddAttributesFn, CheckOptions, HttpDecision, HttpGate, ObserveFn};
 pub use tollgate_policy::settings::AmbiguousPaths;

@@ -12,19 +12,19 @@ pub struct Standalone<S = MemoryStore> {
     gate: Gate<S>,
     clock: Arc<dyn Clock>,
     tokens: ArcSwapOption<Verifier>,
-    later: Arc<Later>,
-    sleep: Arc<Sleep>,
+    spawn: Arc<SpawnFn>,
+    sleep: Arc<SleepFn>,
 }
 
-type Later = dyn Fn(Task) + Send + Sync;
-type Sleep = dyn Fn(Duration) -> Task + Send + Sync;
+type SpawnFn = dyn Fn(Task) + Send + Sync;
+type SleepFn = dyn Fn(Duration) -> Task + Send + Sync;
 
 impl<S: Store + 'static> Standalone<S> {
     /// By the process's clock.
     pub fn new(gate: Gate<S>) -> Self {
         let clock = Arc::new(ProcessClock);
         let tokens = ArcSwapOption::empty();
-        Self { gate, clock, tokens, later: Arc::new(spawn), sleep: Arc::new(timer::sleep) }
+        Self { gate, clock, tokens, spawn: Arc::new(spawn), sleep: Arc::new(timer::sleep) }
     }
 
     /// By another clock: a [`ManualClock`](tollgate::ManualClock) in tests.
@@ -40,7 +40,7 @@ impl<S: Store + 'static> Standalone<S> {
         later: impl Fn(Task) + Send + Sync + 'static,
         sleep: impl Fn(Duration) -> Task + Send + Sync + 'static,
     ) -> Self {
-        (self.later, self.sleep) = (Arc::new(later), Arc::new(sleep));
+        (self.spawn, self.sleep) = (Arc::new(later), Arc::new(sleep));
         self
     }
 
@@ -77,7 +77,7 @@ impl<S: Store + 'static> Engine for Standalone<S> {
         self.clock.now_us()
     }
 
-    fn tokens(&self) -> Option<Arc<Verifier>> {
+    fn verifier(&self) -> Option<Arc<Verifier>> {
         self.tokens.load_full()
     }
 
@@ -85,8 +85,8 @@ impl<S: Store + 'static> Engine for Standalone<S> {
         (self.sleep)(delay)
     }
 
-    fn later(&self, task: Task) {
-        (self.later)(task);
+    fn spawn(&self, task: Task) {
+        (self.spawn)(task);
     }
 }
 

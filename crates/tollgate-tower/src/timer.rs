@@ -16,17 +16,17 @@ pub(crate) fn sleep(delay: Duration) -> Task {
 }
 
 #[derive(Default)]
-struct Alarm {
-    rang: bool,
+struct SleepState {
+    is_elapsed: bool,
     waker: Option<Waker>,
 }
 
 async fn on_thread(delay: Duration) {
-    let alarm: Arc<Mutex<Alarm>> = Arc::default();
+    let alarm: Arc<Mutex<SleepState>> = Arc::default();
     let shared = alarm.clone();
-    let lock = |alarm: &Mutex<Alarm>| {
+    let lock = |alarm: &Mutex<SleepState>| {
         let mut alarm = alarm.lock().unwrap_or_else(PoisonError::into_inner);
-        alarm.rang = true;
+        alarm.is_elapsed = true;
         alarm.waker.take()
     };
     let wait = std::thread::Builder::new().name("tollgate-timer".into()).spawn(move || {
@@ -41,7 +41,7 @@ async fn on_thread(delay: Duration) {
     }
     poll_fn(|context| {
         let mut alarm = alarm.lock().unwrap_or_else(PoisonError::into_inner);
-        if alarm.rang {
+        if alarm.is_elapsed {
             return Poll::Ready(());
         }
         alarm.waker = Some(context.waker().clone());

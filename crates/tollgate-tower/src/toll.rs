@@ -1,50 +1,50 @@
 //! Identify, decide, answer: what stands between a server of HTTP and a gate.
 
-use crate::answer::refuse;
-use crate::keep::Keeper;
-use crate::pass::Pass;
-use crate::{Ambiguity, Claims, Engine, Head, Reader, Refusal, Shown};
+use crate::answer::build_refusal;
+use crate::keep::SlotRenewer;
+use crate::pass::Admission;
+use crate::{Ambiguity, Claims, Engine, Head, RateLimitHeaders, Reader, Refusal};
 use http::request::Parts;
 use std::mem;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::policy::{Facts, FactsBuffer};
-use tollgate::{Held, InForce, Passage, Spares, Verdict, Work};
+use tollgate::{AdmissionOptions, BufferPool, InFlightCharges, RulesGuard, Verdict, Work};
 use tollgate_policy::facts::Unverified;
 use tollgate_policy::settings::AmbiguousPaths;
 
 /// Decides requests over HTTP. Cheap to clone; all clones are one.
-pub struct Toll<E> {
+pub struct HttpGate<E> {
     engine: Arc<E>,
     reader: Arc<Reader>,
-    keeper: Keeper,
+    slot_renewer: SlotRenewer,
 }
 
 /// Adds to the facts what only the caller knows about the request with this head.
-pub type Attributes<'a> = dyn Fn(&mut Facts<'_>, &Parts) + Sync + 'a;
+pub type AddAttributesFn<'a> = dyn Fn(&mut Facts<'_>, &Parts) + Sync + 'a;
 
 /// Sees the facts, the verdict, and the instant of the decision.
-pub type Observe<'a> = dyn Fn(&Facts<'_>, &Verdict<'_>, u64) + Sync + 'a;
+pub type ObserveFn<'a> = dyn Fn(&Facts<'_>, &Verdict<'_>, u64) + Sync + 'a;
 
 /// What is asked about a request, beyond what its head says.
 #[derive(Default)]
 #[non_exhaustive]
-pub struct Question<'a> {
+pub struct CheckOptions<'a> {
     /// How it is decided.
-    pub passage: Passage<'a>,
+    pub admission: AdmissionOptions<'a>,
     /// How an ambiguous path is treated.
     pub ambiguous_paths: AmbiguousPaths,
     /// Adds what only the caller knows about the request.
-    pub attributes: Option<&'a Attributes<'a>>,
+    pub attributes: Option<&'a AddAttributesFn<'a>>,
     /// Sees what was decided, and when.
-    pub observe: Option<&'a Observe<'a>>,
+    pub observe: Option<&'a ObserveFn<'a>>,
 }
 
 /// What becomes of a request.
 #[derive(Debug)]
-pub enum Answer<E: Engine> {
+pub enum HttpDecision<E: Engine> {
     /// It may pass.
-    Admitted(Pass<E>),
+    Admitted(Admission<E>),
     /// It may not.
     Refused(Box<Refusal>),
     /// Refused whatever the limits say: the service could read the request in another way than
@@ -54,20 +54,20 @@ pub enum Answer<E: Engine> {
 
 /// Memory that outlives a request.
 #[derive(Default)]
-struct Kit {
+struct RequestBuffers {
     work: Work,
     facts: FactsBuffer,
 }
 
 thread_local! {
     /// Taken while a request is decided.
-    static KIT: Spares<Kit> = const { Spares::new() };
+    static BUFFERS: BufferPool<RequestBuffers> = const { BufferPool::new() };
 }
 
-impl<E: Engine> Toll<E> {
+impl<E: Engine> HttpGate<E> {
     /// In front of this engine.
     pub fn new(engine: Arc<E>) -> Self {
-        Self { engine, reader: Arc::default(), keeper: Keeper::default() }
+        Self { engine, reader: Arc::default(), slot_renewer: SlotRenewer::default() }
     }
 
     /// What decides.
@@ -82,17 +82,17 @@ impl<E: Engine> Toll<E> {
 
     /// Decides a request with this head, which came from `peer`. Fields that a service behind could take for one that counts
     /// here are removed from it.
-    pub async fn ask(&self, head: &mut Parts, peer: Option<IpAddr>) -> Answer<E> {
-        self.ask_with(head, peer, &Question::default()).await
+    pub async fn check(&self, head: &mut Parts, peer: Option<IpAddr>) -> HttpDecision<E> {
+        self.check_with(head, peer, &CheckOptions::default()).await
     }
 
-    /// [`ask`](Self::ask) in another way than the usual.
-    pub fn ask_with(
+    /// [`check`](Self::check) in another way than the usual.
+    pub fn check_with(
         &self,
         head: &mut Parts,
         peer: Option<IpAddr>,
-        question: &Question<'_>,
-    ) -> impl Future<Output = Answer<E>> + Send {
+        question: &CheckOptions<'_>,
+    ) -> impl Future<Output = HttpDecision<E>> + Send {
         let rules = self.engine.gate().rules();
         self.reader.remove_aliases(&rules, &mut head.headers);
         let head = &*head;
@@ -104,14 +104,14 @@ impl<E: Engine> Toll<E> {
         self.decide(rules, head, peer, question, add)
     }
 
-    /// Decides a request whose head is kept in another way; [`Question::attributes`] are not asked. Fields that a service behind could
+    /// Decides a request whose head is kept in another way; [`CheckOptions::attributes`] are not asked. Fields that a service behind could
     /// take for one that counts are the caller's business.
-    pub fn ask_as_it_is(
+    pub fn check_head(
         &self,
         head: &(impl Head + Sync),
         peer: Option<IpAddr>,
-        question: &Question<'_>,
-    ) -> impl Future<Output = Answer<E>> + Send {
+        question: &CheckOptions<'_>,
+    ) -> impl Future<Output = HttpDecision<E>> + Send {
         self.decide(self.engine.gate().rules(), head, peer, question, |_| {})
     }
 
@@ -131,7 +131,7 @@ impl<E: Engine> Toll<E> {
         see: impl FnOnce(&Verdict<'_>) -> T,
     ) -> Result<T, Ambiguity> {
         let rules = &*self.engine.gate().rules();
-        let mut kit = KIT.with(Spares::take);
+        let mut kit = BUFFERS.with(BufferPool::take);
         let now_us = self.engine.now_us();
         let claims = |token: &str| self.verify(token, now_us);
         let buffer = mem::take(&mut kit.facts);
@@ -146,26 +146,26 @@ impl<E: Engine> Toll<E> {
         let seen = see(&verdict);
         kit.work.recycle(verdict);
         kit.facts = facts.into_buffer();
-        KIT.with(|spares| spares.put(kit));
+        BUFFERS.with(|spares| spares.put(kit));
         Ok(seen)
     }
 
     fn verify(&self, token: &str, now_us: u64) -> Result<Claims, Unverified> {
-        let tokens = self.engine.tokens().ok_or(Unverified::NoKeys)?;
+        let tokens = self.engine.verifier().ok_or(Unverified::NoKeys)?;
         tokens.verify(token, now_us)
     }
 
     async fn decide<H: Head + Sync>(
         &self,
-        rules: InForce,
+        rules: RulesGuard,
         head: &H,
         peer: Option<IpAddr>,
-        question: &Question<'_>,
+        question: &CheckOptions<'_>,
         add: impl FnOnce(&mut Facts<'_>) + Send,
-    ) -> Answer<E> {
+    ) -> HttpDecision<E> {
         let rules = &*rules;
         let gate = self.engine.gate();
-        let mut kit = KIT.with(Spares::take);
+        let mut kit = BUFFERS.with(BufferPool::take);
         let now_us = self.engine.now_us();
         let claims = |token: &str| self.verify(token, now_us);
         let buffer = mem::take(&mut kit.facts);
@@ -173,8 +173,8 @@ impl<E: Engine> Toll<E> {
             match self.reader.facts(rules, head, peer, question.ambiguous_paths, claims, buffer) {
                 Ok(facts) => facts,
                 Err(ambiguity) => {
-                    KIT.with(|spares| spares.put(kit));
-                    return Answer::Ambiguous(ambiguity.into());
+                    BUFFERS.with(|spares| spares.put(kit));
+                    return HttpDecision::Ambiguous(ambiguity.into());
                 }
             };
         add(&mut facts);
@@ -184,16 +184,16 @@ impl<E: Engine> Toll<E> {
             facts.set_tier(tier);
         }
         let (verdict, held) =
-            gate.pass(rules, now_us, &facts, &question.passage, &mut kit.work).await;
-        if held.as_ref().is_some_and(Held::has_slots) {
-            self.keeper.keep(&self.engine);
+            gate.admit(rules, now_us, &facts, &question.admission, &mut kit.work).await;
+        if held.as_ref().is_some_and(InFlightCharges::has_slots) {
+            self.slot_renewer.ensure_running(&self.engine);
         }
         if let Some(observe) = question.observe {
             observe(&facts, &verdict, now_us);
         }
-        let shown = Shown::new(&verdict, rules.profiles(), now_us);
+        let shown = RateLimitHeaders::new(&verdict, rules.profiles(), now_us);
         let answer = match verdict.allowed {
-            true => Answer::Admitted(Pass::new(
+            true => HttpDecision::Admitted(Admission::new(
                 self.engine.clone(),
                 held,
                 shown,
@@ -201,27 +201,27 @@ impl<E: Engine> Toll<E> {
                 verdict.source,
             )),
             false => {
-                let template = rules.web().refusal.as_ref();
+                let template = rules.http_policy().refusal.as_ref();
                 let reason = facts.unverified();
-                Answer::Refused(Box::new(refuse(&verdict, shown, template, reason)))
+                HttpDecision::Refused(Box::new(build_refusal(&verdict, shown, template, reason)))
             }
         };
         kit.work.recycle(verdict);
         kit.facts = facts.into_buffer();
-        KIT.with(|spares| spares.put(kit));
+        BUFFERS.with(|spares| spares.put(kit));
         answer
     }
 }
 
-impl<E> Clone for Toll<E> {
+impl<E> Clone for HttpGate<E> {
     fn clone(&self) -> Self {
         let (engine, reader) = (self.engine.clone(), self.reader.clone());
-        Self { engine, reader, keeper: self.keeper.clone() }
+        Self { engine, reader, slot_renewer: self.slot_renewer.clone() }
     }
 }
 
-impl<E> std::fmt::Debug for Toll<E> {
+impl<E> std::fmt::Debug for HttpGate<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Toll").finish_non_exhaustive()
+        f.debug_struct("HttpGate").finish_non_exhaustive()
     }
 }

@@ -5,18 +5,18 @@ mod entry;
 mod flight;
 mod recall;
 
-pub(crate) use flight::Flight;
+pub(crate) use flight::SingleFlight;
 
 use ahash::RandomState;
-use entry::{Entry, Role};
+use entry::{DenyEntry, EntryRole};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tollgate_store::{Charge, Place};
+use tollgate_store::{Charge, StateKey};
 
 use crate::Rules;
-use crate::gate::Asked;
+use crate::gate::RequestedLimit;
 
 /// Locks, each with its own part of the entries.
 const SHARDS: usize = 16;
@@ -44,17 +44,17 @@ pub struct DenyCache {
 
 #[derive(Debug, Default)]
 struct Shard {
-    entries: HashMap<u128, Entry, RandomState>,
+    entries: HashMap<u128, DenyEntry, RandomState>,
     /// The names of entries by hashes of what the store calls them: whoever ends another node's reservation knows nothing else.
-    places: HashMap<u64, u128, RandomState>,
+    names_by_state: HashMap<u64, u128, RandomState>,
     /// How often something was forgotten: a refusal from before that must not be learnt after it.
-    forgets: u64,
+    epoch: u64,
     /// Looking for room again makes no sense until then.
     full_until_us: u64,
 }
 
 /// What was forgotten before a request was asked, charge by charge.
-pub(crate) type Moment = SmallVec<[u64; 4]>;
+pub(crate) type InvalidationEpochs = SmallVec<[u64; 4]>;
 
 impl DenyCache {
     /// At most `entries` rows, none of them for longer than `max_age`.
@@ -69,39 +69,39 @@ impl DenyCache {
 
     /// The moment before the store is asked. Nothing is learnt of a request that only leases
     /// decide.
-    pub(crate) fn moment(
+    pub(crate) fn epochs(
         &self,
         rules: &Rules,
-        asked: &[Asked<'_>],
+        asked: &[RequestedLimit<'_>],
         charges: &[Charge<'_>],
-    ) -> Moment {
+    ) -> InvalidationEpochs {
         if asked.iter().all(|one| rules.is_leased(&one.selected)) {
             return charges.iter().map(|_| 0).collect();
         }
-        let forgets = |charge: &Charge<'_>| {
-            lock(&self.shards[self.place(charge.limit, charge.key).0]).forgets
-        };
+        let forgets =
+            |charge: &Charge<'_>| lock(&self.shards[self.locate(charge.limit, charge.key).0]).epoch;
         charges.iter().map(forgets).collect()
     }
 
-    fn keep(&self, charge: &Charge<'_>, mut entry: Entry, forgets: u64) {
-        let (shard, name) = self.place(charge.limit, charge.key);
+    fn insert(&self, charge: &Charge<'_>, mut entry: DenyEntry, forgets: u64) {
+        let (shard, name) = self.locate(charge.limit, charge.key);
         let mut shard = lock(&self.shards[shard]);
-        let Shard { entries, places, forgets: now_forgets, full_until_us } = &mut *shard;
+        let Shard { entries, names_by_state: places, epoch: now_forgets, full_until_us } =
+            &mut *shard;
         if *now_forgets != forgets {
             return;
         }
         let now_us = entry.learnt_us;
         if let Some(old) = entries.get(&name) {
-            entry.follow(old);
+            entry.inherit(old);
         } else if entries.len() >= self.entries_per_shard {
             // All of them still hold, so the flood is wide: what is left out is asked of the store, as without a cache.
-            let is_refusal = entry.role == Role::Refuses;
+            let is_refusal = entry.role == EntryRole::Refuses;
             if !is_refusal || now_us < *full_until_us {
                 return;
             }
             // A refusal spares the store a call, and other rows only complete an answer.
-            entries.retain(|_, old| now_us < old.expires_us && old.role == Role::Refuses);
+            entries.retain(|_, old| now_us < old.expires_us && old.role == EntryRole::Refuses);
             places.retain(|_, name| entries.contains_key(name));
             if entries.len() >= self.entries_per_shard {
                 *full_until_us = now_us.saturating_add(self.max_age_us / 8);
@@ -109,22 +109,22 @@ impl DenyCache {
             }
         }
         entries.insert(name, entry);
-        places.insert(entry.place, name);
+        places.insert(entry.state_hash, name);
     }
 
     /// Forgets the refusals of one key: something was given back to it.
     pub(crate) fn forget(&self, limit: u64, key: &[u8]) {
-        let (shard, name) = self.place(limit, key);
+        let (shard, name) = self.locate(limit, key);
         let mut shard = lock(&self.shards[shard]);
-        shard.forgets += 1;
+        shard.epoch += 1;
         shard.forget(name);
     }
 
     /// Notes that units were taken from these keys. A limit with a penalty may refuse next, and
     /// that refusal must reach the store. So the next request asks for its row again.
-    pub(crate) fn spend(&self, charges: &[Charge<'_>]) {
+    pub(crate) fn mark_spent(&self, charges: &[Charge<'_>]) {
         for charge in charges.iter().filter(|charge| charge.penalty.is_some()) {
-            let (shard, name) = self.place(charge.limit, charge.key);
+            let (shard, name) = self.locate(charge.limit, charge.key);
             if let Some(entry) = lock(&self.shards[shard]).entries.get_mut(&name) {
                 entry.spent = true;
             }
@@ -132,24 +132,24 @@ impl DenyCache {
     }
 
     /// Forgets the rows of a key, given only the store's name for it.
-    pub(crate) fn forget_at(&self, place: &Place) {
-        let place = self.hash(place);
+    pub(crate) fn forget_state(&self, place: &StateKey) {
+        let place = self.state_hash(place);
         for shard in &self.shards {
             let mut shard = lock(shard);
             // Which shard a refusal on its way belongs to is not known here.
-            shard.forgets += 1;
-            if let Some(name) = shard.places.get(&place).copied() {
+            shard.epoch += 1;
+            if let Some(name) = shard.names_by_state.get(&place).copied() {
                 shard.forget(name);
             }
         }
     }
 
-    fn hash(&self, place: &Place) -> u64 {
+    fn state_hash(&self, place: &StateKey) -> u64 {
         self.hashers[0].hash_one(place)
     }
 
     /// 128 bits of two keyed hashes name a key: nobody can make two collide.
-    fn place(&self, limit: u64, key: &[u8]) -> (usize, u128) {
+    fn locate(&self, limit: u64, key: &[u8]) -> (usize, u128) {
         let [high, low] = self.hashers.each_ref().map(|hasher| hasher.hash_one((limit, key)));
         (low as usize % SHARDS, u128::from(high) << 64 | u128::from(low))
     }
@@ -158,7 +158,7 @@ impl DenyCache {
 impl Shard {
     fn forget(&mut self, name: u128) {
         if let Some(entry) = self.entries.remove(&name) {
-            self.places.remove(&entry.place);
+            self.names_by_state.remove(&entry.state_hash);
         }
     }
 }

@@ -8,25 +8,27 @@ mod failure;
 mod manage;
 pub(crate) mod parts;
 
-pub use batch::{Decided, SingleCheck};
+pub use batch::{SingleCheck, SingleVerdict};
 pub use change::{ModeChange, UnknownLimit};
-pub(crate) use decide::{Asked, FromAnswer, Question, QuestionMemory, Told, emptied};
+pub(crate) use decide::{
+    DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, RequestedLimit, recycle_vec,
+};
 pub use manage::Inspected;
 
 use crate::counters::Counters;
 use crate::deny_cache::DenyCache;
-use crate::reservation::Slots;
+use crate::reservation::SlotRegistry;
 use crate::rules::INLINE;
 use crate::{Rules, Setup, Verdict, Work};
 use arc_swap::{ArcSwap, Guard};
-use change::Wanted;
-use errors::Errors;
+use change::RulesBuilder;
+use errors::StoreErrorCounters;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock};
 use tollgate_core::Intent;
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
-use tollgate_store::{LeaseStore, MemoryStore, Reply, Store};
+use tollgate_store::{LeaseStore, MemoryStore, Store, StoreReply};
 
 /// A policy over a store. Shared by reference or `Arc`; the policy can be replaced while requests are decided.
 #[derive(Debug)]
@@ -36,19 +38,19 @@ pub struct Gate<S = MemoryStore> {
     pub(crate) deny_cache: Option<DenyCache>,
     /// Where limits that fall back on this node's share are counted while the store cannot be asked, and reservations made then are kept.
     pub(crate) fallback: OnceLock<MemoryStore>,
-    pub(crate) errors: Errors,
+    pub(crate) errors: StoreErrorCounters,
     /// What requests under way hold, to be renewed.
-    pub(crate) slots: Arc<Slots>,
+    pub(crate) slots: Arc<SlotRegistry>,
     /// Counters of inline limits, which no file has and no reload touches.
     inline: [Counters; INLINE.len()],
-    wanted: Mutex<Wanted>,
+    builder: Mutex<RulesBuilder>,
 }
 
 /// The [`Rules`] in force when it was asked for. Whoever holds it is not disturbed by a reload.
 #[derive(Debug)]
-pub struct InForce(Guard<Arc<Rules>>);
+pub struct RulesGuard(Guard<Arc<Rules>>);
 
-impl Deref for InForce {
+impl Deref for RulesGuard {
     type Target = Rules;
 
     fn deref(&self) -> &Rules {
@@ -63,16 +65,16 @@ impl<S: LeaseStore> Gate<S> {
     ///
     /// When the limits do not make a policy.
     pub fn new(setup: Setup, store: S) -> Result<Self, InvalidPolicy> {
-        let (wanted, rules) = Wanted::new(setup, &store)?;
+        let (wanted, rules) = RulesBuilder::new(setup, &store)?;
         Ok(Self {
             rules: ArcSwap::from_pointee(rules),
             store,
             deny_cache: None,
             fallback: OnceLock::new(),
-            errors: Errors::default(),
+            errors: StoreErrorCounters::default(),
             slots: Arc::default(),
             inline: Default::default(),
-            wanted: Mutex::new(wanted),
+            builder: Mutex::new(wanted),
         })
     }
 }
@@ -85,8 +87,8 @@ impl<S: Store> Gate<S> {
     }
 
     /// The rules in force.
-    pub fn rules(&self) -> InForce {
-        InForce(self.rules.load())
+    pub fn rules(&self) -> RulesGuard {
+        RulesGuard(self.rules.load())
     }
 
     /// The store in use.
@@ -109,7 +111,7 @@ impl<S: Store> Gate<S> {
         facts: &Facts<'_>,
         cost: u64,
         work: &'a mut Work,
-    ) -> Reply<'a, Verdict<'r>, S::Rest> {
+    ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
         rules.policy().select(facts, cost, &mut work.selection);
         self.decide_selected(rules, now_us, Intent::Take, true, work)
     }
@@ -122,16 +124,16 @@ impl<S: Store> Gate<S> {
         facts: &Facts<'_>,
         cost: u64,
         work: &'a mut Work,
-    ) -> Reply<'a, Verdict<'r>, S::Rest> {
+    ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
         rules.policy().select(facts, cost, &mut work.selection);
         self.decide_selected(rules, now_us, Intent::Peek, true, work)
     }
 
     /// Shows the client's figures for every enforced limit, up to `most` of them; consumes nothing.
-    /// Attributes in `open` may have any value: see [`Policy::select_open`]. The deny cache is not
+    /// Attributes in `open` may have any value: see [`Policy::select_possible`]. The deny cache is not
     /// asked, since it knows only refusals.
     ///
-    /// [`Policy::select_open`]: tollgate_policy::policy::Policy::select_open
+    /// [`Policy::select_possible`]: tollgate_policy::policy::Policy::select_possible
     pub fn standing<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
@@ -140,8 +142,8 @@ impl<S: Store> Gate<S> {
         open: &[&str],
         most: usize,
         work: &'a mut Work,
-    ) -> Reply<'a, Verdict<'r>, S::Rest> {
-        rules.policy().select_open(facts, open, most, &mut work.selection);
+    ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
+        rules.policy().select_possible(facts, open, most, &mut work.selection);
         self.decide_selected(rules, now_us, Intent::Peek, false, work)
     }
 
@@ -153,11 +155,11 @@ impl<S: Store> Gate<S> {
         intent: Intent,
         recall: bool,
         work: &'a mut Work,
-    ) -> Reply<'a, Verdict<'r>, S::Rest> {
-        let Work { selection, answers, rows, memory, .. } = work;
-        let mut question = Question::new(rules, now_us, memory);
-        question.recall = recall;
-        question.ask(rules.policy().selected(selection), intent);
+    ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
+        let Work { selection, answers, rows, decision_buffers: memory, .. } = work;
+        let mut question = DecisionRequest::new(rules, now_us, memory);
+        question.uses_deny_cache = recall;
+        question.push_selected(rules.policy().selected(selection), intent);
         let buffers = (answers, memory);
         self.decide(question, buffers, std::mem::take(rows), |_, told, _| told.into())
     }

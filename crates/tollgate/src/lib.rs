@@ -55,22 +55,24 @@ mod work;
 
 pub use counters::Counts;
 pub use deny_cache::DenyCache;
-pub use gate::parts::{Partial, Parts, Use};
-pub use gate::{Decided, Gate, InForce, Inspected, ModeChange, SingleCheck, UnknownLimit};
+pub use gate::parts::{ChargeMode, MultiCheck, MultiVerdict};
+pub use gate::{Gate, Inspected, ModeChange, RulesGuard, SingleCheck, SingleVerdict, UnknownLimit};
 pub use limiter::{Decision, Limiter, Permit, Refusal, Reservation};
 pub use quota::Quota;
-pub use reservation::{End, Held, Passage, ReservationError, Settled, TTL_US_MAX};
+pub use reservation::{
+    AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, Settled, TTL_US_MAX,
+};
 pub use rules::Rules;
 pub use setup::Setup;
 pub use source::Source;
-pub use spares::Spares;
-pub use tollgate_policy::{Web, limit};
+pub use spares::BufferPool;
+pub use tollgate_policy::{HttpPolicy, limit};
 pub use tollgate_store as store;
 #[cfg(feature = "tokio")]
 pub use tollgate_store::TokioClock;
 pub use tollgate_store::{
-    Clock, LeaseStore, ManualClock, MemoryStore, ProcessClock, Reply, ReservationStore, Store,
-    StoreError,
+    Clock, LeaseStore, ManualClock, MemoryStore, ProcessClock, ReservationStore, Store, StoreError,
+    StoreReply,
 };
 pub use verdict::{Row, Verdict};
 #[cfg(feature = "tokio")]

@@ -8,23 +8,23 @@ mod remote;
 mod reservation;
 mod resets;
 
-use self::ask::End;
-use self::resets::Resets;
+use self::ask::PermitEnd;
+use self::resets::ResetCounters;
 use crate::Quota;
 use smallvec::SmallVec;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_core::Numbers;
-use tollgate_store::{Change, Clock, MemoryStore, Reply, StoreError, Ticket};
+use tollgate_core::LimitParams;
+use tollgate_store::{Change, Clock, MemoryStore, ParamsId, StoreError, StoreReply};
 
 pub use builder::{InvalidLimiter, LimiterBuilder};
 pub use decision::{Decision, Permit, Refusal, Standing};
 pub use reservation::Reservation;
 
 #[cfg(feature = "tokio")]
-pub(crate) use detach::{detach, to_the_end};
+pub(crate) use detach::{run_to_completion, spawn_detached};
 
 /// Quotas in force, with a count for every key.
 ///
@@ -97,22 +97,22 @@ pub struct Limiter<S = MemoryStore> {
 pub(crate) struct Inner<S> {
     pub(crate) store: Arc<S>,
     pub(crate) clock: Arc<dyn Clock>,
-    limits: SmallVec<[Limit; 1]>,
+    limits: SmallVec<[RegisteredQuota; 1]>,
     /// Different for each limiter of the process, so that a permit knows where it belongs.
     id: u64,
     /// How often keys were reset.
-    resets: Resets,
+    resets: ResetCounters,
     #[cfg(feature = "tokio")]
-    pub(crate) lines: crate::wait::Lines,
+    pub(crate) wait_queues: crate::wait::WaitQueues,
 }
 
 #[derive(Debug)]
-struct Limit {
+struct RegisteredQuota {
     quota: Quota,
     /// Whose state it is.
     id: u64,
     /// The store's short name for the quota's numbers.
-    ticket: Ticket,
+    params_id: ParamsId,
 }
 
 impl Limiter {
@@ -144,7 +144,7 @@ impl Limiter {
     /// # Ok::<(), tollgate::quota::InvalidQuota>(())
     /// ```
     pub fn check_n(&self, key: impl AsRef<[u8]>, cost: u64) -> Decision {
-        sure(self.inner.check(key.as_ref(), cost))
+        infallible(self.inner.check(key.as_ref(), cost))
     }
 
     /// Where `key` stands, with nothing taken.
@@ -164,7 +164,7 @@ impl Limiter {
 
     /// What [`check_n`](Self::check_n) would answer, with nothing taken.
     pub fn peek_n(&self, key: impl AsRef<[u8]>, cost: u64) -> Standing {
-        sure(self.inner.peek(key.as_ref(), cost))
+        infallible(self.inner.peek(key.as_ref(), cost))
     }
 
     /// Gives back what a check took, as far as time has not given it back already, and answers where its key stands then. So a
@@ -182,12 +182,12 @@ impl Limiter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn refund(&self, permit: Permit) -> Standing {
-        sure(self.inner.end(&permit.taken, End::Refund))
+        infallible(self.inner.end(&permit.record, PermitEnd::Refund))
     }
 
     /// Forgets what was counted for `key`, and any block: it starts anew.
     pub fn reset(&self, key: impl AsRef<[u8]>) {
-        sure(self.inner.reset(key.as_ref()));
+        infallible(self.inner.reset(key.as_ref()));
     }
 
     /// Refuses `key` for as long as `duration`, whatever is left of its quota: a cost of zero too. A longer block that is in force already stays.
@@ -204,12 +204,12 @@ impl Limiter {
     /// # Ok::<(), tollgate::quota::InvalidQuota>(())
     /// ```
     pub fn block(&self, key: impl AsRef<[u8]>, duration: Duration) -> Standing {
-        sure(self.inner.block(key.as_ref(), duration))
+        infallible(self.inner.block(key.as_ref(), duration))
     }
 
     /// Ends the block of `key`. What was counted for it stays.
     pub fn unblock(&self, key: impl AsRef<[u8]>) -> Standing {
-        sure(self.inner.adjust_each(key.as_ref(), Change::Unblock))
+        infallible(self.inner.adjust_all(key.as_ref(), Change::Unblock))
     }
 
     /// Takes `estimate` units for `key`, to be settled when the true cost is known; with slots, for as long as the
@@ -221,7 +221,7 @@ impl Limiter {
 
 /// The answer of the memory store, which has it at once.
 #[inline]
-fn sure<T>(reply: Reply<'_, Result<T, StoreError>, Infallible>) -> T {
+fn infallible<T>(reply: StoreReply<'_, Result<T, StoreError>, Infallible>) -> T {
     match reply.now() {
         Ok(answer) => answer,
         Err(_) => unreachable!("only the second phase of a call can fail"),
@@ -243,7 +243,7 @@ impl<S> Limiter<S> {
 impl<S> Inner<S> {
     /// Whether anything is to be freed when a reservation ends.
     fn has_slots(&self) -> bool {
-        self.limits.iter().any(|limit| matches!(limit.quota.numbers(), Numbers::Concurrency(_)))
+        self.limits.iter().any(|limit| matches!(limit.quota.params(), LimitParams::Concurrency(_)))
     }
 }
 

@@ -8,7 +8,7 @@ mod text;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 use tollgate_core::algorithm as core;
-use tollgate_core::{Algorithm as _, Numbers, Rate};
+use tollgate_core::{Algorithm as _, LimitParams, Rate};
 
 pub use algorithm::Algorithm;
 pub use invalid::InvalidQuota;
@@ -63,7 +63,7 @@ pub struct Quota {
     burst: Option<u64>,
     queue: Option<u64>,
     /// What all of it comes to.
-    numbers: Numbers,
+    params: LimitParams,
 }
 
 #[derive(Clone, Copy)]
@@ -165,13 +165,13 @@ impl Quota {
 
     /// What decides.
     pub const fn algorithm(&self) -> Algorithm {
-        Algorithm::of(&self.numbers)
+        Algorithm::of(&self.params)
     }
 
     /// The most that can ever be admitted at one instant, and so the largest cost that is not refused for good: the units of
     /// a window, the burst with the queue, or the slots.
     pub fn capacity(&self) -> u64 {
-        self.numbers.capacity()
+        self.params.capacity()
     }
 
     /// The period of the rate; `None` for slots.
@@ -202,8 +202,8 @@ impl Quota {
         bound::bound(self, window)
     }
 
-    pub(crate) const fn numbers(&self) -> &Numbers {
-        &self.numbers
+    pub(crate) const fn params(&self) -> &LimitParams {
+        &self.params
     }
 
     fn try_new(
@@ -212,13 +212,13 @@ impl Quota {
         burst: Option<u64>,
         queue: Option<u64>,
     ) -> Result<Self, InvalidQuota> {
-        let numbers = match amount {
+        let params = match amount {
             Amount::Rate(rate) => {
                 let by_default = match burst {
                     Some(_) => Algorithm::Gcra,
                     None => Algorithm::SlidingWindow,
                 };
-                paced(rate, algorithm.unwrap_or(by_default), burst, queue)?
+                params_of_rate(rate, algorithm.unwrap_or(by_default), burst, queue)?
             }
             Amount::Slots { count, ttl_us } => {
                 let algorithm = algorithm.unwrap_or(Algorithm::Concurrency);
@@ -226,19 +226,19 @@ impl Quota {
                     return Err(InvalidQuota::NoRate(algorithm));
                 }
                 no_burst_no_queue(algorithm, burst, queue)?;
-                Numbers::Concurrency(core::Concurrency::try_new(count, ttl_us)?)
+                LimitParams::Concurrency(core::Concurrency::try_new(count, ttl_us)?)
             }
         };
-        Ok(Self { amount, algorithm, burst, queue, numbers })
+        Ok(Self { amount, algorithm, burst, queue, params })
     }
 }
 
-fn paced(
+fn params_of_rate(
     rate: Rate,
     algorithm: Algorithm,
     burst: Option<u64>,
     queue: Option<u64>,
-) -> Result<Numbers, InvalidQuota> {
+) -> Result<LimitParams, InvalidQuota> {
     if queue.is_some() && algorithm != Algorithm::LeakyBucket {
         return Err(InvalidQuota::NoQueue(algorithm));
     }
@@ -246,13 +246,15 @@ fn paced(
         no_burst_no_queue(algorithm, burst, queue)?;
     }
     Ok(match algorithm {
-        Algorithm::SlidingWindow => Numbers::SlidingWindow(core::SlidingWindow::new(rate)),
-        Algorithm::FixedWindow => Numbers::FixedWindow(core::FixedWindow::new(rate)),
-        Algorithm::SlidingLog => Numbers::SlidingLog(core::SlidingLog::new(rate)),
-        Algorithm::TokenBucket => Numbers::TokenBucket(core::TokenBucket::try_new(rate, burst)?),
-        Algorithm::Gcra => Numbers::Gcra(core::Gcra::try_new(rate, burst)?),
+        Algorithm::SlidingWindow => LimitParams::SlidingWindow(core::SlidingWindow::new(rate)),
+        Algorithm::FixedWindow => LimitParams::FixedWindow(core::FixedWindow::new(rate)),
+        Algorithm::SlidingLog => LimitParams::SlidingLog(core::SlidingLog::new(rate)),
+        Algorithm::TokenBucket => {
+            LimitParams::TokenBucket(core::TokenBucket::try_new(rate, burst)?)
+        }
+        Algorithm::Gcra => LimitParams::Gcra(core::Gcra::try_new(rate, burst)?),
         Algorithm::LeakyBucket => {
-            Numbers::LeakyBucket(core::LeakyBucket::try_new(rate, burst, queue)?)
+            LimitParams::LeakyBucket(core::LeakyBucket::try_new(rate, burst, queue)?)
         }
         Algorithm::Concurrency => return Err(InvalidQuota::NoSlots),
     })
@@ -281,7 +283,7 @@ fn whole_us(duration: Duration) -> Option<u64> {
 /// Quotas are the same when they decide the same.
 impl PartialEq for Quota {
     fn eq(&self, other: &Self) -> bool {
-        self.numbers == other.numbers
+        self.params == other.params
     }
 }
 
@@ -289,6 +291,6 @@ impl Eq for Quota {}
 
 impl Hash for Quota {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.numbers.hash(state);
+        self.params.hash(state);
     }
 }

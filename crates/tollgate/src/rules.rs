@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tollgate_core::algorithm::{FixedWindow, Gcra};
 use tollgate_core::header::Profile;
-use tollgate_core::{Algorithm, Numbers, Outcome, Rate};
+use tollgate_core::{Algorithm, LimitParams, Outcome, Rate};
 use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_policy::limit::{self, Consistency, Counting, Limit, Mode, OnStoreFailure};
-use tollgate_policy::policy::{InvalidPolicy, Policy, Selected, Variant};
-use tollgate_policy::{TierMap, Web};
-use tollgate_store::{Answer, Charge, LeaseStore, Leasing, Ticket, WhileQuiet};
+use tollgate_policy::policy::{InvalidPolicy, Policy, Selected, TierParams};
+use tollgate_policy::{HttpPolicy, TierMap};
+use tollgate_store::{Answer, Charge, GracePolicy, LeaseSettings, LeaseStore, ParamsId};
 
 /// A compiled policy with what the store calls its numbers. It never changes; a reload makes another one.
 #[derive(Debug)]
@@ -24,27 +24,27 @@ pub struct Rules {
     limits: Box<[Arc<Limit>]>,
     counters: Box<[Arc<Counters>]>,
     /// The store's short names for the policy's numbers, by [`Selected::numbers_index`].
-    tickets: Box<[Ticket]>,
+    params_ids: Box<[ParamsId]>,
     /// Whether the store leases the limit with those numbers.
     leased: Box<[bool]>,
     /// This node's part of the same numbers, where a limit falls back on it.
-    shares: Box<[Option<Numbers>]>,
+    shares: Box<[Option<LimitParams>]>,
     tiers: Option<Arc<TierMap>>,
     /// Whether any of the limits depends on what requests are answered with.
     depends_on_answers: bool,
     /// Whether rows name their bucket.
     buckets: bool,
     profiles: Arc<[Profile]>,
-    web: Arc<Web>,
+    http_policy: Arc<HttpPolicy>,
     /// What a limit with `on_missing: refuse` is decided by when the attribute is missing.
-    nothing: Numbers,
-    usual: Source,
+    refuse_all: LimitParams,
+    store_source: Source,
     generation: u64,
     /// Limits that come with requests, without their numbers, by their place in [`INLINE`].
     inline: [Limit; INLINE.len()],
     envoy: Option<Arc<Configs>>,
     /// The places in the policy of the limits of ratelimit files, by those of their rules.
-    addressed: Box<[Option<usize>]>,
+    descriptor_limits: Box<[Option<usize>]>,
 }
 
 /// The names of inline limits in metrics: those of Envoy's overrides, and of `CL.THROTTLE`.
@@ -73,25 +73,25 @@ impl Rules {
         let mut options = setup.options.clone();
         options.attributes.extend(setup.tiers.iter().map(|tiers| tiers.by().to_owned()));
         let policy = Policy::new(limits, options)?;
-        let variants = policy.numbers().iter();
+        let variants = policy.tier_params().iter();
         let share = |limit: usize| match policy.limits()[limit].on_store_failure {
             OnStoreFailure::Local { nodes } => Some(nodes),
             OnStoreFailure::Open | OnStoreFailure::Closed => None,
         };
-        let enroll = |variant: &Variant| {
+        let enroll = |variant: &TierParams| {
             let leasing = leasing(&policy.limits()[variant.limit]);
-            let leased = leasing.and_then(|terms| store.enroll_leased(&variant.numbers, &terms));
+            let leased = leasing.and_then(|terms| store.register_leased(&variant.params, &terms));
             match leased {
-                Some(ticket) => (ticket, true),
-                None => (store.enroll(&variant.numbers), false),
+                Some(params_id) => (params_id, true),
+                None => (store.register_params(&variant.params), false),
             }
         };
         let (tickets, leased): (Vec<_>, Vec<_>) = variants.clone().map(enroll).unzip();
         Ok(Self {
-            tickets: tickets.into(),
+            params_ids: tickets.into(),
             leased: leased.into(),
             shares: variants
-                .map(|variant| share(variant.limit).map(|nodes| variant.numbers.share(nodes)))
+                .map(|variant| share(variant.limit).map(|nodes| variant.params.share(nodes)))
                 .collect(),
             limits: policy.limits().iter().cloned().map(Arc::new).collect(),
             counters: policy
@@ -99,18 +99,19 @@ impl Rules {
                 .iter()
                 .map(|limit| Arc::clone(counters.entry(limit.name.clone()).or_default()))
                 .collect(),
-            depends_on_answers: policy.numbers().iter().any(|variant| {
-                depends_on_answer(&policy.limits()[variant.limit], &variant.numbers)
-            }),
+            depends_on_answers: policy
+                .tier_params()
+                .iter()
+                .any(|variant| depends_on_answer(&policy.limits()[variant.limit], &variant.params)),
             tiers: setup.tiers.clone(),
             buckets: setup.buckets,
             profiles: setup.profiles.clone(),
-            web: setup.web.clone(),
-            nothing: Numbers::FixedWindow(FixedWindow::new(Rate::NOTHING)),
-            usual: if store.is_shared() { Source::Store } else { Source::Memory },
+            http_policy: setup.http_policy.clone(),
+            refuse_all: LimitParams::FixedWindow(FixedWindow::new(Rate::NOTHING)),
+            store_source: if store.is_shared() { Source::Store } else { Source::Memory },
             generation,
             inline: setup.inline_limits(),
-            addressed: setup.addressed(),
+            descriptor_limits: setup.descriptor_limits(),
             envoy: setup.envoy.clone(),
             policy,
         })
@@ -127,8 +128,8 @@ impl Rules {
     }
 
     /// How the file with these limits has requests over HTTP read and refused.
-    pub fn web(&self) -> &Web {
-        &self.web
+    pub fn http_policy(&self) -> &HttpPolicy {
+        &self.http_policy
     }
 
     /// Counts up with every change, so that two answers can be told to be by the same rules.
@@ -172,13 +173,13 @@ impl Rules {
 
     /// The place of an inline limit in [`INLINE`].
     #[inline]
-    pub(crate) fn inline_place(&self, limit: &Limit) -> usize {
+    pub(crate) fn inline_index(&self, limit: &Limit) -> usize {
         usize::from(std::ptr::eq(limit, self.throttle()))
     }
 
     /// Where the policy has the limit of a rule of the ratelimit files; `None` where it is unlimited.
-    pub(crate) fn addressed(&self, rule: usize) -> Option<usize> {
-        *self.addressed.get(rule)?
+    pub(crate) fn descriptor_limit(&self, rule: usize) -> Option<usize> {
+        *self.descriptor_limits.get(rule)?
     }
 
     /// Whether any of the limits depends on what requests are answered with.
@@ -187,8 +188,8 @@ impl Rules {
     }
 
     /// Where decisions of the store come from.
-    pub(crate) fn usual(&self) -> Source {
-        self.usual
+    pub(crate) fn store_source(&self) -> Source {
+        self.store_source
     }
 
     pub(crate) fn limit(&self, index: usize) -> &Arc<Limit> {
@@ -200,25 +201,25 @@ impl Rules {
         self.counters.get(index).map(|counters| &**counters)
     }
 
-    pub(crate) fn ticket(&self, numbers_index: usize) -> Ticket {
-        self.tickets.get(numbers_index).copied().unwrap_or_default()
+    pub(crate) fn params_id(&self, numbers_index: usize) -> ParamsId {
+        self.params_ids.get(numbers_index).copied().unwrap_or_default()
     }
 
     /// Whether the store leases the limit under these numbers. Then it knows for itself when nothing is left.
     pub(crate) fn is_leased(&self, selected: &Selected<'_>) -> bool {
-        !selected.missing && self.leased.get(selected.numbers_index).copied().unwrap_or(false)
+        !selected.missing && self.leased.get(selected.params_index).copied().unwrap_or(false)
     }
 
     /// This node's part of the numbers; all of them for a limit that has no use for it.
-    pub(crate) fn share(&self, selected: &Selected<'_>) -> Numbers {
-        match (self.shares.get(selected.numbers_index), selected.limit.on_store_failure) {
+    pub(crate) fn share(&self, selected: &Selected<'_>) -> LimitParams {
+        match (self.shares.get(selected.params_index), selected.limit.on_store_failure) {
             (Some(Some(share)), _) => *share,
-            (None, OnStoreFailure::Local { nodes }) if self.inline_place(selected.limit) == 1 => {
-                slower(selected.numbers, nodes)
+            (None, OnStoreFailure::Local { nodes }) if self.inline_index(selected.limit) == 1 => {
+                with_longer_period(selected.params, nodes)
             }
             // Numbers that came with a request are not known before.
-            (None, OnStoreFailure::Local { nodes }) => selected.numbers.share(nodes),
-            _ => *selected.numbers,
+            (None, OnStoreFailure::Local { nodes }) => selected.params.share(nodes),
+            _ => *selected.params,
         }
     }
 
@@ -231,7 +232,7 @@ impl Rules {
         match selected.limit.counting {
             _ if selected.missing => charge,
             Counting::Admitted => charge,
-            Counting::Asked => Charge { mode: owing, ..charge },
+            Counting::Requested => Charge { mode: owing, ..charge },
             Counting::Debt => Charge { cost: charge.cost.min(1), mode: owing, ..charge },
         }
     }
@@ -243,8 +244,8 @@ impl Rules {
         let charge = Charge {
             limit: selected.id,
             key: selected.key,
-            numbers: selected.numbers,
-            ticket: self.ticket(selected.numbers_index),
+            params: selected.params,
+            params_id: self.params_id(selected.params_index),
             cost: selected.cost,
             mode: match limit.mode {
                 limit::Mode::Shadow => tollgate_store::Mode::Shadow,
@@ -255,8 +256,8 @@ impl Rules {
         match selected.missing {
             // A window of nothing refuses without keeping any state, and a penalty would have no key to fall on.
             true => Charge {
-                numbers: &self.nothing,
-                ticket: Ticket::default(),
+                params: &self.refuse_all,
+                params_id: ParamsId::default(),
                 penalty: None,
                 ..charge
             },
@@ -267,7 +268,7 @@ impl Rules {
     /// Where the store's answer for a limit comes from.
     #[inline]
     pub(crate) fn source(&self, selected: &Selected<'_>, answer: &Answer) -> Source {
-        Source::of(selected.limit, answer, self.usual)
+        Source::of(selected.limit, answer, self.store_source)
     }
 
     #[inline]
@@ -279,14 +280,14 @@ impl Rules {
     ) -> Row<'_> {
         let limit = match self.policy.limits().get(selected.index) {
             Some(limit) => limit,
-            None => &self.inline[self.inline_place(selected.limit)],
+            None => &self.inline[self.inline_index(selected.limit)],
         };
         let bucket = match self.buckets {
             true => stable_hash(selected.id, selected.key),
             false => 0,
         };
         let outcome = outcome(selected, answer);
-        let mut row = Row::new(limit, selected.numbers, outcome, source, bucket);
+        let mut row = Row::new(limit, selected.params, outcome, source, bucket);
         row.unverified = selected.unverified;
         row.blocked = answer.blocked;
         row
@@ -298,41 +299,41 @@ impl Rules {
 pub(crate) fn outcome(selected: &Selected<'_>, answer: &Answer) -> Outcome {
     let mut outcome = answer.outcome;
     if selected.missing {
-        (outcome.limit, outcome.reset_after_us) = (selected.numbers.capacity(), 0);
+        (outcome.limit, outcome.reset_after_us) = (selected.params.capacity(), 0);
     }
     outcome
 }
 
 /// How the limit is leased, if it can be: refusals that are counted or only reported, and units that are owed, have to reach the store.
-fn leasing(limit: &Limit) -> Option<Leasing> {
+fn leasing(limit: &Limit) -> Option<LeaseSettings> {
     let Consistency::Leased { lifetime_us, min_limit, quiet_us } = limit.consistency else {
         return None;
     };
     let plain = limit.mode == Mode::Enforce
         && limit.penalty.is_none()
         && limit.counting == Counting::Admitted;
-    let while_quiet = match limit.on_store_failure {
-        OnStoreFailure::Open => WhileQuiet::Admit,
-        OnStoreFailure::Closed => WhileQuiet::Refuse,
+    let grace_policy = match limit.on_store_failure {
+        OnStoreFailure::Open => GracePolicy::Admit,
+        OnStoreFailure::Closed => GracePolicy::Refuse,
         // Its share is decided here, with all other limits of the request.
-        OnStoreFailure::Local { .. } => WhileQuiet::Fail,
+        OnStoreFailure::Local { .. } => GracePolicy::Fail,
     };
-    plain.then_some(Leasing { lifetime_us, min_limit, quiet_us, while_quiet })
+    plain.then_some(LeaseSettings { lifetime_us, min_limit, quiet_us, grace_policy })
 }
 
 /// This node's part of a caller's numbers. A pace is divided by making its period longer, since
 /// callers' counts are small: half of one in a minute is one in two.
-fn slower(numbers: &Numbers, nodes: u32) -> Numbers {
+fn with_longer_period(params: &LimitParams, nodes: u32) -> LimitParams {
     let slower = |gcra: &Gcra| {
         let period_us = gcra.bucket().period_us().saturating_mul(nodes.into());
         let rate = Rate::try_new(gcra.bucket().count().into(), period_us).ok()?;
         Gcra::try_new(rate, Some(gcra.capacity() / u64::from(nodes.max(1)))).ok()
     };
-    match numbers {
-        Numbers::Gcra(gcra) => slower(gcra).map(Numbers::Gcra),
+    match params {
+        LimitParams::Gcra(gcra) => slower(gcra).map(LimitParams::Gcra),
         _ => None,
     }
-    .unwrap_or_else(|| numbers.share(nodes))
+    .unwrap_or_else(|| params.share(nodes))
 }
 
 /// FNV-1a over limit and key: the same on every node and after every restart.

@@ -8,7 +8,7 @@ use tollgate_policy::limit::{Counting, Limit, OnStoreFailure};
 use tollgate_policy::match_spec::MatchSpec;
 use tollgate_policy::policy::PolicyOptions;
 use tollgate_policy::settings::TierSource;
-use tollgate_policy::{Compiled, TierMap, Web};
+use tollgate_policy::{Compiled, HttpPolicy, TierMap};
 
 /// Limits and what holds for all of them, as configured.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Setup {
     pub(crate) on_store_failure: OnStoreFailure,
     /// Whether limits that requests bring count only what they admit.
     pub(crate) strict: bool,
-    pub(crate) web: Arc<Web>,
+    pub(crate) http_policy: Arc<HttpPolicy>,
 }
 
 impl Setup {
@@ -46,7 +46,7 @@ impl Setup {
         let profiles: Arc<[Profile]> =
             settings.headers.iter().filter_map(|name| Profile::parse(name)).collect();
         let buckets = profiles.contains(&Profile::Discord);
-        let (limits, web) = (compiled.limits.clone(), Arc::new(Web::of(settings)));
+        let (limits, web) = (compiled.limits.clone(), Arc::new(HttpPolicy::of(settings)));
         Self {
             limits,
             options,
@@ -56,7 +56,7 @@ impl Setup {
             },
             buckets,
             profiles,
-            web,
+            http_policy: web,
             envoy: None,
             on_store_failure: settings.on_store_failure,
             strict: settings.envoy.strict,
@@ -77,7 +77,7 @@ impl Setup {
     }
 
     /// Where they are, by the places of their rules.
-    pub(crate) fn addressed(&self) -> Box<[Option<usize>]> {
+    pub(crate) fn descriptor_limits(&self) -> Box<[Option<usize>]> {
         let mut next = self.limits.len()..;
         let rules = self.envoy.iter().flat_map(|configs| configs.rules());
         rules.map(|rule| rule.limit.as_ref().and_then(|_| next.next())).collect()
@@ -87,7 +87,7 @@ impl Setup {
     pub(crate) fn inline_limits(&self) -> [Limit; INLINE.len()] {
         let mut limits = INLINE.map(|name| Limit::new(name, &[], None));
         limits.iter_mut().for_each(|limit| limit.on_store_failure = self.on_store_failure);
-        limits[0].counting = if self.strict { Counting::Admitted } else { Counting::Asked };
+        limits[0].counting = if self.strict { Counting::Admitted } else { Counting::Requested };
         limits
     }
 
@@ -98,8 +98,8 @@ impl Setup {
     }
 
     /// Reads requests over HTTP as `web` says.
-    pub fn with_web(mut self, web: Web) -> Self {
-        self.web = Arc::new(web);
+    pub fn with_http_policy(mut self, web: HttpPolicy) -> Self {
+        self.http_policy = Arc::new(web);
         self
     }
 

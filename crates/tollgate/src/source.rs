@@ -54,9 +54,9 @@ impl Source {
             (false, _) => match answer.origin {
                 Origin::State => usual,
                 Origin::Lease => Self::Lease,
-                Origin::Refusal => Self::DenyCache,
-                Origin::Quiet if answer.outcome.admitted => Self::FailOpen,
-                Origin::Quiet => Self::FailClosed,
+                Origin::CachedRefusal => Self::DenyCache,
+                Origin::GracePeriod if answer.outcome.admitted => Self::FailOpen,
+                Origin::GracePeriod => Self::FailClosed,
             },
         }
     }

@@ -16,9 +16,9 @@ const KEPT_MAX: usize = 64;
 /// spares.put(work);
 /// ```
 #[derive(Debug, Default)]
-pub struct Spares<T>(RefCell<Vec<Box<T>>>);
+pub struct BufferPool<T>(RefCell<Vec<Box<T>>>);
 
-impl<T: Default> Spares<T> {
+impl<T: Default> BufferPool<T> {
     /// None yet.
     pub const fn new() -> Self {
         Self(RefCell::new(Vec::new()))
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn the_last_one_is_the_next_one_and_no_more_are_kept_than_may_be() {
-        let spares: Spares<usize> = Spares::new();
+        let spares: BufferPool<usize> = BufferPool::new();
         assert_eq!(*spares.take(), 0);
         (1..=KEPT_MAX + 5).for_each(|n| spares.put(Box::new(n)));
         assert_eq!(*spares.take(), KEPT_MAX);

@@ -1,9 +1,9 @@
 //! What every front end renders.
 
-use crate::gate::{FromAnswer, Told};
+use crate::gate::{DecidedRows, FromAnswer};
 use crate::{Rules, Source};
 use tollgate_core::header::tightness;
-use tollgate_core::{Algorithm, Numbers, Outcome};
+use tollgate_core::{Algorithm, LimitParams, Outcome};
 use tollgate_policy::limit::{Limit, Mode};
 use tollgate_policy::policy::Selected;
 use tollgate_store::Answer;
@@ -49,13 +49,13 @@ pub struct Row<'g> {
 impl<'g> Row<'g> {
     pub(crate) fn new(
         limit: &'g Limit,
-        numbers: &Numbers,
+        params: &LimitParams,
         outcome: Outcome,
         source: Source,
         bucket: u64,
     ) -> Self {
         let blocked = source == Source::Blocked;
-        let (window_us, burst) = (numbers.window_us(), numbers.burst());
+        let (window_us, burst) = (params.window_us(), params.burst());
         Self { limit, outcome, window_us, burst, source, bucket, unverified: false, blocked }
     }
 
@@ -123,8 +123,8 @@ impl<'g> Verdict<'g> {
     }
 }
 
-impl<'g> From<Told<Row<'g>>> for Verdict<'g> {
-    fn from(told: Told<Row<'g>>) -> Self {
+impl<'g> From<DecidedRows<Row<'g>>> for Verdict<'g> {
+    fn from(told: DecidedRows<Row<'g>>) -> Self {
         Self::new(told.allowed, told.rows)
     }
 }

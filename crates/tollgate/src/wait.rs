@@ -3,9 +3,9 @@
 mod held;
 mod line;
 
-use self::held::Held;
-use self::line::{Line, Place};
-use crate::limiter::{Decision, Limiter, Refusal, to_the_end};
+use self::held::UnclaimedPermit;
+use self::line::{QueuePlace, WaitQueue};
+use crate::limiter::{Decision, Limiter, Refusal, run_to_completion};
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tollgate_store::{Store, StoreError};
 
-pub(crate) use line::Lines;
+pub(crate) use line::WaitQueues;
 
 /// Why waiting came to no decision.
 #[derive(Debug)]
@@ -81,21 +81,21 @@ impl<S: Store + 'static> Limiter<S> {
         cost: u64,
         within: Duration,
     ) -> Result<Decision, WaitError> {
-        let place = self.inner.lines.join(key.as_ref()).ok_or(WaitError::LineFull)?;
+        let place = self.inner.wait_queues.join(key.as_ref()).ok_or(WaitError::LineFull)?;
         let mut waiter = Waiter {
             limiter: self,
-            place: &place,
+            queue_place: &place,
             cost,
             deadline_us: self.inner.now_us().saturating_add(micros(within)),
             left: within,
         };
         let line = place.line();
         // Asked for before anything is awaited, so that the line keeps the order in which its waiters came.
-        let mut turn = pin!(line.first());
+        let mut turn = pin!(line.wait_for_front());
         if let Poll::Ready(_turn) = poll_fn(|cx| Poll::Ready(turn.as_mut().poll(cx))).await {
             return waiter.until_admitted(line).await;
         }
-        if let Some(refusal) = waiter.hopeless().await? {
+        if let Some(refusal) = waiter.refusal_if_too_late().await? {
             return Ok(Decision::Refused(refusal));
         }
         match timeout(waiter.left(), turn).await {
@@ -106,13 +106,13 @@ impl<S: Store + 'static> Limiter<S> {
 
     /// How many wait in line now, for any key.
     pub fn waiting(&self) -> usize {
-        self.inner.lines.waiting()
+        self.inner.wait_queues.waiting()
     }
 }
 
 struct Waiter<'a, S> {
     limiter: &'a Limiter<S>,
-    place: &'a Place<'a>,
+    queue_place: &'a QueuePlace<'a>,
     cost: u64,
     deadline_us: u64,
     left: Duration,
@@ -120,10 +120,10 @@ struct Waiter<'a, S> {
 
 impl<S: Store + 'static> Waiter<'_, S> {
     /// First in line: asks, and sleeps until asking again can help.
-    async fn until_admitted(&mut self, line: &Line) -> Result<Decision, WaitError> {
+    async fn until_admitted(&mut self, line: &WaitQueue) -> Result<Decision, WaitError> {
         loop {
             let refusal = match self.check().await? {
-                Decision::Admitted(held) => return Ok(self.in_its_turn(held).await),
+                Decision::Admitted(held) => return Ok(self.wait_out_delay(held).await),
                 Decision::Refused(refusal) => refusal,
             };
             let left = self.left();
@@ -143,18 +143,18 @@ impl<S: Store + 'static> Waiter<'_, S> {
     }
 
     /// Asks the store. What is admitted after the waiter has left is given back.
-    async fn check(&self) -> Result<Decision<Held<S>>, WaitError> {
+    async fn check(&self) -> Result<Decision<UnclaimedPermit<S>>, WaitError> {
         let (limiter, cost) = (self.limiter.clone(), self.cost);
-        let key: Box<[u8]> = self.place.key().into();
+        let key: Box<[u8]> = self.queue_place.key().into();
         let checking = async move {
             let decision = limiter.inner.check(&key, cost).await?;
-            Ok(decision.map(|permit| Held::new(limiter, permit)))
+            Ok(decision.map(|permit| UnclaimedPermit::new(limiter, permit)))
         };
-        to_the_end(checking).await.map_err(WaitError::Store)
+        run_to_completion(checking).await.map_err(WaitError::Store)
     }
 
     /// Sits out the delay of a queue.
-    async fn in_its_turn(&mut self, held: Held<S>) -> Decision {
+    async fn wait_out_delay(&mut self, held: UnclaimedPermit<S>) -> Decision {
         let (delay, left) = (held.delay(), self.left());
         if delay > left {
             return Decision::Refused(held.give_up(delay - left));
@@ -166,7 +166,7 @@ impl<S: Store + 'static> Waiter<'_, S> {
     }
 
     /// The refusal of a waiter behind others, if it is clear already that its time cannot come before the deadline.
-    async fn hopeless(&mut self) -> Result<Option<Refusal>, WaitError> {
+    async fn refusal_if_too_late(&mut self) -> Result<Option<Refusal>, WaitError> {
         let refusal = self.refusal().await?;
         Ok(refusal.earliest.is_none_or(|earliest| earliest > self.left()).then_some(refusal))
     }
@@ -174,8 +174,9 @@ impl<S: Store + 'static> Waiter<'_, S> {
     /// What is known of the wait of somebody behind others: at least their own, and at least that of the first.
     async fn refusal(&self) -> Result<Refusal, WaitError> {
         let inner = &self.limiter.inner;
-        let standing = inner.peek(self.place.key(), self.cost).await.map_err(WaitError::Store)?;
-        let first = self.place.line().ready_after(inner.now_us());
+        let standing =
+            inner.peek(self.queue_place.key(), self.cost).await.map_err(WaitError::Store)?;
+        let first = self.queue_place.line().ready_after(inner.now_us());
         let mut refusal = Refusal::from(standing);
         refusal.retry_after = refusal.retry_after.map(|wait| wait.max(first));
         refusal.earliest = refusal.earliest.map(|wait| wait.max(first));

@@ -1,8 +1,8 @@
 //! Buffers that outlive a request, so that deciding the next one allocates nothing.
 
-use crate::gate::{Decided, QuestionMemory, emptied};
+use crate::gate::{DecisionBuffers, SingleVerdict, recycle_vec};
 use crate::{Row, Verdict};
-use tollgate_core::Numbers;
+use tollgate_core::LimitParams;
 use tollgate_policy::policy::Selection;
 use tollgate_store::Answers;
 
@@ -11,22 +11,22 @@ use tollgate_store::Answers;
 pub struct Work {
     pub(crate) selection: Selection,
     pub(crate) answers: Answers,
-    pub(crate) decided: Vec<Decided>,
+    pub(crate) verdicts: Vec<SingleVerdict>,
     /// Numbers that only this request has.
-    pub(crate) numbers: Vec<Numbers>,
+    pub(crate) params: Vec<LimitParams>,
     /// Always empty; it is here for its memory.
     pub(crate) rows: Vec<Row<'static>>,
-    pub(crate) memory: QuestionMemory,
+    pub(crate) decision_buffers: DecisionBuffers,
 }
 
 impl Work {
     /// The answers to the last [batch](crate::Gate::check_batch), in the order asked.
-    pub fn decided(&self) -> &[Decided] {
-        &self.decided
+    pub fn verdicts(&self) -> &[SingleVerdict] {
+        &self.verdicts
     }
 
     /// Takes the buffers of a verdict that has been rendered.
     pub fn recycle(&mut self, verdict: Verdict<'_>) {
-        self.rows = emptied(verdict.rows);
+        self.rows = recycle_vec(verdict.rows);
     }
 }

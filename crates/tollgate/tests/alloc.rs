@@ -6,7 +6,7 @@ use tollgate::{
 };
 use tollgate_core::algorithm::Gcra;
 use tollgate_core::header::{Fields, Profile, Row, render_all};
-use tollgate_core::{Numbers, Outcome, Rate};
+use tollgate_core::{LimitParams, Outcome, Rate};
 
 #[test]
 fn no_allocation_for_a_known_key() {
@@ -33,17 +33,17 @@ fn no_allocation_for_a_batch_of_known_keys() {
     let file = policy::compile(b"").unwrap();
     let gate = Gate::new(Setup::of(&file), MemoryStore::default()).unwrap();
     let rate = Rate::try_new(100, 1_000_000).unwrap();
-    let numbers = Numbers::Gcra(Gcra::try_new(rate, None).unwrap());
-    let (ticket, rules) = (gate.store().enroll(&numbers), gate.rules());
+    let params = LimitParams::Gcra(Gcra::try_new(rate, None).unwrap());
+    let (params_id, rules) = (gate.store().register_params(&params), gate.rules());
     let keys: Vec<String> = (0..64).map(|key| format!("key-{key}")).collect();
     let singles: Vec<SingleCheck<'_>> = keys
         .iter()
-        .map(|key| SingleCheck::Inline { key: key.as_bytes(), numbers: &numbers, ticket, cost: 7 })
+        .map(|key| SingleCheck::Inline { key: key.as_bytes(), params: &params, params_id, cost: 7 })
         .collect();
     let mut work = Work::default();
     let mut batch = |now_us: u64| {
         gate.check_batch(&rules, now_us, singles.iter().copied(), &mut work).now();
-        work.decided().iter().filter(|decided| decided.allowed).count()
+        work.verdicts().iter().filter(|decided| decided.allowed).count()
     };
     let start_us = 1_700_000_000_000_000;
     batch(start_us);
@@ -58,7 +58,7 @@ fn no_allocation_for_a_batch_of_known_keys() {
 /// Nor do the fields of answers that come in turn, more of them than are remembered, once there has been one of each.
 #[test]
 fn no_allocation_for_fields_in_kept_memory() {
-    let outcome = Outcome::unasked(100);
+    let outcome = Outcome::admitting(100);
     let row = |name, window_us| Row::new(name, Some(window_us), &outcome);
     let answers: Vec<Vec<Row<'_>>> = (1..=7_u64)
         .map(|n| vec![row("first", n * 1_000_000), row("second", 60_000_000)])

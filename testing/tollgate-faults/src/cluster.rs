@@ -1,6 +1,6 @@
 //! A cluster of six servers, three of them replicas.
 
-use crate::clock::until;
+use crate::clock::wait_until;
 use crate::redis::Redis;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -73,7 +73,10 @@ impl Cluster {
         let (address, slots) = (self.address(0), slots.to_string());
         let (from, to) = (self.id(from), self.id(to));
         let agreed = || try_manage(&["check", &address]).status.success();
-        assert!(until(Duration::from_secs(60), agreed), "the servers did not agree in a minute");
+        assert!(
+            wait_until(Duration::from_secs(60), agreed),
+            "the servers did not agree in a minute"
+        );
         let arguments =
             ["reshard", &address, "--cluster-from", &from, "--cluster-to", &to, "--cluster-slots"];
         manage(&[&arguments[..], &[&slots, "--cluster-yes"]].concat());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// The figures of a run, or the worst of several. `None` is "not measured here".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct Measurements {
     /// Answered requests.
     pub requests: u64,
     /// Units admitted beyond a limit, over all keys.
@@ -43,7 +43,7 @@ pub struct Check {
     pub is_timed: bool,
 }
 
-impl Figures {
+impl Measurements {
     /// The worse of each.
     pub fn worst(self, other: Self) -> Self {
         let mut notes = self.notes;

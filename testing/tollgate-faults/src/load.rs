@@ -15,7 +15,7 @@ use tokio::task::LocalSet;
 
 /// One request.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
+pub struct LoadRequest {
     /// Which node is asked.
     pub node: usize,
     /// The path, which chooses the limit.
@@ -51,7 +51,7 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// What was asked.
-    pub ask: Ask,
+    pub ask: LoadRequest,
     /// When it was due.
     pub due_us: u64,
     /// When it was sent; the decision fell between this and `received_us`.
@@ -61,20 +61,20 @@ pub struct Sample {
     /// What it was.
     pub outcome: Outcome,
     /// How often it was sent to another node because the first did not listen.
-    pub moved: u32,
+    pub resent: u32,
 }
 
 /// How fast requests are asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct LoadSettings {
     /// So many a second...
     pub per_second: u64,
     /// ...no more than this in all...
-    pub most: u64,
+    pub requests_max: u64,
     /// ...and no more than this under way at once: a machine that is too slow for the load shows that, and nothing else, without it.
-    pub under_way: u64,
+    pub in_flight_max: u64,
     /// How long an answer may take before the request counts as lost.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// Requests under way.
@@ -87,7 +87,7 @@ pub struct Load {
 
 impl Load {
     /// Requests for the nodes, the `n`th being `pick(n)`.
-    pub fn start(nodes: Vec<SocketAddr>, pace: Pace, pick: fn(u64) -> Ask) -> Self {
+    pub fn start(nodes: Vec<SocketAddr>, pace: LoadSettings, pick: fn(u64) -> LoadRequest) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let samples = Arc::new(Mutex::new(Vec::new()));
         let (stopped, seen) = (stop.clone(), samples.clone());
@@ -124,18 +124,18 @@ type Pool = RefCell<BTreeMap<usize, Vec<Connection>>>;
 
 async fn run(
     nodes: Vec<SocketAddr>,
-    pace: Pace,
-    pick: fn(u64) -> Ask,
+    pace: LoadSettings,
+    pick: fn(u64) -> LoadRequest,
     stop: Arc<AtomicBool>,
     samples: Arc<Mutex<Vec<Sample>>>,
 ) -> u64 {
     let (nodes, pool) = (Rc::new(nodes), Rc::new(Pool::default()));
     let under_way = Rc::new(Cell::new(0_u64));
     let (start_us, mut next, mut most_under_way) = (now_us(), 0_u64, 0);
-    let Pace { per_second, most, patience, .. } = pace;
+    let LoadSettings { per_second, requests_max: most, timeout: patience, .. } = pace;
     while !stop.load(Relaxed) && next < most {
         let due = |n: u64| start_us + n * 1_000_000 / per_second;
-        let is_free = || under_way.get() < pace.under_way;
+        let is_free = || under_way.get() < pace.in_flight_max;
         while next < most && due(next) <= now_us() && is_free() {
             let (ask, due_us) = (pick(next), due(next));
             let (nodes, pool) = (nodes.clone(), pool.clone());
@@ -143,7 +143,7 @@ async fn run(
             count.set(count.get() + 1);
             most_under_way = most_under_way.max(count.get());
             tokio::task::spawn_local(async move {
-                let sample = one(&nodes, &pool, ask, due_us, patience).await;
+                let sample = send_one(&nodes, &pool, ask, due_us, patience).await;
                 samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
                 count.set(count.get() - 1);
             });
@@ -158,10 +158,10 @@ async fn run(
 }
 
 /// Asks once. A node that does not listen passes its request on, as whatever balances load does.
-async fn one(
+async fn send_one(
     nodes: &[SocketAddr],
     pool: &Pool,
-    ask: Ask,
+    ask: LoadRequest,
     due_us: u64,
     patience: Duration,
 ) -> Sample {
@@ -175,14 +175,14 @@ async fn one(
                 break;
             }
             // Nothing was sent, so another may be asked.
-            Ok(Err(Failed::Unsent)) => moved += 1,
-            Ok(Err(Failed::Unanswered)) | Err(_) => break,
+            Ok(Err(ExchangeError::Unsent)) => moved += 1,
+            Ok(Err(ExchangeError::Unanswered)) | Err(_) => break,
         }
     }
-    Sample { ask, due_us, sent_us, received_us: now_us(), outcome, moved }
+    Sample { ask, due_us, sent_us, received_us: now_us(), outcome, resent: moved }
 }
 
-enum Failed {
+enum ExchangeError {
     /// There was no connection.
     Unsent,
     /// It ended before the answer.
@@ -193,16 +193,17 @@ async fn exchange(
     address: SocketAddr,
     node: usize,
     pool: &Pool,
-    ask: Ask,
-) -> Result<Answer, Failed> {
+    ask: LoadRequest,
+) -> Result<Answer, ExchangeError> {
     let idle = || pool.borrow_mut().entry(node).or_default().pop();
     let kept = std::iter::from_fn(idle).find(|connection| !connection.is_over());
     let mut connection = match kept {
         Some(connection) => connection,
-        None => Connection::open(address).await.map_err(|_| Failed::Unsent)?,
+        None => Connection::open(address).await.map_err(|_| ExchangeError::Unsent)?,
     };
     let body = body(&ask.user.to_string(), ask.path, ask.cost);
-    let answer = connection.post("/v1/check", &body).await.map_err(|_| Failed::Unanswered)?;
+    let answer =
+        connection.post("/v1/check", &body).await.map_err(|_| ExchangeError::Unanswered)?;
     if !answer.is_last {
         pool.borrow_mut().entry(node).or_default().push(connection);
     }

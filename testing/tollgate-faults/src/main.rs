@@ -5,16 +5,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tollgate_faults::clock::now_us;
-use tollgate_faults::figures::{Check, Figures};
+use tollgate_faults::figures::{Check, Measurements};
 use tollgate_faults::process;
-use tollgate_faults::report::{Judged, page};
-use tollgate_faults::row::{self, ROWS, Row};
+use tollgate_faults::report::{ScenarioResult, page};
+use tollgate_faults::row::{self, FaultScenario, ROWS};
 use tollgate_faults::trial::Context;
 
 struct Options {
     program: PathBuf,
     page: PathBuf,
-    rows: Vec<&'static Row>,
+    rows: Vec<&'static FaultScenario>,
     runs: u32,
 }
 
@@ -27,13 +27,13 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    end_with_us();
+    kill_children_on_signal();
     let mut judged = BTreeMap::new();
     for row in &options.rows {
         for run in 1..=options.runs {
-            let this = one(row, run, &options);
+            let this = run_scenario(row, run, &options);
             let all = match judged.remove(row.name) {
-                Some(before) => Judged::and(before, this),
+                Some(before) => ScenarioResult::merge_run(before, this),
                 None => this,
             };
             judged.insert(row.name, all);
@@ -45,14 +45,14 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    match judged.values().all(Judged::held) {
+    match judged.values().all(ScenarioResult::held) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }
 }
 
 /// One run of one row. Its processes have ended when this returns, whatever happened.
-fn one(row: &Row, run: u32, options: &Options) -> Judged {
+fn run_scenario(row: &FaultScenario, run: u32, options: &Options) -> ScenarioResult {
     let (start_us, name) = (now_us(), row.name);
     println!("== {name} ({run} of {}): {}", options.runs, row.injected);
     let context = Context { program: options.program.clone(), is_full: true };
@@ -60,7 +60,7 @@ fn one(row: &Row, run: u32, options: &Options) -> Judged {
         let what = "it comes to an end".to_owned();
         eprintln!("   BROKEN {what}");
         let check = Check { what, held: false, is_timed: false };
-        return Judged::new(Figures::default(), vec![check]);
+        return ScenarioResult::new(Measurements::default(), vec![check]);
     };
     for check in &ended.checks {
         println!("   {} {}", if check.held { "held  " } else { "BROKEN" }, check.what);
@@ -68,11 +68,11 @@ fn one(row: &Row, run: u32, options: &Options) -> Judged {
     let figures = &ended.figures;
     println!("   {figures:?}");
     println!("== {name}: {} s", (now_us() - start_us) / 1_000_000);
-    Judged::new(ended.figures, ended.checks)
+    ScenarioResult::new(ended.figures, ended.checks)
 }
 
 /// Ends what was started, when somebody ends us.
-fn end_with_us() {
+fn kill_children_on_signal() {
     std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let Ok(runtime) = runtime else { return };

@@ -1,6 +1,6 @@
 //! A node: `tollgate serve` as a process.
 
-use crate::clock::until;
+use crate::clock::wait_until;
 use crate::folder::Folder;
 use crate::http::{self, Answer};
 use crate::process::Process;
@@ -53,7 +53,7 @@ impl Node {
             log.iter().find_map(|line| line.strip_prefix(&start)?.parse().ok())
         };
         let mut found = (None, None);
-        let listening = until(PATIENCE, || {
+        let listening = wait_until(PATIENCE, || {
             let log = self.log();
             found = (address(&log, "http"), address(&log, "admin"));
             found.0.is_some() && found.1.is_some() || self.process.ended().is_some()

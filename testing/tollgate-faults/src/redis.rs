@@ -1,6 +1,6 @@
 //! Servers of Debian's package `redis-server`, each in a folder of its own.
 
-use crate::clock::until;
+use crate::clock::wait_until;
 use crate::folder::Folder;
 use crate::process::Process;
 use std::net::TcpListener;
@@ -107,7 +107,7 @@ impl Redis {
     /// Waits until the answer to a command has this in it.
     pub fn until_says(&self, words: &str, what: &str) {
         let says = || self.try_run(words).is_ok_and(|said| format!("{said:?}").contains(what));
-        assert!(until(PATIENCE * 2, says), "{words} did not say {what} within a minute");
+        assert!(wait_until(PATIENCE * 2, says), "{words} did not say {what} within a minute");
     }
 
     /// How many scripts it has run.
@@ -123,7 +123,7 @@ impl Redis {
     /// Whether it came up, and did not end because its port was taken.
     fn is_up(&mut self) -> bool {
         let restricted = self.arguments.iter().any(|one| one == "--user" || one == "--requirepass");
-        let up = until(PATIENCE, || {
+        let up = wait_until(PATIENCE, || {
             let mut connection = self.connection();
             let pong = connection.as_mut().map(|one| redis::cmd("PING").exec(one));
             // A server that is still loading its data answers with an error. One that lets nobody

@@ -3,29 +3,29 @@
 #[cfg(test)]
 mod tests;
 
-use crate::figures::{Check, Figures, cores};
-use crate::row::{ROWS, Row};
+use crate::figures::{Check, Measurements, cores};
+use crate::row::{FaultScenario, ROWS};
 use std::collections::BTreeMap;
 
 /// What all runs of a row showed.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct ScenarioResult {
     /// The worst of each.
-    pub figures: Figures,
+    pub figures: Measurements,
     /// Whether each held in every run.
     pub checks: Vec<Check>,
     /// How many.
     pub runs: u32,
 }
 
-impl Judged {
+impl ScenarioResult {
     /// One run.
-    pub fn new(figures: Figures, checks: Vec<Check>) -> Self {
+    pub fn new(figures: Measurements, checks: Vec<Check>) -> Self {
         Self { figures, checks, runs: 1 }
     }
 
     /// With another run.
-    pub fn and(self, other: Self) -> Self {
+    pub fn merge_run(self, other: Self) -> Self {
         let mut checks = self.checks;
         for check in other.checks {
             match checks.iter_mut().find(|known| known.what == check.what) {
@@ -62,8 +62,8 @@ says what each failure means for whoever runs nodes.
 ";
 
 /// The page, with the rows that did not run taken from the page that was there.
-pub fn page(judged: &BTreeMap<&'static str, Judged>, old: &str) -> String {
-    let kept = |heading: &str, row: &Row| {
+pub fn page(judged: &BTreeMap<&'static str, ScenarioResult>, old: &str) -> String {
+    let kept = |heading: &str, row: &FaultScenario| {
         let section = old.split("\n## ").find(|section| section.starts_with(heading))?;
         let start = format!("| `{}` |", row.name);
         section.lines().find(|line| line.starts_with(&start)).map(str::to_owned)
@@ -91,7 +91,7 @@ pub fn page(judged: &BTreeMap<&'static str, Judged>, old: &str) -> String {
     text
 }
 
-fn expectation(row: &Row, judged: &Judged) -> String {
+fn expectation(row: &FaultScenario, judged: &ScenarioResult) -> String {
     let broken: Vec<_> =
         judged.checks.iter().filter(|check| !check.held).map(|check| check.what.as_str()).collect();
     let held = match broken.is_empty() {
@@ -101,7 +101,7 @@ fn expectation(row: &Row, judged: &Judged) -> String {
     format!("| `{}` | {} | {} | {held} |", row.name, row.injected, row.expected)
 }
 
-fn numbers(row: &Row, judged: &Judged) -> String {
+fn numbers(row: &FaultScenario, judged: &ScenarioResult) -> String {
     let figures = &judged.figures;
     let or = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
     let p99 = figures.p99_us.map(|(without, with)| format!("{} → {}", ms(without), ms(with)));

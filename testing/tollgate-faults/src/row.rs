@@ -6,11 +6,11 @@ mod network;
 mod nodes;
 mod server;
 
-use crate::trial::{Context, Ended};
+use crate::trial::{Context, TrialResult};
 
 /// A fault, and what is expected of nodes that meet it.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct FaultScenario {
     /// Short, for `--row`.
     pub name: &'static str,
     /// What is done.
@@ -18,257 +18,257 @@ pub struct Row {
     /// What must come of it.
     pub expected: &'static str,
     /// Does it.
-    pub run: fn(&Context) -> Ended,
+    pub run: fn(&Context) -> TrialResult,
 }
 
 /// The row of this name.
-pub fn find(name: &str) -> Option<&'static Row> {
+pub fn find(name: &str) -> Option<&'static FaultScenario> {
     ROWS.iter().find(|row| row.name == name)
 }
 
 /// Every row.
-pub const ROWS: &[Row] = &[
-    Row {
+pub const ROWS: &[FaultScenario] = &[
+    FaultScenario {
         name: "gone",
         injected: "SIGKILL to the server, which has an append-only file, 60 s, restart",
         expected: "closed limits refuse, open ones pass, each node's share counts; source in header and metric; one line in the log for each change; nothing over a limit",
         run: server::gone,
     },
-    Row {
+    FaultScenario {
         name: "forgetful",
         injected: "SIGKILL to a server that keeps nothing, 2 s, restart",
         expected: "at most one more limit for each key, and not more",
         run: server::forgetful,
     },
-    Row {
+    FaultScenario {
         name: "stopped",
         injected: "SIGSTOP to the server, 10 s",
         expected: "as without a server; nothing piles up",
         run: server::stopped,
     },
-    Row {
+    FaultScenario {
         name: "evicting",
         injected: "`allkeys-lru`, 3 MB, and filler keys",
         expected: "a warning at the start; at most one more limit for each evicted key",
         run: server::evicting,
     },
-    Row {
+    FaultScenario {
         name: "full",
         injected: "`maxmemory 1` for 4 s",
         expected: "as without a server, source in header and metric",
         run: server::full,
     },
-    Row {
+    FaultScenario {
         name: "credentials",
         injected: "the user's password changes and its connections are closed, 4 s, then back",
         expected: "as without a server; `rejected` in the metric; healed by itself",
         run: server::credentials,
     },
-    Row {
+    FaultScenario {
         name: "scripts-wiped",
         injected: "SCRIPT FLUSH every 100 ms",
         expected: "no caller sees it",
         run: server::scripts_wiped,
     },
-    Row {
+    FaultScenario {
         name: "neighbour",
         injected: "KEYS * over 5M keys in a loop",
         expected: "nobody waits for longer than the deadline; nothing over a limit",
         run: server::neighbour,
     },
-    Row {
+    FaultScenario {
         name: "return",
         injected: "60 s without a server, 10,000 active keys",
         expected: "the server is asked at most twice as much as before when it is back",
         run: server::comes_back,
     },
-    Row {
+    FaultScenario {
         name: "slow",
         injected: "the proxy delays everything by 50 ms, 10 s",
         expected: "as without a server: nobody waits for longer than the deadline",
         run: network::slow,
     },
-    Row {
+    FaultScenario {
         name: "slow-some",
         injected: "the proxy delays 5 % of the pieces by 500 ms, with 2 ms of jitter, 10 s",
         expected: "nobody waits for longer than the deadline; nothing over a limit",
         run: network::slow_some,
     },
-    Row {
+    FaultScenario {
         name: "connect-hangs",
         injected: "nodes start while connections to the store never come about; then they do, and nothing answers; then all is well",
         expected: "nodes start, answer by policy and say so on /readyz; few attempts; healed by itself",
         run: network::connect_hangs,
     },
-    Row {
+    FaultScenario {
         name: "replies-cut",
         injected: "requests arrive and replies do not, 3 s",
         expected: "a request may count and not be told; nothing over a limit",
         run: network::replies_cut,
     },
-    Row {
+    FaultScenario {
         name: "requests-cut",
         injected: "replies arrive and requests do not, 3 s",
         expected: "as without a server",
         run: network::requests_cut,
     },
-    Row {
+    FaultScenario {
         name: "reset",
         injected: "every connection to the store is reset, ten times a second, 5 s",
         expected: "an answer to every request; nothing over a limit, nothing asked twice",
         run: network::reset,
     },
-    Row {
+    FaultScenario {
         name: "sliced",
         injected: "the proxy passes on 3 bytes at a time",
         expected: "no caller sees it",
         run: network::sliced,
     },
-    Row {
+    FaultScenario {
         name: "big-reply",
         injected: "10 MB as the answer to another command (the look-up of a tier), again and again, 10 s",
         expected: "decisions do not wait for it",
         run: network::big_reply,
     },
-    Row {
+    FaultScenario {
         name: "sentinel",
         injected: "3 sentinels, 2 replicas, SIGKILL to the primary",
         expected: "nodes follow the new primary; at most what it had not replicated is admitted again (C2)",
         run: arrangement::sentinel,
     },
-    Row {
+    FaultScenario {
         name: "sentinel-planned",
         injected: "3 sentinels, 2 replicas, SENTINEL FAILOVER",
         expected: "nodes follow within a second of it, and nobody waits for longer than the deadline; at most what was counted at the old primary meanwhile is admitted again (C2)",
         run: arrangement::sentinel_planned,
     },
-    Row {
+    FaultScenario {
         name: "cluster-killed",
         injected: "6 servers, node-timeout 2 s, SIGKILL to a primary",
         expected: "its replica takes over; only its keys are without a store until then",
         run: arrangement::cluster_killed,
     },
-    Row {
+    FaultScenario {
         name: "cluster-planned",
         injected: "6 servers, CLUSTER FAILOVER at the replica of one shard, then of another",
         expected: "followed; over-admission 0, since the old primary waits until the new one has all of it",
         run: arrangement::cluster_planned,
     },
-    Row {
+    FaultScenario {
         name: "reshard",
         injected: "1,000 slots move there and back under load",
         expected: "followed, each request counted once; errors 0",
         run: arrangement::reshard,
     },
-    Row {
+    FaultScenario {
         name: "majority-lost",
         injected: "SIGKILL to 2 of 3 shards, 10 s, restart (node-timeout 15 s)",
         expected: "only their keys are without a store",
         run: arrangement::majority_lost,
     },
-    Row {
+    FaultScenario {
         name: "herd",
         injected: "10 nodes start cold on one hot key",
         expected: "the limit is admitted, to the request; no more calls than requests",
         run: nodes::herd,
     },
-    Row {
+    FaultScenario {
         name: "tiny",
         injected: "limits of 1 to 5, 5 nodes",
         expected: "over-admission 0, under-admission 0",
         run: nodes::tiny,
     },
-    Row {
+    FaultScenario {
         name: "rolling-restart",
         injected: "SIGTERM to one node after the other under load, each started again",
         expected: "an answer to every request; counts kept",
         run: nodes::rolling_restart,
     },
-    Row {
+    FaultScenario {
         name: "reload",
         injected: "10 new files a second under load; one of them halves a limit",
         expected: "errors 0; excess over the new limit 0",
         run: nodes::reload,
     },
-    Row {
+    FaultScenario {
         name: "lease-killed",
         injected: "leased limit: SIGKILL to one node of three, ten times, each started again",
         expected: "over-admission 0; what a dead node held is lost, a chunk for each key at most",
         run: leases::killed,
     },
-    Row {
+    FaultScenario {
         name: "lease-frozen",
         injected: "leased limit: SIGSTOP to one node for longer than its lease, ten times",
         expected: "over-admission 0: nothing of an earlier window is spent",
         run: leases::frozen,
     },
-    Row {
+    FaultScenario {
         name: "lease-rolling-restart",
         injected: "leased limit: SIGTERM to one node after the other under load, each started again",
         expected: "an answer to every request; what they held is returned and used",
         run: leases::rolling_restart,
     },
-    Row {
+    FaultScenario {
         name: "lease-gone",
         injected: "leased limit: SIGKILL to the server, which has an append-only file, 20 s, restart",
         expected: "nodes spend what they hold, then refuse; over-admission 0; nothing is taken for lost",
         run: leases::gone,
     },
-    Row {
+    FaultScenario {
         name: "lease-wiped",
         injected: "leased limit: FLUSHALL",
         expected: "counted as a rollback; at most one more limit for each key (C2b)",
         run: leases::wiped,
     },
-    Row {
+    FaultScenario {
         name: "lease-replies-cut",
         injected: "leased limit: requests arrive and replies do not, 1 s, five times",
         expected: "over-admission 0; a grant nobody heard of is learnt from the next reply (C6)",
         run: leases::replies_cut,
     },
-    Row {
+    FaultScenario {
         name: "lease-slow",
         injected: "the proxy delays everything by 50 ms, 10 s",
         expected: "exact limits do without their store; leased ones hardly notice",
         run: leases::slow,
     },
-    Row {
+    FaultScenario {
         name: "lease-sentinel",
         injected: "leased limit: 3 sentinels, 2 replicas, SIGKILL to the primary",
         expected: "nodes follow; at most what was not replicated is admitted again, and counted as a rollback (C2)",
         run: leases::sentinel,
     },
-    Row {
+    FaultScenario {
         name: "lease-cluster-killed",
         injected: "leased limit: 6 servers, node-timeout 2 s, SIGKILL to a primary",
         expected: "its replica takes over; at most what was not replicated is admitted again, and counted as a rollback (C2)",
         run: leases::cluster_killed,
     },
-    Row {
+    FaultScenario {
         name: "lease-reshard",
         injected: "leased limit: 1,000 slots move there and back under load",
         expected: "over-admission 0; nothing is taken for lost (C8)",
         run: leases::reshard,
     },
-    Row {
+    FaultScenario {
         name: "lease-skew",
         injected: "leased limit of 1,000/s: 90 % of 1,500 requests a second to one of 5 nodes",
         expected: "at least 97 % of the limit admitted, never more",
         run: leases::skew,
     },
-    Row {
+    FaultScenario {
         name: "lease-herd",
         injected: "leased limit: 10 nodes start cold on one hot key",
         expected: "never more than the limit; no more calls than requests",
         run: leases::herd,
     },
-    Row {
+    FaultScenario {
         name: "lease-tiny",
         injected: "leased limits of 1 to 5, 5 nodes",
         expected: "decided directly: over-admission 0, under-admission 0",
         run: leases::tiny,
     },
-    Row {
+    FaultScenario {
         name: "lease-halved",
         injected: "leased limit: a new file halves it",
         expected: "excess over the new limit: outstanding leases at most (C7)",

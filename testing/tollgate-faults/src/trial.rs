@@ -2,11 +2,11 @@
 
 mod policy;
 
-pub use policy::{MIXED, MIXED_PATHS, Path, Policy, mixed};
+pub use policy::{FailurePolicy, LimitedPath, MIXED, MIXED_PATHS, mixed};
 
-use crate::clock::{now_us, until};
-use crate::figures::{Check, Figures, load_tenths, p99_us};
-use crate::load::{Ask, Load, Outcome, Pace, Sample};
+use crate::clock::{now_us, wait_until};
+use crate::figures::{Check, Measurements, load_tenths, p99_us};
+use crate::load::{Load, LoadRequest, LoadSettings, Outcome, Sample};
 use crate::node::Node;
 use crate::oracle::Admitted;
 use std::collections::BTreeMap;
@@ -58,11 +58,11 @@ pub struct Plan<'a> {
     /// The rest of the file.
     pub limits: &'a str,
     /// What the limits promise.
-    pub paths: &'a [Path],
+    pub paths: &'a [LimitedPath],
     /// Requests a second, all nodes together.
     pub per_second: u64,
     /// Which they are.
-    pub pick: fn(u64) -> Ask,
+    pub pick: fn(u64) -> LoadRequest,
 }
 
 /// A run under way.
@@ -70,7 +70,7 @@ pub struct Plan<'a> {
 pub struct Trial {
     /// The nodes.
     pub nodes: Vec<Node>,
-    paths: Vec<Path>,
+    paths: Vec<LimitedPath>,
     load: Option<Load>,
     per_second: u64,
     is_full: bool,
@@ -83,9 +83,9 @@ pub struct Trial {
 
 /// What a run showed, and whether it was as it should be.
 #[derive(Clone, Debug, Default)]
-pub struct Ended {
+pub struct TrialResult {
     /// In numbers.
-    pub figures: Figures,
+    pub figures: Measurements,
     /// In words.
     pub checks: Vec<Check>,
     /// All requests.
@@ -120,8 +120,8 @@ impl Trial {
             "the nodes do not find their store: {:#?}",
             trial.nodes[0].log()
         );
-        trial.begin(plan);
-        trial.pass(Duration::from_millis(context.pick(800, 5_000)));
+        trial.start_load(plan);
+        trial.run_for(Duration::from_millis(context.pick(800, 5_000)));
         trial
     }
 
@@ -145,27 +145,35 @@ impl Trial {
     }
 
     /// Starts the load.
-    pub fn begin(&mut self, plan: &Plan<'_>) {
+    pub fn start_load(&mut self, plan: &Plan<'_>) {
         self.start_us = now_us();
         self.load = Some(Load::start(self.addresses(), self.pace(plan, u64::MAX), plan.pick));
     }
 
     /// Starts a load that ends by itself, and waits for its end.
-    pub fn ask(&mut self, plan: &Plan<'_>, most: u64) {
+    pub fn send_requests(&mut self, plan: &Plan<'_>, most: u64) {
         self.start_us = now_us();
         let load = Load::start(self.addresses(), self.pace(plan, most), plan.pick);
-        assert!(until(PATIENCE, || load.answered() as u64 == most), "not all were answered");
+        assert!(wait_until(PATIENCE, || load.answered() as u64 == most), "not all were answered");
         self.load = Some(load);
     }
 
     /// Full runs are open-loop throughout. The short form is so only as far as the machine goes along.
-    fn pace(&self, plan: &Plan<'_>, most: u64) -> Pace {
+    fn pace(&self, plan: &Plan<'_>, most: u64) -> LoadSettings {
         let per_second = plan.per_second;
         match self.is_full {
-            true => {
-                Pace { per_second, most, under_way: u64::MAX, patience: Duration::from_secs(10) }
-            }
-            false => Pace { per_second, most, under_way: 50, patience: PATIENCE },
+            true => LoadSettings {
+                per_second,
+                requests_max: most,
+                in_flight_max: u64::MAX,
+                timeout: Duration::from_secs(10),
+            },
+            false => LoadSettings {
+                per_second,
+                requests_max: most,
+                in_flight_max: 50,
+                timeout: PATIENCE,
+            },
         }
     }
 
@@ -174,7 +182,7 @@ impl Trial {
     }
 
     /// Lets time pass, and watches the memory of the nodes meanwhile.
-    pub fn pass(&mut self, time: Duration) {
+    pub fn run_for(&mut self, time: Duration) {
         let end_us = now_us() + time.as_micros() as u64;
         while now_us() < end_us {
             std::thread::sleep(Duration::from_millis(20).min(time));
@@ -186,14 +194,14 @@ impl Trial {
     }
 
     /// From now on the fault is there.
-    pub fn fault(&mut self) {
+    pub fn mark_fault(&mut self) {
         self.rss_before = self.nodes.iter().map(|node| node.process().rss_kib()).collect();
         self.fault_us = now_us();
         self.cleared_us = self.fault_us;
     }
 
     /// From now on it is not.
-    pub fn clear(&mut self) {
+    pub fn mark_cleared(&mut self) {
         self.cleared_us = now_us();
     }
 
@@ -204,7 +212,7 @@ impl Trial {
             answer.is_ok_and(|answer| answer.status == 200 && answer.source.is_none())
         };
         let all = |node: &Node| (0..LOOKED_AT).all(|user| is_well(node, user));
-        self.nodes.iter().all(|node| until(PATIENCE, || all(node)))
+        self.nodes.iter().all(|node| wait_until(PATIENCE, || all(node)))
     }
 
     /// How many requests of the load are over.
@@ -213,20 +221,20 @@ impl Trial {
     }
 
     /// Waits for the healing, lets some more time pass, ends the load, and says what it showed.
-    pub fn end(mut self) -> Ended {
+    pub fn end(mut self) -> TrialResult {
         let healed = self.is_healed();
-        self.pass(Duration::from_millis(if self.is_full { 4_000 } else { 500 }));
+        self.run_for(Duration::from_millis(if self.is_full { 4_000 } else { 500 }));
         let (samples, in_flight_max) = match self.load.take() {
             Some(load) => load.end(),
             None => (Vec::new(), 0),
         };
-        let mut figures = Figures {
+        let mut figures = Measurements {
             requests: samples.len() as u64,
             over_admission: Some(over_admission(&self.paths, &samples)),
             in_flight_max,
             asked: Some((self.per_second, self.nodes.len() as u64)),
             load_tenths: load_tenths(),
-            ..Figures::default()
+            ..Measurements::default()
         };
         for sample in &samples {
             figures.lost += u64::from(sample.outcome == Outcome::Lost);
@@ -242,11 +250,13 @@ impl Trial {
             figures.p99_us = without.zip(with);
             figures.rss_growth_kib = Some(self.rss_growth_kib);
         }
-        let mut ended = Ended { figures, checks: Vec::new(), samples };
-        ended.must("every node heals by itself", healed);
-        ended
-            .must("each limit answers by its own policy", keep_policy(&self.paths, &ended.samples));
-        ended.must("no node has a task that died", !self.has_panicked());
+        let mut ended = TrialResult { figures, checks: Vec::new(), samples };
+        ended.check("every node heals by itself", healed);
+        ended.check(
+            "each limit answers by its own policy",
+            keep_policy(&self.paths, &ended.samples),
+        );
+        ended.check("no node has a task that died", !self.has_panicked());
         ended
     }
 
@@ -270,14 +280,14 @@ impl Trial {
     }
 }
 
-impl Ended {
+impl TrialResult {
     /// Something that has to hold on any machine.
-    pub fn must(&mut self, what: impl Into<String>, held: bool) {
+    pub fn check(&mut self, what: impl Into<String>, held: bool) {
         self.checks.push(Check { what: what.into(), held, is_timed: false });
     }
 
     /// Something that has to hold on a machine with nothing else to do.
-    pub fn timed(&mut self, what: impl Into<String>, held: bool) {
+    pub fn check_timing(&mut self, what: impl Into<String>, held: bool) {
         self.checks.push(Check { what: what.into(), held, is_timed: true });
     }
 
@@ -287,33 +297,36 @@ impl Ended {
     }
 
     /// Nothing beyond any limit, and an answer to every request.
-    pub fn exact(mut self) -> Self {
+    pub fn check_no_excess(mut self) -> Self {
         let over = self.figures.over_admission;
-        self.must("over-admission 0", over == Some(0));
-        self.answered()
+        self.check("over-admission 0", over == Some(0));
+        self.check_all_answered()
     }
 
     /// An answer to every request, as it should be.
-    pub fn answered(mut self) -> Self {
+    pub fn check_all_answered(mut self) -> Self {
         let (errors, lost) = (self.figures.errors, self.figures.lost);
-        self.must("errors 0, lost 0", errors + lost == 0);
+        self.check("errors 0, lost 0", errors + lost == 0);
         self
     }
 
     /// Within the budgets of time and memory.
-    pub fn within_budget(mut self) -> Self {
+    pub fn check_budget(mut self) -> Self {
         let figures = self.figures.clone();
         let within =
             |value: Option<u64>, most: u128| value.is_none_or(|value| u128::from(value) <= most);
-        self.timed("p99 added <= 25 ms", within(figures.p99_added_us(), DEADLINE.as_micros()));
-        self.timed("recovery <= 1 s", within(figures.recovery_us, RECOVERY.as_micros()));
-        self.must("memory +32 MiB at most", within(figures.rss_growth_kib, GROWTH_KIB.into()));
+        self.check_timing(
+            "p99 added <= 25 ms",
+            within(figures.p99_added_us(), DEADLINE.as_micros()),
+        );
+        self.check_timing("recovery <= 1 s", within(figures.recovery_us, RECOVERY.as_micros()));
+        self.check("memory +32 MiB at most", within(figures.rss_growth_kib, GROWTH_KIB.into()));
         self
     }
 }
 
 /// Over all keys, what was admitted by the store beyond its limit.
-fn over_admission(paths: &[Path], samples: &[Sample]) -> u64 {
+fn over_admission(paths: &[LimitedPath], samples: &[Sample]) -> u64 {
     let mut keys = BTreeMap::<_, Vec<Admitted>>::new();
     for sample in samples.iter().filter(|one| one.outcome == Outcome::Admitted) {
         let Sample { ask, sent_us, received_us, .. } = *sample;
@@ -325,21 +338,21 @@ fn over_admission(paths: &[Path], samples: &[Sample]) -> u64 {
 }
 
 /// Whether what the store had no part in was answered as its limit says, and no share was exceeded.
-fn keep_policy(paths: &[Path], samples: &[Sample]) -> bool {
+fn keep_policy(paths: &[LimitedPath], samples: &[Sample]) -> bool {
     let mut shares = BTreeMap::<_, u64>::new();
     let policy = |path: &str| paths.iter().find(|one| one.path == path).map(|one| one.policy);
     samples.iter().all(|sample| {
         let policy = policy(sample.ask.path);
         match sample.outcome {
-            Outcome::FailOpen => policy == Some(Policy::Open),
-            Outcome::FailClosed => policy == Some(Policy::Closed),
+            Outcome::FailOpen => policy == Some(FailurePolicy::Open),
+            Outcome::FailClosed => policy == Some(FailurePolicy::Closed),
             Outcome::LocalAdmitted => {
                 let share =
                     shares.entry((sample.ask.path, sample.ask.user, sample.ask.node)).or_default();
                 *share += sample.ask.cost;
-                matches!(policy, Some(Policy::Local(most)) if *share <= most)
+                matches!(policy, Some(FailurePolicy::Local(most)) if *share <= most)
             }
-            Outcome::LocalRefused => matches!(policy, Some(Policy::Local(_))),
+            Outcome::LocalRefused => matches!(policy, Some(FailurePolicy::Local(_))),
             Outcome::Admitted | Outcome::Refused | Outcome::Wrong(_) | Outcome::Lost => true,
         }
     })

@@ -2,15 +2,15 @@
 
 mod probe;
 
-use super::{FAILED, FILE, UNUSABLE, is_there, written};
+use super::{FAILED, FILE, UNUSABLE, exit_code_of, has_directory_entry};
 use clap::ValueEnum;
-use probe::Probed;
+use probe::ProbeReport;
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tollgate_policy::{Diagnostic, Severity};
-use tollgate_server::config::{ConfigError, check_named, check_ratelimit};
+use tollgate_server::config::{ConfigError, check_named_files, check_ratelimit};
 
 /// Look for mistakes in tollgate.yaml
 ///
@@ -24,8 +24,8 @@ pub(crate) struct Check {
     files: Vec<PathBuf>,
 
     /// How findings are written
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
+    format: CheckFormat,
 
     /// Treat warnings as errors
     #[arg(long, value_enum, value_name = "WHAT")]
@@ -37,7 +37,7 @@ pub(crate) struct Check {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+enum CheckFormat {
     /// FILE:LINE:COL: error[CODE]: text, and a line of help
     Text,
     /// One array of objects
@@ -56,7 +56,7 @@ const BYTES_MAX: u64 = (16 << 20) + 1;
 impl Check {
     pub(crate) fn run(mut self) -> ExitCode {
         if self.files.is_empty() {
-            if !is_there(Path::new(FILE)) {
+            if !has_directory_entry(Path::new(FILE)) {
                 eprintln!("tollgate: there is no ./{FILE} here; name the file to check");
                 return ExitCode::from(UNUSABLE);
             }
@@ -76,16 +76,16 @@ impl Check {
                 Ok(bytes) => {
                     let compiled = tollgate_policy::compile(&bytes);
                     if let (true, Ok(compiled)) = (self.probe, &compiled) {
-                        probed.push(Probed::new(path, compiled));
+                        probed.push(ProbeReport::new(path, compiled));
                     }
                     if let Ok(compiled) = &compiled {
-                        let named = check_named(path, compiled).into_iter();
+                        let named = check_named_files(path, compiled).into_iter();
                         let shown =
                             |(file, found): (PathBuf, _)| (file.display().to_string(), found);
                         findings.extend(named.map(shown));
                         match check_ratelimit(path, compiled) {
                             Ok(files) => findings.extend(files.into_iter().flat_map(by_file)),
-                            Err(ConfigError::Named { diagnostic, .. }) => {
+                            Err(ConfigError::NamedFile { diagnostic, .. }) => {
                                 findings.push((file.clone(), *diagnostic));
                                 missing += 1;
                             }
@@ -124,13 +124,13 @@ impl Check {
             (0, true) => FAILED,
             (0, false) => 0,
         };
-        written(result, ExitCode::from(status))
+        exit_code_of(result, ExitCode::from(status))
     }
 
-    fn write(&self, findings: &[(String, Diagnostic)], probed: &[Probed]) -> io::Result<()> {
+    fn write(&self, findings: &[(String, Diagnostic)], probed: &[ProbeReport]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         match self.format {
-            Format::Text => {
+            CheckFormat::Text => {
                 for (file, found) in findings {
                     write!(out, "{}", found.render(file))?;
                 }
@@ -138,9 +138,9 @@ impl Check {
                     one.write(&mut out)?;
                 }
             }
-            Format::Json => {
+            CheckFormat::Json => {
                 let found = findings.iter().map(|(file, found)| row(file, found));
-                let rows: Value = found.chain(probed.iter().flat_map(Probed::rows)).collect();
+                let rows: Value = found.chain(probed.iter().flat_map(ProbeReport::rows)).collect();
                 writeln!(out, "{rows:#}")?;
             }
         }

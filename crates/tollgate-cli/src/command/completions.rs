@@ -1,6 +1,6 @@
 //! `tollgate completions`.
 
-use super::written;
+use super::exit_code_of;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use std::io::{self, Write};
@@ -25,6 +25,6 @@ impl Completions {
         // It is made in memory, since the maker panics where it cannot write.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut C::command(), "tollgate", &mut script);
-        written(io::stdout().lock().write_all(&script), ExitCode::SUCCESS)
+        exit_code_of(io::stdout().lock().write_all(&script), ExitCode::SUCCESS)
     }
 }

@@ -1,6 +1,6 @@
 //! `tollgate hash`.
 
-use super::{UNUSABLE, written};
+use super::{UNUSABLE, exit_code_of};
 use clap::ValueEnum;
 use serde_json::json;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -49,7 +49,7 @@ impl Hash {
                 eprintln!("tollgate: {why}");
                 ExitCode::from(UNUSABLE)
             }
-            Ok(values) => written(self.write(&values), ExitCode::SUCCESS),
+            Ok(values) => exit_code_of(self.write(&values), ExitCode::SUCCESS),
         }
     }
 

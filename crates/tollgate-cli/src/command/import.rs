@@ -1,6 +1,6 @@
 //! `tollgate import`.
 
-use super::{FAILED, UNUSABLE, written};
+use super::{FAILED, UNUSABLE, exit_code_of};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,11 +13,11 @@ use tollgate_policy::import::{Imported, limitador};
 #[derive(clap::Args)]
 pub(crate) struct Import {
     #[command(subcommand)]
-    from: From,
+    from: ImportSource,
 }
 
 #[derive(clap::Subcommand)]
-enum From {
+enum ImportSource {
     /// A limits file of Limitador
     Limitador {
         /// The file
@@ -27,7 +27,7 @@ enum From {
 
 impl Import {
     pub(crate) fn run(&self) -> ExitCode {
-        let From::Limitador { file } = &self.from;
+        let ImportSource::Limitador { file } = &self.from;
         let bytes = match std::fs::read(file) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -57,5 +57,5 @@ fn report(file: &Path, imported: &Imported) -> ExitCode {
     };
     eprintln!("{} limits imported, {lost} left out{dropped}", imported.limits);
     let status = if lost > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
-    written(io::stdout().write_all(imported.text.as_bytes()), status)
+    exit_code_of(io::stdout().write_all(imported.text.as_bytes()), status)
 }

@@ -1,6 +1,6 @@
 //! `tollgate man`.
 
-use super::{UNUSABLE, written};
+use super::{UNUSABLE, exit_code_of};
 use clap::CommandFactory;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -31,6 +31,9 @@ impl Man {
         }
         let mut page = Vec::new();
         let rendered = clap_mangen::Man::new(command).render(&mut page);
-        written(rendered.and_then(|()| io::stdout().lock().write_all(&page)), ExitCode::SUCCESS)
+        exit_code_of(
+            rendered.and_then(|()| io::stdout().lock().write_all(&page)),
+            ExitCode::SUCCESS,
+        )
     }
 }

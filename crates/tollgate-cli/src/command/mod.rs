@@ -24,13 +24,13 @@ pub(crate) const UNUSABLE: u8 = 2;
 
 /// Whether a directory entry has this name. A dangling link or an unreadable file was meant to be
 /// used, so it is an error, not a reason to use another file.
-pub(crate) fn is_there(path: &Path) -> bool {
+pub(crate) fn has_directory_entry(path: &Path) -> bool {
     let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     !path.symlink_metadata().is_err_and(|error| missing(&error))
 }
 
 /// The status for output that could not be written. A reader that went away has seen enough.
-pub(crate) fn written(result: io::Result<()>, status: ExitCode) -> ExitCode {
+pub(crate) fn exit_code_of(result: io::Result<()>, status: ExitCode) -> ExitCode {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             eprintln!("tollgate: cannot write: {error}");

@@ -1,6 +1,6 @@
 //! `tollgate schema`.
 
-use super::written;
+use super::exit_code_of;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use tollgate_server::front::http::openapi::openapi;
@@ -21,6 +21,6 @@ impl Schema {
                 .map_err(io::Error::from)
                 .and_then(|schema| writeln!(io::stdout(), "{schema}")),
         };
-        written(result, ExitCode::SUCCESS)
+        exit_code_of(result, ExitCode::SUCCESS)
     }
 }

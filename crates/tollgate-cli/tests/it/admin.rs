@@ -15,14 +15,14 @@ limits:
 "#;
 
 /// A tollgate and the means to ask it.
-struct Desk {
+struct AdminFixture {
     folder: Folder,
     process: Process,
     http: String,
     url: String,
 }
 
-impl Desk {
+impl AdminFixture {
     fn new(name: &str) -> Self {
         let folder = Folder::with(name, POLICY);
         let mut process = Process::start(&folder.0, &["serve"], &[("TG_TEST_TOKEN", TOKEN)]);
@@ -61,7 +61,7 @@ fn admin(url: &str, token: Option<&str>, arguments: &[&str]) -> (i32, String, St
 
 #[test]
 fn operators_look_and_change_without_writing_json() {
-    let desk = Desk::new("admin-tour");
+    let desk = AdminFixture::new("admin-tour");
     assert_eq!(desk.admin(&["status"]), (0, "ready  yes\n".into(), String::new()));
     assert_eq!(admin(&desk.url, None, &["status"]).0, 0, "health needs no token");
 
@@ -102,7 +102,7 @@ fn operators_look_and_change_without_writing_json() {
 
 #[test]
 fn a_limit_is_switched_off_and_on_again() {
-    let desk = Desk::new("admin-mode");
+    let desk = AdminFixture::new("admin-mode");
     let user = r#"{"user": "42"}"#;
     while desk.check(user) == 200 {}
     let off = desk.admin(&["mode", "per-user", "off"]);
@@ -124,7 +124,7 @@ fn a_limit_is_switched_off_and_on_again() {
 }
 
 /// What the audit log says was done.
-fn lines_of(desk: &Desk) -> Vec<String> {
+fn lines_of(desk: &AdminFixture) -> Vec<String> {
     let audit = std::fs::read_to_string(desk.folder.0.join("audit.jsonl")).unwrap();
     assert!(!audit.contains(TOKEN));
     let line = |line: &str| serde_json::from_str::<Value>(line).unwrap();
@@ -133,7 +133,7 @@ fn lines_of(desk: &Desk) -> Vec<String> {
 
 #[test]
 fn scripts_get_json() {
-    let desk = Desk::new("admin-json");
+    let desk = AdminFixture::new("admin-json");
     assert_eq!(desk.json(&["status"])["ready"], true);
     assert_eq!(desk.json(&["policy"])["limits"][0]["name"], "per-user");
     assert_eq!(
@@ -148,7 +148,7 @@ fn scripts_get_json() {
 
 #[test]
 fn a_bad_file_is_shown_as_check_shows_it() {
-    let desk = Desk::new("admin-bad");
+    let desk = AdminFixture::new("admin-bad");
     desk.folder.put("limits:\n  - {name: a, rate: 5/fortnight}\n");
     let (status, out, err) = desk.admin(&["reload"]);
     assert_eq!((status, &*out), (1, ""));
@@ -161,7 +161,7 @@ fn a_bad_file_is_shown_as_check_shows_it() {
 
 #[test]
 fn what_cannot_be_done_says_what_to_check() {
-    let desk = Desk::new("admin-errors");
+    let desk = AdminFixture::new("admin-errors");
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = format!("http://{}", free.local_addr().unwrap());
     drop(free);
@@ -190,7 +190,7 @@ fn what_cannot_be_done_says_what_to_check() {
 
 #[test]
 fn a_token_comes_from_a_file_and_never_from_an_argument() {
-    let desk = Desk::new("admin-token");
+    let desk = AdminFixture::new("admin-token");
     let file = desk.folder.0.join("token");
     std::fs::write(&file, format!("{TOKEN}\n")).unwrap();
     let path = file.to_str().unwrap();
@@ -222,7 +222,7 @@ fn a_variable_that_is_not_set_keeps_it_from_starting() {
 
 #[test]
 fn a_drain_ends_the_admin_api_too() {
-    let mut desk = Desk::new("admin-drain");
+    let mut desk = AdminFixture::new("admin-drain");
     desk.process.signal("TERM");
     assert!(desk.process.end().success());
     assert_eq!(desk.admin(&["status"]).0, 2);

@@ -15,7 +15,7 @@ limits:
 
 /// What a proxy does with an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Does {
+enum ProxyAction {
     /// Lets the request pass.
     Pass,
     /// Sends this status to its client, with the headers and the body of the answer.
@@ -23,12 +23,12 @@ enum Does {
 }
 
 /// Traefik and APISIX: 2xx lets the request pass, any other answer goes to the client.
-fn by_status(status: u16) -> Does {
-    if (200..300).contains(&status) { Does::Pass } else { Does::Answer(status) }
+fn by_status(status: u16) -> ProxyAction {
+    if (200..300).contains(&status) { ProxyAction::Pass } else { ProxyAction::Answer(status) }
 }
 
 /// The request as the proxy sends it, and what the proxy does next.
-type Row = (&'static str, Does);
+type Row = (&'static str, ProxyAction);
 
 /// Traefik's ForwardAuth: a GET without a body, the client's headers but for those of the
 /// connection, and five headers that Traefik writes itself.
@@ -37,7 +37,7 @@ const TRAEFIK: &[Row] = &[
         "GET /v1/forward-auth HTTP/1.1\r\nHost: tollgate:8081\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\n\
          X-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Host: shop.example\r\nX-Forwarded-Method: GET\r\n\
          X-Forwarded-Proto: https\r\nX-Forwarded-Uri: /api/a?b=1\r\nAccept-Encoding: gzip\r\n\r\n",
-        Does::Pass,
+        ProxyAction::Pass,
     ),
     // The same client again, by a proxy in front of Traefik that Traefik trusts.
     (
@@ -45,34 +45,34 @@ const TRAEFIK: &[Row] = &[
          X-Forwarded-For: 198.51.100.1, 203.0.113.7\r\nX-Forwarded-Host: shop.example\r\n\
          X-Forwarded-Method: DELETE\r\nX-Forwarded-Port: 443\r\nX-Forwarded-Proto: https\r\n\
          X-Forwarded-Server: edge-1\r\nX-Forwarded-Uri: /api/b\r\nX-Real-Ip: 203.0.113.7\r\n\r\n",
-        Does::Answer(429),
+        ProxyAction::Answer(429),
     ),
     // A WebSocket's request: Traefik drops `Connection` and `Upgrade`, and passes the rest.
     (
         "GET /v1/forward-auth HTTP/1.1\r\nHost: tollgate:8081\r\nSec-Websocket-Key: x\r\n\
          Sec-Websocket-Version: 13\r\nX-Forwarded-For: 203.0.113.8\r\nX-Forwarded-Host: shop.example\r\n\
          X-Forwarded-Method: GET\r\nX-Forwarded-Proto: wss\r\nX-Forwarded-Uri: /api/socket\r\n\r\n",
-        Does::Pass,
+        ProxyAction::Pass,
     ),
     // `preserveRequestMethod: true`, and a POST whose body stays with Traefik.
     (
         "POST /v1/forward-auth HTTP/1.1\r\nHost: tollgate:8081\r\nContent-Length: 0\r\n\
          Content-Type: application/json\r\nX-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Host: shop.example\r\n\
          X-Forwarded-Method: POST\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Uri: /posts\r\n\r\n",
-        Does::Pass,
+        ProxyAction::Pass,
     ),
     (
         "POST /v1/forward-auth HTTP/1.1\r\nHost: tollgate:8081\r\nContent-Length: 0\r\n\
          X-Forwarded-For: 203.0.113.10\r\nX-Forwarded-Host: SHOP.example:443\r\n\
          X-Forwarded-Method: POST\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Uri: /posts\r\n\r\n",
-        Does::Answer(429),
+        ProxyAction::Answer(429),
     ),
     // The status that denies, and one limit alone, are in the address that Traefik is given.
     (
         "GET /v1/forward-auth?deny_status=403&policy=per-client HTTP/1.1\r\nHost: tollgate:8081\r\n\
          X-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Host: shop.example\r\nX-Forwarded-Method: GET\r\n\
          X-Forwarded-Proto: https\r\nX-Forwarded-Uri: /api/a\r\n\r\n",
-        Does::Answer(403),
+        ProxyAction::Answer(403),
     ),
 ];
 
@@ -83,13 +83,13 @@ const APISIX: &[Row] = &[
         "GET /v1/forward-auth HTTP/1.1\r\nHost: 127.0.0.1:8081\r\nUser-Agent: lua-resty-http/0.16.1 (Lua) ngx_lua/10021\r\n\
          X-Forwarded-Proto: http\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Host: shop.example\r\n\
          X-Forwarded-Uri: /api/a\r\nX-Forwarded-For: 203.0.113.20\r\n\r\n",
-        Does::Pass,
+        ProxyAction::Pass,
     ),
     (
         "GET /v1/forward-auth HTTP/1.1\r\nHost: 127.0.0.1:8081\r\nUser-Agent: lua-resty-http/0.16.1 (Lua) ngx_lua/10021\r\n\
          X-Forwarded-Proto: http\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Host: shop.example\r\n\
          X-Forwarded-Uri: /api/a\r\nX-Forwarded-For: 203.0.113.20\r\nAuthorization: Basic eA==\r\n\r\n",
-        Does::Answer(429),
+        ProxyAction::Answer(429),
     ),
 ];
 
@@ -152,8 +152,8 @@ fn follow(name: &str, rows: &[Row]) {
         let reply = ask(&mut stream, request);
         assert_eq!(by_status(reply.status), *does, "{request}\n{}{}", reply.head, reply.body);
         match does {
-            Does::Pass => assert_eq!(reply.body, "", "{request}"),
-            Does::Answer(_) => is_told(&reply, request),
+            ProxyAction::Pass => assert_eq!(reply.body, "", "{request}"),
+            ProxyAction::Answer(_) => is_told(&reply, request),
         }
     }
 }

@@ -4,9 +4,9 @@ use super::run;
 use std::path::PathBuf;
 
 /// A file of its own, which goes with it.
-struct Temporary(PathBuf);
+struct TempFile(PathBuf);
 
-impl Temporary {
+impl TempFile {
     fn new(name: &str, text: &str) -> Self {
         let path = std::env::temp_dir().join(format!("tollgate-{}-{name}", std::process::id()));
         std::fs::write(&path, text).unwrap();
@@ -18,7 +18,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TempFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
@@ -27,7 +27,7 @@ impl Drop for Temporary {
 #[test]
 fn limits_of_limitador_become_a_file_that_checks() {
     let good = "[{namespace: shop, max_value: 10, seconds: 60, variables: [user]}]";
-    let file = Temporary::new("limitador.yaml", good);
+    let file = TempFile::new("limitador.yaml", good);
     let (status, out, err) = run(&["import", "limitador", file.path()], "");
     assert_eq!(status, 0, "{err}");
     assert!(err.ends_with("1 limits imported, 0 left out\n"), "{err}");
@@ -39,7 +39,7 @@ fn limits_of_limitador_become_a_file_that_checks() {
 #[test]
 fn limits_that_count_alike_are_dropped_as_limitador_does() {
     let twice = "[{namespace: shop, max_value: 10, seconds: 60}, {namespace: shop, max_value: 5, seconds: 60}]";
-    let file = Temporary::new("limitador-twice.yaml", twice);
+    let file = TempFile::new("limitador-twice.yaml", twice);
     let (status, out, err) = run(&["import", "limitador", file.path()], "");
     assert_eq!(status, 0, "{err}");
     let line = ":1:49: dropped, as Limitador does: it counts like the limit at 1:2, which wins\n";
@@ -53,7 +53,7 @@ fn limits_that_count_alike_are_dropped_as_limitador_does() {
 #[test]
 fn what_has_no_equal_is_reported() {
     let bad = "[{namespace: shop, max_value: 10, seconds: 60, conditions: [\"x > 1\"]}]";
-    let file = Temporary::new("limitador-bad.yaml", bad);
+    let file = TempFile::new("limitador-bad.yaml", bad);
     let (status, out, err) = run(&["import", "limitador", file.path()], "");
     assert_eq!(status, 1);
     assert!(err.contains(":1:61: left out: the condition `x > 1` has no equal"), "{err}");
@@ -63,7 +63,7 @@ fn what_has_no_equal_is_reported() {
 
 #[test]
 fn check_looks_at_ratelimit_files_too() {
-    let file = Temporary::new("ratelimit.yml", "domain: ''\n");
+    let file = TempFile::new("ratelimit.yml", "domain: ''\n");
     let policy = format!("envoy: {{configs: '{}'}}", file.path());
     let (status, out, _) = run(&["check", "-"], &policy);
     assert_eq!(status, 1);
@@ -94,7 +94,7 @@ fn the_page_for_those_who_come_from_limitador_holds() {
         let block = page.split(&format!("```{kind}\n")).nth(1).unwrap();
         block.split("```").next().unwrap()
     };
-    let file = Temporary::new("limits.yaml", block("yaml"));
+    let file = TempFile::new("limits.yaml", block("yaml"));
     let (command, said) = block("console").split_once('\n').unwrap();
     assert_eq!(command, "$ tollgate import limitador limits.yaml > tollgate.yaml");
     let (status, out, err) = run(&["import", "limitador", file.path()], "");

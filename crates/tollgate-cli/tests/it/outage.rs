@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::time::Duration;
-use tollgate_faults::clock::until;
+use tollgate_faults::clock::wait_until;
 use tollgate_faults::cluster::Cluster;
 use tollgate_faults::node::Node;
 use tollgate_faults::redis::Redis;
@@ -18,12 +18,12 @@ fn an_outage_is_one_line_and_its_end_another() {
     );
     let node = Node::start(Path::new(env!("CARGO_BIN_EXE_tollgate")), &file);
     let shown = || node.get("/readyz").is_ok_and(|answer| answer.body.contains("store"));
-    assert!(until(PATIENCE, || node.logged("the store answers") == 1), "{:#?}", node.log());
+    assert!(wait_until(PATIENCE, || node.logged("the store answers") == 1), "{:#?}", node.log());
     redis.kill();
     // Nobody asks but the node itself, whose looks are what opens the breaker.
-    assert!(until(PATIENCE, || shown() && node.metric("tollgate_breaker_open") == 1));
+    assert!(wait_until(PATIENCE, || shown() && node.metric("tollgate_breaker_open") == 1));
     redis.restart();
-    assert!(until(PATIENCE, || !shown() && node.metric("tollgate_breaker_open") == 0));
+    assert!(wait_until(PATIENCE, || !shown() && node.metric("tollgate_breaker_open") == 0));
     let lines = |words: [&str; 2]| words.map(|word| node.logged(word)).iter().sum::<usize>();
     assert_eq!(lines(["left alone for now", "does not answer"]), 1, "{:#?}", node.log());
     assert_eq!(lines(["asked again", "answers again"]), 1, "{:#?}", node.log());
@@ -48,17 +48,17 @@ fn a_replica_answers_what_only_looks() {
     let peek =
         |node: &Node| tollgate_faults::http::ask(node.http, "/v1/peek", Some(&body)).unwrap();
     let plain = started(&store(""), limit);
-    assert!(until(PATIENCE, || peek(&plain).source.is_none()), "{:#?}", plain.log());
+    assert!(wait_until(PATIENCE, || peek(&plain).source.is_none()), "{:#?}", plain.log());
     (0..20).for_each(|_| assert_eq!(peek(&plain).status, 200));
     assert!(!stats(&replica).contains("_ro:"), "nobody allowed it");
     let node = started(&store(", replica_reads: true"), limit);
     let is_read = || peek(&node).status == 200 && stats(&replica).contains("_ro:");
-    assert!(until(PATIENCE, is_read), "{:#?}", node.log());
+    assert!(wait_until(PATIENCE, is_read), "{:#?}", node.log());
     for _ in 0..5 {
         assert_eq!(node.check("ann", "/").unwrap().status, 200);
     }
     assert_eq!(node.check("ann", "/").unwrap().status, 429);
-    assert!(until(PATIENCE, || peek(&node).status == 429), "the replica hears of it");
+    assert!(wait_until(PATIENCE, || peek(&node).status == 429), "the replica hears of it");
     let stats = stats(&replica);
     assert!(!stats.contains("cmdstat_evalsha:") && !stats.contains("cmdstat_eval:"), "{stats}");
 }
@@ -74,14 +74,14 @@ fn a_cluster_that_lost_a_part_is_still_one_to_be_asked() {
     // So long that no replica takes over meanwhile.
     let mut cluster = Cluster::start(Duration::from_secs(60));
     let node = started(&cluster.store(), CLOSED);
-    assert!(until(PATIENCE, || node.logged("the store answers") == 1), "{:#?}", node.log());
+    assert!(wait_until(PATIENCE, || node.logged("the store answers") == 1), "{:#?}", node.log());
     for lost in 0..3 {
         let replica = cluster.replica_of(lost);
         [lost, replica].into_iter().for_each(|server| cluster.servers[server].kill());
         let told = || node.metric("tollgate_breaker_open") == 1;
         let asked = |n: usize| node.check(&format!("user {n}"), "/");
         let mut n = 0;
-        let found = until(PATIENCE, || {
+        let found = wait_until(PATIENCE, || {
             n += 1;
             let _ = asked(n);
             told()
@@ -89,9 +89,11 @@ fn a_cluster_that_lost_a_part_is_still_one_to_be_asked() {
         assert!(found, "{:#?}", node.log());
         let shown = || node.get("/readyz").map(|answer| (answer.status, answer.body));
         let named = || shown().is_ok_and(|(status, body)| status == 200 && body.contains("a part"));
-        assert!(until(PATIENCE, named), "server {lost}: {:?}", shown());
+        assert!(wait_until(PATIENCE, named), "server {lost}: {:?}", shown());
         [lost, replica].into_iter().for_each(|server| cluster.servers[server].restart());
-        assert!(until(PATIENCE, || node.metric("tollgate_breaker_open") == 0 && is_ready(&node)));
+        assert!(
+            wait_until(PATIENCE, || node.metric("tollgate_breaker_open") == 0 && is_ready(&node))
+        );
     }
     assert_eq!(node.logged("does not answer"), 0, "{:#?}", node.log());
 }
@@ -101,10 +103,10 @@ fn a_node_is_not_ready_before_its_store_has_answered() {
     let mut redis = Redis::start();
     redis.kill();
     let node = started(&format!("url: '{}'", redis.url()), CLOSED);
-    assert!(until(PATIENCE, || node.metric("tollgate_breaker_open") == 1));
+    assert!(wait_until(PATIENCE, || node.metric("tollgate_breaker_open") == 1));
     assert!(!is_ready(&node));
     redis.restart();
-    assert!(until(PATIENCE, || is_ready(&node)));
+    assert!(wait_until(PATIENCE, || is_ready(&node)));
 }
 
 #[test]
@@ -113,8 +115,8 @@ fn leases_without_their_rights_are_told_of() {
     redis.run("ACL SETUSER default -hset");
     let limit = "{name: a, key: [user], rate: 100000/h, algorithm: fixed-window, consistency: leased, on_store_failure: closed}";
     let node = started(&format!("url: '{}'", redis.url()), limit);
-    assert!(until(PATIENCE, || node.logged("the store answers") == 1), "{:#?}", node.log());
-    let told = until(PATIENCE, || {
+    assert!(wait_until(PATIENCE, || node.logged("the store answers") == 1), "{:#?}", node.log());
+    let told = wait_until(PATIENCE, || {
         let _ = node.check("one", "/");
         node.logged("refuses some decisions") == 1
     });

@@ -4,8 +4,8 @@
 //! The emission interval is E = period / count. With `E = interval / scale` in lowest terms, every backlog is
 //! a whole number of `1/scale` microseconds, so nothing is ever rounded: 7 per minute is exactly that.
 
-use super::muldiv::{Level, div_ceil_wide, div_rem_wide};
-use crate::{Intent, InvalidNumbers, MAX_US, Outcome, Rate, Receipt};
+use super::muldiv::{BacklogInt, div_ceil_wide, div_rem_wide};
+use crate::{Intent, InvalidParams, MAX_US, Outcome, Rate, Receipt};
 
 /// 100 years of 365.25 days, the longest a full bucket may take to drain.
 const HORIZON_US: u128 = 36_525 * 86_400 * 1_000_000;
@@ -42,10 +42,10 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    pub(crate) fn try_new(rate: Rate, burst: u64, queue: u64) -> Result<Self, InvalidNumbers> {
+    pub(crate) fn try_new(rate: Rate, burst: u64, queue: u64) -> Result<Self, InvalidParams> {
         let most = u64::from(u32::MAX);
         if burst > most || queue > most {
-            return Err(InvalidNumbers::CountTooLarge);
+            return Err(InvalidParams::CountTooLarge);
         }
         let (count, period_us) = (u64::from(rate.count()), rate.period_us());
         if count == 0 {
@@ -61,11 +61,11 @@ impl Bucket {
             return Ok(nothing);
         }
         if burst == 0 {
-            return Err(InvalidNumbers::ZeroBurst);
+            return Err(InvalidParams::ZeroBurst);
         }
         let capacity = burst + queue;
         if u128::from(capacity) * u128::from(period_us) > HORIZON_US * u128::from(count) {
-            return Err(InvalidNumbers::HorizonTooFar);
+            return Err(InvalidParams::HorizonTooFar);
         }
         let common = gcd(count, period_us);
         let (interval, scale) = (period_us / common, count / common);
@@ -116,7 +116,7 @@ impl Bucket {
 
     /// `units * E`, scaled.
     #[inline]
-    fn span<L: Level>(&self, units: u64) -> L {
+    fn span<L: BacklogInt>(&self, units: u64) -> L {
         L::product(units, self.interval)
     }
 
@@ -144,7 +144,7 @@ impl Bucket {
     }
 
     #[inline(always)]
-    fn tat(&self, now_us: u64, backlog: impl Level) -> Tat {
+    fn tat(&self, now_us: u64, backlog: impl BacklogInt) -> Tat {
         let (ahead_us, fraction) = div_rem_wide(backlog, self.scale);
         self.tat_after(now_us, ahead_us, fraction)
     }
@@ -183,7 +183,7 @@ impl Bucket {
 
     /// The answer, and the backlog that it describes.
     #[inline(always)]
-    fn decide_at<L: Level>(
+    fn decide_at<L: BacklogInt>(
         &self,
         backlog: L,
         ahead_us: u64,

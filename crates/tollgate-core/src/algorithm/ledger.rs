@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 
 /// Entries `(end_us, units)` in order of their ends; equal ends are one entry, since they are interchangeable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub struct ExpiryLog {
     entries: VecDeque<(u64, u64)>,
     total: u64,
     /// The latest instant counted, to which a clock that steps back is clamped.
@@ -23,7 +23,7 @@ pub(crate) struct Instants {
     pub(crate) last_end_us: u64,
 }
 
-impl Ledger {
+impl ExpiryLog {
     /// The entries, earliest end first.
     pub fn entries(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.entries.iter().copied()
@@ -50,7 +50,7 @@ impl Ledger {
     }
 
     /// Joins the two earliest entries at the later end, which can only refuse more: a last resort for memory.
-    pub fn coarsen(&mut self) {
+    pub fn merge_two_earliest(&mut self) {
         if self.entries.len() >= 2
             && let Some((_, units)) = self.entries.pop_front()
             && let Some(next) = self.entries.front_mut()

@@ -23,7 +23,7 @@ pub(crate) fn mul_div_ceil(a: u64, b: u64, m: u64) -> u64 {
 
 /// A scaled quantity: 128 bits hold every one there is, and 64 bits those of nearly every limit in use, several
 /// times faster. Whoever chooses 64 bits knows that nothing overflows.
-pub(crate) trait Level: Copy + Ord + Add<Output = Self> + Sub<Output = Self> {
+pub(crate) trait BacklogInt: Copy + Ord + Add<Output = Self> + Sub<Output = Self> {
     /// `a * b`.
     fn product(a: u64, b: u64) -> Self;
     /// `self - other`, unless that is below zero.
@@ -32,7 +32,7 @@ pub(crate) trait Level: Copy + Ord + Add<Output = Self> + Sub<Output = Self> {
     fn div_rem(self, b: u64) -> (u64, u64);
 }
 
-impl Level for u64 {
+impl BacklogInt for u64 {
     #[inline]
     fn product(a: u64, b: u64) -> Self {
         a * b
@@ -49,7 +49,7 @@ impl Level for u64 {
     }
 }
 
-impl Level for u128 {
+impl BacklogInt for u128 {
     fn product(a: u64, b: u64) -> Self {
         Self::from(a) * Self::from(b)
     }
@@ -69,13 +69,13 @@ impl Level for u128 {
 
 /// `ceil(a / b)` for scaled quantities, saturating to 64 bits.
 #[inline]
-pub(crate) fn div_ceil_wide(a: impl Level, b: u64) -> u64 {
+pub(crate) fn div_ceil_wide(a: impl BacklogInt, b: u64) -> u64 {
     let (quotient, rest) = a.div_rem(b);
     quotient.saturating_add(u64::from(rest != 0))
 }
 
 /// `floor(a / b)` and the rest for scaled quantities, saturating to 64 bits.
 #[inline]
-pub(crate) fn div_rem_wide(a: impl Level, b: u64) -> (u64, u64) {
+pub(crate) fn div_rem_wide(a: impl BacklogInt, b: u64) -> (u64, u64) {
     a.div_rem(b)
 }

@@ -6,16 +6,19 @@ static BERLIN: Zone = Zone::new(
     "Europe/Berlin",
     3_600,
     &[
-        Shift { from_s: 1_774_746_000, offset_s: 7_200 },
-        Shift { from_s: 1_792_890_000, offset_s: 3_600 },
+        OffsetChange { from_s: 1_774_746_000, offset_s: 7_200 },
+        OffsetChange { from_s: 1_792_890_000, offset_s: 3_600 },
     ],
 );
 /// Apia left out 2011-12-30 altogether.
 static APIA: Zone =
-    Zone::new("Pacific/Apia", -36_000, &[Shift { from_s: 1_325_239_200, offset_s: 50_400 }]);
+    Zone::new("Pacific/Apia", -36_000, &[OffsetChange { from_s: 1_325_239_200, offset_s: 50_400 }]);
 /// At one minute past midnight of 2006-10-29 St. John's went back to 23:01 of the day before.
-static ST_JOHNS: Zone =
-    Zone::new("America/St_Johns", -9_000, &[Shift { from_s: 1_162_089_060, offset_s: -12_600 }]);
+static ST_JOHNS: Zone = Zone::new(
+    "America/St_Johns",
+    -9_000,
+    &[OffsetChange { from_s: 1_162_089_060, offset_s: -12_600 }],
+);
 
 fn hours(zone: &Zone, unit: CalendarUnit, at_s: i64) -> i64 {
     let span = zone.span(unit, at_s);
@@ -36,9 +39,9 @@ fn a_day_has_23_or_25_hours_when_clocks_change() {
 #[test]
 fn a_skipped_day_has_no_window() {
     let day = APIA.span(CalendarUnit::Day, 1_325_239_199);
-    assert_eq!(day, Span { start_s: 1_325_239_200 - 86_400, end_s: 1_325_239_200 });
+    assert_eq!(day, CalendarSpan { start_s: 1_325_239_200 - 86_400, end_s: 1_325_239_200 });
     let next = APIA.span(CalendarUnit::Day, 1_325_239_200);
-    assert_eq!(next, Span { start_s: 1_325_239_200, end_s: 1_325_239_200 + 86_400 });
+    assert_eq!(next, CalendarSpan { start_s: 1_325_239_200, end_s: 1_325_239_200 + 86_400 });
 }
 
 #[test]
@@ -46,7 +49,7 @@ fn an_hour_that_comes_twice_across_midnight_belongs_to_the_new_day() {
     let midnight_s = 1_162_089_000;
     let before = ST_JOHNS.span(CalendarUnit::Day, midnight_s - 1);
     assert_eq!(before.end_s, midnight_s);
-    let new = Span { start_s: midnight_s, end_s: midnight_s + 90_000 };
+    let new = CalendarSpan { start_s: midnight_s, end_s: midnight_s + 90_000 };
     for at_s in [midnight_s, midnight_s + 59, midnight_s + 60, midnight_s + 3_659, new.end_s - 1] {
         assert_eq!(ST_JOHNS.span(CalendarUnit::Day, at_s), new, "at {at_s}");
     }
@@ -75,7 +78,7 @@ fn months_have_the_days_of_the_gregorian_calendar() {
 fn weeks_begin_on_monday() {
     // 2026-11-16 was one.
     let monday_s = 1_794_787_200;
-    let week = Span { start_s: monday_s, end_s: monday_s + 604_800 };
+    let week = CalendarSpan { start_s: monday_s, end_s: monday_s + 604_800 };
     assert_eq!(Zone::UTC.span(CalendarUnit::Week, monday_s), week);
     assert_eq!(Zone::UTC.span(CalendarUnit::Week, monday_s + 604_799), week);
     assert_eq!(Zone::UTC.span(CalendarUnit::Week, monday_s - 1).end_s, monday_s);

@@ -1,6 +1,6 @@
 //! A buffer of rendered fields that is kept between answers.
 
-use super::known::{Known, Piece, partition};
+use super::known::{CachedBytes, RenderCache, partition};
 use super::profile::name::{Name, line};
 use super::{Row, US_PER_S, retry_after_seconds, write};
 use alloc::vec::Vec;
@@ -11,13 +11,13 @@ use core::ops::Range;
 pub struct Fields {
     lines: Vec<u8>,
     places: Vec<(&'static str, Range<usize>)>,
-    known: Known,
+    known: RenderCache,
 }
 
 impl Fields {
     /// An empty buffer, which allocates when first written to.
     pub const fn new() -> Self {
-        Self { lines: Vec::new(), places: Vec::new(), known: Known::new() }
+        Self { lines: Vec::new(), places: Vec::new(), known: RenderCache::new() }
     }
 
     /// Forgets the fields and keeps the room they took.
@@ -58,8 +58,8 @@ impl Fields {
     }
 
     /// Has these rows known, of which the next fields are.
-    pub(super) fn know(&mut self, rows: &[Row<'_>]) {
-        self.known.see(rows);
+    pub(super) fn select_cached(&mut self, rows: &[Row<'_>]) {
+        self.known.select(rows);
     }
 
     /// Adds both lists that have a member for each row: the policies, and what is left of each. The rows are those last [known](Self::know).
@@ -108,7 +108,7 @@ type Places = Vec<(&'static str, Range<usize>)>;
 
 /// Appends what is known, the value of this field among it.
 #[inline]
-fn put(lines: &mut Vec<u8>, places: &mut Places, name: Name, piece: &Piece) {
+fn put(lines: &mut Vec<u8>, places: &mut Places, name: Name, piece: &CachedBytes) {
     let at = lines.len();
     lines.extend_from_slice(&piece.bytes);
     places.push((name.text, at + piece.value.start..at + piece.value.end));

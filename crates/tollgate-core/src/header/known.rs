@@ -10,26 +10,26 @@ const SETS: usize = 4;
 
 /// What the last rows had in common with the next ones, most often: all but what is left of each.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
-    sets: Vec<Set>,
+pub(super) struct RenderCache {
+    sets: Vec<CachedRows>,
     /// That of the rows last seen.
     at: usize,
 }
 
 /// What is known of some rows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Set {
+pub(super) struct CachedRows {
     /// These, then some of earlier ones, here for their memory.
-    rows: Vec<KnownRow>,
+    rows: Vec<CachedRow>,
     len: usize,
     /// The line with all policies, and how the next one begins.
-    pub(super) lists: Piece,
+    pub(super) lists: CachedBytes,
     /// Whether a row had a partition, which is a key's, and so seldom the next one's.
     has_partition: bool,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct KnownRow {
+pub(super) struct CachedRow {
     name: String,
     limit: u64,
     unit: Unit,
@@ -37,53 +37,53 @@ pub(super) struct KnownRow {
     /// How the row's member of the list of what is left begins, after a comma unless it is the first.
     pub(super) member: Vec<u8>,
     /// The line with its limit, and how the next one begins, which says what remains.
-    pub(super) limit_line: Piece,
+    pub(super) limit_line: CachedBytes,
     /// The end of a line, and one with its policy.
-    pub(super) policy_line: Piece,
+    pub(super) policy_line: CachedBytes,
 }
 
 /// Bytes with a whole value among them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Piece {
+pub(super) struct CachedBytes {
     pub(super) bytes: Vec<u8>,
     pub(super) value: Range<usize>,
 }
 
 /// What is remembered makes no difference to what is rendered.
-impl PartialEq for Known {
+impl PartialEq for RenderCache {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Known {}
+impl Eq for RenderCache {}
 
-impl Known {
+impl RenderCache {
     pub(super) const fn new() -> Self {
         Self { sets: Vec::new(), at: 0 }
     }
 
     /// Has these rows known, in memory of earlier ones.
-    pub(super) fn see(&mut self, rows: &[Row<'_>]) {
-        if !self.sets.get(self.at).is_some_and(|set| set.is_of(rows)) {
-            self.look(rows);
+    pub(super) fn select(&mut self, rows: &[Row<'_>]) {
+        if !self.sets.get(self.at).is_some_and(|set| set.matches_rows(rows)) {
+            self.find_or_learn(rows);
         }
     }
 
     /// What is known of the rows last [seen](Self::see).
-    pub(super) fn last(&self) -> Option<&Set> {
+    pub(super) fn last(&self) -> Option<&CachedRows> {
         self.sets.get(self.at)
     }
 
     #[cold]
-    fn look(&mut self, rows: &[Row<'_>]) {
-        if let Some(at) = self.sets.iter().position(|set| set.is_of(rows)) {
+    fn find_or_learn(&mut self, rows: &[Row<'_>]) {
+        if let Some(at) = self.sets.iter().position(|set| set.matches_rows(rows)) {
             self.at = at;
             return;
         }
         if self.sets.len() < SETS {
             self.at = self.sets.len();
-            self.sets.push(Set::default());
+            self.sets.push(CachedRows::default());
         } else {
             self.at = (self.at + 1) % SETS;
         }
@@ -93,13 +93,13 @@ impl Known {
     }
 }
 
-impl Set {
-    pub(super) fn rows(&self) -> &[KnownRow] {
+impl CachedRows {
+    pub(super) fn rows(&self) -> &[CachedRow] {
         &self.rows[..self.len]
     }
 
-    fn is_of(&self, rows: &[Row<'_>]) -> bool {
-        let is_of = |(known, row): (&KnownRow, &Row<'_>)| {
+    fn matches_rows(&self, rows: &[Row<'_>]) -> bool {
+        let is_of = |(known, row): (&CachedRow, &Row<'_>)| {
             known.limit == row.limit
                 && known.window_us == row.window_us
                 && known.unit == row.unit
@@ -120,14 +120,14 @@ impl Set {
             }
         });
         self.len = rows.len();
-        self.rows.resize_with(self.len.max(self.rows.len()), KnownRow::default);
+        self.rows.resize_with(self.len.max(self.rows.len()), CachedRow::default);
         for (n, (known, row)) in self.rows.iter_mut().zip(rows).enumerate() {
             known.learn(n, row);
         }
     }
 }
 
-impl KnownRow {
+impl CachedRow {
     fn learn(&mut self, place: usize, row: &Row<'_>) {
         self.name.clear();
         self.name.push_str(row.name);
@@ -142,7 +142,7 @@ impl KnownRow {
     }
 }
 
-impl Piece {
+impl CachedBytes {
     /// A line that begins with `opening` and whose value is what `write` appends, between other bytes.
     fn fill(
         &mut self,

@@ -47,8 +47,8 @@ mod tests;
 
 pub use fields::Fields;
 pub use parse::{
-    FieldError, FieldErrorKind, LimitItem, MAX_FIELD_BYTES, MAX_MEMBERS, Parsed, PolicyItem, When,
-    parse, parse_policy, parse_ratelimit,
+    FieldError, FieldErrorKind, FieldInstant, LimitItem, MAX_FIELD_BYTES, MAX_MEMBERS,
+    ParsedHeaders, PolicyItem, parse, parse_policy, parse_ratelimit,
 };
 pub use problem::{Problem, Quota, refusal_members};
 pub use profile::Profile;

@@ -23,7 +23,7 @@ pub fn render_all<'r, 'a>(
     let mut is_seen = false;
     let mut known = |fields: &mut Fields| {
         if !core::mem::replace(&mut is_seen, true) {
-            fields.know(rows);
+            fields.select_cached(rows);
         }
     };
     for profile in profiles {

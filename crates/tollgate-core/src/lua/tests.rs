@@ -30,7 +30,7 @@ fn the_ledger_s_epoch_is_the_one_its_mirror_uses() {
 #[test]
 fn numbers_are_read_as_they_were_written() {
     use crate::algorithm::*;
-    use crate::{Numbers, Rate};
+    use crate::{LimitParams, Rate};
     let day = 86_400_000_000;
     for (count, period_us) in
         [(7, 60_000_000), (1_000_000, day), (3, 1_000), (u32::MAX.into(), 366 * day), (0, 1_000)]
@@ -38,48 +38,52 @@ fn numbers_are_read_as_they_were_written() {
         let rate = Rate::try_new(count, period_us).unwrap();
         let burst = Some(count.clamp(1, 9));
         let buckets = [
-            TokenBucket::try_new(rate, burst).map(Numbers::TokenBucket),
-            Gcra::try_new(rate, None).map(Numbers::Gcra),
-            LeakyBucket::try_new(rate, burst, Some(4)).map(Numbers::LeakyBucket),
+            TokenBucket::try_new(rate, burst).map(LimitParams::TokenBucket),
+            Gcra::try_new(rate, None).map(LimitParams::Gcra),
+            LeakyBucket::try_new(rate, burst, Some(4)).map(LimitParams::LeakyBucket),
         ];
         let others = [
-            Numbers::FixedWindow(FixedWindow::new(rate)),
-            Numbers::SlidingWindow(SlidingWindow::new(rate)),
-            Numbers::SlidingLog(SlidingLog::new(rate)),
-            Numbers::Concurrency(Concurrency::try_new(count, 30_000_000).unwrap()),
-            Numbers::CalendarWindow(CalendarWindow::new(
+            LimitParams::FixedWindow(FixedWindow::new(rate)),
+            LimitParams::SlidingWindow(SlidingWindow::new(rate)),
+            LimitParams::SlidingLog(SlidingLog::new(rate)),
+            LimitParams::Concurrency(Concurrency::try_new(count, 30_000_000).unwrap()),
+            LimitParams::CalendarWindow(CalendarWindow::new(
                 u32::try_from(count).unwrap(),
                 crate::CalendarUnit::Month,
                 crate::Zone::UTC,
             ))
-            .at(period_us),
+            .resolve_calendar(period_us),
         ];
-        for numbers in others.into_iter().chain(buckets.into_iter().flatten()) {
-            assert_eq!(read(written(&numbers)), Some(numbers));
+        for params in others.into_iter().chain(buckets.into_iter().flatten()) {
+            assert_eq!(decode_params(encode_params(&params)), Some(params));
         }
     }
-    assert_eq!(read([0; 7]), None);
-    assert_eq!(read([9, 1, 1, 1, 1, 1, 1_000]), None);
-    assert_eq!(read([8, 1, 1, 1, 1, 1, 1_000]), None, "no unit of the calendar is a millisecond");
-    assert_eq!(read([5, 1, 1, 1, 1, 2, 1_000]), None, "more burst than capacity");
+    assert_eq!(decode_params([0; 7]), None);
+    assert_eq!(decode_params([9, 1, 1, 1, 1, 1, 1_000]), None);
+    assert_eq!(
+        decode_params([8, 1, 1, 1, 1, 1, 1_000]),
+        None,
+        "no unit of the calendar is a millisecond"
+    );
+    assert_eq!(decode_params([5, 1, 1, 1, 1, 2, 1_000]), None, "more burst than capacity");
 }
 
 #[test]
 fn spans_are_those_of_the_numbers() {
     use crate::algorithm::*;
-    use crate::{Numbers, Rate};
+    use crate::{LimitParams, Rate};
     let gcra = |count, period_us, burst| {
         let rate = Rate::try_new(count, period_us).unwrap();
-        Numbers::Gcra(Gcra::try_new(rate, Some(burst)).unwrap())
+        LimitParams::Gcra(Gcra::try_new(rate, Some(burst)).unwrap())
     };
     // An interval of 60/7 s: beside a cost of two there is room for three of them.
     let sevenths = |units: u64| [units * 60_000_000 / 7, units * 60_000_000 % 7];
     let ([room, part], [span, span_part]) = (sevenths(3), sevenths(2));
     let spans_of_two = Some([room + 1, part, span, span_part, 7, 7]);
-    assert_eq!(spans(&gcra(7, 60_000_000, 5), 2), spans_of_two);
-    assert_eq!(spans(&gcra(7, 60_000_000, 5), 5).unwrap()[0], 1, "beside nothing it fits");
-    assert_eq!(spans(&gcra(7, 60_000_000, 5), 6).unwrap()[0], 0, "it never fits");
-    assert_eq!(spans(&gcra(0, 60_000_000, 1), 1).unwrap()[0], 0, "nothing ever fits");
-    let window = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(7, 1_000_000).unwrap()));
-    assert_eq!(spans(&window, 1), None);
+    assert_eq!(tat_spans(&gcra(7, 60_000_000, 5), 2), spans_of_two);
+    assert_eq!(tat_spans(&gcra(7, 60_000_000, 5), 5).unwrap()[0], 1, "beside nothing it fits");
+    assert_eq!(tat_spans(&gcra(7, 60_000_000, 5), 6).unwrap()[0], 0, "it never fits");
+    assert_eq!(tat_spans(&gcra(0, 60_000_000, 1), 1).unwrap()[0], 0, "nothing ever fits");
+    let window = LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(7, 1_000_000).unwrap()));
+    assert_eq!(tat_spans(&window, 1), None);
 }

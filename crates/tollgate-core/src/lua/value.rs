@@ -4,31 +4,31 @@ use crate::algorithm::{
     Bucket, CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow,
     Tat, TokenBucket, calendar_window, fixed_window, sliding_window, token_bucket,
 };
-use crate::{Algorithm, CalendarUnit, Numbers, Rate, State, penalty};
+use crate::{Algorithm, CalendarUnit, LimitParams, LimitState, Rate, penalty};
 
 /// No window begins later: the last one begins within two months of the end of time.
 const SECONDS_MOST: u64 = 1 << 34;
 
-/// Numbers as six whole ones: the place of the algorithm among those of [`Numbers`], counted from one; limit and window, limit and time to live,
+/// Numbers as six whole ones: the place of the algorithm among those of [`LimitParams`], counted from one; limit and window, limit and time to live,
 /// or interval and scale; and for buckets the count, the capacity and the burst.
 /// A calendar window has its limit, the second with which the first of [three
-/// windows](Numbers::at) begins, and their lengths in seconds.
-pub fn mirrored(numbers: &Numbers) -> [u64; 6] {
-    let capacity = numbers.capacity();
-    let window = |place: u64| [place, capacity, numbers.period_us(), 0, 0, 0];
+/// windows](LimitParams::resolve_calendar) begins, and their lengths in seconds.
+pub fn to_lua_params(params: &LimitParams) -> [u64; 6] {
+    let capacity = params.capacity();
+    let window = |place: u64| [place, capacity, params.period_us(), 0, 0, 0];
     let bucket = |place: u64, one: &Bucket| {
         [place, one.interval(), one.scale(), one.count().into(), capacity, one.burst()]
     };
-    match numbers {
-        Numbers::FixedWindow(_) => window(1),
-        Numbers::SlidingWindow(_) => window(2),
-        Numbers::SlidingLog(_) => window(3),
-        Numbers::TokenBucket(one) => bucket(4, one.bucket()),
-        Numbers::LeakyBucket(one) => bucket(5, one.bucket()),
-        Numbers::Gcra(one) => bucket(6, one.bucket()),
-        Numbers::Concurrency(slots) => [7, capacity, slots.ttl_us(), 0, 0, 0],
-        Numbers::CalendarWindow(window) => {
-            let [first_s, one_s, two_s, three_s] = window.known();
+    match params {
+        LimitParams::FixedWindow(_) => window(1),
+        LimitParams::SlidingWindow(_) => window(2),
+        LimitParams::SlidingLog(_) => window(3),
+        LimitParams::TokenBucket(one) => bucket(4, one.bucket()),
+        LimitParams::LeakyBucket(one) => bucket(5, one.bucket()),
+        LimitParams::Gcra(one) => bucket(6, one.bucket()),
+        LimitParams::Concurrency(slots) => [7, capacity, slots.ttl_us(), 0, 0, 0],
+        LimitParams::CalendarWindow(window) => {
+            let [first_s, one_s, two_s, three_s] = window.resolved_windows();
             [8, capacity, first_s, one_s, two_s, three_s]
         }
     }
@@ -36,10 +36,10 @@ pub fn mirrored(numbers: &Numbers) -> [u64; 6] {
 
 /// What charging `cost` takes, worked out ahead for limits whose whole state is a TAT: the longest backlog beside which it fits, in whole microseconds plus
 /// one (zero where it never fits) and a fraction; what it adds, whole and fraction; the scale of fractions; and the count that they belong to.
-pub fn spans(numbers: &Numbers, cost: u64) -> Option<[u64; 6]> {
-    let bucket = match numbers {
-        Numbers::Gcra(one) => one.bucket(),
-        Numbers::LeakyBucket(one) => one.bucket(),
+pub fn tat_spans(params: &LimitParams, cost: u64) -> Option<[u64; 6]> {
+    let bucket = match params {
+        LimitParams::Gcra(one) => one.bucket(),
+        LimitParams::LeakyBucket(one) => one.bucket(),
         _ => return None,
     };
     let (interval, scale, count) = (bucket.interval(), bucket.scale(), bucket.count());
@@ -49,38 +49,40 @@ pub fn spans(numbers: &Numbers, cost: u64) -> Option<[u64; 6]> {
         let (whole, part) = (span / u128::from(scale), span % u128::from(scale));
         [whole as u64, part as u64]
     };
-    let Some(rest) = numbers.capacity().checked_sub(cost) else {
+    let Some(rest) = params.capacity().checked_sub(cost) else {
         return Some([0, 0, 0, 0, scale, count.into()]);
     };
     let ([room, room_part], [span, span_part]) = (span(rest), span(cost));
     Some([room + 1, room_part, span, span_part, scale, count.into()])
 }
 
-/// Numbers as seven whole ones, to be kept and [read] again: what the mirrors get, and the period.
-pub fn written(numbers: &Numbers) -> [u64; 7] {
-    let [place, a, b, count, capacity, burst] = mirrored(numbers);
-    [place, a, b, count, capacity, burst, numbers.period_us()]
+/// Numbers as seven whole ones, to be kept and [read](decode_params) again: what the mirrors get, and the period.
+pub fn encode_params(params: &LimitParams) -> [u64; 7] {
+    let [place, a, b, count, capacity, burst] = to_lua_params(params);
+    [place, a, b, count, capacity, burst, params.period_us()]
 }
 
-/// The numbers that were [written]; `None` for what is out of their range.
-pub fn read(written: [u64; 7]) -> Option<Numbers> {
+/// The numbers that were [written](encode_params); `None` for what is out of their range.
+pub fn decode_params(written: [u64; 7]) -> Option<LimitParams> {
     let [place, a, b, count, capacity, burst, period_us] = written;
     let rate = |count| Rate::try_new(count, period_us).ok();
     Some(match place {
-        1 => Numbers::FixedWindow(FixedWindow::new(rate(a)?)),
-        2 => Numbers::SlidingWindow(SlidingWindow::new(rate(a)?)),
-        3 => Numbers::SlidingLog(SlidingLog::new(rate(a)?)),
-        4 => Numbers::TokenBucket(TokenBucket::try_new(rate(count)?, Some(capacity)).ok()?),
+        1 => LimitParams::FixedWindow(FixedWindow::new(rate(a)?)),
+        2 => LimitParams::SlidingWindow(SlidingWindow::new(rate(a)?)),
+        3 => LimitParams::SlidingLog(SlidingLog::new(rate(a)?)),
+        4 => LimitParams::TokenBucket(TokenBucket::try_new(rate(count)?, Some(capacity)).ok()?),
         5 => {
             let queue = capacity.checked_sub(burst)?;
-            Numbers::LeakyBucket(LeakyBucket::try_new(rate(count)?, Some(burst), Some(queue)).ok()?)
+            LimitParams::LeakyBucket(
+                LeakyBucket::try_new(rate(count)?, Some(burst), Some(queue)).ok()?,
+            )
         }
-        6 => Numbers::Gcra(Gcra::try_new(rate(count)?, Some(capacity)).ok()?),
-        7 => Numbers::Concurrency(Concurrency::try_new(a, b).ok()?),
+        6 => LimitParams::Gcra(Gcra::try_new(rate(count)?, Some(capacity)).ok()?),
+        7 => LimitParams::Concurrency(Concurrency::try_new(a, b).ok()?),
         8 => {
             let unit = CalendarUnit::of_nominal_us(period_us)?;
             let known = [b, count, capacity, burst];
-            Numbers::CalendarWindow(CalendarWindow::of_known(a, unit, known)?)
+            LimitParams::CalendarWindow(CalendarWindow::from_resolved(a, unit, known)?)
         }
         _ => return None,
     })
@@ -88,39 +90,39 @@ pub fn read(written: [u64; 7]) -> Option<Numbers> {
 
 /// The state that a mirror's `encode` wrote, for the algorithm of `numbers`. `None` for what no mirror writes, and for ledgers, which are
 /// decided where they are kept.
-pub fn decode_state(numbers: &Numbers, value: &[u8]) -> Option<State> {
-    match numbers {
-        Numbers::FixedWindow(_) => {
+pub fn decode_state(params: &LimitParams, value: &[u8]) -> Option<LimitState> {
+    match params {
+        LimitParams::FixedWindow(_) => {
             let [index, count] = decimals(value)?;
-            Some(State::FixedWindow(fixed_window::State { index, count }))
+            Some(LimitState::FixedWindow(fixed_window::State { index, count }))
         }
-        Numbers::SlidingWindow(_) => {
+        LimitParams::SlidingWindow(_) => {
             let [index, previous, current] = decimals(value)?;
-            Some(State::SlidingWindow(sliding_window::State { index, previous, current }))
+            Some(LimitState::SlidingWindow(sliding_window::State { index, previous, current }))
         }
-        Numbers::TokenBucket(_) => {
+        LimitParams::TokenBucket(_) => {
             let (latest, full) = value.split_first_chunk::<7>()?;
             let state = token_bucket::State { full: packed(full)?, latest_us: integer(latest) };
-            Some(State::TokenBucket(state))
+            Some(LimitState::TokenBucket(state))
         }
-        Numbers::LeakyBucket(_) | Numbers::Gcra(_) => match value.first() {
-            Some(..32) => packed(value).map(State::Tat),
+        LimitParams::LeakyBucket(_) | LimitParams::Gcra(_) => match value.first() {
+            Some(..32) => packed(value).map(LimitState::Tat),
             _ => {
                 let [us] = decimals(value)?;
-                Some(State::Tat(Tat { us, ..Tat::default() }))
+                Some(LimitState::Tat(Tat { us, ..Tat::default() }))
             }
         },
-        Numbers::CalendarWindow(_) => {
+        LimitParams::CalendarWindow(_) => {
             let [start_s, count] = decimals(value)?;
             let start_s = (start_s <= SECONDS_MOST).then_some(start_s)?;
-            Some(State::CalendarWindow(calendar_window::State { start_s, count }))
+            Some(LimitState::CalendarWindow(calendar_window::State { start_s, count }))
         }
-        Numbers::SlidingLog(_) | Numbers::Concurrency(_) => None,
+        LimitParams::SlidingLog(_) | LimitParams::Concurrency(_) => None,
     }
 }
 
 /// What the penalty's mirror wrote.
-pub fn decode_penalty(value: &[u8]) -> Option<penalty::State> {
+pub fn decode_penalty(value: &[u8]) -> Option<penalty::PenaltyState> {
     let (blocked, value) = match value.strip_prefix(b"!") {
         Some(rest) => (true, rest),
         None => (false, value),
@@ -128,17 +130,17 @@ pub fn decode_penalty(value: &[u8]) -> Option<penalty::State> {
     let [violations, blocks, mark_us] = decimals(value)?;
     let narrow = |count: u64| u32::try_from(count).ok();
     let (violations, blocks) = (narrow(violations)?, narrow(blocks)?);
-    Some(penalty::State { violations, blocks, mark_us, blocked })
+    Some(penalty::PenaltyState { violations, blocks, mark_us, blocked })
 }
 
 /// Decimal numbers with colons between them.
 fn decimals<const N: usize>(value: &[u8]) -> Option<[u64; N]> {
     let mut parts = core::str::from_utf8(value).ok()?.split(':');
-    let mut numbers = [0; N];
-    for number in &mut numbers {
+    let mut params = [0; N];
+    for number in &mut params {
         *number = parts.next()?.parse().ok()?;
     }
-    parts.next().is_none().then_some(numbers)
+    parts.next().is_none().then_some(params)
 }
 
 /// Seven bytes of whole microseconds; then, unless it is zero, the fraction and the count in equally many bytes.

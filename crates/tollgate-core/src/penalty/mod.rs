@@ -1,6 +1,6 @@
 //! Penalties: a key that keeps being refused is blocked, each time for longer.
 
-use crate::{InvalidNumbers, MAX_US};
+use crate::{InvalidParams, MAX_US};
 
 /// After `after` refusals the key is blocked for `block`, then for `factor` times as long each time, up to `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,7 +13,7 @@ pub struct Penalty {
 
 /// What is remembered of a key's refusals. The default is that of a key never refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct PenaltyState {
     /// Refusals counted since the last block.
     pub violations: u32,
     /// Blocks so far.
@@ -35,28 +35,28 @@ impl Penalty {
         block_us: u64,
         factor_milli: u64,
         max_us: u64,
-    ) -> Result<Self, InvalidNumbers> {
+    ) -> Result<Self, InvalidParams> {
         let factor_fits = (1_000..=Self::FACTOR_MILLI_MAX).contains(&factor_milli);
         if after == 0 || block_us == 0 || !factor_fits || max_us < block_us {
-            return Err(InvalidNumbers::PenaltyOutOfRange);
+            return Err(InvalidParams::PenaltyOutOfRange);
         }
         Ok(Self { after, block_us, factor_milli, max_us: max_us.min(MAX_US) })
     }
 
     /// What its mirror's `params` takes: after, block, the factor times 1,000, and max.
-    pub const fn mirrored(&self) -> [u64; 4] {
+    pub const fn to_lua_params(&self) -> [u64; 4] {
         [self.after as u64, self.block_us, self.factor_milli, self.max_us]
     }
 
     /// The end of the block the key is in, if it is in one.
-    pub fn blocked_until_us(&self, state: &State, now_us: u64) -> Option<u64> {
+    pub fn blocked_until_us(&self, state: &PenaltyState, now_us: u64) -> Option<u64> {
         (state.blocked && now_us < state.mark_us).then_some(state.mark_us)
     }
 
     /// Counts a refusal outside a block. Returns the end of the block that it starts, if it starts one.
-    pub fn count(&self, state: &mut State, now_us: u64) -> Option<u64> {
+    pub fn count(&self, state: &mut PenaltyState, now_us: u64) -> Option<u64> {
         if now_us >= self.idle_at_us(state) {
-            *state = State::default();
+            *state = PenaltyState::default();
         }
         state.violations += 1;
         state.mark_us = state.mark_us.max(now_us);
@@ -66,12 +66,12 @@ impl Penalty {
         }
         let end_us = now_us.saturating_add(self.block_for_us(state.blocks)).min(MAX_US);
         let blocks = state.blocks.saturating_add(1);
-        *state = State { violations: 0, blocks, mark_us: end_us, blocked: true };
+        *state = PenaltyState { violations: 0, blocks, mark_us: end_us, blocked: true };
         Some(end_us)
     }
 
     /// The instant from which both counts are clear again.
-    pub fn idle_at_us(&self, state: &State) -> u64 {
+    pub fn idle_at_us(&self, state: &PenaltyState) -> u64 {
         match (state.violations, state.blocks) {
             (0, 0) => 0,
             _ => state.mark_us.saturating_add(self.max_us),

@@ -5,7 +5,7 @@ const SECOND: u64 = 1_000_000;
 #[test]
 fn blocks_lengthen_up_to_the_maximum_and_clear_after_it() {
     let penalty = Penalty::try_new(2, 60 * SECOND, 2_000, 200 * SECOND).unwrap();
-    let mut state = State::default();
+    let mut state = PenaltyState::default();
     assert_eq!(penalty.count(&mut state, 0), None);
     assert_eq!(penalty.count(&mut state, 0), Some(60 * SECOND));
     assert_eq!(penalty.blocked_until_us(&state, 60 * SECOND - 1), Some(60 * SECOND));
@@ -27,7 +27,7 @@ fn blocks_lengthen_up_to_the_maximum_and_clear_after_it() {
 #[test]
 fn a_block_of_many_steps_saturates() {
     let penalty = Penalty::try_new(1, 1, Penalty::FACTOR_MILLI_MAX, MAX_US).unwrap();
-    let mut state = State { blocks: u32::MAX, violations: 0, mark_us: 5, blocked: true };
+    let mut state = PenaltyState { blocks: u32::MAX, violations: 0, mark_us: 5, blocked: true };
     assert_eq!(penalty.count(&mut state, 10), Some(MAX_US));
     assert_eq!(state.blocks, u32::MAX);
 }

@@ -5,17 +5,21 @@ use std::vec::Vec;
 
 const MINUTE_US: u64 = 60_000_000;
 
-fn every(count: u64, burst: u64) -> Vec<Numbers> {
+fn every(count: u64, burst: u64) -> Vec<LimitParams> {
     let rate = Rate::try_new(count, MINUTE_US).unwrap();
     std::vec![
-        Numbers::FixedWindow(FixedWindow::new(rate)),
-        Numbers::SlidingLog(SlidingLog::new(rate)),
-        Numbers::SlidingWindow(SlidingWindow::new(rate)),
-        Numbers::TokenBucket(TokenBucket::try_new(rate, Some(burst)).unwrap()),
-        Numbers::Gcra(Gcra::try_new(rate, Some(burst)).unwrap()),
-        Numbers::LeakyBucket(LeakyBucket::try_new(rate, Some(burst), Some(burst)).unwrap()),
-        Numbers::Concurrency(Concurrency::try_new(count, MINUTE_US).unwrap()),
-        Numbers::CalendarWindow(CalendarWindow::new(count as u32, CalendarUnit::Day, Zone::UTC)),
+        LimitParams::FixedWindow(FixedWindow::new(rate)),
+        LimitParams::SlidingLog(SlidingLog::new(rate)),
+        LimitParams::SlidingWindow(SlidingWindow::new(rate)),
+        LimitParams::TokenBucket(TokenBucket::try_new(rate, Some(burst)).unwrap()),
+        LimitParams::Gcra(Gcra::try_new(rate, Some(burst)).unwrap()),
+        LimitParams::LeakyBucket(LeakyBucket::try_new(rate, Some(burst), Some(burst)).unwrap()),
+        LimitParams::Concurrency(Concurrency::try_new(count, MINUTE_US).unwrap()),
+        LimitParams::CalendarWindow(CalendarWindow::new(
+            count as u32,
+            CalendarUnit::Day,
+            Zone::UTC
+        )),
     ]
 }
 
@@ -30,18 +34,18 @@ fn a_share_is_the_floor_of_every_count() {
 
 #[test]
 fn shares_never_add_up_to_more_than_the_whole() {
-    for numbers in every(100, 10) {
+    for params in every(100, 10) {
         for nodes in 1..=200 {
-            let share = numbers.share(nodes);
-            assert!(share.capacity() * u64::from(nodes) <= numbers.capacity());
-            assert!(share.period_us() == numbers.period_us() || share.capacity() == 0);
+            let share = params.share(nodes);
+            assert!(share.capacity() * u64::from(nodes) <= params.capacity());
+            assert!(share.period_us() == params.period_us() || share.capacity() == 0);
         }
     }
 }
 
 #[test]
 fn a_share_of_nothing_refuses() {
-    for numbers in every(100, 10) {
-        assert_eq!(numbers.share(101).capacity(), 0, "{}", numbers.algorithm());
+    for params in every(100, 10) {
+        assert_eq!(params.share(101).capacity(), 0, "{}", params.algorithm());
     }
 }

@@ -54,7 +54,7 @@ impl Coverage {
         self.traces += 1;
         let uneven = setup.count > 0 && !setup.period_us.is_multiple_of(setup.count);
         self.uneven_rates += u64::from(uneven);
-        *self.kinds.entry(world.numbers.algorithm()).or_default() += 1;
+        *self.kinds.entry(world.params.algorithm()).or_default() += 1;
         let mut named: Option<(u64, Outcome)> = None;
         for next in &trace.moves {
             let before_us = world.now_us;

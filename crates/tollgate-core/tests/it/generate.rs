@@ -121,18 +121,18 @@ fn burst(count: u64) -> impl Strategy<Value = u64> {
 
 /// Numbers of one kind; another tier keeps the period, since another period is another limit.
 fn tiers(kind: Kind) -> impl Strategy<Value = [Setup; 2]> {
-    let numbers = |(count, period_us): (u64, u64)| {
+    let params = |(count, period_us): (u64, u64)| {
         (Just(count), Just(period_us), burst(count), select(vec![0, 0, 1, 3, 10]))
     };
     let setup =
         move |(count, period_us, burst, queue)| Setup { kind, count, period_us, burst, queue };
-    let valid = |setup: &Setup| setup.numbers().is_ok();
-    let first = rate().prop_flat_map(numbers).prop_map(setup).prop_filter("in range", valid);
+    let valid = |setup: &Setup| setup.params().is_ok();
+    let first = rate().prop_flat_map(params).prop_map(setup).prop_filter("in range", valid);
     first.prop_flat_map(move |one| {
         let other =
             prop_oneof![Just(one.count * 2), Just(one.count / 2), 0_u64..30, Just(one.count)]
                 .prop_map(move |count| (count.min(u64::from(u32::MAX)), one.period_us));
-        let other = other.prop_flat_map(numbers).prop_map(setup).prop_filter("in range", valid);
+        let other = other.prop_flat_map(params).prop_map(setup).prop_filter("in range", valid);
         (Just(one), other).prop_map(|(one, other)| [one, other])
     })
 }
@@ -222,7 +222,7 @@ pub fn extreme(kind: Kind) -> impl Strategy<Value = Trace> {
     let tiers = pair.prop_map(move |(period_us, counts, bursts, queue)| {
         [0, 1].map(|i| Setup { kind, count: counts[i], period_us, burst: bursts[i], queue })
     });
-    let tiers = tiers.prop_filter("in range", |tiers| tiers.iter().all(|t| t.numbers().is_ok()));
+    let tiers = tiers.prop_filter("in range", |tiers| tiers.iter().all(|t| t.params().is_ok()));
     let ends = [0, 1, MAX_US - 1_000_000, MAX_US - 1, MAX_US, MAX_US + 1, u64::MAX - 1, u64::MAX];
     let units = [0, 1, 2, u64::from(u32::MAX), 1 << 32, MAX_US - 1, MAX_US, MAX_US + 1, u64::MAX];
     let cost = move || prop_oneof![2 => select(units.to_vec()).prop_map(Cost::Units), 3 => cost()];

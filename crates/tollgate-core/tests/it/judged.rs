@@ -2,7 +2,7 @@
 
 use crate::generate::{self, EVERYTHING, Trace};
 use crate::oracle::{
-    Answer, Charged, Judge, concurrency, fixed_window, gcra, leaky_bucket, sliding_log,
+    AlgorithmOracle, Answer, Charged, concurrency, fixed_window, gcra, leaky_bucket, sliding_log,
     sliding_window, token_bucket,
 };
 use crate::setup::Kind;
@@ -39,7 +39,7 @@ pub fn judge(trace: &Trace) -> Result<(), TestCaseError> {
     }
 }
 
-fn beside<J: Judge>(trace: &Trace) -> Result<(), TestCaseError> {
+fn beside<J: AlgorithmOracle>(trace: &Trace) -> Result<(), TestCaseError> {
     let mut judge = J::default();
     let mut charged: Vec<Option<Charged>> = Vec::new();
     World::run(trace, |world, done| {
@@ -65,8 +65,8 @@ fn beside<J: Judge>(trace: &Trace) -> Result<(), TestCaseError> {
         }
         // What the operation left is looked at too, as the next request would find it.
         let mut numbers_see = world.state.clone();
-        world.numbers.redate(&mut numbers_see, world.now_us);
-        let outcome = world.numbers.decide(&numbers_see, world.now_us, 1, Intent::Peek);
+        world.params.redate(&mut numbers_see, world.now_us);
+        let outcome = world.params.decide(&numbers_see, world.now_us, 1, Intent::Peek);
         let answer = judge.clone().answer(&plan, now, 1, false);
         prop_assert_eq!(answer, said(&outcome), "afterwards, at {}", now);
         Ok(())

@@ -4,7 +4,7 @@ use crate::oracle::Plan;
 use tollgate_core::algorithm::{
     Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
 };
-use tollgate_core::{InvalidNumbers, Numbers, Rate};
+use tollgate_core::{InvalidParams, LimitParams, Rate};
 
 /// Every algorithm there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,18 +39,20 @@ pub struct Setup {
 }
 
 impl Setup {
-    pub fn numbers(&self) -> Result<Numbers, InvalidNumbers> {
+    pub fn params(&self) -> Result<LimitParams, InvalidParams> {
         let rate = Rate::try_new(self.count, self.period_us)?;
         let (burst, queue) = (Some(self.burst), Some(self.queue));
         Ok(match self.kind {
-            Kind::FixedWindow => Numbers::FixedWindow(FixedWindow::new(rate)),
-            Kind::SlidingWindow => Numbers::SlidingWindow(SlidingWindow::new(rate)),
-            Kind::SlidingLog => Numbers::SlidingLog(SlidingLog::new(rate)),
-            Kind::TokenBucket => Numbers::TokenBucket(TokenBucket::try_new(rate, burst)?),
-            Kind::Gcra => Numbers::Gcra(Gcra::try_new(rate, burst)?),
-            Kind::LeakyBucket => Numbers::LeakyBucket(LeakyBucket::try_new(rate, burst, queue)?),
+            Kind::FixedWindow => LimitParams::FixedWindow(FixedWindow::new(rate)),
+            Kind::SlidingWindow => LimitParams::SlidingWindow(SlidingWindow::new(rate)),
+            Kind::SlidingLog => LimitParams::SlidingLog(SlidingLog::new(rate)),
+            Kind::TokenBucket => LimitParams::TokenBucket(TokenBucket::try_new(rate, burst)?),
+            Kind::Gcra => LimitParams::Gcra(Gcra::try_new(rate, burst)?),
+            Kind::LeakyBucket => {
+                LimitParams::LeakyBucket(LeakyBucket::try_new(rate, burst, queue)?)
+            }
             Kind::Concurrency => {
-                Numbers::Concurrency(Concurrency::try_new(self.count, self.period_us)?)
+                LimitParams::Concurrency(Concurrency::try_new(self.count, self.period_us)?)
             }
         })
     }

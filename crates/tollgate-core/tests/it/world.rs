@@ -2,15 +2,15 @@
 
 use crate::generate::{Cost, Move, Op, Step, Trace};
 use crate::setup::Setup;
-use tollgate_core::{Algorithm, Intent, MAX_US, Numbers, Outcome, Receipt, State};
+use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, MAX_US, Outcome, Receipt};
 
 /// The limit, the key's state and the clock.
 #[derive(Clone, Debug)]
 pub struct World {
     tiers: [Setup; 2],
     tier: usize,
-    pub numbers: Numbers,
-    pub state: State,
+    pub params: LimitParams,
+    pub state: LimitState,
     pub now_us: u64,
     /// The last answer and when it was given, for steps to the instants it named.
     last: Option<(u64, Outcome)>,
@@ -24,7 +24,7 @@ pub struct World {
 pub struct Held {
     pub receipt: Receipt,
     /// What it was charged under.
-    pub numbers: Numbers,
+    pub params: LimitParams,
     /// What has not been given back.
     pub units: u64,
     /// Whether it was admitted, rather than owed.
@@ -45,8 +45,8 @@ impl World {
         Self {
             tiers: trace.tiers,
             tier: 0,
-            numbers: trace.tiers[0].numbers().expect("only valid setups are drawn"),
-            state: State::default(),
+            params: trace.tiers[0].params().expect("only valid setups are drawn"),
+            state: LimitState::default(),
             now_us: trace.start_us,
             last: None,
             held: Vec::new(),
@@ -85,7 +85,7 @@ impl World {
             Op::GiveBack { which, eighths } => self.give_back(which, eighths),
             Op::Tier => {
                 self.tier = 1 - self.tier;
-                self.numbers = self.setup().numbers().expect("only valid setups are drawn");
+                self.params = self.setup().params().expect("only valid setups are drawn");
                 Done::Nothing
             }
         }
@@ -105,20 +105,20 @@ impl World {
 
     /// What remains, and what a cost would be answered, at this instant.
     pub fn peek(&self, cost: u64) -> Outcome {
-        self.numbers.decide(&self.state, self.now_us, cost, Intent::Peek)
+        self.params.decide(&self.state, self.now_us, cost, Intent::Peek)
     }
 
     /// Whether time ends before this limit is idle again, so that what lies beyond has been cut off.
     pub fn ends_soon(&self) -> bool {
         let setup = self.setup();
-        let window_us = self.numbers.window_us().unwrap_or(0).max(setup.period_us);
-        let idle_us = self.numbers.idle_at_us(&self.state);
+        let window_us = self.params.window_us().unwrap_or(0).max(setup.period_us);
+        let idle_us = self.params.idle_at_us(&self.state);
         idle_us.max(self.now_us).saturating_add(window_us.saturating_mul(4)) >= MAX_US
     }
 
     fn decide(&mut self, cost: u64, intent: Intent) -> Done {
-        self.redated |= self.numbers.redate(&mut self.state, self.now_us);
-        let outcome = self.numbers.decide(&self.state, self.now_us, cost, intent);
+        self.redated |= self.params.redate(&mut self.state, self.now_us);
+        let outcome = self.params.decide(&self.state, self.now_us, cost, intent);
         self.last = Some((self.now_us, outcome));
         if outcome.admitted && intent == Intent::Take {
             self.charge(cost, true);
@@ -127,9 +127,9 @@ impl World {
     }
 
     fn charge(&mut self, units: u64, admitted: bool) {
-        self.redated |= self.numbers.redate(&mut self.state.clone(), self.now_us);
-        let receipt = self.numbers.charge(&mut self.state, self.now_us, units);
-        self.held.push(Held { receipt, numbers: self.numbers, units, admitted });
+        self.redated |= self.params.redate(&mut self.state.clone(), self.now_us);
+        let receipt = self.params.charge(&mut self.state, self.now_us, units);
+        self.held.push(Held { receipt, params: self.params, units, admitted });
     }
 
     fn give_back(&mut self, which: usize, eighths: u64) -> Done {
@@ -143,12 +143,12 @@ impl World {
         let units = (u128::from(held.units) * u128::from(eighths)).div_ceil(8) as u64;
         held.units -= units;
         let held = *held;
-        held.numbers.give_back(&mut self.state, self.now_us, units, &held.receipt);
+        held.params.give_back(&mut self.state, self.now_us, units, &held.receipt);
         Done::GaveBack { held: index, units }
     }
 
     fn units(&self, cost: Cost) -> u64 {
-        let capacity = self.numbers.capacity();
+        let capacity = self.params.capacity();
         match cost {
             Cost::Units(units) => units,
             Cost::Share(eighths) => (capacity * eighths).div_ceil(8),
@@ -176,7 +176,7 @@ impl World {
             Step::More(more) => {
                 reach(asked_us.saturating_add(outcome.more_after_us.unwrap_or(0)), more)
             }
-            Step::Idle(more) => reach(self.numbers.idle_at_us(&self.state), more),
+            Step::Idle(more) => reach(self.params.idle_at_us(&self.state), more),
             Step::Back(n) => return now_us.saturating_sub((period_us * n).div_ceil(16)),
             Step::LeapBack(n) => return now_us.saturating_sub(period_us * n),
             Step::To(us) => return us,

@@ -7,8 +7,8 @@ use tollgate_core::algorithm::{
 };
 use tollgate_core::lua::{self, LEDGER_EPOCH_US};
 use tollgate_core::{
-    Algorithm, CalendarUnit, Intent, InvalidNumbers, Numbers, Outcome, Rate, Receipt, Shift, State,
-    Zone,
+    Algorithm, CalendarUnit, Intent, InvalidParams, LimitParams, LimitState, OffsetChange, Outcome,
+    Rate, Receipt, Zone,
 };
 
 /// Clocks that change twice a year around the instants at which traces start.
@@ -16,9 +16,9 @@ static BERLIN: Zone = Zone::new(
     "Europe/Berlin",
     7_200,
     &[
-        Shift { from_s: 1_698_541_200, offset_s: 3_600 },
-        Shift { from_s: 1_711_846_800, offset_s: 7_200 },
-        Shift { from_s: 1_729_990_800, offset_s: 3_600 },
+        OffsetChange { from_s: 1_698_541_200, offset_s: 3_600 },
+        OffsetChange { from_s: 1_711_846_800, offset_s: 7_200 },
+        OffsetChange { from_s: 1_729_990_800, offset_s: 3_600 },
     ],
 );
 
@@ -55,24 +55,24 @@ struct Sizes {
 pub(crate) struct Model<'a> {
     algorithm: &'a str,
     sizes: Sizes,
-    numbers: Numbers,
-    state: State,
+    params: LimitParams,
+    state: LimitState,
     now_us: u64,
     /// The instants after which something changes, as answered last.
     edges_us: Vec<u64>,
     remaining: u64,
     /// Each charge with the numbers it was made under.
-    receipts: Vec<(Receipt, Sizes, Numbers)>,
+    receipts: Vec<(Receipt, Sizes, LimitParams)>,
     coverage: &'a mut Coverage,
 }
 
 impl<'a> Model<'a> {
     pub(crate) fn new(algorithm: &'a str, plan: &Plan, coverage: &'a mut Coverage) -> Self {
         let sizes = Sizes::new(algorithm, plan.count, plan.period_us, plan.size);
-        let numbers = sizes.numbers(algorithm, plan.start_us).unwrap();
+        let params = sizes.params(algorithm, plan.start_us).unwrap();
         let (now_us, edges_us, receipts) = (plan.start_us, Vec::new(), Vec::new());
-        let (state, remaining) = (State::New, numbers.capacity());
-        Self { algorithm, sizes, numbers, state, now_us, edges_us, remaining, receipts, coverage }
+        let (state, remaining) = (LimitState::New, params.capacity());
+        Self { algorithm, sizes, params, state, now_us, edges_us, remaining, receipts, coverage }
     }
 
     pub(crate) fn play(&mut self, step: Step) -> Played {
@@ -84,7 +84,7 @@ impl<'a> Model<'a> {
         if self.algorithm == "calendar-window" && !step.raw.is_multiple_of(5) {
             let skew_us = step.raw % 7 / 6 * self.sizes.period_us;
             let at_us = self.now_us.saturating_sub(skew_us);
-            self.numbers = self.sizes.numbers(self.algorithm, at_us).unwrap();
+            self.params = self.sizes.params(self.algorithm, at_us).unwrap();
         }
         let amount = self.cost(step.cost, step.raw);
         match step.op {
@@ -95,7 +95,7 @@ impl<'a> Model<'a> {
             }
             40..=79 if !self.receipts.is_empty() => self.give_back(amount, step.raw),
             80..=94 => {
-                let late = self.numbers.redate(&mut self.state, self.now_us);
+                let late = self.params.redate(&mut self.state, self.now_us);
                 self.coverage.redated += u64::from(late);
                 self.played("redate", 0, 0, &late.to_string(), None)
             }
@@ -105,7 +105,7 @@ impl<'a> Model<'a> {
 
     fn decide(&mut self, op: &str, cost: u64) -> Played {
         let intent = if op == "check" { Intent::Take } else { Intent::Peek };
-        let outcome = self.numbers.decide(&self.state, self.now_us, cost, intent);
+        let outcome = self.params.decide(&self.state, self.now_us, cost, intent);
         self.learn(&outcome, cost);
         let text = outcome_text(&outcome);
         match outcome.admitted && intent == Intent::Take {
@@ -115,24 +115,24 @@ impl<'a> Model<'a> {
     }
 
     fn charge(&mut self, op: &str, outcome: &str, cost: u64) -> Played {
-        let receipt = self.numbers.charge(&mut self.state, self.now_us, cost);
-        self.receipts.push((receipt, self.sizes, self.numbers));
+        let receipt = self.params.charge(&mut self.state, self.now_us, cost);
+        self.receipts.push((receipt, self.sizes, self.params));
         self.played(op, cost, 0, outcome, Some(receipt))
     }
 
     /// Gives back under the numbers of the charge, as a store should; now and then under those of now.
     fn give_back(&mut self, amount: u64, raw: u64) -> Played {
         let from = raw as usize % self.receipts.len();
-        let (receipt, sizes, numbers) = self.receipts[from];
-        let now = (self.sizes, self.numbers);
+        let (receipt, sizes, params) = self.receipts[from];
+        let now = (self.sizes, self.params);
         if raw >> 60 != 0 {
-            (self.sizes, self.numbers) = (sizes, numbers);
+            (self.sizes, self.params) = (sizes, params);
         }
         let units = amount.min(receipt.cost);
-        self.numbers.give_back(&mut self.state, self.now_us, units, &receipt);
+        self.params.give_back(&mut self.state, self.now_us, units, &receipt);
         self.coverage.give_backs += 1;
         let played = self.played("give", units, from + 1, "-", None);
-        (self.sizes, self.numbers) = now;
+        (self.sizes, self.params) = now;
         played
     }
 
@@ -146,9 +146,9 @@ impl<'a> Model<'a> {
     ) -> Played {
         self.coverage.operations += 1;
         let Sizes { count, period_us, burst, queue } = self.sizes;
-        let params = match self.numbers {
-            Numbers::CalendarWindow(_) => {
-                let [_, limit, first_s, one_s, two_s, three_s] = lua::mirrored(&self.numbers);
+        let params = match self.params {
+            LimitParams::CalendarWindow(_) => {
+                let [_, limit, first_s, one_s, two_s, three_s] = lua::to_lua_params(&self.params);
                 [limit, first_s, one_s, two_s, three_s]
             }
             _ => [count, period_us, burst, queue, 0],
@@ -209,7 +209,7 @@ impl<'a> Model<'a> {
     }
 
     fn cost(&self, cost: u8, raw: u64) -> u64 {
-        let capacity = self.numbers.capacity();
+        let capacity = self.params.capacity();
         match cost {
             0..=99 => 1,
             100..=109 => 0,
@@ -252,8 +252,8 @@ impl<'a> Model<'a> {
             period_us = (period_us / 2 + raw % (period_us + 1)).max(1_000);
         }
         let sizes = Sizes::new(self.algorithm, count.min(most), period_us, (raw >> 8) as u8);
-        if let Ok(numbers) = sizes.numbers(self.algorithm, self.now_us) {
-            (self.sizes, self.numbers) = (sizes, numbers);
+        if let Ok(params) = sizes.params(self.algorithm, self.now_us) {
+            (self.sizes, self.params) = (sizes, params);
             self.coverage.new_numbers += 1;
         }
     }
@@ -265,7 +265,7 @@ impl<'a> Model<'a> {
             let mark_us = i128::from(receipt.mark_us) - i128::from(epoch);
             format!("{} {mark_us} {}", receipt.at_us, receipt.mark_fraction)
         });
-        let idle_us = self.numbers.idle_at_us(&self.state).min(MAX_US);
+        let idle_us = self.params.idle_at_us(&self.state).min(MAX_US);
         format!("{outcome} | {receipt} | {} | {idle_us}", self.state_text())
     }
 
@@ -275,27 +275,33 @@ impl<'a> Model<'a> {
 
     fn state_text(&self) -> String {
         let state = match (&self.state, self.algorithm) {
-            (State::New, "fixed-window") => State::FixedWindow(fixed_window::State::default()),
-            (State::New, "calendar-window") => {
-                State::CalendarWindow(calendar_window::State::default())
+            (LimitState::New, "fixed-window") => {
+                LimitState::FixedWindow(fixed_window::State::default())
             }
-            (State::New, "sliding-window") => {
-                State::SlidingWindow(sliding_window::State::default())
+            (LimitState::New, "calendar-window") => {
+                LimitState::CalendarWindow(calendar_window::State::default())
             }
-            (State::New, "token-bucket") => State::TokenBucket(token_bucket::State::default()),
-            (State::New, "gcra" | "leaky-bucket") => State::Tat(Tat::default()),
-            (State::New, _) => State::Ledger(Default::default()),
+            (LimitState::New, "sliding-window") => {
+                LimitState::SlidingWindow(sliding_window::State::default())
+            }
+            (LimitState::New, "token-bucket") => {
+                LimitState::TokenBucket(token_bucket::State::default())
+            }
+            (LimitState::New, "gcra" | "leaky-bucket") => LimitState::Tat(Tat::default()),
+            (LimitState::New, _) => LimitState::ExpiryLog(Default::default()),
             (state, _) => state.clone(),
         };
         match state {
-            State::FixedWindow(state) => format!("{} {}", state.index, state.count),
-            State::CalendarWindow(state) => format!("{} {}", state.start_s, state.count),
-            State::SlidingWindow(state) => {
+            LimitState::FixedWindow(state) => format!("{} {}", state.index, state.count),
+            LimitState::CalendarWindow(state) => format!("{} {}", state.start_s, state.count),
+            LimitState::SlidingWindow(state) => {
                 format!("{} {} {}", state.index, state.previous, state.current)
             }
-            State::TokenBucket(state) => format!("{} {}", state.latest_us, tat_text(state.full)),
-            State::Tat(tat) => tat_text(tat),
-            State::Ledger(ledger) => {
+            LimitState::TokenBucket(state) => {
+                format!("{} {}", state.latest_us, tat_text(state.full))
+            }
+            LimitState::Tat(tat) => tat_text(tat),
+            LimitState::ExpiryLog(ledger) => {
                 let dated = |us: u64| i128::from(us) - i128::from(LEDGER_EPOCH_US);
                 let total: u64 = ledger.entries().map(|entry| entry.1).sum();
                 let mut text = format!("{} {total}", dated(ledger.latest_us()));
@@ -335,25 +341,26 @@ impl Sizes {
     }
 
     /// Windows of the calendar are those around `at_us`.
-    fn numbers(self, algorithm: &str, at_us: u64) -> Result<Numbers, InvalidNumbers> {
+    fn params(self, algorithm: &str, at_us: u64) -> Result<LimitParams, InvalidParams> {
         let Self { count, period_us, burst, queue } = self;
         if algorithm == "concurrency" {
-            return Concurrency::try_new(count, period_us).map(Numbers::Concurrency);
+            return Concurrency::try_new(count, period_us).map(LimitParams::Concurrency);
         }
         let rate = Rate::try_new(count, period_us)?;
         Ok(match algorithm {
             "calendar-window" => {
                 let unit = [CalendarUnit::Day, CalendarUnit::Week, CalendarUnit::Month];
                 let unit = unit[(period_us % 3) as usize];
-                Numbers::CalendarWindow(CalendarWindow::new(rate.count(), unit, &BERLIN)).at(at_us)
+                LimitParams::CalendarWindow(CalendarWindow::new(rate.count(), unit, &BERLIN))
+                    .resolve_calendar(at_us)
             }
-            "fixed-window" => Numbers::FixedWindow(FixedWindow::new(rate)),
-            "sliding-window" => Numbers::SlidingWindow(SlidingWindow::new(rate)),
-            "sliding-log" => Numbers::SlidingLog(SlidingLog::new(rate)),
-            "token-bucket" => Numbers::TokenBucket(TokenBucket::try_new(rate, Some(burst))?),
-            "gcra" => Numbers::Gcra(Gcra::try_new(rate, Some(burst))?),
+            "fixed-window" => LimitParams::FixedWindow(FixedWindow::new(rate)),
+            "sliding-window" => LimitParams::SlidingWindow(SlidingWindow::new(rate)),
+            "sliding-log" => LimitParams::SlidingLog(SlidingLog::new(rate)),
+            "token-bucket" => LimitParams::TokenBucket(TokenBucket::try_new(rate, Some(burst))?),
+            "gcra" => LimitParams::Gcra(Gcra::try_new(rate, Some(burst))?),
             "leaky-bucket" => {
-                Numbers::LeakyBucket(LeakyBucket::try_new(rate, Some(burst), Some(queue))?)
+                LimitParams::LeakyBucket(LeakyBucket::try_new(rate, Some(burst), Some(queue))?)
             }
             other => panic!("no algorithm {other}"),
         })

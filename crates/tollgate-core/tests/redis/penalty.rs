@@ -5,7 +5,7 @@ use crate::server::Server;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use std::cell::RefCell;
-use tollgate_core::{Penalty, lua, penalty::State};
+use tollgate_core::{Penalty, lua, penalty::PenaltyState};
 
 const DRIVER: &str = "
 local function text(n)
@@ -62,8 +62,8 @@ fn counts_and_blocks_as_rust_does() {
     TestRunner::new(config)
         .run(&plan(), |plan| {
             let (mut arguments, expected) = play(&plan);
-            let numbers = [plan.after.into(), plan.block_us, plan.factor_milli, plan.max_us];
-            arguments.splice(0..0, numbers.map(|number| number.to_string()));
+            let params = [plan.after.into(), plan.block_us, plan.factor_milli, plan.max_us];
+            arguments.splice(0..0, params.map(|number| number.to_string()));
             let rows = server.borrow_mut().eval(&script, "penalty", &arguments);
             prop_assert_eq!(rows, expected);
             Ok::<(), TestCaseError>(())
@@ -75,7 +75,7 @@ fn counts_and_blocks_as_rust_does() {
 fn play(plan: &PenaltyPlan) -> (Vec<String>, Vec<String>) {
     let penalty =
         Penalty::try_new(plan.after, plan.block_us, plan.factor_milli, plan.max_us).unwrap();
-    let (mut state, mut now_us) = (State::default(), plan.start_us);
+    let (mut state, mut now_us) = (PenaltyState::default(), plan.start_us);
     let (mut instants, mut rows) = (Vec::new(), Vec::new());
     for &(hop, raw) in &plan.hops {
         let near = |at_us: u64| at_us.saturating_add(raw % 3).saturating_sub(1);

@@ -13,7 +13,7 @@ const NODE_MAX: usize = 128;
 
 /// The `for` addresses of one line from the right; `None` is an element that has none.
 pub(super) fn from_right(line: &[u8]) -> impl Iterator<Item = Option<IpAddr>> {
-    Parts { rest: Some(line), separator: b',' }
+    SplitFromRight { rest: Some(line), separator: b',' }
         .map(trim)
         .filter(|element| !element.is_empty())
         .map(address)
@@ -22,7 +22,7 @@ pub(super) fn from_right(line: &[u8]) -> impl Iterator<Item = Option<IpAddr>> {
 /// The address of one element: that of its one `for` parameter.
 fn address(element: &[u8]) -> Option<IpAddr> {
     let mut node = None;
-    for parameter in (Parts { rest: Some(element), separator: b';' }) {
+    for parameter in (SplitFromRight { rest: Some(element), separator: b';' }) {
         let Some(equals) = parameter.iter().position(|byte| *byte == b'=') else { continue };
         let (name, value) = (trim(&parameter[..equals]), &parameter[equals + 1..]);
         if name.eq_ignore_ascii_case(b"for") && node.replace(trim(value)).is_some() {
@@ -48,12 +48,12 @@ fn unquote<'v>(value: &'v [u8], buffer: &'v mut [u8; NODE_MAX]) -> Option<&'v [u
 }
 
 /// What lies between separators outside quoted strings, from the right.
-struct Parts<'l> {
+struct SplitFromRight<'l> {
     rest: Option<&'l [u8]>,
     separator: u8,
 }
 
-impl<'l> Iterator for Parts<'l> {
+impl<'l> Iterator for SplitFromRight<'l> {
     type Item = &'l [u8];
 
     fn next(&mut self) -> Option<&'l [u8]> {

@@ -36,11 +36,11 @@ pub use parse::{InvalidAddress, parse};
 /// How the client's address is found. The default trusts nobody: the peer is the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ClientAddress {
+pub struct ClientAddressResolver {
     /// The proxies that may say for whom they ask.
     pub trusted: Vec<IpNet>,
     /// Where they say it.
-    pub source: Source,
+    pub source: ClientAddressSource,
     /// How much of an IPv6 address makes the key: a client usually has the rest to itself.
     pub ipv6_prefix: u8,
 }
@@ -49,12 +49,12 @@ pub struct ClientAddress {
 /// one field usually passes the others on as the client sent them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Source {
+pub enum ClientAddressSource {
     /// The connection's peer.
     #[default]
     Peer,
     /// A field with a list of addresses such as `x-forwarded-for`, or with one, such as `cf-connecting-ip`.
-    /// The name `forwarded` is read as [`Source::Forwarded`].
+    /// The name `forwarded` is read as [`ClientAddressSource::Forwarded`].
     Header(Box<str>),
     /// The field `forwarded` of RFC 7239.
     Forwarded,
@@ -65,15 +65,15 @@ pub enum Source {
 const FORWARDED: &str = "forwarded";
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
-impl Default for ClientAddress {
+impl Default for ClientAddressResolver {
     fn default() -> Self {
-        Self { trusted: Vec::new(), source: Source::Peer, ipv6_prefix: 64 }
+        Self { trusted: Vec::new(), source: ClientAddressSource::Peer, ipv6_prefix: 64 }
     }
 }
 
-impl ClientAddress {
+impl ClientAddressResolver {
     /// The client's address, given the connection's peer and the values of all lines of
-    /// [`field`](Self::field), in the order in which they were sent.
+    /// [`header`](Self::header), in the order in which they were sent.
     ///
     /// An item that is no address, `unknown` and obfuscated names included, ends the walk at the last good hop;
     /// without an untrusted address the leftmost trusted one is the client. Empty items do not count.
@@ -88,37 +88,43 @@ impl ClientAddress {
         }
         let lines = lines.into_iter().rev();
         match &self.source {
-            Source::Peer => peer,
-            Source::Hops(hops) => nth(*hops, lines.flat_map(list::from_right)).unwrap_or(peer),
-            Source::Forwarded => self.walk(peer, lines.flat_map(forwarded::from_right)),
-            Source::Header(name) if name.eq_ignore_ascii_case(FORWARDED) => {
-                self.walk(peer, lines.flat_map(forwarded::from_right))
+            ClientAddressSource::Peer => peer,
+            ClientAddressSource::Hops(hops) => {
+                nth_from_right(*hops, lines.flat_map(list::from_right)).unwrap_or(peer)
             }
-            Source::Header(_) => self.walk(peer, lines.flat_map(list::from_right)),
+            ClientAddressSource::Forwarded => {
+                self.first_untrusted(peer, lines.flat_map(forwarded::from_right))
+            }
+            ClientAddressSource::Header(name) if name.eq_ignore_ascii_case(FORWARDED) => {
+                self.first_untrusted(peer, lines.flat_map(forwarded::from_right))
+            }
+            ClientAddressSource::Header(_) => {
+                self.first_untrusted(peer, lines.flat_map(list::from_right))
+            }
         }
     }
 
     /// The name of the field whose lines [`resolve`](Self::resolve) wants.
-    pub fn field(&self) -> Option<&str> {
+    pub fn header(&self) -> Option<&str> {
         match &self.source {
-            Source::Peer => None,
-            Source::Header(name) => Some(name),
-            Source::Forwarded => Some(FORWARDED),
-            Source::Hops(_) => Some(X_FORWARDED_FOR),
+            ClientAddressSource::Peer => None,
+            ClientAddressSource::Header(name) => Some(name),
+            ClientAddressSource::Forwarded => Some(FORWARDED),
+            ClientAddressSource::Hops(_) => Some(X_FORWARDED_FOR),
         }
     }
 
     /// Whether a field's name is the one that is read. Spellings that some servers take for the same field,
     /// such as `X_Forwarded_For` or `X.Forwarded.For`, are other fields here.
     pub fn reads(&self, name: &[u8]) -> bool {
-        self.field().is_some_and(|field| field.as_bytes().eq_ignore_ascii_case(name))
+        self.header().is_some_and(|field| field.as_bytes().eq_ignore_ascii_case(name))
     }
 
     /// Whether a server behind this one could take the field for the one that is read here: a front end drops
     /// such fields before it passes a request on.
     pub fn is_alias(&self, name: &[u8]) -> bool {
         let folded = |name: &[u8]| name.iter().copied().map(fold_name_byte).collect::<Vec<_>>();
-        self.field().is_some_and(|field| folded(field.as_bytes()) == folded(name))
+        self.header().is_some_and(|field| folded(field.as_bytes()) == folded(name))
             && !self.reads(name)
     }
 
@@ -134,7 +140,7 @@ impl ClientAddress {
     }
 
     /// Right to left: the first untrusted address, or the last trusted one before the items end or go bad.
-    fn walk(&self, peer: IpAddr, items: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
+    fn first_untrusted(&self, peer: IpAddr, items: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
         let mut client = peer;
         for address in items {
             let Some(address) = address else { break };
@@ -148,7 +154,7 @@ impl ClientAddress {
 }
 
 /// The item at this place from the right, if there are so many and it is an address.
-fn nth(hops: u32, mut items: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
+fn nth_from_right(hops: u32, mut items: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
     let before = usize::try_from(hops.checked_sub(1)?).ok()?;
     items.nth(before)?
 }

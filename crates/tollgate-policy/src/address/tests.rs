@@ -10,20 +10,23 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-fn behind(trusted: &[&str], source: Source) -> ClientAddress {
+fn behind(trusted: &[&str], source: ClientAddressSource) -> ClientAddressResolver {
     let trusted = trusted.iter().map(|net| net.parse().unwrap()).collect();
-    ClientAddress { trusted, source, ..ClientAddress::default() }
+    ClientAddressResolver { trusted, source, ..ClientAddressResolver::default() }
 }
 
-fn x_forwarded_for() -> ClientAddress {
-    behind(&["10.0.0.0/8", "2001:db8:ffff::/48"], Source::Header("X-Forwarded-For".into()))
+fn x_forwarded_for() -> ClientAddressResolver {
+    behind(
+        &["10.0.0.0/8", "2001:db8:ffff::/48"],
+        ClientAddressSource::Header("X-Forwarded-For".into()),
+    )
 }
 
-fn forwarded() -> ClientAddress {
-    behind(&["10.0.0.0/8"], Source::Forwarded)
+fn forwarded() -> ClientAddressResolver {
+    behind(&["10.0.0.0/8"], ClientAddressSource::Forwarded)
 }
 
-fn resolve(client: &ClientAddress, peer: &str, lines: &[&str]) -> String {
+fn resolve(client: &ClientAddressResolver, peer: &str, lines: &[&str]) -> String {
     client.resolve(ip(peer), lines.iter().map(|line| line.as_bytes())).to_string()
 }
 
@@ -57,8 +60,8 @@ fn the_first_untrusted_address_from_the_right_is_the_client() {
 fn an_untrusted_peer_is_the_client_whatever_it_sends() {
     let lines = ["203.0.113.7", "10.0.0.2"];
     assert_eq!(resolve(&x_forwarded_for(), "192.0.2.1", &lines), "192.0.2.1");
-    assert_eq!(resolve(&ClientAddress::default(), "10.0.0.1", &lines), "10.0.0.1");
-    let hops = behind(&["10.0.0.0/8"], Source::Hops(1));
+    assert_eq!(resolve(&ClientAddressResolver::default(), "10.0.0.1", &lines), "10.0.0.1");
+    let hops = behind(&["10.0.0.0/8"], ClientAddressSource::Hops(1));
     assert_eq!(resolve(&hops, "192.0.2.1", &lines), "192.0.2.1");
     assert_eq!(resolve(&forwarded(), "192.0.2.1", &["for=203.0.113.7"]), "192.0.2.1");
 }
@@ -73,7 +76,7 @@ fn a_peer_on_a_dual_stack_socket_is_trusted_by_its_ipv4_address() {
 
 #[test]
 fn hops_count_from_the_right_and_too_few_are_the_peer() {
-    let hops = |n| behind(&["10.0.0.0/8"], Source::Hops(n));
+    let hops = |n| behind(&["10.0.0.0/8"], ClientAddressSource::Hops(n));
     let lines = ["198.51.100.1", "203.0.113.7, 10.0.0.2"];
     assert_eq!(resolve(&hops(1), "10.0.0.1", &lines), "10.0.0.2");
     assert_eq!(resolve(&hops(2), "10.0.0.1", &lines), "203.0.113.7");
@@ -81,7 +84,7 @@ fn hops_count_from_the_right_and_too_few_are_the_peer() {
     assert_eq!(resolve(&hops(4), "10.0.0.1", &lines), "10.0.0.1");
     assert_eq!(resolve(&hops(0), "10.0.0.1", &lines), "10.0.0.1");
     assert_eq!(resolve(&hops(2), "10.0.0.1", &["nonsense, 10.0.0.2"]), "10.0.0.1");
-    assert_eq!(hops(2).field(), Some("x-forwarded-for"));
+    assert_eq!(hops(2).header(), Some("x-forwarded-for"));
 }
 
 #[test]
@@ -106,7 +109,10 @@ fn forwarded_is_read_as_rfc_7239_says() {
     ];
     for (lines, expected) in cases {
         assert_eq!(resolve(&forwarded(), "10.0.0.1", lines), *expected, "{lines:?}");
-        let by_name = ClientAddress { source: Source::Header("Forwarded".into()), ..forwarded() };
+        let by_name = ClientAddressResolver {
+            source: ClientAddressSource::Header("Forwarded".into()),
+            ..forwarded()
+        };
         assert_eq!(resolve(&by_name, "10.0.0.1", lines), *expected, "{lines:?}");
     }
     let long = format!("for=\"{}203.0.113.7\"", "\\0".repeat(200));
@@ -158,7 +164,7 @@ fn masks_have_every_length() {
     assert_eq!(mask(all, 128), all);
     assert_eq!(mask(all, 200), all);
     assert_eq!(mask(ip("1.2.3.4"), 0), ip("1.2.3.4"));
-    assert_eq!(ClientAddress::default().key(ip("2001:db8::1")), ip("2001:db8::"));
+    assert_eq!(ClientAddressResolver::default().key(ip("2001:db8::1")), ip("2001:db8::"));
 }
 
 fn any_address() -> impl Strategy<Value = IpAddr> {
@@ -175,12 +181,12 @@ fn any_line() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
 }
 
-fn any_source() -> impl Strategy<Value = Source> {
+fn any_source() -> impl Strategy<Value = ClientAddressSource> {
     prop_oneof![
-        Just(Source::Peer),
-        Just(Source::Forwarded),
-        Just(Source::Header("x-forwarded-for".into())),
-        (0_u32..5).prop_map(Source::Hops),
+        Just(ClientAddressSource::Peer),
+        Just(ClientAddressSource::Forwarded),
+        Just(ClientAddressSource::Header("x-forwarded-for".into())),
+        (0_u32..5).prop_map(ClientAddressSource::Hops),
     ]
 }
 

@@ -1,34 +1,36 @@
 //! `cost`.
 
-use super::fields::{exactly_one, missing, number, some_items};
+use super::fields::{exactly_one, missing, number, require_items};
 use super::matching;
 use crate::diagnostic::{Report, codes};
 use crate::grammar;
-use crate::limit::{Cost, ResponseCost, WeightedMatch};
+use crate::limit::{CostRule, ResponseCost, WeightedMatch};
 use crate::raw::{self, At, CostEntry, CostForm, Field};
 use crate::suggest::quoted;
 
 /// What a cost from the request may be at most, where the file does not say.
 const COST_MAX: u64 = u32::MAX as u64;
 
-pub(super) fn cost(field: &Field<raw::Cost>, report: &mut Report) -> Cost {
-    let Some(field) = field else { return Cost::Fixed(1) };
+pub(super) fn cost(field: &Field<raw::Cost>, report: &mut Report) -> CostRule {
+    let Some(field) = field else { return CostRule::Fixed(1) };
     let form = match &field.value {
-        raw::Cost::Fixed(cost) => return Cost::Fixed(*cost),
+        raw::Cost::Fixed(cost) => return CostRule::Fixed(*cost),
         raw::Cost::Form(form) => form,
         raw::Cost::ByMatch(entries) => {
-            some_items(entries, "cost", field.at, report);
-            return Cost::ByMatch(entries.iter().map(|entry| weighted(entry, report)).collect());
+            require_items(entries, "cost", field.at, report);
+            return CostRule::ByMatch(
+                entries.iter().map(|entry| weighted(entry, report)).collect(),
+            );
         }
     };
     if !form.unreadable.is_empty() {
-        return Cost::Fixed(1);
+        return CostRule::Fixed(1);
     }
     let from_response = form.estimate.is_some() || form.response.is_some();
     let from_request = form.header.is_some() || form.default.is_some() || form.max.is_some();
     let given = [("header", from_request), ("estimate", from_response)];
     if !exactly_one(&given, field.at, report) {
-        return Cost::Fixed(1);
+        return CostRule::Fixed(1);
     }
     if from_response { estimate(field, form, report) } else { header(field, form, report) }
 }
@@ -41,7 +43,7 @@ fn weighted(entry: &At<CostEntry>, report: &mut Report) -> WeightedMatch {
     WeightedMatch::new(matching::match_spec(&entry.r#match, report), units)
 }
 
-fn header(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost {
+fn header(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> CostRule {
     let max = number(&form.max, COST_MAX, (0, u64::MAX), report);
     let default = number(&form.default, 1.min(max), (0, u64::MAX), report);
     if let Some(written) = &form.default
@@ -52,27 +54,27 @@ fn header(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost {
     }
     let Some(name) = &form.header else {
         missing("header", (field.at, &form.unreadable), report);
-        return Cost::Fixed(1);
+        return CostRule::Fixed(1);
     };
     match report.accept(name.at, grammar::header_name(name)) {
-        Some(name) => Cost::Attribute { name: format!("header.{name}").into(), default, max },
-        None => Cost::Fixed(1),
+        Some(name) => CostRule::Attribute { name: format!("header.{name}").into(), default, max },
+        None => CostRule::Fixed(1),
     }
 }
 
 /// Without an estimate, 1 is reserved.
-fn estimate(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost {
+fn estimate(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> CostRule {
     let estimate = form.estimate.as_ref().map_or(1, |estimate| estimate.value);
     let Some(response) = &form.response else {
         missing("response", (field.at, &form.unreadable), report);
-        return Cost::Fixed(1);
+        return CostRule::Fixed(1);
     };
     if !response.unreadable.is_empty() {
-        return Cost::Fixed(1);
+        return CostRule::Fixed(1);
     }
     let given = [("json", response.json.is_some()), ("header", response.header.is_some())];
     if !exactly_one(&given, response.at, report) {
-        return Cost::Fixed(1);
+        return CostRule::Fixed(1);
     }
     let found = if let Some(path) = &response.json {
         if path.split('.').any(str::is_empty) {
@@ -86,5 +88,5 @@ fn estimate(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost
             report.accept(name.at, grammar::header_name(name)).map(ResponseCost::Header)
         })
     };
-    found.map_or(Cost::Fixed(1), |response| Cost::Estimate { estimate, response })
+    found.map_or(CostRule::Fixed(1), |response| CostRule::Estimate { estimate, response })
 }

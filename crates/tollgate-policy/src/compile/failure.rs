@@ -1,6 +1,6 @@
 //! `on_store_failure`, for the file and for a limit.
 
-use super::fields::number32;
+use super::fields::number_u32;
 use crate::diagnostic::Report;
 use crate::limit::OnStoreFailure;
 use crate::raw::{self, FailureWord, Field};
@@ -16,7 +16,7 @@ pub(super) fn on_store_failure(
         raw::OnStoreFailure::Word(FailureWord::Local) => OnStoreFailure::Local { nodes: 1 },
         raw::OnStoreFailure::Form(form) => match &form.local {
             Some(local) => {
-                OnStoreFailure::Local { nodes: number32(&local.nodes, 1, (1, u32::MAX), report) }
+                OnStoreFailure::Local { nodes: number_u32(&local.nodes, 1, (1, u32::MAX), report) }
             }
             None => {
                 super::fields::missing("local", (field.at, &form.unreadable), report);

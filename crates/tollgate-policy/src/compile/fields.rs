@@ -18,7 +18,7 @@ pub(super) fn duration_us(
     if (least_us..=most_us).contains(&us) {
         return us;
     }
-    let range = format!("{} to {}", grammar::shown(least_us), grammar::shown(most_us));
+    let range = format!("{} to {}", grammar::format_us(least_us), grammar::format_us(most_us));
     out_of_range(field.at, field, &range, report);
     default_us
 }
@@ -39,7 +39,7 @@ pub(super) fn number(
 }
 
 /// The same for numbers that are kept in 32 bits.
-pub(super) fn number32(
+pub(super) fn number_u32(
     field: &Field<u64>,
     default: u32,
     (least, most): (u32, u32),
@@ -90,7 +90,7 @@ pub(super) fn missing(name: &str, (of, unreadable): (Position, &[&str]), report:
 }
 
 /// Each item through `parse`; wrong ones are reported and left out.
-pub(super) fn each<T, U>(
+pub(super) fn map_items<T, U>(
     items: &[At<T>],
     report: &mut Report,
     parse: impl Fn(&T) -> Result<U, Problem>,
@@ -99,7 +99,7 @@ pub(super) fn each<T, U>(
 }
 
 /// Reports a list without items.
-pub(super) fn some_items<T>(items: &[T], name: &str, at: Position, report: &mut Report) {
+pub(super) fn require_items<T>(items: &[T], name: &str, at: Position, report: &mut Report) {
     if items.is_empty() {
         let message = format!("`{name}` is empty");
         report.error(

@@ -1,6 +1,8 @@
 //! `listen`, `trusted_proxies`, `client_address`, `admin.audit`, `admin.hosts`, `lint` and `envoy`.
 
-use super::fields::{each, exactly_one, not_empty, number, number32, required, some_items};
+use super::fields::{
+    exactly_one, map_items, not_empty, number, number_u32, require_items, required,
+};
 use crate::diagnostic::{Position, Report, codes};
 use crate::grammar::{self, Problem};
 use crate::raw::{EnvoyCompat, File, Text};
@@ -52,7 +54,7 @@ fn overlap(a: &ListenAddress, b: &ListenAddress) -> bool {
 
 pub(super) fn trusted_proxies(file: &File, report: &mut Report) -> Vec<IpNet> {
     let Some(proxies) = &file.trusted_proxies else { return Vec::new() };
-    each(proxies, report, |text| grammar::network(text))
+    map_items(proxies, report, |text| grammar::network(text))
 }
 
 /// By default X-Forwarded-For from trusted proxies, and /64 for IPv6.
@@ -71,7 +73,7 @@ pub(super) fn client_address(file: &File, report: &mut Report) -> ClientAddress 
         (Some(header), None) => report
             .accept(header.at, grammar::header_name(header))
             .map_or_else(default, AddressSource::Header),
-        (None, Some(_)) => AddressSource::Hops(number32(&field.hops, 1, (1, 64), report)),
+        (None, Some(_)) => AddressSource::Hops(number_u32(&field.hops, 1, (1, 64), report)),
         (None, None) => default(),
     };
     ClientAddress { source, ipv6_prefix }
@@ -86,8 +88,8 @@ pub(super) fn admin_hosts(file: &File, report: &mut Report) -> Vec<Box<str>> {
     let Some(hosts) = file.admin.as_ref().and_then(|admin| admin.hosts.as_ref()) else {
         return Vec::new();
     };
-    some_items(&hosts.0, "hosts", hosts.at, report);
-    each(&hosts.0, report, |text: &Text| grammar::host(text))
+    require_items(&hosts.0, "hosts", hosts.at, report);
+    map_items(&hosts.0, report, |text: &Text| grammar::host(text))
 }
 
 /// Only the shape of the codes; an unknown lint that looks like one may belong to a newer version.
@@ -95,7 +97,7 @@ pub(super) fn lint_allow(file: &File, report: &mut Report) -> Vec<Box<str>> {
     let Some(allow) = file.lint.as_ref().and_then(|lint| lint.allow.as_ref()) else {
         return Vec::new();
     };
-    each(&allow.0, report, |text: &Text| {
+    map_items(&allow.0, report, |text: &Text| {
         let number = text.strip_prefix("TG").filter(|digits| digits.len() == 3);
         match number.and_then(|digits| digits.parse::<u32>().ok()) {
             Some(101..) => Ok((**text).into()),
@@ -120,9 +122,9 @@ pub(super) fn envoy(file: &File, report: &mut Report) -> Envoy {
     let configs = field.configs.as_ref().map(|configs| configs.0.as_slice()).unwrap_or_default();
     if field.configs.is_some() || is_alone {
         let at: Position = field.configs.as_ref().map_or(field.at, |configs| configs.at);
-        some_items(configs, "configs", at, report);
+        require_items(configs, "configs", at, report);
     }
-    envoy.configs = each(configs, report, |text| not_empty(text));
+    envoy.configs = map_items(configs, report, |text| not_empty(text));
     envoy.strict = match field.compat.as_ref().map(|word| word.value) {
         Some(compat) => compat == EnvoyCompat::Strict,
         None => envoy.configs.is_empty(),

@@ -1,6 +1,8 @@
 //! `listen.gateway` and `listen.grpc` in their long forms, and `upstream`.
 
-use super::fields::{duration_us, each, missing, not_empty, number32, required, some_items, text};
+use super::fields::{
+    duration_us, map_items, missing, not_empty, number_u32, require_items, required, text,
+};
 use super::store::tls;
 use crate::diagnostic::{Report, codes};
 use crate::grammar::{self, Problem};
@@ -19,8 +21,8 @@ const HOUR_US: u64 = 3600 * SECOND_US;
 
 pub(super) fn upstream(file: &File, listeners: &[Listener], report: &mut Report) -> Vec<Upstream> {
     let of = |servers: &OneOrMany<Text>, name, at, report: &mut Report| {
-        some_items(&servers.0, name, at, report);
-        each(&servers.0, report, |text| grammar::upstream(text))
+        require_items(&servers.0, name, at, report);
+        map_items(&servers.0, report, |text| grammar::upstream(text))
     };
     match file.upstream.as_ref().map(|field| (field, &field.value)) {
         Some((field, Upstreams::Servers(servers))) => {
@@ -87,7 +89,7 @@ pub(super) fn gateway(file: &File, report: &mut Report) -> Gateway {
         response: time(times.map(|times| &times.response), 60, report),
         idle: time(times.map(|times| &times.idle), 60, report),
         upstream_tls: form.tls.as_ref().map(|field| tls(field, report)).unwrap_or_default(),
-        idle_connections: number32(&form.idle_connections, 128, (0, 65_536), report),
+        idle_connections: number_u32(&form.idle_connections, 128, (0, 65_536), report),
         protocol: match form.protocol.as_ref().map(|word| word.value) {
             Some(raw::UpstreamProtocol::Http2) => UpstreamProtocol::Http2,
             Some(raw::UpstreamProtocol::Auto) => UpstreamProtocol::Auto,
@@ -116,8 +118,8 @@ fn server_tls(tls: &At<raw::ServerTls>, report: &mut Report) -> Option<ServerTls
     let client_ca = text(&tls.client_ca, report);
     let mut client_names = Vec::new();
     if let Some(names) = &tls.client_names {
-        some_items(&names.0, "client_names", names.at, report);
-        client_names = each(&names.0, report, |name| not_empty(name));
+        require_items(&names.0, "client_names", names.at, report);
+        client_names = map_items(&names.0, report, |name| not_empty(name));
         if tls.client_ca.is_none() && !tls.unreadable.contains(&"client_ca") {
             let message = "`client_names` needs `client_ca`";
             let help = "name the authorities of client certificates, or remove `client_names`";
@@ -172,8 +174,8 @@ fn health(form: &UpstreamForm, report: &mut Report) -> Option<HealthCheck> {
         path: path.unwrap_or_else(|| "/".into()),
         interval: every(&health.interval, 5 * SECOND_US, report),
         timeout: every(&health.timeout, 2 * SECOND_US, report),
-        unhealthy_after: number32(&health.unhealthy_after, 2, (1, 1000), report),
-        healthy_after: number32(&health.healthy_after, 2, (1, 1000), report),
+        unhealthy_after: number_u32(&health.unhealthy_after, 2, (1, 1000), report),
+        healthy_after: number_u32(&health.healthy_after, 2, (1, 1000), report),
     })
 }
 

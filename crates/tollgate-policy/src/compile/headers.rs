@@ -1,6 +1,6 @@
 //! `headers`: which profiles, and that no two of them write one field.
 
-use super::fields::some_items;
+use super::fields::require_items;
 use crate::diagnostic::{Report, codes};
 use crate::raw::File;
 use crate::suggest::{listed, nearest, quoted};
@@ -10,7 +10,7 @@ pub(super) fn headers(file: &File, report: &mut Report) -> Vec<&'static str> {
     let Some(field) = &file.headers else {
         return vec![Profile::Draft11.name(), Profile::XRateLimitEpoch.name()];
     };
-    some_items(&field.0, "headers", field.at, report);
+    require_items(&field.0, "headers", field.at, report);
     let mut chosen: Vec<Profile> = Vec::new();
     for item in &field.0 {
         let Some(profile) = Profile::parse(item) else {

@@ -1,16 +1,16 @@
 //! `identity`, `jwt` and `tiers`: who a request is from.
 
 use super::fields::{
-    duration_us, each, exactly_one, missing, not_empty, required, some_items, text,
+    duration_us, exactly_one, map_items, missing, not_empty, require_items, required, text,
 };
 use crate::diagnostic::{Report, codes};
 use crate::grammar::{self, Problem};
 use crate::raw::{self, At, File, Text, TiersFile, TiersRedis};
-use crate::settings::{Jwt, JwtAlgorithm, Source, Store, TierSource, Tiers};
+use crate::settings::{AttributeSource, Jwt, JwtAlgorithm, Store, TierSource, Tiers};
 use crate::suggest::quoted;
 use crate::tier_map::{TierMap, TierRules};
 
-pub(super) fn identity(file: &File, report: &mut Report) -> Vec<(Box<str>, Source)> {
+pub(super) fn identity(file: &File, report: &mut Report) -> Vec<(Box<str>, AttributeSource)> {
     let Some(identity) = &file.identity else { return Vec::new() };
     let mut sources = Vec::new();
     for (name, from) in &identity.0 {
@@ -21,7 +21,7 @@ pub(super) fn identity(file: &File, report: &mut Report) -> Vec<(Box<str>, Sourc
             report.error(codes::RESERVED_ATTRIBUTE, name.at, message, help);
         }
         let source = report.accept(from.at, source(from));
-        if matches!(source, Some(Source::Jwt(_)))
+        if matches!(source, Some(AttributeSource::Jwt(_)))
             && file.jwt.is_none()
             && !file.unreadable.contains(&"jwt")
         {
@@ -34,7 +34,7 @@ pub(super) fn identity(file: &File, report: &mut Report) -> Vec<(Box<str>, Sourc
     sources
 }
 
-fn source(text: &str) -> Result<Source, Problem> {
+fn source(text: &str) -> Result<AttributeSource, Problem> {
     let bad = |help: String| {
         let message = format!("{} is not a source", quoted(text));
         Problem::new(codes::BAD_SOURCE, message, help)
@@ -46,10 +46,10 @@ fn source(text: &str) -> Result<Source, Problem> {
         "header" | "cookie" | "query" | "jwt" if !printable => Err(bad(format!(
             "write `{kind}.` and a name of printable ASCII, such as `{kind}.user`"
         ))),
-        "header" => grammar::header_name(name).map(Source::Header),
-        "cookie" => Ok(Source::Cookie(name.into())),
-        "query" => Ok(Source::Query(name.into())),
-        "jwt" => Ok(Source::Jwt(name.into())),
+        "header" => grammar::header_name(name).map(AttributeSource::Header),
+        "cookie" => Ok(AttributeSource::Cookie(name.into())),
+        "query" => Ok(AttributeSource::Query(name.into())),
+        "jwt" => Ok(AttributeSource::Jwt(name.into())),
         _ => Err(bad("write header.X, cookie.X, query.X or jwt.CLAIM".to_owned())),
     }
 }
@@ -65,8 +65,8 @@ pub(super) fn jwt(file: &File, report: &mut Report) -> Option<Jwt> {
     let keys = required(&field.keys, "keys", (field.at, &field.unreadable), report);
     let algorithms = match &field.algorithms {
         Some(list) => {
-            some_items(&list.0, "algorithms", list.at, report);
-            each(&list.0, report, algorithm)
+            require_items(&list.0, "algorithms", list.at, report);
+            map_items(&list.0, report, algorithm)
         }
         None => vec![JwtAlgorithm::Rs256, JwtAlgorithm::Es256, JwtAlgorithm::EdDsa],
     };

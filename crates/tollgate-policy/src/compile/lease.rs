@@ -1,14 +1,14 @@
 //! `consistency`.
 
 use super::fields::{duration_us, number};
-use super::numbers::{Effective, LimitNumbers};
+use super::numbers::{EffectiveParams, ParamsByTier};
 use super::store::{DEADLINE_US, PROBE_US};
 use crate::diagnostic::{Report, codes};
-use crate::grammar::shown;
+use crate::grammar::format_us;
 use crate::limit::Consistency;
 use crate::raw::{self, Algorithm, ConsistencyWord, Field};
 use crate::settings::{Settings, Store};
-use tollgate_core::Numbers;
+use tollgate_core::LimitParams;
 
 const LIFETIME_US: u64 = 500_000;
 const MIN_LIMIT: u64 = 100;
@@ -17,7 +17,7 @@ const RANGE_US: (u64, u64) = (1_000, 3_600_000_000);
 
 pub(super) fn consistency(
     field: &Field<raw::Consistency>,
-    numbers: Option<&LimitNumbers>,
+    params: Option<&ParamsByTier>,
     settings: &Settings,
     report: &mut Report,
 ) -> Consistency {
@@ -35,7 +35,7 @@ pub(super) fn consistency(
     let lifetime_us = duration_us(&figures.lifetime, LIFETIME_US, RANGE_US, report);
     let min_limit = number(&figures.min_limit, MIN_LIMIT, (0, u32::MAX.into()), report);
     let quiet_us = duration_us(&figures.quiet, QUIET_US, RANGE_US, report);
-    if let Some(why) = numbers.and_then(unavailable) {
+    if let Some(why) = params.and_then(unavailable) {
         let message = format!("a limit {why} cannot be leased");
         let help = "write `consistency: exact`, or choose another algorithm or period";
         report.error(codes::LEASED_UNAVAILABLE, field.at, message, help);
@@ -49,12 +49,12 @@ pub(super) fn consistency(
         let at = figures.quiet.as_ref().map_or(at, |quiet| quiet.at);
         let message = format!(
             "`quiet` is {}, shorter than lifetime {} + 1.5 x probe {} + deadline {}",
-            shown(quiet_us),
-            shown(lifetime_us),
-            shown(probe_us),
-            shown(deadline_us)
+            format_us(quiet_us),
+            format_us(lifetime_us),
+            format_us(probe_us),
+            format_us(deadline_us)
         );
-        let help = format!("write `quiet: {}` or more", shown(least_us));
+        let help = format!("write `quiet: {}` or more", format_us(least_us));
         report.error(codes::QUIET_TOO_SHORT, at, message, help);
     }
     Consistency::Leased { lifetime_us, min_limit, quiet_us }
@@ -65,13 +65,12 @@ fn micros(duration: std::time::Duration) -> u64 {
 }
 
 /// Why chunks taken in advance would break the limit's promise, if they would.
-fn unavailable(numbers: &LimitNumbers) -> Option<&'static str> {
-    let effective = || {
-        std::iter::once(&numbers.base).chain(numbers.tiers.iter().map(|(_, effective)| effective))
-    };
-    let any = |test: fn(&Effective) -> bool| effective().any(test);
-    match numbers.algorithm {
-        _ if any(|e| matches!(e.numbers, Some(Numbers::CalendarWindow(_)))) => {
+fn unavailable(params: &ParamsByTier) -> Option<&'static str> {
+    let effective =
+        || std::iter::once(&params.base).chain(params.tiers.iter().map(|(_, effective)| effective));
+    let any = |test: fn(&EffectiveParams) -> bool| effective().any(test);
+    match params.algorithm {
+        _ if any(|e| matches!(e.params, Some(LimitParams::CalendarWindow(_)))) => {
             Some("with windows of the calendar")
         }
         Algorithm::SlidingLog => Some("with the algorithm `sliding-log`"),

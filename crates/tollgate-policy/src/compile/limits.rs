@@ -1,6 +1,6 @@
 //! `limits`: each entry into one compiled limit, or one for each of its `keys`.
 
-use super::numbers::{LimitNumbers, numbers};
+use super::numbers::{ParamsByTier, params_by_tier};
 use super::{cost, failure, lease, matching, on_response, penalty};
 use crate::diagnostic::{Position, Report, codes};
 use crate::grammar;
@@ -10,19 +10,19 @@ use crate::raw::{self, At, File, KeyChoice, OneOrMany, Text};
 use crate::settings::Settings;
 use crate::suggest::quoted;
 use std::collections::{HashMap, HashSet};
-use tollgate_core::Numbers;
+use tollgate_core::LimitParams;
 
-type Key = Box<[Box<str>]>;
+type KeyAttributes = Box<[Box<str>]>;
 
 /// The keys that the requests of one limit may use, in the order in which they are tried.
 #[derive(Default)]
 struct KeyOrder {
-    key: Key,
-    fallback_keys: Box<[Key]>,
+    key: KeyAttributes,
+    fallback_keys: Box<[KeyAttributes]>,
 }
 
-impl From<Key> for KeyOrder {
-    fn from(key: Key) -> Self {
+impl From<KeyAttributes> for KeyOrder {
+    fn from(key: KeyAttributes) -> Self {
         Self { key, fallback_keys: Box::default() }
     }
 }
@@ -60,15 +60,15 @@ fn limit(
     };
     let keys = keys(entry, report);
     let match_spec = matching::match_spec(&entry.r#match, report);
-    let numbers = numbers(entry, report);
-    let consistency = lease::consistency(&entry.consistency, numbers.as_ref(), settings, report);
+    let params = params_by_tier(entry, report);
+    let consistency = lease::consistency(&entry.consistency, params.as_ref(), settings, report);
     let cost = cost::cost(&entry.cost, report);
     let penalty = penalty::penalty(&entry.penalty, report);
-    let counting = counting(entry, numbers.as_ref(), consistency, report);
+    let counting = counting(entry, params.as_ref(), consistency, report);
     let on_response = on_response::on_response(&entry.on_response, report);
     let on_store_failure = failure::on_store_failure(&entry.on_store_failure, report)
         .unwrap_or(settings.on_store_failure);
-    let (Some(name), Some(numbers)) = (name, numbers) else { return Vec::new() };
+    let (Some(name), Some(params)) = (name, params) else { return Vec::new() };
     let at = entry.name.as_ref().map_or(entry.at, |name| name.at);
     let expanded = entry.keys.is_some();
     let mut limits = Vec::with_capacity(keys.len());
@@ -79,8 +79,8 @@ fn limit(
             continue;
         }
         let limit = Limit {
-            numbers: numbers.base.numbers,
-            tiers: tiers(&numbers),
+            params: params.base.params,
+            tiers: tiers(&params),
             on_missing: on_missing(entry),
             on_invalid: on_invalid(entry),
             cost: cost.clone(),
@@ -90,7 +90,7 @@ fn limit(
             penalty,
             consistency,
             counting,
-            addressed: false,
+            is_by_descriptor: false,
             on_response: on_response.clone(),
             name,
             key,
@@ -101,8 +101,8 @@ fn limit(
     limits
 }
 
-fn tiers(numbers: &LimitNumbers) -> Box<[(Box<str>, Option<tollgate_core::Numbers>)]> {
-    numbers.tiers.iter().map(|(name, tier)| (name.clone(), tier.numbers)).collect()
+fn tiers(params: &ParamsByTier) -> Box<[(Box<str>, Option<tollgate_core::LimitParams>)]> {
+    params.tiers.iter().map(|(name, tier)| (name.clone(), tier.params)).collect()
 }
 
 fn unique(
@@ -129,9 +129,12 @@ fn keys(entry: &raw::Limit, report: &mut Report) -> Vec<KeyOrder> {
         report.error(codes::KEY_AND_KEYS, keys.name_at, message, help);
     }
     if let Some(keys) = &entry.keys {
-        super::fields::some_items(keys, "keys", keys.at, report);
+        super::fields::require_items(keys, "keys", keys.at, report);
         let items = keys.iter().map(|item| (&item.value.0, item.at));
-        return several(items, Key::clone, report).into_iter().map(KeyOrder::from).collect();
+        return key_list(items, KeyAttributes::clone, report)
+            .into_iter()
+            .map(KeyOrder::from)
+            .collect();
     }
     let Some(choice) = &entry.key else { return vec![KeyOrder::default()] };
     let form = match &choice.value {
@@ -142,25 +145,25 @@ fn keys(entry: &raw::Limit, report: &mut Report) -> Vec<KeyOrder> {
         super::fields::missing("first_of", (choice.at, &form.unreadable), report);
         return vec![KeyOrder::default()];
     };
-    super::fields::some_items(list, "first_of", list.at, report);
+    super::fields::require_items(list, "first_of", list.at, report);
     // In another order the attributes are the same: the second key would never be used.
-    let sorted = |key: &Key| {
+    let sorted = |key: &KeyAttributes| {
         let mut key = key.clone();
         key.sort_unstable();
         key
     };
     let items = list.iter().map(|item| (&item.value, item.at));
-    let mut keys = several(items, sorted, report).into_iter();
+    let mut keys = key_list(items, sorted, report).into_iter();
     let key = keys.next().unwrap_or_default();
     vec![KeyOrder { key, fallback_keys: keys.collect() }]
 }
 
 /// Each of several keys, none of them empty, and none there twice by `identity`.
-fn several<'a>(
+fn key_list<'a>(
     items: impl Iterator<Item = (&'a OneOrMany<Text>, Position)>,
-    identity: impl Fn(&Key) -> Key,
+    identity: impl Fn(&KeyAttributes) -> KeyAttributes,
     report: &mut Report,
-) -> Vec<Key> {
+) -> Vec<KeyAttributes> {
     let mut seen = HashSet::new();
     let mut list = Vec::new();
     for (item, at) in items {
@@ -180,7 +183,7 @@ fn several<'a>(
     list
 }
 
-fn key(attributes: &[At<Text>], report: &mut Report) -> Key {
+fn key(attributes: &[At<Text>], report: &mut Report) -> KeyAttributes {
     let mut key: Vec<Box<str>> = Vec::new();
     for item in attributes {
         let Some(attribute) = report.accept(item.at, grammar::attribute(item)) else { continue };
@@ -197,7 +200,7 @@ fn key(attributes: &[At<Text>], report: &mut Report) -> Key {
 /// Slots come back when work ends, and a chunk that was taken in advance cannot be overdrawn.
 fn counting(
     entry: &raw::Limit,
-    numbers: Option<&LimitNumbers>,
+    params: Option<&ParamsByTier>,
     consistency: Consistency,
     report: &mut Report,
 ) -> Counting {
@@ -205,8 +208,8 @@ fn counting(
         return Counting::Admitted;
     };
     let slots =
-        |numbers: &LimitNumbers| matches!(numbers.base.numbers, Some(Numbers::Concurrency(_)));
-    if numbers.is_some_and(slots) {
+        |params: &ParamsByTier| matches!(params.base.params, Some(LimitParams::Concurrency(_)));
+    if params.is_some_and(slots) {
         let message = "`debt` does not belong to `concurrency`";
         let help = "remove it: slots come back by themselves";
         report.error(codes::NOT_FOR_ALGORITHM, debt.name_at, message, help);

@@ -10,29 +10,29 @@ use tollgate_core::algorithm::{
     CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow,
     TokenBucket,
 };
-use tollgate_core::{CalendarUnit, InvalidNumbers, Numbers, Rate, Zone};
+use tollgate_core::{CalendarUnit, InvalidParams, LimitParams, Rate, Zone};
 
 const TTL_US: u64 = 30_000_000;
 const TTL_RANGE_US: (u64, u64) = (1_000, 366 * 86_400_000_000);
 
 /// The numbers of a limit and of its tiers.
-pub(super) struct LimitNumbers {
+pub(super) struct ParamsByTier {
     pub(super) algorithm: Algorithm,
-    pub(super) base: Effective,
-    pub(super) tiers: Vec<(Box<str>, Effective)>,
+    pub(super) base: EffectiveParams,
+    pub(super) tiers: Vec<(Box<str>, EffectiveParams)>,
 }
 
 /// One set of numbers; `None` is unlimited.
 #[derive(Clone, Copy)]
-pub(super) struct Effective {
-    pub(super) numbers: Option<Numbers>,
+pub(super) struct EffectiveParams {
+    pub(super) params: Option<LimitParams>,
     pub(super) burst: Option<u64>,
     pub(super) queue: Option<u64>,
 }
 
 /// A rate that fits its algorithm.
 #[derive(Clone, Copy)]
-enum Pace {
+enum ParsedRate {
     Unlimited,
     Slots(u64),
     Per(Rate),
@@ -41,23 +41,23 @@ enum Pace {
 
 /// The settings that decide how a limit's rates are read.
 #[derive(Clone, Copy)]
-struct Terms {
+struct RateContext {
     algorithm: Algorithm,
     zone: Option<&'static Zone>,
 }
 
-pub(super) fn numbers(limit: &At<Limit>, report: &mut Report) -> Option<LimitNumbers> {
+pub(super) fn params_by_tier(limit: &At<Limit>, report: &mut Report) -> Option<ParamsByTier> {
     let algorithm = limit.algorithm();
-    let terms = Terms { algorithm, zone: zone(limit, algorithm, report) };
+    let terms = RateContext { algorithm, zone: zone(limit, algorithm, report) };
     let ttl_us = ttl_us(limit, algorithm, report);
     capacity(algorithm, &limit.burst, &limit.queue, report);
     if limit.rate.is_none() {
         missing("rate", (limit.at, &limit.unreadable), report);
     }
-    let pace = limit.rate.as_ref().and_then(|rate| pace(rate, terms, report));
-    let given = Given {
-        terms,
-        pace,
+    let pace = limit.rate.as_ref().and_then(|rate| parse_rate(rate, terms, report));
+    let given = ParamsInput {
+        context: terms,
+        rate: pace,
         burst: limit.burst.as_ref().map(|burst| burst.value),
         queue: limit.queue.as_ref().map(|queue| queue.value),
         ttl_us,
@@ -65,60 +65,62 @@ pub(super) fn numbers(limit: &At<Limit>, report: &mut Report) -> Option<LimitNum
     let at = limit.burst.as_ref().map(|burst| burst.at);
     let base = given.build(at.or(limit.rate.as_ref().map(|rate| rate.at)), report);
     let tiers = tiers(limit, &given, report);
-    Some(LimitNumbers { algorithm, base: base?, tiers })
+    Some(ParamsByTier { algorithm, base: base?, tiers })
 }
 
 /// What a limit or a tier asks for.
-struct Given {
-    terms: Terms,
-    pace: Option<Pace>,
+struct ParamsInput {
+    context: RateContext,
+    rate: Option<ParsedRate>,
     burst: Option<u64>,
     queue: Option<u64>,
     ttl_us: u64,
 }
 
-impl Given {
-    fn build(&self, at: Option<Position>, report: &mut Report) -> Option<Effective> {
+impl ParamsInput {
+    fn build(&self, at: Option<Position>, report: &mut Report) -> Option<EffectiveParams> {
         let (burst, queue) = (self.burst, self.queue);
-        let effective = |numbers| Effective { numbers, burst, queue };
-        let rate = match self.pace? {
-            Pace::Unlimited => return Some(effective(None)),
-            Pace::Slots(slots) => {
-                let numbers = Concurrency::try_new(slots, self.ttl_us).map(Numbers::Concurrency);
-                return Some(effective(self.accept(numbers, at, report)));
+        let effective = |params| EffectiveParams { params, burst, queue };
+        let rate = match self.rate? {
+            ParsedRate::Unlimited => return Some(effective(None)),
+            ParsedRate::Slots(slots) => {
+                let params = Concurrency::try_new(slots, self.ttl_us).map(LimitParams::Concurrency);
+                return Some(effective(self.accept(params, at, report)));
             }
-            Pace::Calendar(window) => {
-                return Some(effective(Some(Numbers::CalendarWindow(window))));
+            ParsedRate::Calendar(window) => {
+                return Some(effective(Some(LimitParams::CalendarWindow(window))));
             }
-            Pace::Per(rate) => rate,
+            ParsedRate::Per(rate) => rate,
         };
-        let numbers = match self.terms.algorithm {
-            Algorithm::SlidingWindow => Ok(Numbers::SlidingWindow(SlidingWindow::new(rate))),
-            Algorithm::FixedWindow => Ok(Numbers::FixedWindow(FixedWindow::new(rate))),
-            Algorithm::SlidingLog => Ok(Numbers::SlidingLog(SlidingLog::new(rate))),
-            Algorithm::TokenBucket => TokenBucket::try_new(rate, burst).map(Numbers::TokenBucket),
-            Algorithm::Gcra => Gcra::try_new(rate, burst).map(Numbers::Gcra),
+        let params = match self.context.algorithm {
+            Algorithm::SlidingWindow => Ok(LimitParams::SlidingWindow(SlidingWindow::new(rate))),
+            Algorithm::FixedWindow => Ok(LimitParams::FixedWindow(FixedWindow::new(rate))),
+            Algorithm::SlidingLog => Ok(LimitParams::SlidingLog(SlidingLog::new(rate))),
+            Algorithm::TokenBucket => {
+                TokenBucket::try_new(rate, burst).map(LimitParams::TokenBucket)
+            }
+            Algorithm::Gcra => Gcra::try_new(rate, burst).map(LimitParams::Gcra),
             Algorithm::LeakyBucket => {
-                LeakyBucket::try_new(rate, burst, queue).map(Numbers::LeakyBucket)
+                LeakyBucket::try_new(rate, burst, queue).map(LimitParams::LeakyBucket)
             }
             // A rate with a period does not pass `pace` for slots.
             Algorithm::Concurrency => return None,
         };
-        Some(effective(Some(self.accept(numbers, at, report)?)))
+        Some(effective(Some(self.accept(params, at, report)?)))
     }
 
     /// Only what `pace` and `capacity` cannot see alone is reported here: the combination.
     fn accept(
         &self,
-        numbers: Result<Numbers, InvalidNumbers>,
+        params: Result<LimitParams, InvalidParams>,
         at: Option<Position>,
         report: &mut Report,
-    ) -> Option<Numbers> {
-        match numbers {
-            Ok(numbers) => Some(numbers),
-            Err(InvalidNumbers::HorizonTooFar) => {
+    ) -> Option<LimitParams> {
+        match params {
+            Ok(params) => Some(params),
+            Err(InvalidParams::HorizonTooFar) => {
                 report
-                    .problem(at.unwrap_or(Position::START), invalid(InvalidNumbers::HorizonTooFar));
+                    .problem(at.unwrap_or(Position::START), invalid(InvalidParams::HorizonTooFar));
                 None
             }
             Err(_) => None,
@@ -126,22 +128,26 @@ impl Given {
     }
 }
 
-fn tiers(limit: &At<Limit>, base: &Given, report: &mut Report) -> Vec<(Box<str>, Effective)> {
+fn tiers(
+    limit: &At<Limit>,
+    base: &ParamsInput,
+    report: &mut Report,
+) -> Vec<(Box<str>, EffectiveParams)> {
     let mut list = Vec::new();
     for (name, tier) in limit.tiers.iter().flat_map(|tiers| &tiers.0) {
         let empty = super::fields::not_empty(name);
         let Some(name) = report.accept(name.at, empty) else { continue };
-        let mut given = Given { pace: base.pace, ..*base };
+        let mut given = ParamsInput { rate: base.rate, ..*base };
         let mut at = tier.at;
         match &tier.value {
             LimitTier::Rate(rate) => {
                 let rate = At { value: rate.clone(), at: tier.at, name_at: tier.name_at };
-                given.pace = pace(&rate, base.terms, report);
+                given.rate = parse_rate(&rate, base.context, report);
             }
             LimitTier::Form(form) => {
-                capacity(base.terms.algorithm, &form.burst, &form.queue, report);
+                capacity(base.context.algorithm, &form.burst, &form.queue, report);
                 if let Some(rate) = &form.rate {
-                    given.pace = pace(rate, base.terms, report);
+                    given.rate = parse_rate(rate, base.context, report);
                     at = rate.at;
                 }
                 if let Some(burst) = &form.burst {
@@ -157,14 +163,14 @@ fn tiers(limit: &At<Limit>, base: &Given, report: &mut Report) -> Vec<(Box<str>,
 }
 
 /// A rate whose shape and range fit the algorithm.
-fn pace(rate: &At<RateText>, terms: Terms, report: &mut Report) -> Option<Pace> {
+fn parse_rate(rate: &At<RateText>, terms: RateContext, report: &mut Report) -> Option<ParsedRate> {
     let written = report.accept(rate.at, grammar::rate(rate))?;
     let shape = |message: String, help: String| Problem::new(codes::RATE_SHAPE, message, help);
     let concurrency = terms.algorithm == Algorithm::Concurrency;
     let result = match written {
-        WrittenRate::Unlimited => Ok(Pace::Unlimited),
+        WrittenRate::Unlimited => Ok(ParsedRate::Unlimited),
         WrittenRate::Slots(slots) if concurrency => {
-            Concurrency::try_new(slots, TTL_US).map(|_| Pace::Slots(slots)).map_err(invalid)
+            Concurrency::try_new(slots, TTL_US).map(|_| ParsedRate::Slots(slots)).map_err(invalid)
         }
         WrittenRate::Slots(slots) => Err(shape(
             format!("the rate {slots} has no period"),
@@ -189,10 +195,10 @@ fn pace(rate: &At<RateText>, terms: Terms, report: &mut Report) -> Option<Pace> 
 fn windows(
     rate: Rate,
     unit: Option<CalendarUnit>,
-    terms: Terms,
-) -> Result<Pace, (&'static str, &'static str)> {
+    terms: RateContext,
+) -> Result<ParsedRate, (&'static str, &'static str)> {
     let is_fixed = terms.algorithm == Algorithm::FixedWindow;
-    let calendar = |unit, zone| Pace::Calendar(CalendarWindow::new(rate.count(), unit, zone));
+    let calendar = |unit, zone| ParsedRate::Calendar(CalendarWindow::new(rate.count(), unit, zone));
     match (unit, terms.zone) {
         (Some(CalendarUnit::Month), _) if !is_fixed => Err((
             "is by the month, and months are for `fixed-window`",
@@ -204,7 +210,7 @@ fn windows(
             "is not by the day, the week or the month, as `time_zone` wants it",
             "write `N/day`, `N/week` or `N/month`, or remove `time_zone`",
         )),
-        _ => Ok(Pace::Per(rate)),
+        _ => Ok(ParsedRate::Per(rate)),
     }
 }
 
@@ -240,7 +246,7 @@ fn capacity(algorithm: Algorithm, burst: &Field<u64>, queue: &Field<u64>, report
             let help = "remove it, or choose `token-bucket`, `gcra` or `leaky-bucket`";
             report.error(codes::NOT_FOR_ALGORITHM, burst.name_at, message, help);
         } else if burst.value == 0 {
-            report.problem(burst.at, invalid(InvalidNumbers::ZeroBurst));
+            report.problem(burst.at, invalid(InvalidParams::ZeroBurst));
         }
     }
     if let Some(queue) = queue
@@ -252,7 +258,7 @@ fn capacity(algorithm: Algorithm, burst: &Field<u64>, queue: &Field<u64>, report
     }
     for field in [burst, queue].into_iter().flatten() {
         if field.value > u64::from(u32::MAX) {
-            report.problem(field.at, invalid(InvalidNumbers::CountTooLarge));
+            report.problem(field.at, invalid(InvalidParams::CountTooLarge));
         }
     }
 }
@@ -269,20 +275,20 @@ fn ttl_us(limit: &Limit, algorithm: Algorithm, report: &mut Report) -> u64 {
 }
 
 /// The core's reasons, as errors of the file.
-fn invalid(reason: InvalidNumbers) -> Problem {
+fn invalid(reason: InvalidParams) -> Problem {
     let (code, message, help) = match reason {
-        InvalidNumbers::CountTooLarge => (
+        InvalidParams::CountTooLarge => (
             codes::COUNT_TOO_LARGE,
             "the number is too large to be counted exactly",
             "write at most 4294967295, or `unlimited`",
         ),
-        InvalidNumbers::PeriodOutOfRange => {
+        InvalidParams::PeriodOutOfRange => {
             (codes::PERIOD_OUT_OF_RANGE, "the period is out of range", "write 1ms to 366d")
         }
-        InvalidNumbers::ZeroBurst => {
+        InvalidParams::ZeroBurst => {
             (codes::ZERO_BURST, "the burst is 0", "write 1 or more; `rate: 0/s` refuses everything")
         }
-        InvalidNumbers::HorizonTooFar => (
+        InvalidParams::HorizonTooFar => (
             codes::HORIZON_TOO_FAR,
             "the bucket takes more than 100 years to refill: (burst + queue) x period / N",
             "lower the burst or queue, or raise the rate",

@@ -1,6 +1,6 @@
 //! `on_response`.
 
-use super::fields::each;
+use super::fields::map_items;
 use crate::diagnostic::{Report, codes};
 use crate::grammar::Problem;
 use crate::limit::{OnResponse, Statuses};
@@ -23,7 +23,7 @@ pub(super) fn on_response(field: &Field<raw::OnResponse>, report: &mut Report) -
 
 fn statuses(field: &Field<OneOrMany<Text>>, report: &mut Report) -> Vec<Statuses> {
     let Some(field) = field else { return Vec::new() };
-    each(&field.0, report, |text: &Text| {
+    map_items(&field.0, report, |text: &Text| {
         Statuses::parse(text).ok_or_else(|| {
             let message = format!("{} is not a status", quoted(text));
             Problem::new(

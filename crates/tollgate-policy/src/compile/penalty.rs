@@ -49,7 +49,7 @@ pub(super) fn penalty(field: &Field<raw::Penalty>, report: &mut Report) -> Optio
     }
     if max_us < block_us {
         let at = at(field.max.as_ref().map(|max| max.at));
-        let (max, block) = (grammar::shown(max_us), grammar::shown(block_us));
+        let (max, block) = (grammar::format_us(max_us), grammar::format_us(block_us));
         let message = format!("`max` ({max}) is shorter than `block` ({block})");
         wrong(at, message, "`max` is the longest block: raise it, or shorten `block`");
     }

@@ -1,6 +1,8 @@
 //! `store`.
 
-use super::fields::{duration_us, each, exactly_one, number32, required, secret, some_items, text};
+use super::fields::{
+    duration_us, exactly_one, map_items, number_u32, require_items, required, secret, text,
+};
 use crate::diagnostic::{Report, codes};
 use crate::grammar;
 use crate::raw::{self, At, File, StoreWord, TimeSource};
@@ -91,26 +93,26 @@ fn redis(field: &At<raw::Redis>, report: &mut Report) -> Redis {
         prefix: prefix(field, report),
         caller_time: field.time.as_ref().is_some_and(|time| time.value == TimeSource::Caller),
         deadline,
-        connections: number32(&field.connections, 2, (1, 1_024), report),
-        in_flight: number32(&field.in_flight, 10_000, (1, 10_000_000), report),
+        connections: number_u32(&field.connections, 2, (1, 1_024), report),
+        in_flight: number_u32(&field.in_flight, 10_000, (1, 10_000_000), report),
         replica_reads: field.replica_reads.as_ref().is_some_and(|allowed| allowed.value),
-        breaker_errors: number32(&errors, 5, (1, 1_000_000), report),
+        breaker_errors: number_u32(&errors, 5, (1, 1_000_000), report),
         breaker_probe,
-        deny_cache_entries: number32(&entries, 100_000, (0, 100_000_000), report),
+        deny_cache_entries: number_u32(&entries, 100_000, (0, 100_000_000), report),
         deny_cache_max_age,
     }
 }
 
 /// What a URL says.
-struct Found {
+struct RedisEndpoint {
     server: RedisServer,
     tls: bool,
     username: Option<Box<str>>,
     password: Option<Secret>,
 }
 
-fn server(field: &At<raw::Redis>, report: &mut Report) -> Found {
-    let found = |server| Found { server, tls: false, username: None, password: None };
+fn server(field: &At<raw::Redis>, report: &mut Report) -> RedisEndpoint {
+    let found = |server| RedisEndpoint { server, tls: false, username: None, password: None };
     if let Some(url) = &field.url {
         let parsed = report.accept(url.at, grammar::redis_url(url));
         if let (Some(tls), Some(parsed)) = (&field.tls, &parsed)
@@ -121,7 +123,12 @@ fn server(field: &At<raw::Redis>, report: &mut Report) -> Found {
         }
         return match parsed {
             Some(RedisUrl::Tcp { tls, host, port, database, username, password }) => {
-                Found { server: RedisServer::Tcp { host, port, database }, tls, username, password }
+                RedisEndpoint {
+                    server: RedisServer::Tcp { host, port, database },
+                    tls,
+                    username,
+                    password,
+                }
             }
             Some(RedisUrl::Unix { path, database }) => found(RedisServer::Unix { path, database }),
             None => found(RedisServer::Unix { path: "".into(), database: 0 }),
@@ -132,8 +139,8 @@ fn server(field: &At<raw::Redis>, report: &mut Report) -> Found {
             required(&sentinel.master, "master", (sentinel.at, &sentinel.unreadable), report);
         let nodes = sentinel.nodes.as_ref().map(|nodes| nodes.as_slice()).unwrap_or_default();
         let at = sentinel.nodes.as_ref().map_or(sentinel.at, |nodes| nodes.at);
-        some_items(nodes, "nodes", at, report);
-        let nodes = each(nodes, report, |text| grammar::node(text));
+        require_items(nodes, "nodes", at, report);
+        let nodes = map_items(nodes, report, |text| grammar::node(text));
         return found(RedisServer::Sentinel {
             master: master.unwrap_or_default(),
             nodes,
@@ -143,8 +150,8 @@ fn server(field: &At<raw::Redis>, report: &mut Report) -> Found {
     }
     let mut nodes = Vec::new();
     if let Some(cluster) = &field.cluster {
-        some_items(cluster, "cluster", cluster.at, report);
-        nodes = each(cluster, report, |text| grammar::node(text));
+        require_items(cluster, "cluster", cluster.at, report);
+        nodes = map_items(cluster, report, |text| grammar::node(text));
     }
     found(RedisServer::Cluster { nodes })
 }

@@ -1,7 +1,7 @@
 //! The keys that a file may use, anywhere: the original has one list for all levels.
 
 use crate::diagnostic::{Report, codes};
-use crate::yaml::{Key, Kind, Node, Value};
+use crate::yaml::{Node, ScalarKind, Value, YamlKey};
 
 const KEYS: [&str; 16] = [
     "domain",
@@ -29,7 +29,7 @@ const OURS: &str = "debt";
 pub(super) fn check(node: &Node, report: &mut Report) {
     let Value::Map(entries) = &node.value else { return };
     for (key, value) in entries {
-        if !known(key, report) || key.text == "metadata" {
+        if !check_key(key, report) || key.text == "metadata" {
             continue;
         }
         match &value.value {
@@ -49,7 +49,7 @@ pub(super) fn check(node: &Node, report: &mut Report) {
                     );
                 }
             }),
-            Value::Scalar { kind: Kind::Number, text } => {
+            Value::Scalar { kind: ScalarKind::Number, text } => {
                 let message = format!(
                     "error checking config: `{text}` is not a text, a whole number or a flag"
                 );
@@ -70,7 +70,7 @@ fn shown(value: &Value) -> &str {
     }
 }
 
-fn known(key: &Key, report: &mut Report) -> bool {
+fn check_key(key: &YamlKey, report: &mut Report) -> bool {
     let text = key.text.as_str();
     if KEYS.contains(&text) || text == OURS {
         return true;

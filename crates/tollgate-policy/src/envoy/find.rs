@@ -6,13 +6,13 @@ use rustc_hash::FxHashMap;
 
 /// The descriptors below one descriptor, or at the top.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Level {
-    keys: FxHashMap<Box<str>, Values>,
+pub(super) struct DescriptorLevel {
+    keys: FxHashMap<Box<str>, DescriptorsByValue>,
 }
 
 /// The descriptors of one level with one key.
 #[derive(Clone, Debug, Default)]
-struct Values {
+struct DescriptorsByValue {
     exact: FxHashMap<Box<str>, Descriptor>,
     /// In file order.
     wild: Vec<(Glob, Descriptor)>,
@@ -22,27 +22,27 @@ struct Values {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Descriptor {
     pub(super) rule: Option<usize>,
-    pub(super) below: Level,
+    pub(super) below: DescriptorLevel,
     /// `share_threshold`: what stands in the key in place of the value.
     pub(super) shared: Option<Box<str>>,
 }
 
 /// Where a descriptor goes in its level.
-pub(super) enum Place {
+pub(super) enum ValuePattern {
     Exact(Box<str>),
     Wild(Glob),
     Any,
 }
 
-impl Level {
-    pub(super) fn insert(&mut self, key: &str, place: Place, descriptor: Descriptor) {
+impl DescriptorLevel {
+    pub(super) fn insert(&mut self, key: &str, place: ValuePattern, descriptor: Descriptor) {
         let values = self.keys.entry(key.into()).or_default();
         match place {
-            Place::Exact(value) => {
+            ValuePattern::Exact(value) => {
                 values.exact.insert(value, descriptor);
             }
-            Place::Wild(glob) => values.wild.push((glob, descriptor)),
-            Place::Any => values.any = Some(Box::new(descriptor)),
+            ValuePattern::Wild(glob) => values.wild.push((glob, descriptor)),
+            ValuePattern::Any => values.any = Some(Box::new(descriptor)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! `metadata`: whatever its author likes, handed on as it is.
 
-use crate::yaml::{Kind, Node, Value};
+use crate::yaml::{Node, ScalarKind, Value};
 
 /// A value of a free map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ impl Metadata {
     pub(super) fn of(node: &Node) -> Self {
         match &node.value {
             Value::Null => Self::Null,
-            Value::Scalar { kind: Kind::Bool(value), .. } => Self::Bool(*value),
-            Value::Scalar { kind: Kind::Text, text } => Self::Text(text.as_str().into()),
+            Value::Scalar { kind: ScalarKind::Bool(value), .. } => Self::Bool(*value),
+            Value::Scalar { kind: ScalarKind::Text, text } => Self::Text(text.as_str().into()),
             Value::Scalar { text, .. } => Self::Number(text.as_str().into()),
             Value::List(items) => Self::List(items.iter().map(Self::of).collect()),
             Value::Map(entries) => Self::Map(

@@ -29,20 +29,20 @@ pub use unit::Unit;
 
 use crate::diagnostic::Diagnostic;
 use crate::limit::{Limit, OnStoreFailure};
-use find::Level;
+use find::DescriptorLevel;
 use rustc_hash::FxHashMap;
 
 /// All files together.
 #[derive(Clone, Debug, Default)]
 pub struct Configs {
-    domains: FxHashMap<Box<str>, Level>,
-    rules: Vec<Rule>,
+    domains: FxHashMap<Box<str>, DescriptorLevel>,
+    rules: Vec<DescriptorRule>,
 }
 
 /// What holds for all of their limits.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
-pub struct Options {
+pub struct ConfigOptions {
     /// Whether refusals are free, as for every other limit here; the original counts them.
     pub strict: bool,
     /// What their limits do when the store cannot decide.
@@ -52,7 +52,7 @@ pub struct Options {
 /// One `rate_limit`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Rule {
+pub struct DescriptorRule {
     /// As the engine decides it; `None` is unlimited.
     pub limit: Option<Limit>,
     /// `name`, which is shown and which [`replaces`](Self::replaces) refers to.
@@ -72,7 +72,7 @@ pub struct Rule {
 /// What is wrong with one of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Bad {
+pub struct InvalidConfig {
     /// Its place in the list.
     pub file: usize,
     /// All errors in it.
@@ -85,12 +85,15 @@ impl Configs {
     /// # Errors
     ///
     /// Everything that is wrong with them, by file.
-    pub fn read(files: &[(&str, &[u8])], options: Options) -> Result<Self, Vec<Bad>> {
+    pub fn read(
+        files: &[(&str, &[u8])],
+        options: ConfigOptions,
+    ) -> Result<Self, Vec<InvalidConfig>> {
         read::read(files, options)
     }
 
     /// All limits of all files.
-    pub fn rules(&self) -> &[Rule] {
+    pub fn rules(&self) -> &[DescriptorRule] {
         &self.rules
     }
 
@@ -99,7 +102,7 @@ impl Configs {
         self.domains.contains_key(domain)
     }
 
-    /// The limit for a descriptor, by its place in [`rules`](Self::rules): the one at the end of its path, if there is one. Then `key` has
+    /// The limit for a descriptor, by its place in [`compiled_limits`](Self::rules): the one at the end of its path, if there is one. Then `key` has
     /// been set to whose count it is.
     pub fn find(&self, domain: &str, entries: &[(&str, &str)], key: &mut Vec<u8>) -> Option<usize> {
         self.domains.get(domain)?.find(entries, key)

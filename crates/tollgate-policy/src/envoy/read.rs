@@ -1,8 +1,8 @@
 //! From files to the tree, with every error of the original, and its place.
 
-use super::find::{Descriptor, Level, Place};
-use super::values::{UNMARSHAL, count, field, flag, found, mismatch, text, wrong};
-use super::{Bad, Configs, Metadata, Options, Rule, Unit, allowed};
+use super::find::{Descriptor, DescriptorLevel, ValuePattern};
+use super::values::{UNMARSHAL, boolean, count, describe, field, mismatch, report_error, text};
+use super::{ConfigOptions, Configs, DescriptorRule, InvalidConfig, Metadata, Unit, allowed};
 use crate::diagnostic::Report;
 use crate::glob::Glob;
 use crate::limit::{Counting, Limit, Mode};
@@ -10,7 +10,7 @@ use crate::yaml::{self, Node, Value};
 use std::collections::HashSet;
 use std::panic::resume_unwind;
 use std::thread;
-use tollgate_core::{Numbers, Rate, algorithm::FixedWindow};
+use tollgate_core::{LimitParams, Rate, algorithm::FixedWindow};
 
 /// A list and a map for each of 64 entries, more than which no request may have, and what a limit has below them.
 const DEPTH_MAX: usize = 2 * 64 + 32;
@@ -18,7 +18,10 @@ const DEPTH_MAX: usize = 2 * 64 + 32;
 const STACK_BYTES: usize = 16 << 20;
 
 /// Reads on a thread of its own, since whoever asks may have less of a stack than deep files take.
-pub(super) fn read(files: &[(&str, &[u8])], options: Options) -> Result<Configs, Vec<Bad>> {
+pub(super) fn read(
+    files: &[(&str, &[u8])],
+    options: ConfigOptions,
+) -> Result<Configs, Vec<InvalidConfig>> {
     thread::scope(|scope| {
         let deep = || read_here(files, options, DEPTH_MAX);
         let builder = thread::Builder::new().name("ratelimit-files".into());
@@ -32,10 +35,10 @@ pub(super) fn read(files: &[(&str, &[u8])], options: Options) -> Result<Configs,
 
 fn read_here(
     files: &[(&str, &[u8])],
-    options: Options,
+    options: ConfigOptions,
     depth_max: usize,
-) -> Result<Configs, Vec<Bad>> {
-    let mut reader = Reader { configs: Configs::default(), options, names: HashSet::new() };
+) -> Result<Configs, Vec<InvalidConfig>> {
+    let mut reader = ConfigReader { configs: Configs::default(), options, names: HashSet::new() };
     let mut all = Vec::new();
     for (file, (_, bytes)) in files.iter().enumerate() {
         let mut report = Report::default();
@@ -52,63 +55,73 @@ fn read_here(
             }
         }
         if !report.is_empty() {
-            all.push(Bad { file, diagnostics: report.finish() });
+            all.push(InvalidConfig { file, diagnostics: report.finish() });
         }
     }
     if all.is_empty() { Ok(reader.configs) } else { Err(all) }
 }
 
-struct Reader {
+struct ConfigReader {
     configs: Configs,
-    options: Options,
+    options: ConfigOptions,
     /// Of the limits so far, as the engine calls them.
     names: HashSet<Box<str>>,
 }
 
 /// The way to a descriptor.
 #[derive(Clone)]
-struct Path {
+struct DescriptorPath {
     /// As the original writes it.
     shown: String,
     /// Keys and values apart.
     parts: Vec<Box<str>>,
 }
 
-impl Reader {
+impl ConfigReader {
     fn file(&mut self, node: &Node, report: &mut Report) {
         if !matches!(node.value, Value::Map(_) | Value::Null) {
-            let found = found(node);
+            let found = describe(node);
             let message = format!(
                 "{UNMARSHAL} cannot unmarshal {found} into map[interface {{}}]interface {{}}"
             );
-            return wrong(report, node.at, message, "begin the file with `domain: NAME`");
+            return report_error(report, node.at, message, "begin the file with `domain: NAME`");
         }
         let domain = field(node, "domain");
         let name = text(node, "domain", report);
         let at = domain.map_or(node.at, |domain| domain.at);
         if name.is_empty() {
             let help = "add `domain: NAME`, as the filter in Envoy names it";
-            return wrong(report, at, "config file cannot have empty domain", help);
+            return report_error(report, at, "config file cannot have empty domain", help);
         }
         if self.configs.has_domain(&name) {
             let message = format!("duplicate domain '{name}' in config file");
-            return wrong(report, at, message, "put the descriptors of a domain into one file");
+            return report_error(
+                report,
+                at,
+                message,
+                "put the descriptors of a domain into one file",
+            );
         }
-        let path = Path { shown: format!("{name}."), parts: vec![name.as_str().into()] };
+        let path = DescriptorPath { shown: format!("{name}."), parts: vec![name.as_str().into()] };
         let level = self.level(node, &path, report);
         self.configs.domains.insert(name.into(), level);
     }
 
     /// Recursion is bounded by the parser's limit on depth.
-    fn level(&mut self, node: &Node, path: &Path, report: &mut Report) -> Level {
-        let mut level = Level::default();
+    fn level(
+        &mut self,
+        node: &Node,
+        path: &DescriptorPath,
+        report: &mut Report,
+    ) -> DescriptorLevel {
+        let mut level = DescriptorLevel::default();
         let mut seen = HashSet::new();
         let list = match field(node, "descriptors").map(|list| (&list.value, list.at)) {
             None | Some((Value::Null, _)) => return level,
             Some((Value::List(list), _)) => list,
             Some((_, at)) => {
                 let message = mismatch(node, "descriptors", "[]config.YamlDescriptor");
-                wrong(report, at, message, "write each as `- key: NAME`");
+                report_error(report, at, message, "write each as `- key: NAME`");
                 return level;
             }
         };
@@ -116,7 +129,7 @@ impl Reader {
             let key = text(item, "key", report);
             let value = text(item, "value", report);
             if key.is_empty() {
-                wrong(report, item.at, "descriptor has empty key", "add `key: NAME`");
+                report_error(report, item.at, "descriptor has empty key", "add `key: NAME`");
                 continue;
             }
             let mut path = path.clone();
@@ -127,11 +140,11 @@ impl Reader {
             }
             if !seen.insert((key.clone(), value.clone())) {
                 let message = format!("duplicate descriptor composite key '{}'", path.shown);
-                wrong(report, item.at, message, "remove one of the two, or join them");
+                report_error(report, item.at, message, "remove one of the two, or join them");
                 continue;
             }
             path.parts.extend([key.as_str().into(), value.as_str().into()]);
-            let Some(place) = place(&value, item, report) else { continue };
+            let Some(place) = value_pattern(&value, item, report) else { continue };
             let descriptor = self.descriptor(item, &value, path, report);
             level.insert(&key, place, descriptor);
         }
@@ -142,10 +155,10 @@ impl Reader {
         &mut self,
         node: &Node,
         value: &str,
-        mut path: Path,
+        mut path: DescriptorPath,
         report: &mut Report,
     ) -> Descriptor {
-        let is_shared = flag(node, "share_threshold", report);
+        let is_shared = boolean(node, "share_threshold", report);
         if is_shared && !value.contains('*') {
             let at = field(node, "share_threshold").map_or(node.at, |field| field.at);
             let found = path.parts.iter().rev().take(2).rev().filter(|part| !part.is_empty());
@@ -153,13 +166,18 @@ impl Reader {
             let message = format!(
                 "share_threshold can only be used with wildcard values (containing '*'), but found key '{found}'"
             );
-            wrong(report, at, message, "give `value` a `*`, or remove `share_threshold`");
+            report_error(report, at, message, "give `value` a `*`, or remove `share_threshold`");
         }
         let limit = field(node, "rate_limit").filter(|field| !matches!(field.value, Value::Null));
         let is_map = |limit: &Node| matches!(limit.value, Value::Map(_));
         if let Some(limit) = limit.filter(|limit| !is_map(limit)) {
             let message = mismatch(node, "rate_limit", "config.YamlRateLimit");
-            wrong(report, limit.at, message, "write `unit` and `requests_per_unit` below it");
+            report_error(
+                report,
+                limit.at,
+                message,
+                "write `unit` and `requests_per_unit` below it",
+            );
         }
         let limit = limit.filter(|limit| is_map(limit));
         let rule = limit.and_then(|limit| self.rule(node, limit, &path, report));
@@ -176,22 +194,22 @@ impl Reader {
         &mut self,
         descriptor: &Node,
         node: &Node,
-        path: &Path,
+        path: &DescriptorPath,
         report: &mut Report,
-    ) -> Option<Rule> {
-        let unlimited = flag(node, "unlimited", report);
+    ) -> Option<DescriptorRule> {
+        let unlimited = boolean(node, "unlimited", report);
         let written = text(node, "unit", report);
         let at = field(node, "unit").map_or(node.at, |unit| unit.at);
         let unit = Unit::parse(&written);
         match (unlimited, unit) {
             (true, Some(_)) => {
                 let message = "should not specify rate limit unit when unlimited";
-                wrong(report, at, message, "remove `unit`, or `unlimited`");
+                report_error(report, at, message, "remove `unit`, or `unlimited`");
             }
             (false, None) => {
                 let message = format!("invalid rate limit unit '{written}'");
                 let help = "write second, minute, hour, day, week, month or year";
-                wrong(report, at, message, help);
+                report_error(report, at, message, help);
             }
             _ => {}
         }
@@ -207,11 +225,11 @@ impl Reader {
                 report,
             )
         });
-        Some(Rule {
+        Some(DescriptorRule {
             limit,
             name: name.map(Into::into),
             replaces,
-            quota: flag(descriptor, "quota_mode", report),
+            quota: boolean(descriptor, "quota_mode", report),
             unit: unit.filter(|_| !unlimited),
             requests_per_unit,
             metadata: field(descriptor, "metadata")
@@ -225,27 +243,28 @@ impl Reader {
         &mut self,
         descriptor: &Node,
         node: &Node,
-        path: &Path,
+        path: &DescriptorPath,
         rate: Rate,
         report: &mut Report,
     ) -> Option<Limit> {
         // These only name metrics there; here a label never comes from a request.
-        flag(descriptor, "value_to_metric", report);
-        flag(descriptor, "detailed_metric", report);
+        boolean(descriptor, "value_to_metric", report);
+        boolean(descriptor, "detailed_metric", report);
         let visible = |c: char| if matches!(c, ' '..='~') { c } else { '?' };
         let plain: String = path.shown.chars().map(visible).collect();
         let numbered = |n: usize| if n == 1 { plain.clone() } else { format!("{plain}#{n}") };
         let name = (1..).map(numbered).find(|name| !self.names.contains(name.as_str()))?;
         self.names.insert(name.as_str().into());
         let key: Vec<&str> = path.parts.iter().map(|part| &**part).collect();
-        let mut limit = Limit::new(&name, &key, Some(Numbers::FixedWindow(FixedWindow::new(rate))));
-        limit.addressed = true;
+        let mut limit =
+            Limit::new(&name, &key, Some(LimitParams::FixedWindow(FixedWindow::new(rate))));
+        limit.is_by_descriptor = true;
         limit.on_store_failure = self.options.on_store_failure;
-        if flag(descriptor, "shadow_mode", report) {
+        if boolean(descriptor, "shadow_mode", report) {
             limit.mode = Mode::Shadow;
         }
-        limit.counting = match (flag(node, "debt", report), self.options.strict) {
-            (_, false) => Counting::Asked,
+        limit.counting = match (boolean(node, "debt", report), self.options.strict) {
+            (_, false) => Counting::Requested,
             (true, true) => Counting::Debt,
             (false, true) => Counting::Admitted,
         };
@@ -253,17 +272,17 @@ impl Reader {
     }
 }
 
-fn place(value: &str, node: &Node, report: &mut Report) -> Option<Place> {
+fn value_pattern(value: &str, node: &Node, report: &mut Report) -> Option<ValuePattern> {
     if value.is_empty() {
-        return Some(Place::Any);
+        return Some(ValuePattern::Any);
     }
     if !value.contains('*') {
-        return Some(Place::Exact(value.into()));
+        return Some(ValuePattern::Exact(value.into()));
     }
     match Glob::text(value) {
-        Ok(glob) => Some(Place::Wild(glob)),
+        Ok(glob) => Some(ValuePattern::Wild(glob)),
         Err(_) => {
-            wrong(report, node.at, "the wildcard value is too long", "shorten `value`");
+            report_error(report, node.at, "the wildcard value is too long", "shorten `value`");
             None
         }
     }
@@ -274,7 +293,7 @@ fn replaces(node: &Node, own: Option<&str>, report: &mut Report) -> Box<[Box<str
     let Value::List(items) = &field_.value else {
         if !matches!(field_.value, Value::Null) {
             let message = mismatch(node, "replaces", "[]config.yamlReplaces");
-            wrong(report, field_.at, message, "write each as `- name: NAME`");
+            report_error(report, field_.at, message, "write each as `- name: NAME`");
         }
         return Box::default();
     };
@@ -283,10 +302,15 @@ fn replaces(node: &Node, own: Option<&str>, report: &mut Report) -> Box<[Box<str
         let name = text(item, "name", report);
         if name.is_empty() {
             let help = "name the limit that is replaced: `- name: NAME`";
-            wrong(report, item.at, "should not have an empty replaces entry", help);
+            report_error(report, item.at, "should not have an empty replaces entry", help);
         } else if own == Some(name.as_str()) {
             let message = "replaces should not contain name of same descriptor";
-            wrong(report, item.at, message, "a limit cannot replace itself; remove this entry");
+            report_error(
+                report,
+                item.at,
+                message,
+                "a limit cannot replace itself; remove this entry",
+            );
         } else {
             names.push(name.into());
         }

@@ -1,10 +1,10 @@
-use super::{Configs, Options, Unit};
+use super::{ConfigOptions, Configs, Unit};
 use crate::limit::{Counting, Mode, OnStoreFailure};
 
 const FILE: &[u8] = include_bytes!("../../tests/fixtures/ratelimit/good/everything.yaml");
 
 fn configs() -> Configs {
-    Configs::read(&[("edge.yaml", FILE)], Options::default()).unwrap()
+    Configs::read(&[("edge.yaml", FILE)], ConfigOptions::default()).unwrap()
 }
 
 /// What is found for a descriptor: the requests per unit, and the key.
@@ -51,7 +51,7 @@ fn descriptors_that_the_original_confuses_stay_apart() {
     let mut state = |entry| {
         let rule = configs.find("edge", &[entry], &mut key).unwrap();
         let limit = configs.rules()[rule].limit.clone().unwrap();
-        (limit.name.clone(), limit.state_id(&limit.numbers.unwrap()), key.clone())
+        (limit.name.clone(), limit.state_id(&limit.params.unwrap()), key.clone())
     };
     let (one, other) = (state(("a_b", "c")), state(("a", "b_c")));
     assert_eq!((&*one.0, &*other.0), ("edge.a_b_c", "edge.a_b_c#2"));
@@ -75,8 +75,8 @@ fn limits_are_what_the_options_say() {
     assert_eq!((limit(0).mode, limit(1).mode), (Mode::Shadow, Mode::Enforce));
     assert!(all.rules()[2].limit.is_none() && all.rules()[2].unit.is_none(), "unlimited");
     assert!(all.rules().iter().any(|rule| rule.quota));
-    assert_eq!(limit(0).counting, Counting::Asked);
-    let options = Options { strict: true, on_store_failure: OnStoreFailure::Closed };
+    assert_eq!(limit(0).counting, Counting::Requested);
+    let options = ConfigOptions { strict: true, on_store_failure: OnStoreFailure::Closed };
     let strict = Configs::read(&[("edge.yaml", FILE)], options).unwrap();
     let limit = strict.rules()[0].limit.clone().unwrap();
     assert_eq!(
@@ -104,14 +104,14 @@ fn units_are_those_of_the_protocol() {
 }
 
 /// A file whose one limit is so many descriptors deep.
-fn nested(depth: usize) -> Result<Configs, Vec<super::Bad>> {
+fn nested(depth: usize) -> Result<Configs, Vec<super::InvalidConfig>> {
     let mut text = "domain: edge\n".to_owned();
     for level in 0..depth {
         let indent = "  ".repeat(level);
         text += &format!("{indent}descriptors:\n{indent}- key: k{level}\n");
     }
     text += &format!("{}rate_limit: {{unit: day, requests_per_unit: 7}}\n", "  ".repeat(depth));
-    Configs::read(&[("edge.yaml", text.as_bytes())], Options::default())
+    Configs::read(&[("edge.yaml", text.as_bytes())], ConfigOptions::default())
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn descriptors_nest_as_deep_as_a_request_has_entries() {
     assert_eq!(configs.rules()[rule].requests_per_unit, 7);
     // As deep as is read at all; whatever it means, there is room for it on a small stack.
     let lists = format!("domain: edge\nmetadata: {}{}\n", "[".repeat(158), "]".repeat(158));
-    let _ = Configs::read(&[("edge.yaml", lists.as_bytes())], Options::default());
+    let _ = Configs::read(&[("edge.yaml", lists.as_bytes())], ConfigOptions::default());
     let bad = nested(300).unwrap_err();
     let said = &bad[0].diagnostics[0];
     assert_eq!(said.code, "TG007");

@@ -1,9 +1,14 @@
 //! Values of a ratelimit file, and what the original says where one has another type.
 
 use crate::diagnostic::{Position, Report, codes};
-use crate::yaml::{Kind, Node, Value};
+use crate::yaml::{Node, ScalarKind, Value};
 
-pub(super) fn wrong(report: &mut Report, at: Position, message: impl Into<String>, help: &str) {
+pub(super) fn report_error(
+    report: &mut Report,
+    at: Position,
+    message: impl Into<String>,
+    help: &str,
+) {
     report.error(codes::RATELIMIT_FILE, at, message, help);
 }
 
@@ -19,18 +24,18 @@ pub(super) const UNMARSHAL: &str = "error loading config file: yaml: unmarshal e
 /// The words of the original's YAML reader for a field of another type than `into`, one of its own
 /// types.
 pub(super) fn mismatch(node: &Node, name: &str, into: &str) -> String {
-    let found = field(node, name).map(found).unwrap_or_default();
+    let found = field(node, name).map(describe).unwrap_or_default();
     format!("{UNMARSHAL} `{name}`: cannot unmarshal {found} into {into}")
 }
 
 /// The tag of a value and, for a scalar, its text; a long one is cut as the original cuts it.
-pub(super) fn found(node: &Node) -> String {
+pub(super) fn describe(node: &Node) -> String {
     let (tag, text) = match &node.value {
         Value::List(_) => return "!!seq".into(),
         Value::Map(_) => return "!!map".into(),
         Value::Null => ("!!null", "null"),
-        Value::Scalar { kind: Kind::Text, text } => ("!!str", text.as_str()),
-        Value::Scalar { kind: Kind::Bool(_), text } => ("!!bool", text.as_str()),
+        Value::Scalar { kind: ScalarKind::Text, text } => ("!!str", text.as_str()),
+        Value::Scalar { kind: ScalarKind::Bool(_), text } => ("!!bool", text.as_str()),
         Value::Scalar { text, .. } if text.contains('.') => ("!!float", text.as_str()),
         Value::Scalar { text, .. } => ("!!int", text.as_str()),
     };
@@ -45,21 +50,21 @@ pub(super) fn text(parent: &Node, name: &str, report: &mut Report) -> String {
         None | Some((Value::Null, _)) => String::new(),
         Some((Value::Scalar { text, .. }, _)) => text.clone(),
         Some((Value::List(_) | Value::Map(_), at)) => {
-            wrong(report, at, mismatch(parent, name, "string"), "write a text");
+            report_error(report, at, mismatch(parent, name, "string"), "write a text");
             String::new()
         }
     }
 }
 
-pub(super) fn flag(parent: &Node, name: &str, report: &mut Report) -> bool {
+pub(super) fn boolean(parent: &Node, name: &str, report: &mut Report) -> bool {
     match field(parent, name).map(|field| (&field.value, field.at)) {
         None | Some((Value::Null, _)) => false,
-        Some((Value::Scalar { kind: Kind::Bool(value), .. }, _)) => *value,
+        Some((Value::Scalar { kind: ScalarKind::Bool(value), .. }, _)) => *value,
         // The original reads YAML 1.1, which has more words for it.
         Some((Value::Scalar { text, .. }, _)) if is_word(text, ["yes", "on", "y"]) => true,
         Some((Value::Scalar { text, .. }, _)) if is_word(text, ["no", "off", "n"]) => false,
         Some((_, at)) => {
-            wrong(report, at, mismatch(parent, name, "bool"), "write `true` or `false`");
+            report_error(report, at, mismatch(parent, name, "bool"), "write `true` or `false`");
             false
         }
     }
@@ -74,12 +79,12 @@ pub(super) fn count(parent: &Node, name: &str, report: &mut Report) -> u32 {
     let Some(node) = field(parent, name) else { return 0 };
     let given = match &node.value {
         Value::Null => Some(0),
-        Value::Scalar { kind: Kind::Unsigned(value), .. } => u32::try_from(*value).ok(),
+        Value::Scalar { kind: ScalarKind::Unsigned(value), .. } => u32::try_from(*value).ok(),
         _ => None,
     };
     given.unwrap_or_else(|| {
         let help = "write a whole number up to 4294967295, digits without quotes";
-        wrong(report, node.at, mismatch(parent, name, "uint32"), help);
+        report_error(report, node.at, mismatch(parent, name, "uint32"), help);
         0
     })
 }

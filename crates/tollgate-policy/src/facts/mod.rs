@@ -25,7 +25,7 @@ use std::ops::Range;
 use sha2::{Digest, Sha256};
 
 pub use names::AttributeId;
-pub(crate) use names::{Kind, Names};
+pub(crate) use names::{AttributeKind, Names};
 pub use unverified::Unverified;
 
 use crate::address::{self, InvalidAddress, mask, unmap};
@@ -40,12 +40,12 @@ use crate::settings::AmbiguousPaths;
 pub struct Facts<'a> {
     names: &'a Names,
     ipv6_prefix: u8,
-    values: Vec<Value<'a>>,
+    values: Vec<FactValue<'a>>,
     text: String,
     path: String,
     ambiguous_paths: AmbiguousPaths,
     address: Option<IpAddr>,
-    clear_api_key: Clear<'a>,
+    raw_api_key: RawApiKey<'a>,
     tier: &'a str,
     /// Absent in a plain request, which then neither fills it in nor drops it.
     uncommon: Option<Box<UncommonFacts>>,
@@ -64,21 +64,21 @@ struct UncommonFacts {
 /// The memory of past [`Facts`], without what they knew.
 #[derive(Default)]
 pub struct FactsBuffer {
-    values: Vec<Value<'static>>,
+    values: Vec<FactValue<'static>>,
     text: String,
     path: String,
 }
 
 /// An API key as it was sent.
 #[derive(Clone)]
-enum Clear<'a> {
+enum RawApiKey<'a> {
     Given(&'a str),
     /// In `text`.
     Written(Range<usize>),
 }
 
 #[derive(Clone, Default)]
-enum Value<'a> {
+enum FactValue<'a> {
     #[default]
     Absent,
     /// Sent with the request, and not to be believed.
@@ -96,7 +96,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn new(names: &'a Names, ipv6_prefix: u8, buffer: FactsBuffer) -> Self {
         let FactsBuffer { mut values, mut text, path } = buffer;
         values.clear();
-        values.resize(names.len(), Value::Absent);
+        values.resize(names.len(), FactValue::Absent);
         text.clear();
         Self {
             names,
@@ -106,7 +106,7 @@ impl<'a> Facts<'a> {
             path,
             ambiguous_paths: AmbiguousPaths::Refuse,
             address: None,
-            clear_api_key: Clear::Given(""),
+            raw_api_key: RawApiKey::Given(""),
             tier: "",
             uncommon: None,
         }
@@ -128,9 +128,9 @@ impl<'a> Facts<'a> {
         match self.names.get(name) {
             Some(id) => self.set_id(id, value),
             None if value.is_empty() => Ok(()),
-            None => match Kind::of(name) {
-                Kind::Address => Ok(address::parse(value).map(drop)?),
-                Kind::Path => self.check_path(value),
+            None => match AttributeKind::of(name) {
+                AttributeKind::Address => Ok(address::parse(value).map(drop)?),
+                AttributeKind::Path => self.check_path(value),
                 _ => Ok(()),
             },
         }
@@ -159,30 +159,30 @@ impl<'a> Facts<'a> {
     pub fn set_id(&mut self, id: AttributeId, value: &'a str) -> Result<(), InvalidAttribute> {
         let Some(kind) = self.names.kind(id) else { return Ok(()) };
         let form = match kind {
-            _ if value.is_empty() => Value::Absent,
-            Kind::Text => Value::Given(value),
-            Kind::Address => {
+            _ if value.is_empty() => FactValue::Absent,
+            AttributeKind::Text => FactValue::Given(value),
+            AttributeKind::Address => {
                 self.address = Some(address::parse(value)?);
-                Value::Address
+                FactValue::Address
             }
-            Kind::ApiKey => {
-                self.clear_api_key = Clear::Given(value);
+            AttributeKind::ApiKey => {
+                self.raw_api_key = RawApiKey::Given(value);
                 self.rewrite(|text| push_digest(text, value))
             }
-            Kind::Host if !value.bytes().any(|byte| byte.is_ascii_uppercase()) => {
-                Value::Given(value)
+            AttributeKind::Host if !value.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+                FactValue::Given(value)
             }
-            Kind::Host => self.rewrite(|text| {
+            AttributeKind::Host => self.rewrite(|text| {
                 text.extend(value.chars().map(|character| character.to_ascii_lowercase()));
             }),
-            Kind::Method if !value.bytes().any(|byte| byte.is_ascii_lowercase()) => {
-                Value::Given(value)
+            AttributeKind::Method if !value.bytes().any(|byte| byte.is_ascii_lowercase()) => {
+                FactValue::Given(value)
             }
-            Kind::Method => self.rewrite(|text| {
+            AttributeKind::Method => self.rewrite(|text| {
                 text.extend(value.chars().map(|character| character.to_ascii_uppercase()));
             }),
-            Kind::Path if path::is_plain(value) => Value::Given(value),
-            Kind::Path => self.set_path(value)?,
+            AttributeKind::Path if path::is_plain(value) => FactValue::Given(value),
+            AttributeKind::Path => self.set_path(value)?,
         };
         if let Some(place) = self.values.get_mut(id.index()) {
             *place = form;
@@ -221,22 +221,28 @@ impl<'a> Facts<'a> {
         write(&mut self.text);
         let written = start..self.text.len();
         let form = match kind {
-            _ if written.is_empty() => Value::Absent,
-            Kind::Text => Value::Rewritten(written),
-            Kind::Host | Kind::Method | Kind::ApiKey | Kind::Path | Kind::Address => {
+            _ if written.is_empty() => FactValue::Absent,
+            AttributeKind::Text => FactValue::Rewritten(written),
+            AttributeKind::Host
+            | AttributeKind::Method
+            | AttributeKind::ApiKey
+            | AttributeKind::Path
+            | AttributeKind::Address => {
                 let value = self.text[written.clone()].to_owned();
                 match kind {
-                    Kind::Address => {
+                    AttributeKind::Address => {
                         self.address = Some(address::parse(&value)?);
-                        Value::Address
+                        FactValue::Address
                     }
-                    Kind::Path => self.set_path(&value)?,
-                    Kind::ApiKey => {
-                        self.clear_api_key = Clear::Written(written);
+                    AttributeKind::Path => self.set_path(&value)?,
+                    AttributeKind::ApiKey => {
+                        self.raw_api_key = RawApiKey::Written(written);
                         self.rewrite(|text| push_digest(text, &value))
                     }
-                    Kind::Method => self.rewrite(|text| text.push_str(&value.to_ascii_uppercase())),
-                    Kind::Host | Kind::Text => {
+                    AttributeKind::Method => {
+                        self.rewrite(|text| text.push_str(&value.to_ascii_uppercase()))
+                    }
+                    AttributeKind::Host | AttributeKind::Text => {
                         self.rewrite(|text| text.push_str(&value.to_ascii_lowercase()))
                     }
                 }
@@ -256,13 +262,13 @@ impl<'a> Facts<'a> {
     }
 
     /// The values added to an attribute.
-    pub(crate) fn more_values(&self, id: AttributeId) -> impl Iterator<Item = &str> {
+    pub(crate) fn extra_values(&self, id: AttributeId) -> impl Iterator<Item = &str> {
         let all = self.uncommon.iter().flat_map(|uncommon| &uncommon.more_values);
         all.filter(move |(known, _)| *known == id).map(|(_, value)| &**value)
     }
 
     /// Rewrites a path that is not plain.
-    fn set_path(&mut self, value: &str) -> Result<Value<'a>, InvalidAttribute> {
+    fn set_path(&mut self, value: &str) -> Result<FactValue<'a>, InvalidAttribute> {
         if let Some(uncommon) = &mut self.uncommon {
             uncommon.other_paths.clear();
         }
@@ -276,7 +282,7 @@ impl<'a> Facts<'a> {
         if !other_paths.is_empty() {
             self.uncommon_mut().other_paths = other_paths;
         }
-        Ok(Value::Path)
+        Ok(FactValue::Path)
     }
 
     /// Whether the path has other readings.
@@ -296,7 +302,7 @@ impl<'a> Facts<'a> {
             path: path.clone(),
             ambiguous_paths: self.ambiguous_paths,
             address: self.address,
-            clear_api_key: self.clear_api_key.clone(),
+            raw_api_key: self.raw_api_key.clone(),
             tier: self.tier,
             uncommon: self.uncommon.clone(),
         })
@@ -313,7 +319,7 @@ impl<'a> Facts<'a> {
             && let Some(place) = self.values.get_mut(id.index())
         {
             self.address = Some(unmap(address));
-            *place = Value::Address;
+            *place = FactValue::Address;
         }
     }
 
@@ -321,7 +327,7 @@ impl<'a> Facts<'a> {
     /// unless they say `on_invalid: as_missing`; everything else takes it as absent.
     pub fn set_unverified(&mut self, id: AttributeId, why: Unverified) {
         if let Some(place) = self.values.get_mut(id.index()) {
-            *place = Value::Unverified;
+            *place = FactValue::Unverified;
             self.uncommon_mut().unverified.get_or_insert(why);
         }
     }
@@ -334,7 +340,7 @@ impl<'a> Facts<'a> {
 
     /// Whether this attribute was sent and not verified.
     pub(crate) fn is_unverified(&self, id: AttributeId) -> bool {
-        matches!(self.values.get(id.index()), Some(Value::Unverified))
+        matches!(self.values.get(id.index()), Some(FactValue::Unverified))
     }
 
     /// Sets the tier, whatever the tier attribute says; for tiers that come from a file or from Redis.
@@ -355,20 +361,20 @@ impl<'a> Facts<'a> {
         let Self { mut values, text, path, .. } = self;
         values.clear();
         // Collecting an empty vector into one of the same layout keeps its memory; only the lifetime changes.
-        let values = values.into_iter().map(|_| Value::Absent).collect();
+        let values = values.into_iter().map(|_| FactValue::Absent).collect();
         FactsBuffer { values, text, path }
     }
 
     /// What goes into a key, a tier or a cost.
     pub(crate) fn key_value(&self, id: AttributeId) -> Option<KeyValue<'_>> {
         match self.values.get(id.index())? {
-            Value::Address => Some(KeyValue::Address(mask(self.address?, self.ipv6_prefix))),
+            FactValue::Address => Some(KeyValue::Address(mask(self.address?, self.ipv6_prefix))),
             value => self.resolve(value).map(KeyValue::Text),
         }
     }
 
     /// The value as it was sent, for maps that hold it in clear: an API key before it is hashed.
-    pub fn clear(&self, name: &str) -> Option<Cow<'_, str>> {
+    pub fn unhashed(&self, name: &str) -> Option<Cow<'_, str>> {
         let id = self.names.get(name)?;
         match self.match_text(id) {
             Some(text) => Some(Cow::Borrowed(text)),
@@ -380,9 +386,9 @@ impl<'a> Facts<'a> {
     pub(crate) fn match_text(&self, id: AttributeId) -> Option<&str> {
         let value = self.values.get(id.index())?;
         match (value, self.names.kind(id)?) {
-            (Value::Rewritten(_), Kind::ApiKey) => match &self.clear_api_key {
-                Clear::Given(value) => Some(value),
-                Clear::Written(range) => self.text.get(range.clone()),
+            (FactValue::Rewritten(_), AttributeKind::ApiKey) => match &self.raw_api_key {
+                RawApiKey::Given(value) => Some(value),
+                RawApiKey::Written(range) => self.text.get(range.clone()),
             },
             _ => self.resolve(value),
         }
@@ -391,7 +397,7 @@ impl<'a> Facts<'a> {
     /// What a network is compared with: the address before it is masked.
     pub(crate) fn match_address(&self, id: AttributeId) -> Option<IpAddr> {
         match self.values.get(id.index())? {
-            Value::Address => self.address,
+            FactValue::Address => self.address,
             _ => None,
         }
     }
@@ -402,23 +408,23 @@ impl<'a> Facts<'a> {
     }
 
     /// Whether the facts were made for the policy that has these names.
-    pub(crate) fn are_for(&self, names: &Names) -> bool {
+    pub(crate) fn belong_to(&self, names: &Names) -> bool {
         std::ptr::eq(self.names, names)
     }
 
-    fn resolve(&self, value: &Value<'a>) -> Option<&str> {
+    fn resolve(&self, value: &FactValue<'a>) -> Option<&str> {
         match value {
-            Value::Absent | Value::Unverified | Value::Address => None,
-            Value::Given(text) => Some(text),
-            Value::Rewritten(range) => self.text.get(range.clone()),
-            Value::Path => Some(&self.path),
+            FactValue::Absent | FactValue::Unverified | FactValue::Address => None,
+            FactValue::Given(text) => Some(text),
+            FactValue::Rewritten(range) => self.text.get(range.clone()),
+            FactValue::Path => Some(&self.path),
         }
     }
 
-    fn rewrite(&mut self, write: impl FnOnce(&mut String)) -> Value<'a> {
+    fn rewrite(&mut self, write: impl FnOnce(&mut String)) -> FactValue<'a> {
         let start = self.text.len();
         write(&mut self.text);
-        Value::Rewritten(start..self.text.len())
+        FactValue::Rewritten(start..self.text.len())
     }
 }
 

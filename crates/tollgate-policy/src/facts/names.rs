@@ -16,7 +16,7 @@ impl AttributeId {
 
 /// How an attribute's values are brought into one form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum AttributeKind {
     Text,
     Address,
     ApiKey,
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     Path,
 }
 
-impl Kind {
+impl AttributeKind {
     pub(crate) fn of(name: &str) -> Self {
         match name {
             "ip" => Self::Address,
@@ -43,7 +43,7 @@ impl Kind {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     ids: FxHashMap<Box<str>, AttributeId>,
-    names: Vec<(Box<str>, Kind)>,
+    names: Vec<(Box<str>, AttributeKind)>,
 }
 
 impl Names {
@@ -53,18 +53,18 @@ impl Names {
             return Some(id);
         }
         let id = AttributeId(u16::try_from(self.names.len()).ok()?);
-        let name: Box<str> = fold(name).into();
-        self.names.push((name.clone(), Kind::of(&name)));
+        let name: Box<str> = fold_header_case(name).into();
+        self.names.push((name.clone(), AttributeKind::of(&name)));
         self.ids.insert(name, id);
         Some(id)
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<AttributeId> {
-        self.ids.get(&*fold(name)).copied()
+        self.ids.get(&*fold_header_case(name)).copied()
     }
 
     /// `None` for a number of another policy.
-    pub(crate) fn kind(&self, id: AttributeId) -> Option<Kind> {
+    pub(crate) fn kind(&self, id: AttributeId) -> Option<AttributeKind> {
         self.names.get(id.index()).map(|(_, kind)| *kind)
     }
 
@@ -78,7 +78,7 @@ impl Names {
 }
 
 /// Names of header fields have no case.
-fn fold(name: &str) -> Cow<'_, str> {
+fn fold_header_case(name: &str) -> Cow<'_, str> {
     if name.starts_with("header.") && name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         Cow::Owned(name.to_ascii_lowercase())
     } else {

@@ -15,14 +15,14 @@ pub(super) const WORDS_MAX: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pieces {
     /// Each piece that a run follows; the first one stands at the start of the text.
-    before_runs: Box<[(Piece, Run)]>,
+    before_runs: Box<[(Piece, WildcardRun)]>,
     /// The piece behind the last run, at the end of the text.
     last: Piece,
 }
 
 /// A run across segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Run {
+enum WildcardRun {
     /// Any text.
     Any,
     /// Nothing, or a slash and any text. The end of the pattern or another slash follows.
@@ -59,10 +59,10 @@ struct Automaton {
 /// Which part of a text a piece has to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Anchor {
-    /// Its beginning, up to the earliest end before `Run`.
-    Start(Run),
-    /// Any part, up to the earliest end before `Run`.
-    Anywhere(Run),
+    /// Its beginning, up to the earliest end before `WildcardRun`.
+    Start(WildcardRun),
+    /// Any part, up to the earliest end before `WildcardRun`.
+    Anywhere(WildcardRun),
     /// The end.
     End,
     /// All of it.
@@ -71,16 +71,16 @@ enum Anchor {
 
 impl Pieces {
     pub(super) fn new(tokens: &[Token]) -> Self {
-        let mut before_runs: Vec<(Piece, Run)> = Vec::new();
+        let mut before_runs: Vec<(Piece, WildcardRun)> = Vec::new();
         let mut piece = Vec::new();
         let mut tokens = tokens.iter();
         while let Some(token) = tokens.next() {
             let run = match token {
-                Token::Any => Run::Any,
+                Token::Any => WildcardRun::Any,
                 Token::Enter => {
                     // The `Any` that it leads into.
                     tokens.next();
-                    Run::Below
+                    WildcardRun::Below
                 }
                 Token::Byte(_) | Token::One | Token::InSegment => {
                     piece.push(*token);
@@ -90,7 +90,7 @@ impl Pieces {
             match before_runs.last_mut().filter(|_| piece.is_empty()) {
                 // Two runs in a row are one; `/**/**` is `/**`, and any text next to another run is
                 // any text.
-                Some((_, last)) if run == Run::Any => *last = Run::Any,
+                Some((_, last)) if run == WildcardRun::Any => *last = WildcardRun::Any,
                 Some(_) => {}
                 None => before_runs.push((Piece::new(&piece), run)),
             }
@@ -117,11 +117,13 @@ impl Pieces {
     pub(super) fn begins_with_slash(&self) -> bool {
         let empty =
             |piece: &Piece| matches!(piece, Piece::Literal(literal) if literal.text().is_empty());
-        self.before_runs.first().is_some_and(|(first, run)| empty(first) && *run == Run::Below)
+        self.before_runs
+            .first()
+            .is_some_and(|(first, run)| empty(first) && *run == WildcardRun::Below)
     }
 }
 
-impl Run {
+impl WildcardRun {
     /// Whether the run can begin here, behind a piece.
     fn can_begin(self, rest: &[u8]) -> bool {
         self == Self::Any || matches!(rest, [] | [b'/', ..])
@@ -164,8 +166,8 @@ impl Literal {
             }
             Anchor::End => text.ends_with(literal).then_some(text.len()),
             Anchor::Whole => (text == literal).then_some(end),
-            Anchor::Anywhere(Run::Any) => find(text, literal).map(|at| at + end),
-            Anchor::Anywhere(Run::Below) => find(text, &self.with_slash)
+            Anchor::Anywhere(WildcardRun::Any) => find(text, literal).map(|at| at + end),
+            Anchor::Anywhere(WildcardRun::Below) => find(text, &self.with_slash)
                 .map(|at| at + end)
                 .or_else(|| text.ends_with(literal).then_some(text.len())),
         }

@@ -63,7 +63,11 @@ pub(crate) fn duration_us(text: &str) -> Result<u64, Problem> {
         return Err(bad(format!("{} is not a duration", quoted(text)), help));
     }
     if unit.is_empty() {
-        let help = format!("add a unit, such as `{}s` or `{}ms`", quiet(count), quiet(count));
+        let help = format!(
+            "add a unit, such as `{}s` or `{}ms`",
+            truncated_digits(count),
+            truncated_digits(count)
+        );
         return Err(bad(format!("{} has no unit", quoted(text)), help));
     }
     let Some(unit_us) = unit_us(unit) else {
@@ -88,12 +92,12 @@ pub fn parse_duration_us(text: &str) -> Result<u64, String> {
 }
 
 /// Digits for a message, cut where nobody would read on.
-fn quiet(digits: &str) -> &str {
+fn truncated_digits(digits: &str) -> &str {
     digits.get(..12).unwrap_or(digits)
 }
 
 /// A duration as the file would write it.
-pub(crate) fn shown(us: u64) -> String {
+pub(crate) fn format_us(us: u64) -> String {
     for (names, unit_us) in UNITS.iter().rev().filter(|(names, _)| names[0] != "w") {
         if us >= *unit_us && us.is_multiple_of(*unit_us) {
             return format!("{}{}", us / unit_us, names[0]);

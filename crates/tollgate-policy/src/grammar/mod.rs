@@ -14,7 +14,7 @@ use crate::diagnostic::Code;
 
 pub(crate) use attribute::{attribute, header_name, is_built_in};
 pub use duration::parse_duration_us;
-pub(crate) use duration::{duration_us, shown};
+pub(crate) use duration::{duration_us, format_us};
 pub(crate) use host::host;
 pub(crate) use name::name;
 pub use network::parse_listen;

@@ -2,7 +2,7 @@
 
 /// An entry of a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct DescriptorEntry {
     /// Which descriptor of a call: here each is by itself.
     pub(super) descriptor: Option<String>,
     pub(super) key: String,
@@ -10,21 +10,21 @@ pub(super) struct Entry {
 
 /// An entry, whether it has to be equal, and to what.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Condition {
-    pub(super) entry: Entry,
+pub(super) struct LimitadorCondition {
+    pub(super) entry: DescriptorEntry,
     pub(super) is_equal: bool,
     pub(super) value: String,
 }
 
 /// All conditions of an expression that are joined by `&&`; `None` where it says more than that.
-pub(super) fn conditions(text: &str) -> Option<Vec<Condition>> {
+pub(super) fn conditions(text: &str) -> Option<Vec<LimitadorCondition>> {
     if text.contains("||") {
         return None;
     }
     text.split("&&").map(condition).collect()
 }
 
-fn condition(text: &str) -> Option<Condition> {
+fn condition(text: &str) -> Option<LimitadorCondition> {
     let (left, is_equal, right) = match text.split_once("==") {
         Some((left, right)) => (left, true, right),
         None => {
@@ -37,11 +37,11 @@ fn condition(text: &str) -> Option<Condition> {
     if value.is_empty() || value.contains('*') {
         return None;
     }
-    Some(Condition { entry: variable(left)?, is_equal, value: value.to_owned() })
+    Some(LimitadorCondition { entry: variable(left)?, is_equal, value: value.to_owned() })
 }
 
 /// The entry that a variable names: `descriptors[0]['user']`, `descriptors[0].user`, or `user`, as it was before.
-pub(super) fn variable(text: &str) -> Option<Entry> {
+pub(super) fn variable(text: &str) -> Option<DescriptorEntry> {
     let text = text.trim();
     let mut descriptor = None;
     let key = match text.strip_prefix("descriptors[") {
@@ -60,7 +60,7 @@ pub(super) fn variable(text: &str) -> Option<Entry> {
     };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/');
     let is_name = !key.is_empty() && key.len() <= 100 && key.chars().all(is_plain);
-    is_name.then(|| Entry { descriptor, key: key.to_owned() })
+    is_name.then(|| DescriptorEntry { descriptor, key: key.to_owned() })
 }
 
 fn quoted(text: &str) -> Option<&str> {

@@ -1,9 +1,9 @@
 //! Limitador's limits file: a list of limits, each with a namespace, a count and a time.
 
-use super::condition::{self, Condition, conditions, variable};
-use super::{Imported, Note};
+use super::condition::{self, LimitadorCondition, conditions, variable};
+use super::{ImportNote, Imported};
 use crate::diagnostic::{Diagnostic, Position, Severity, codes};
-use crate::yaml::{self, Kind, Node, Value};
+use crate::yaml::{self, Node, ScalarKind, Value};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
@@ -28,9 +28,10 @@ pub fn limitador(bytes: &[u8]) -> Result<Imported, Diagnostic> {
     };
     let mut import =
         Import { text: HEAD.to_owned(), limits: 0, notes: Vec::new(), names: HashSet::new() };
-    let (mut first_places, mut duplicates) = (FirstPlaces::default(), 0);
+    let (mut first_places, mut duplicates) = (FirstPositions::default(), 0);
     for item in items {
-        let first = Identity::of(item).and_then(|identity| first_places.insert(identity, item.at));
+        let first =
+            LimitadorIdentity::of(item).and_then(|identity| first_places.insert(identity, item.at));
         if let Some(first) = first {
             let text = format!(
                 "dropped, as Limitador does: it counts like the limit at {}:{}, which wins",
@@ -58,14 +59,14 @@ pub fn limitador(bytes: &[u8]) -> Result<Imported, Diagnostic> {
 struct Import {
     text: String,
     limits: usize,
-    notes: Vec<Note>,
+    notes: Vec<ImportNote>,
     names: HashSet<String>,
 }
 
 /// Limitador's identity of a limit. Among limits with equal identities it keeps the first, whatever
 /// their `max_value`, `name` and `id`.
 #[derive(PartialEq, Eq, Hash)]
-struct Identity {
+struct LimitadorIdentity {
     namespace: String,
     seconds: String,
     conditions: BTreeSet<String>,
@@ -74,11 +75,11 @@ struct Identity {
 
 /// Where each identity came first.
 #[derive(Default)]
-struct FirstPlaces(HashMap<Identity, Position>);
+struct FirstPositions(HashMap<LimitadorIdentity, Position>);
 
-impl FirstPlaces {
+impl FirstPositions {
     /// The earlier place of this identity, if it has one.
-    fn insert(&mut self, identity: Identity, at: Position) -> Option<Position> {
+    fn insert(&mut self, identity: LimitadorIdentity, at: Position) -> Option<Position> {
         match self.0.entry(identity) {
             Entry::Occupied(first) => Some(*first.get()),
             Entry::Vacant(place) => {
@@ -89,7 +90,7 @@ impl FirstPlaces {
     }
 }
 
-impl Identity {
+impl LimitadorIdentity {
     /// None for an entry that cannot be compared: it is not a map, or has fields we do not know.
     fn of(node: &Node) -> Option<Self> {
         let Value::Map(fields) = &node.value else { return None };
@@ -110,14 +111,14 @@ impl Identity {
 }
 
 /// Where, and why a limit has no equal.
-type Lost = (Position, String);
+type UnsupportedLimit = (Position, String);
 
 impl Import {
     fn note(&mut self, at: Position, is_lost: bool, text: String) {
-        self.notes.push(Note { at, is_lost, text });
+        self.notes.push(ImportNote { at, is_lost, text });
     }
 
-    fn limit(&mut self, node: &Node) -> Result<(), Lost> {
+    fn limit(&mut self, node: &Node) -> Result<(), UnsupportedLimit> {
         let Value::Map(fields) = &node.value else {
             return Err((node.at, "it is not a map".to_owned()));
         };
@@ -134,9 +135,9 @@ impl Import {
         let rate = rate(node, field("max_value"), field("seconds"))?;
         let (mut equal, mut unequal) =
             (vec![("domain".to_owned(), namespace.to_owned())], Vec::new());
-        let mut which = Which::default();
+        let mut which = DescriptorIndex::default();
         for (at, condition) in all_conditions(field("conditions"))? {
-            let key = which.only(at, condition.entry)?;
+            let key = which.require_same(at, condition.entry)?;
             let name = format!("descriptor.{key}");
             if equal.iter().any(|(known, _)| *known == name) {
                 return Err((at, format!("`{key}` is compared twice")));
@@ -188,11 +189,15 @@ impl Import {
     }
 }
 
-fn rate(node: &Node, max: Option<&Node>, seconds: Option<&Node>) -> Result<String, Lost> {
+fn rate(
+    node: &Node,
+    max: Option<&Node>,
+    seconds: Option<&Node>,
+) -> Result<String, UnsupportedLimit> {
     let number = |field: Option<&Node>, name: &str, most: u64| match field
         .map(|node| (&node.value, node.at))
     {
-        Some((Value::Scalar { kind: Kind::Unsigned(value), .. }, _)) if *value <= most => {
+        Some((Value::Scalar { kind: ScalarKind::Unsigned(value), .. }, _)) if *value <= most => {
             Ok(*value)
         }
         Some((_, at)) => Err((at, format!("`{name}` is not a whole number up to {most}"))),
@@ -205,7 +210,9 @@ fn rate(node: &Node, max: Option<&Node>, seconds: Option<&Node>) -> Result<Strin
     }
 }
 
-fn all_conditions(field: Option<&Node>) -> Result<Vec<(Position, Condition)>, Lost> {
+fn all_conditions(
+    field: Option<&Node>,
+) -> Result<Vec<(Position, LimitadorCondition)>, UnsupportedLimit> {
     let mut all = Vec::new();
     for item in list(field)? {
         let text = text(item).unwrap_or_default();
@@ -218,11 +225,15 @@ fn all_conditions(field: Option<&Node>) -> Result<Vec<(Position, Condition)>, Lo
 
 /// Which descriptor of a call a limit is about.
 #[derive(Default)]
-struct Which(Option<String>);
+struct DescriptorIndex(Option<String>);
 
-impl Which {
+impl DescriptorIndex {
     /// The entry's key, if it is in the same descriptor as the others. A limit that looks at two would never apply here.
-    fn only(&mut self, at: Position, entry: condition::Entry) -> Result<String, Lost> {
+    fn require_same(
+        &mut self,
+        at: Position,
+        entry: condition::DescriptorEntry,
+    ) -> Result<String, UnsupportedLimit> {
         match (&self.0, entry.descriptor) {
             (Some(known), Some(other)) if *known != other => {
                 Err((at, "it looks at several descriptors of a call".to_owned()))
@@ -236,13 +247,16 @@ impl Which {
     }
 }
 
-fn variables(field: Option<&Node>, which: &mut Which) -> Result<Vec<String>, Lost> {
+fn variables(
+    field: Option<&Node>,
+    which: &mut DescriptorIndex,
+) -> Result<Vec<String>, UnsupportedLimit> {
     let mut all = Vec::new();
     for item in list(field)? {
         let text = text(item).unwrap_or_default();
         let entry = variable(text)
             .ok_or_else(|| (item.at, format!("the variable `{text}` has no equal")))?;
-        let name = format!("descriptor.{}", which.only(item.at, entry)?);
+        let name = format!("descriptor.{}", which.require_same(item.at, entry)?);
         if !all.contains(&name) {
             all.push(name);
         }
@@ -255,7 +269,7 @@ fn field<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
     fields.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
 }
 
-fn list(field: Option<&Node>) -> Result<&[Node], Lost> {
+fn list(field: Option<&Node>) -> Result<&[Node], UnsupportedLimit> {
     match field.map(|node| (&node.value, node.at)) {
         None | Some((Value::Null, _)) => Ok(&[]),
         Some((Value::List(items), _)) => Ok(items),

@@ -35,7 +35,7 @@ fn what_has_an_equal_becomes_a_limit_that_loads() {
     assert_eq!(names, ["shop", "not-for admins"]);
     let (limit, spec) = &compiled.limits[0];
     assert_eq!(*limit.key, ["descriptor.user_id".into()]);
-    assert_eq!(limit.numbers.unwrap().period_us(), 60_000_000);
+    assert_eq!(limit.params.unwrap().period_us(), 60_000_000);
     assert_eq!(spec.conditions.len(), 2, "its namespace, and what it asks for");
     assert_eq!(compiled.limits[1].1.not.len(), 1);
 }

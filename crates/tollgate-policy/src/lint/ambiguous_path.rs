@@ -3,7 +3,7 @@
 //! Quiet where one listener has `ambiguous_paths: match-all`, where no listener reads paths, and
 //! for limits that are off.
 
-use super::{Findings, view::View};
+use super::{Findings, view::LintView};
 use crate::diagnostic::Code;
 use crate::path::ambiguity;
 use crate::settings::AmbiguousPaths;
@@ -15,13 +15,13 @@ pub(super) const CODE: &Code = &Code::new(
     "Servers read such a path in more than one way, so a request with one is refused before limits are asked.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     let settings = &view.compiled.settings;
     let listeners = [settings.gateway.ambiguous_paths, settings.http.ambiguous_paths];
     if !view.reads_requests() || listeners.contains(&AmbiguousPaths::MatchAll) {
         return;
     }
-    for item in view.firsts().filter(|item| item.is_on()) {
+    for item in view.first_of_each_entry().filter(|item| item.is_on()) {
         let Some(spec) = &item.entry.r#match else { continue };
         let paths = spec.conditions.0.iter().filter(|(attribute, _)| attribute.value == "path");
         for pattern in paths.flat_map(|(_, patterns)| &patterns.0) {

@@ -3,8 +3,8 @@
 //! Quiet up to ten times N, for `0/...` (which refuses everything), for limits that are off, and for the tiers of a limit
 //! that is reported already: they usually inherit the burst.
 
-use super::figures::Figures;
-use super::{Findings, view::View};
+use super::figures::WrittenParams;
+use super::{Findings, view::LintView};
 use crate::diagnostic::Code;
 use crate::raw::Algorithm;
 use crate::suggest::quoted;
@@ -15,9 +15,9 @@ pub(super) const CODE: &Code = &Code::new(
     "An idle client may send the whole burst at once, so for a long time the burst is the limit and not the rate.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
-    for item in view.firsts().filter(|item| item.is_on()) {
-        let all = item.figures();
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
+    for item in view.first_of_each_entry().filter(|item| item.is_on()) {
+        let all = item.params();
         let is_bucket = matches!(
             all.algorithm,
             Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket
@@ -26,7 +26,7 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
         let tiers = all.tiers.iter().map(|(name, figures, at)| (Some(*name), *figures, *at));
         let mut figures = [(None, base, base_at)].into_iter().chain(tiers);
         let large = figures.find_map(|(tier, figures, at)| match figures {
-            Figures::Per { count, burst, .. }
+            WrittenParams::Per { count, burst, .. }
                 if is_bucket && count > 0 && burst > count.saturating_mul(10) =>
             {
                 Some((tier, count, burst, at))

@@ -5,7 +5,7 @@
 //! attribute. So each match is kept under the prefixes of its patterns, for the condition that the
 //! fewest others share. A search looks only under the prefixes of its own patterns.
 
-use super::cover::{Pattern, Shape};
+use super::cover::{ComparableMatch, Pattern};
 use crate::glob::Glob;
 use ipnet::IpNet;
 use std::collections::HashMap;
@@ -18,12 +18,12 @@ const TEXT_BYTES_MAX: usize = 64;
 pub(super) struct CoverIndex<'a> {
     /// Matches without conditions, by group.
     unconditional: HashMap<u64, Vec<usize>>,
-    lists: HashMap<(u64, &'a str, Start<'a>), Vec<usize>>,
+    lists: HashMap<(u64, &'a str, PatternPrefix<'a>), Vec<usize>>,
 }
 
 /// The literal prefix of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Start<'a> {
+enum PatternPrefix<'a> {
     Exact(&'a str),
     /// The text before the first wildcard.
     Wild(&'a str),
@@ -32,7 +32,7 @@ enum Start<'a> {
 
 /// By which conditions matches are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KeptBy {
+pub(super) enum IndexedBy {
     /// By the path alone; others count as unconditional.
     Path,
     /// By the condition that the fewest others share.
@@ -47,14 +47,14 @@ pub(super) struct Candidates<'i> {
 impl<'a> CoverIndex<'a> {
     /// Builds the index from matches with their place, which ascends, and their group.
     pub(super) fn new(
-        matches: impl Iterator<Item = (usize, u64, &'a Shape)> + Clone,
-        by: KeptBy,
+        matches: impl Iterator<Item = (usize, u64, &'a ComparableMatch)> + Clone,
+        by: IndexedBy,
     ) -> Self {
-        let mut counts: HashMap<(u64, &str, Start<'_>), usize> = HashMap::new();
-        let usable = move |attribute: &str| by == KeptBy::Rarest || attribute == "path";
+        let mut counts: HashMap<(u64, &str, PatternPrefix<'_>), usize> = HashMap::new();
+        let usable = move |attribute: &str| by == IndexedBy::Rarest || attribute == "path";
         for (_, group, shape) in matches.clone() {
             for (attribute, patterns) in shape.conditions() {
-                for start in patterns.iter().filter_map(Start::of) {
+                for start in patterns.iter().filter_map(PatternPrefix::of) {
                     *counts.entry((group, attribute, start)).or_default() += 1;
                 }
             }
@@ -62,14 +62,14 @@ impl<'a> CoverIndex<'a> {
         let mut this = Self::default();
         for (place, group, shape) in matches {
             let sharing = |(attribute, patterns): &(&'a str, &'a [Pattern])| {
-                let starts = patterns.iter().filter_map(Start::of);
+                let starts = patterns.iter().filter_map(PatternPrefix::of);
                 starts.filter_map(|start| counts.get(&(group, *attribute, start))).sum::<usize>()
             };
             let conditions = shape.conditions().filter(|(attribute, _)| usable(attribute));
             match conditions.min_by_key(sharing) {
                 None => this.unconditional.entry(group).or_default().push(place),
                 Some((attribute, patterns)) => {
-                    for start in patterns.iter().filter_map(Start::of) {
+                    for start in patterns.iter().filter_map(PatternPrefix::of) {
                         let list = this.lists.entry((group, attribute, start)).or_default();
                         if list.last() != Some(&place) {
                             list.push(place);
@@ -82,7 +82,7 @@ impl<'a> CoverIndex<'a> {
     }
 
     /// The matches of the group that may cover `shape`; it may be one of them.
-    pub(super) fn covering<'i>(&'i self, group: u64, shape: &'i Shape) -> Candidates<'i> {
+    pub(super) fn covering<'i>(&'i self, group: u64, shape: &'i ComparableMatch) -> Candidates<'i> {
         let mut lists = Vec::new();
         for (attribute, patterns) in shape.conditions() {
             if let Some(first) = patterns.first() {
@@ -112,27 +112,27 @@ impl<'a> CoverIndex<'a> {
         pattern: &'i Pattern,
         lists: &mut Vec<&'i [usize]>,
     ) {
-        let mut look = |start: Start<'i>| {
+        let mut look = |start: PatternPrefix<'i>| {
             lists.extend(self.lists.get(&(group, attribute, start)).map(Vec::as_slice));
         };
         let text = match pattern {
             Pattern::Network(network) => {
                 let wider = std::iter::successors(Some(*network), IpNet::supernet);
-                return wider.for_each(|network| look(Start::Network(network)));
+                return wider.for_each(|network| look(PatternPrefix::Network(network)));
             }
             Pattern::Glob(Glob::Exact(text)) => {
-                look(Start::Exact(cut(text)));
+                look(PatternPrefix::Exact(cut(text)));
                 cut(text)
             }
             Pattern::Glob(Glob::Wild { head, .. }) => cut(head),
             Pattern::Unknown => return,
         };
         let ends = (0..=text.len()).filter_map(|end| text.get(..end));
-        ends.for_each(|beginning| look(Start::Wild(beginning)));
+        ends.for_each(|beginning| look(PatternPrefix::Wild(beginning)));
     }
 }
 
-impl<'a> Start<'a> {
+impl<'a> PatternPrefix<'a> {
     fn of(pattern: &'a Pattern) -> Option<Self> {
         match pattern {
             Pattern::Network(network) => Some(Self::Network(network.trunc())),

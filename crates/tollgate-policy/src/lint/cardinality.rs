@@ -3,7 +3,7 @@
 //! `path`, `query.*` and `header.user-agent` have as many values as anyone cares to send. Quiet when `match` lists the
 //! values of the attribute without wildcards, since there are no more buckets than that, and for limits that are off.
 
-use super::{Findings, view::View};
+use super::{Findings, view::LintView};
 use crate::diagnostic::Code;
 use crate::suggest::quoted;
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ pub(super) const CODE: &Code = &Code::new(
     "Each new value is a new bucket: a client that varies it is never limited, and the store fills up with buckets.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     let mut seen = HashSet::new();
     for item in view.limits.iter().filter(|item| item.is_on()) {
         let entry = view.compiled.entries.get(item.index).copied().unwrap_or_default();

@@ -6,11 +6,11 @@
 //! API too, since its caller is trusted.
 
 use super::Findings;
-use super::chosen::chosen_from;
-use super::cover::Shape;
-use super::view::{Item, View};
+use super::chosen::client_controlled_source;
+use super::cover::ComparableMatch;
+use super::view::{LintView, LintedLimit};
 use crate::diagnostic::Code;
-use crate::limit::Cost;
+use crate::limit::CostRule;
 use crate::raw;
 use crate::suggest::quoted;
 
@@ -20,8 +20,8 @@ pub(super) const CODE: &Code = &Code::new(
     "A request that says it costs 0 is always admitted and counts for nothing; `max` bounds only the other side.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
-    for item in view.firsts().filter(|item| item.is_on()) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
+    for item in view.first_of_each_entry().filter(|item| item.is_on()) {
         match item.entry.cost.as_ref().map(|cost| &cost.value) {
             Some(raw::Cost::Form(form)) => from_header(item, form, findings),
             Some(raw::Cost::ByMatch(entries)) => by_match(view, item, entries, findings),
@@ -30,7 +30,7 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn from_header(item: &Item<'_>, form: &raw::CostForm, findings: &mut Findings<'_>) {
+fn from_header(item: &LintedLimit<'_>, form: &raw::CostForm, findings: &mut Findings<'_>) {
     let Some(header) = &form.header else { return };
     let message = format!(
         "clients choose what a request costs under {}, even 0, with {}",
@@ -43,21 +43,22 @@ fn from_header(item: &Item<'_>, form: &raw::CostForm, findings: &mut Findings<'_
 
 /// Only what a client sends to pay less: a parameter that asks for more may cost more.
 fn by_match(
-    view: &View<'_>,
-    item: &Item<'_>,
+    view: &LintView<'_>,
+    item: &LintedLimit<'_>,
     entries: &[raw::At<raw::CostEntry>],
     findings: &mut Findings<'_>,
 ) {
-    let Cost::ByMatch(weighted) = &item.limit.cost else { return };
+    let CostRule::ByMatch(weighted) = &item.limit.cost else { return };
     // The least and the most that an entry behind this one, or none, would cost.
     let (mut least, mut most) = (1, 1);
     let mut found = Vec::new();
     for (entry, weight) in entries.iter().zip(weighted).rev() {
-        let shape = Shape::new(&weight.match_spec);
+        let shape = ComparableMatch::new(&weight.match_spec);
         let lowers = shape.conditions().map(|(attribute, _)| attribute);
         let lowers = lowers.filter(|_| weight.units < most);
         let escapes = shape.excluded().filter(|_| weight.units > least);
-        let mut chosen = lowers.chain(escapes).filter_map(|attribute| chosen_from(view, attribute));
+        let mut chosen =
+            lowers.chain(escapes).filter_map(|attribute| client_controlled_source(view, attribute));
         found.extend(chosen.next().map(|source| (entry.at, source)));
         (least, most) = (least.min(weight.units), most.max(weight.units));
     }

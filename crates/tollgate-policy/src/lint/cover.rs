@@ -4,7 +4,7 @@
 //! a whole subtree such as `/api/**`, every pattern below it; `*` covers every pattern of any other attribute than
 //! `path`. What is not proved is taken as not covered, so lints may be quiet where they could speak.
 
-use crate::facts::Kind;
+use crate::facts::AttributeKind;
 use crate::glob::{Glob, Middle};
 use crate::match_spec::{Condition, MatchSpec};
 use crate::path;
@@ -12,12 +12,12 @@ use ipnet::IpNet;
 
 /// A [`MatchSpec`] that can be compared.
 #[derive(Debug)]
-pub(super) struct Shape {
-    conditions: Conditions,
-    not: Vec<Conditions>,
+pub(super) struct ComparableMatch {
+    conditions: AttributePatterns,
+    not: Vec<AttributePatterns>,
 }
 
-type Conditions = Vec<(Box<str>, Vec<Pattern>)>;
+type AttributePatterns = Vec<(Box<str>, Vec<Pattern>)>;
 
 /// One pattern of one attribute.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) enum Pattern {
     Unknown,
 }
 
-impl Shape {
+impl ComparableMatch {
     pub(super) fn new(spec: &MatchSpec) -> Self {
         Self {
             conditions: compile(&spec.conditions),
@@ -72,7 +72,7 @@ impl Shape {
     /// Whether this applies to every request to which `other` applies.
     pub(super) fn covers(&self, other: &Self) -> bool {
         // What this leaves out `other` has to leave out as well, or it has to be something else altogether.
-        let is_harmless = |out: &Conditions| {
+        let is_harmless = |out: &AttributePatterns| {
             other.not.iter().any(|wider| all_covered(wider, out)) || apart(out, &other.conditions)
         };
         all_covered(&self.conditions, &other.conditions) && self.not.iter().all(is_harmless)
@@ -107,13 +107,13 @@ impl Shape {
 
 impl Pattern {
     pub(super) fn new(attribute: &str, text: &str) -> Self {
-        let kind = Kind::of(attribute);
+        let kind = AttributeKind::of(attribute);
         let glob = match kind {
-            Kind::Address => return text.parse().map_or(Self::Unknown, Self::Network),
-            Kind::Path => Glob::path(&path::normalise_pattern(text)),
-            Kind::Method => Glob::text(&text.to_ascii_uppercase()),
-            Kind::Host => Glob::text(&text.to_ascii_lowercase()),
-            Kind::Text | Kind::ApiKey => Glob::text(text),
+            AttributeKind::Address => return text.parse().map_or(Self::Unknown, Self::Network),
+            AttributeKind::Path => Glob::path(&path::normalise_pattern(text)),
+            AttributeKind::Method => Glob::text(&text.to_ascii_uppercase()),
+            AttributeKind::Host => Glob::text(&text.to_ascii_lowercase()),
+            AttributeKind::Text | AttributeKind::ApiKey => Glob::text(text),
         };
         glob.map_or(Self::Unknown, Self::Glob)
     }
@@ -152,7 +152,7 @@ impl Pattern {
     }
 }
 
-fn compile(conditions: &[Condition]) -> Conditions {
+fn compile(conditions: &[Condition]) -> AttributePatterns {
     let patterns = |condition: &Condition| {
         let pattern = |text: &String| Pattern::new(&condition.attribute, text);
         condition.patterns.iter().map(pattern).collect()
@@ -162,7 +162,7 @@ fn compile(conditions: &[Condition]) -> Conditions {
 }
 
 /// Whether all of `wide` hold whenever all of `narrow` do.
-fn all_covered(wide: &Conditions, narrow: &Conditions) -> bool {
+fn all_covered(wide: &AttributePatterns, narrow: &AttributePatterns) -> bool {
     wide.iter().all(|(attribute, patterns)| {
         narrow.iter().any(|(other, narrower)| {
             let covered = |p: &Pattern| patterns.iter().any(|pattern| pattern.covers(p));
@@ -172,7 +172,7 @@ fn all_covered(wide: &Conditions, narrow: &Conditions) -> bool {
 }
 
 /// Whether the two never hold together.
-fn apart(a: &Conditions, b: &Conditions) -> bool {
+fn apart(a: &AttributePatterns, b: &AttributePatterns) -> bool {
     a.iter().any(|(attribute, patterns)| {
         b.iter().any(|(other, others)| {
             let from_all = |p: &Pattern| others.iter().all(|other| p.is_apart_from(other));

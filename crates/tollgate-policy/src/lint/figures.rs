@@ -7,7 +7,7 @@ use tollgate_core::CalendarUnit;
 
 /// What a limit allows one tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Figures {
+pub(super) enum WrittenParams {
     Unlimited,
     Slots {
         slots: u64,
@@ -25,17 +25,17 @@ pub(super) enum Figures {
 }
 
 /// The figures of a limit.
-pub(super) struct AllFigures<'a> {
+pub(super) struct WrittenParamsByTier<'a> {
     pub(super) algorithm: Algorithm,
     /// The time zone of windows of the calendar.
     pub(super) zone: Option<&'a str>,
-    pub(super) base: (Figures, Position),
-    pub(super) tiers: Vec<(&'a str, Figures, Position)>,
+    pub(super) base: (WrittenParams, Position),
+    pub(super) tiers: Vec<(&'a str, WrittenParams, Position)>,
 }
 
 const TTL_US: u64 = 30_000_000;
 
-impl<'a> AllFigures<'a> {
+impl<'a> WrittenParamsByTier<'a> {
     /// The place of each is that of the burst, where there is one, else of the rate.
     pub(super) fn new(entry: &'a At<Limit>) -> Self {
         let algorithm = entry.algorithm();
@@ -47,15 +47,17 @@ impl<'a> AllFigures<'a> {
         let queue = entry.queue.as_ref().map_or(0, |queue| queue.value);
         let ttl = entry.ttl.as_ref().and_then(|ttl| grammar::duration_us(ttl).ok());
         let figures = |rate, burst: Option<u64>, queue| match rate {
-            WrittenRate::Unlimited => Figures::Unlimited,
-            WrittenRate::Slots(slots) => Figures::Slots { slots, ttl_us: ttl.unwrap_or(TTL_US) },
+            WrittenRate::Unlimited => WrittenParams::Unlimited,
+            WrittenRate::Slots(slots) => {
+                WrittenParams::Slots { slots, ttl_us: ttl.unwrap_or(TTL_US) }
+            }
             WrittenRate::Per { count, period_us, unit } => {
                 let default = if algorithm == Algorithm::LeakyBucket { 1 } else { count };
                 let of_calendar =
                     |unit: &CalendarUnit| zone.is_some() || *unit == CalendarUnit::Month;
                 let calendar = unit.filter(of_calendar);
                 let burst = burst.unwrap_or(default);
-                Figures::Per { count, period_us, burst, queue, calendar }
+                WrittenParams::Per { count, period_us, burst, queue, calendar }
             }
         };
         let mut tiers = Vec::new();
@@ -79,16 +81,16 @@ impl<'a> AllFigures<'a> {
     }
 
     /// What it allows a tier: its own figures, or the limit's.
-    pub(super) fn of(&self, tier: &str) -> Figures {
+    pub(super) fn of(&self, tier: &str) -> WrittenParams {
         let own = self.tiers.iter().find(|(name, _, _)| *name == tier);
         own.map_or(self.base.0, |(_, figures, _)| *figures)
     }
 
     /// Whether all tiers share one count, which belongs to a period; what is unlimited is not counted.
     pub(super) fn has_one_period(&self) -> bool {
-        let period = |figures: &Figures| match figures {
-            Figures::Per { period_us, .. } => Some(*period_us),
-            Figures::Slots { .. } | Figures::Unlimited => None,
+        let period = |figures: &WrittenParams| match figures {
+            WrittenParams::Per { period_us, .. } => Some(*period_us),
+            WrittenParams::Slots { .. } | WrittenParams::Unlimited => None,
         };
         let all = self.tiers.iter().map(|(_, figures, _)| figures).chain([&self.base.0]);
         let mut periods = all.filter_map(period);

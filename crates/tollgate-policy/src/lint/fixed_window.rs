@@ -5,8 +5,8 @@
 //! refuse everything. Quiet for windows of the calendar: a monthly quota must start anew.
 
 use super::Findings;
-use super::figures::Figures;
-use super::view::{Search, View};
+use super::figures::WrittenParams;
+use super::view::{CoverSearch, LintView};
 use crate::diagnostic::Code;
 use crate::raw::Algorithm;
 use crate::suggest::quoted;
@@ -17,16 +17,16 @@ pub(super) const CODE: &Code = &Code::new(
     "A client that waits for the end of a window gets twice the rate at its boundary: N just before, N just after.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     for item in view.limits.iter().filter(|item| item.refuses()) {
         let Some(algorithm) = &item.entry.algorithm else { continue };
         let is_meant = matches!(
-            item.figures().base.0,
-            Figures::Per { count: 0, .. } | Figures::Per { calendar: Some(_), .. }
+            item.params().base.0,
+            WrittenParams::Per { count: 0, .. } | WrittenParams::Per { calendar: Some(_), .. }
         );
         if algorithm.value != Algorithm::FixedWindow
             || is_meant
-            || !matches!(view.find_covering(item, |_| true), Search::None)
+            || !matches!(view.find_covering(item, |_| true), CoverSearch::None)
         {
             continue;
         }

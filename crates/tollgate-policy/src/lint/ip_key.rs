@@ -8,7 +8,7 @@
 //! `trusted_proxies` names anything, and for limits that are off. Also quiet for keys with another
 //! attribute beside `ip`; each key of `first_of` counts by itself.
 
-use super::{Findings, view::View};
+use super::{Findings, view::LintView};
 use crate::diagnostic::Code;
 use crate::settings::Front;
 use crate::suggest::quoted;
@@ -20,7 +20,7 @@ pub(super) const CODE: &Code = &Code::new(
      answers no one.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     if !view.compiled.settings.trusted_proxies.is_empty() || !view.reads_requests() {
         return;
     }

@@ -4,8 +4,8 @@
 //! the gateway waits for an answer itself (`upstream.timeouts.response`), elsewhere when it is more than an hour. Quiet for `0/...`,
 //! for limits that are off, and for the tiers of a limit that is reported already.
 
-use super::figures::Figures;
-use super::{Findings, view::View};
+use super::figures::WrittenParams;
+use super::{Findings, view::LintView};
 use crate::diagnostic::Code;
 use crate::grammar;
 use crate::raw::Algorithm;
@@ -20,7 +20,7 @@ pub(super) const CODE: &Code = &Code::new(
 
 const HOUR_US: u128 = 3_600_000_000;
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     let (patience_us, whose) = match view.listens(Front::Gateway) {
         true => {
             let response = view.compiled.settings.gateway.response;
@@ -28,15 +28,15 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
         }
         false => (HOUR_US, ""),
     };
-    for item in view.firsts().filter(|item| item.is_on()) {
-        let all = item.figures();
+    for item in view.first_of_each_entry().filter(|item| item.is_on()) {
+        let all = item.params();
         if all.algorithm != Algorithm::LeakyBucket {
             continue;
         }
         let base = [all.base.0].into_iter();
         let mut figures = base.chain(all.tiers.iter().map(|(_, figures, _)| *figures));
         let long = figures.find_map(|figures| match figures {
-            Figures::Per { count, period_us, queue, .. } if count > 0 => {
+            WrittenParams::Per { count, period_us, queue, .. } if count > 0 => {
                 let wait_us = u128::from(queue) * u128::from(period_us) / u128::from(count);
                 let fits = patience_us * u128::from(count) / u128::from(period_us);
                 (wait_us > patience_us).then_some((wait_us, fits))
@@ -44,7 +44,7 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
             _ => None,
         });
         let Some((wait_us, fits)) = long else { continue };
-        let shown = |us: u128| grammar::shown(seconds(us));
+        let shown = |us: u128| grammar::format_us(seconds(us));
         let message = format!(
             "the last in the queue of {} waits {}, longer than {}{whose}",
             quoted(item.entry_name()),

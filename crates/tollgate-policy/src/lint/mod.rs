@@ -33,14 +33,14 @@ mod view;
 
 use crate::Compiled;
 use crate::diagnostic::{Code, Diagnostic, Position, Severity};
-use view::View;
+use view::LintView;
 
 macro_rules! lints {
     ($($($lint:ident)::+,)*) => {
         /// Every lint there is, in the order of the codes.
         pub const LINTS: &[&Code] = &[$($($lint)::+::CODE),*];
 
-        const CHECKS: &[(&Code, fn(&View<'_>, &mut Findings))] =
+        const CHECKS: &[(&Code, fn(&LintView<'_>, &mut Findings))] =
             &[$(($($lint)::+::CODE, $($lint)::+::check)),*];
     };
 }
@@ -76,7 +76,7 @@ lints! {
 /// accepts.
 pub fn lint(compiled: &Compiled) -> Vec<Diagnostic> {
     let shapes = view::shapes(compiled);
-    let view = View::new(compiled, &shapes);
+    let view = LintView::new(compiled, &shapes);
     let mut found = Vec::new();
     for (code, check) in CHECKS {
         if compiled.settings.lint_allow.iter().all(|allowed| **allowed != *code.code) {

@@ -4,8 +4,8 @@
 //! does not say. Quiet for `0/...` (which refuses everything and means to), for limits that are
 //! off, and for the tiers of a limit that is reported already.
 
-use super::figures::{AllFigures, Figures};
-use super::{Findings, view::View};
+use super::figures::{WrittenParams, WrittenParamsByTier};
+use super::{Findings, view::LintView};
 use crate::diagnostic::{Code, Position};
 use crate::raw::{self, Algorithm};
 use crate::suggest::quoted;
@@ -16,10 +16,10 @@ pub(super) const CODE: &Code = &Code::new(
     "A request that costs more than the limit holds is refused even when nobody else has sent one.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
-    for item in view.firsts().filter(|item| item.is_on()) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
+    for item in view.first_of_each_entry().filter(|item| item.is_on()) {
         for (what, cost, at) in item.entry.cost.iter().flat_map(up_front) {
-            let Some((tier, most)) = too_small(item.figures(), cost) else { continue };
+            let Some((tier, most)) = too_small(item.params(), cost) else { continue };
             let of = tier.map(|tier| format!(" for the tier {}", quoted(tier))).unwrap_or_default();
             let message = format!(
                 "{what} of {cost} never fits in {}{of}, which holds {most}",
@@ -31,10 +31,10 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
 }
 
 /// The first tier, or the limit itself, that holds less than the cost, and how much it holds.
-fn too_small<'a>(all: &AllFigures<'a>, cost: u64) -> Option<(Option<&'a str>, u64)> {
+fn too_small<'a>(all: &WrittenParamsByTier<'a>, cost: u64) -> Option<(Option<&'a str>, u64)> {
     let base = [(None, all.base.0)].into_iter();
     let tiers = all.tiers.iter().map(|(name, figures, _)| (Some(*name), *figures));
-    let holds = |figures| most(all.algorithm, figures).filter(|most| (1..cost).contains(most));
+    let holds = |figures| capacity(all.algorithm, figures).filter(|most| (1..cost).contains(most));
     base.chain(tiers).find_map(|(tier, figures)| Some((tier, holds(figures)?)))
 }
 
@@ -55,13 +55,13 @@ fn up_front(cost: &raw::At<raw::Cost>) -> Vec<(&'static str, u64, Position)> {
 }
 
 /// The most that one request can take.
-fn most(algorithm: Algorithm, figures: Figures) -> Option<u64> {
+fn capacity(algorithm: Algorithm, figures: WrittenParams) -> Option<u64> {
     match (figures, algorithm) {
-        (Figures::Unlimited, _) => None,
-        (Figures::Slots { slots, .. }, _) => Some(slots),
-        (Figures::Per { count: 0, .. }, _) => None,
-        (Figures::Per { burst, .. }, Algorithm::TokenBucket | Algorithm::Gcra) => Some(burst),
-        (Figures::Per { burst, queue, .. }, Algorithm::LeakyBucket) => Some(burst + queue),
-        (Figures::Per { count, .. }, _) => Some(count),
+        (WrittenParams::Unlimited, _) => None,
+        (WrittenParams::Slots { slots, .. }, _) => Some(slots),
+        (WrittenParams::Per { count: 0, .. }, _) => None,
+        (WrittenParams::Per { burst, .. }, Algorithm::TokenBucket | Algorithm::Gcra) => Some(burst),
+        (WrittenParams::Per { burst, queue, .. }, Algorithm::LeakyBucket) => Some(burst + queue),
+        (WrittenParams::Per { count, .. }, _) => Some(count),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Quiet where one server is https://.
 
-use super::{Findings, view::View};
+use super::{Findings, view::LintView};
 use crate::diagnostic::Code;
 use crate::raw::Upstreams;
 
@@ -12,7 +12,7 @@ pub(super) const CODE: &Code = &Code::new(
     "Requests go to the servers unencrypted, and nobody asks who they are.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     let servers = &view.compiled.settings.upstream;
     let Some(Upstreams::Form(form)) = view.compiled.file.upstream.as_ref().map(|at| &at.value)
     else {

@@ -18,10 +18,10 @@
 //! other the later one is reported.
 
 use super::Findings;
-use super::figures::{AllFigures, Figures};
-use super::view::{Item, Search, View};
+use super::figures::{WrittenParams, WrittenParamsByTier};
+use super::view::{CoverSearch, LintView, LintedLimit};
 use crate::diagnostic::Code;
-use crate::limit::{Consistency, Cost, Limit, OnInvalid, OnMissing, OnStoreFailure};
+use crate::limit::{Consistency, CostRule, Limit, OnInvalid, OnMissing, OnStoreFailure};
 use crate::raw::Algorithm;
 use crate::suggest::quoted;
 
@@ -31,13 +31,13 @@ pub(super) const CODE: &Code = &Code::new(
     "Whatever this limit would refuse the other refuses already, so it only costs time; one of the two is a mistake.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     for item in view.limits.iter().filter(|item| item.refuses() && item.limit.penalty.is_none()) {
         let by = view.find_covering_with_same_key(item, |other| {
             let is_mutual = || item.shape.covers(other.shape) && shadows(item, other);
             shadows(other, item) && (other.index < item.index || !is_mutual())
         });
-        let Search::Found(other) = by else { continue };
+        let CoverSearch::Found(other) = by else { continue };
         let (name, by) = (quoted(&item.limit.name), quoted(&other.limit.name));
         let message = format!(
             "{name} never refuses what {by} in line {} admits: that one covers the same requests and is as tight",
@@ -48,12 +48,12 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Whether `other`, which covers `item`, refuses all that `item` refuses.
-fn shadows(other: &Item<'_>, item: &Item<'_>) -> bool {
+fn shadows(other: &LintedLimit<'_>, item: &LintedLimit<'_>) -> bool {
     has_same_keys(other.limit, item.limit)
         && costs_as_much(other, item)
         && is_as_strict(other, item)
         && other.limit.consistency == Consistency::Exact
-        && is_as_tight(other.figures(), item.figures())
+        && is_as_tight(other.params(), item.params())
 }
 
 /// Whether both use the same attributes, in any order, under the same conditions.
@@ -66,19 +66,20 @@ fn has_same_keys(other: &Limit, item: &Limit) -> bool {
 }
 
 /// Whether each request costs at least as much.
-fn costs_as_much(other: &Item<'_>, item: &Item<'_>) -> bool {
+fn costs_as_much(other: &LintedLimit<'_>, item: &LintedLimit<'_>) -> bool {
     other.limit.cost == item.limit.cost
         || match (&other.limit.cost, &item.limit.cost) {
-            (Cost::Estimate { .. } | Cost::Attribute { .. }, _)
-            | (_, Cost::Estimate { .. } | Cost::Attribute { .. }) => false,
-            (Cost::Fixed(_) | Cost::ByMatch(_), Cost::Fixed(_) | Cost::ByMatch(_)) => {
-                other.costs().0 >= item.costs().1
-            }
+            (CostRule::Estimate { .. } | CostRule::Attribute { .. }, _)
+            | (_, CostRule::Estimate { .. } | CostRule::Attribute { .. }) => false,
+            (
+                CostRule::Fixed(_) | CostRule::ByMatch(_),
+                CostRule::Fixed(_) | CostRule::ByMatch(_),
+            ) => other.costs().0 >= item.costs().1,
         }
 }
 
 /// When something is missing: an attribute, or the store.
-fn is_as_strict(other: &Item<'_>, item: &Item<'_>) -> bool {
+fn is_as_strict(other: &LintedLimit<'_>, item: &LintedLimit<'_>) -> bool {
     let (theirs, ours) = (other.limit.on_missing, item.limit.on_missing);
     let missing = theirs == ours || ours == OnMissing::Skip || theirs == OnMissing::Refuse;
     let invalid = other.limit.on_invalid == item.limit.on_invalid
@@ -88,7 +89,7 @@ fn is_as_strict(other: &Item<'_>, item: &Item<'_>) -> bool {
     (item.limit.key.is_empty() || missing) && invalid && failed
 }
 
-fn is_as_tight(other: &AllFigures<'_>, item: &AllFigures<'_>) -> bool {
+fn is_as_tight(other: &WrittenParamsByTier<'_>, item: &WrittenParamsByTier<'_>) -> bool {
     let family = |algorithm| match algorithm {
         Algorithm::TokenBucket => Algorithm::Gcra,
         algorithm => algorithm,
@@ -103,15 +104,16 @@ fn is_as_tight(other: &AllFigures<'_>, item: &AllFigures<'_>) -> bool {
         && tiers.all(|(other, item)| tighter(algorithm, other, item))
 }
 
-fn tighter(algorithm: Algorithm, other: Figures, item: Figures) -> bool {
+fn tighter(algorithm: Algorithm, other: WrittenParams, item: WrittenParams) -> bool {
     match (other, item) {
-        (_, Figures::Unlimited) => true,
-        (Figures::Slots { slots, ttl_us }, Figures::Slots { slots: ours, ttl_us: our_ttl_us }) => {
-            slots <= ours && ttl_us >= our_ttl_us
-        }
+        (_, WrittenParams::Unlimited) => true,
         (
-            Figures::Per { count: n, period_us: p, burst: b, queue: q, calendar },
-            Figures::Per {
+            WrittenParams::Slots { slots, ttl_us },
+            WrittenParams::Slots { slots: ours, ttl_us: our_ttl_us },
+        ) => slots <= ours && ttl_us >= our_ttl_us,
+        (
+            WrittenParams::Per { count: n, period_us: p, burst: b, queue: q, calendar },
+            WrittenParams::Per {
                 count: our_n,
                 period_us: our_p,
                 burst: our_b,

@@ -13,7 +13,7 @@
 //! that is one's own code, which names it in every request.
 
 use super::Findings;
-use super::view::{Item, Search, View};
+use super::view::{CoverSearch, LintView, LintedLimit};
 use crate::diagnostic::Code;
 use crate::limit::OnMissing;
 use crate::suggest::quoted;
@@ -26,7 +26,7 @@ pub(super) const CODE: &Code = &Code::new(
 
 const ALWAYS: [&str; 5] = ["ip", "method", "path", "host", "domain"];
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     for item in view.limits.iter().filter(|item| item.refuses()) {
         let Some(last) = item.keys().last().filter(|_| can_be_skipped(item)) else { continue };
         let mut missing = last.filter(|(attribute, _)| may_be_missing(item, attribute));
@@ -44,33 +44,33 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Whether each key has an attribute that a request may lack.
-fn can_be_skipped(item: &Item<'_>) -> bool {
+fn can_be_skipped(item: &LintedLimit<'_>) -> bool {
     let lacks = |key: &[Box<str>]| key.iter().any(|attribute| may_be_missing(item, attribute));
     item.limit.on_missing == OnMissing::Skip && item.limit.keys().all(lacks)
 }
 
-fn may_be_missing(item: &Item<'_>, attribute: &str) -> bool {
+fn may_be_missing(item: &LintedLimit<'_>, attribute: &str) -> bool {
     !ALWAYS.contains(&attribute) && !item.shape.requires(attribute)
 }
 
-fn is_skipped_without(item: &Item<'_>, attribute: &str) -> bool {
+fn is_skipped_without(item: &LintedLimit<'_>, attribute: &str) -> bool {
     item.limit.on_missing == OnMissing::Skip
         && item.limit.keys().all(|key| key.iter().any(|part| **part == *attribute))
         && may_be_missing(item, attribute)
 }
 
 /// Whether no other limit catches requests without the attribute, and none of those that should is reported instead.
-fn is_alone<'a>(view: &View<'a>, item: &Item<'a>, attribute: &str) -> bool {
+fn is_alone<'a>(view: &LintView<'a>, item: &LintedLimit<'a>, attribute: &str) -> bool {
     let is_sent = is_sent(view, attribute);
     let is_reported_instead =
-        |other: &Item<'_>| other.index < item.index || !item.shape.covers(other.shape);
-    let catches = |other: &Item<'_>| {
+        |other: &LintedLimit<'_>| other.index < item.index || !item.shape.covers(other.shape);
+    let catches = |other: &LintedLimit<'_>| {
         !is_sent || !is_skipped_without(other, attribute) || is_reported_instead(other)
     };
-    matches!(view.find_covering(item, catches), Search::None)
+    matches!(view.find_covering(item, catches), CoverSearch::None)
 }
 
-fn is_sent(view: &View<'_>, attribute: &str) -> bool {
+fn is_sent(view: &LintView<'_>, attribute: &str) -> bool {
     let of_request =
         ["header.", "cookie.", "query."].iter().any(|part| attribute.starts_with(part));
     view.reads_requests() && (of_request || view.identity(attribute).is_some())

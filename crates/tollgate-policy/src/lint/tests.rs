@@ -1,8 +1,8 @@
 //! What `cover` claims holds for every request of a small world.
 
-use super::candidates::{CoverIndex, KeptBy};
-use super::cover::{Pattern, Shape};
-use super::view::{self, View};
+use super::candidates::{CoverIndex, IndexedBy};
+use super::cover::{ComparableMatch, Pattern};
+use super::view::{self, LintView};
 use super::{CHECKS, Findings};
 use crate::glob::Glob;
 use crate::match_spec::{Condition, MatchSpec};
@@ -57,7 +57,7 @@ fn what_is_covered_is_matched() {
     let claims = Cell::new(0);
     let config = Config { cases: 5_000, failure_persistence: None, ..Config::default() };
     let result = TestRunner::new(config).run(&(spec(), spec()), |(wide, narrow)| {
-        if !Shape::new(&wide).covers(&Shape::new(&narrow)) {
+        if !ComparableMatch::new(&wide).covers(&ComparableMatch::new(&narrow)) {
             return Ok(());
         }
         claims.set(claims.get() + 1);
@@ -108,7 +108,7 @@ fn exclusions_are_compared() {
     };
     let shape = |path: &str, not: &[&str]| {
         let not = not.iter().map(|path| vec![condition("path", path)]).collect();
-        Shape::new(&MatchSpec { conditions: vec![condition("path", path)], not })
+        ComparableMatch::new(&MatchSpec { conditions: vec![condition("path", path)], not })
     };
     assert!(!shape("/a/**", &["/a/b"]).covers(&shape("/a/**", &[])));
     assert!(shape("/a/**", &["/a/b"]).covers(&shape("/a/**", &["/a/b", "/a/c"])));
@@ -122,7 +122,7 @@ fn comparisons(entries: usize, entry: impl Fn(usize) -> String) -> (usize, usize
     let text = format!("limits:\n{}", (0..entries).map(entry).collect::<String>());
     let compiled = crate::compile(text.as_bytes()).unwrap_or_else(|errors| panic!("{errors:#?}"));
     let shapes = view::shapes(&compiled);
-    let view = View::new(&compiled, &shapes);
+    let view = LintView::new(&compiled, &shapes);
     let mut found = Vec::new();
     CHECKS.iter().for_each(|(code, check)| check(&view, &mut Findings { code, found: &mut found }));
     (view.comparisons.get(), found.len())
@@ -173,10 +173,10 @@ fn every_match_that_covers_is_a_candidate() {
     let config = Config { cases: 1_000, failure_persistence: None, ..Config::default() };
     let specs = prop::collection::vec(spec(), 1..8);
     let result = TestRunner::new(config).run(&(specs, spec()), |(wide, narrow)| {
-        let (wide, narrow): (Vec<Shape>, _) =
-            (wide.iter().map(Shape::new).collect(), Shape::new(&narrow));
+        let (wide, narrow): (Vec<ComparableMatch>, _) =
+            (wide.iter().map(ComparableMatch::new).collect(), ComparableMatch::new(&narrow));
         let places = wide.iter().enumerate().map(|(place, shape)| (place, 0, shape));
-        for by in [KeptBy::Rarest, KeptBy::Path] {
+        for by in [IndexedBy::Rarest, IndexedBy::Path] {
             let index = CoverIndex::new(places.clone(), by);
             let found: Vec<usize> = index.covering(0, &narrow).collect();
             prop_assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");

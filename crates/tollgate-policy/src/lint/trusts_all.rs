@@ -2,7 +2,7 @@
 //!
 //! Reported at the network that holds every address, once. Quiet for all others, however large.
 
-use super::{Findings, view::View};
+use super::{Findings, view::LintView};
 use crate::diagnostic::Code;
 use crate::suggest::quoted;
 
@@ -12,7 +12,7 @@ pub(super) const CODE: &Code = &Code::new(
     "Whoever connects can name any address as the client's, and so has as many buckets as it likes and can fill those of others.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     let proxies = view.compiled.file.trusted_proxies.as_ref();
     let mut all = proxies.iter().flat_map(|list| list.as_slice());
     if let Some(everybody) = all.find(|network| network.trim().ends_with("/0")) {

@@ -6,7 +6,7 @@
 //! API send what attributes they like.
 
 use super::unsupplied::conditions;
-use super::{Findings, view::View};
+use super::{Findings, view::LintView};
 use crate::diagnostic::Code;
 use crate::suggest::{nearest, quoted};
 use crate::{grammar, hashed, raw};
@@ -17,7 +17,7 @@ pub(super) const CODE: &Code = &Code::new(
     "A client that is not found has the default tier, and nothing else tells of the mistake.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     let Some(tiers) = &view.compiled.file.tiers else { return };
     let of_redis = match tiers.redis.as_deref() {
         Some(raw::TiersRedis::Form(form)) => form.by.as_ref(),
@@ -41,7 +41,7 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
 }
 
 /// The attribute that was meant in place of one that nothing supplies and no limit reads.
-fn meant<'a>(view: &'a View<'_>, name: &str) -> Option<&'a str> {
+fn meant<'a>(view: &'a LintView<'_>, name: &str) -> Option<&'a str> {
     let keys = view.limits.iter().flat_map(|item| item.limit.keys().flatten().map(|part| &**part));
     let matched = view.limits.iter().flat_map(|item| conditions(item).map(|(part, _)| part));
     let identity = view.compiled.settings.identity.iter().map(|(part, _)| &**part);

@@ -2,7 +2,7 @@
 //!
 //! Not an error, so that a file written for a newer version still loads. Quiet for every code in the table.
 
-use super::{Findings, LINTS, view::View};
+use super::{Findings, LINTS, view::LintView};
 use crate::diagnostic::Code;
 use crate::suggest::quoted;
 
@@ -12,7 +12,7 @@ pub(super) const CODE: &Code = &Code::new(
     "The entry accepts nothing: it is misspelt, or meant for another version.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     let allow = view.compiled.file.lint.as_ref().and_then(|lint| lint.allow.as_ref());
     for code in allow.iter().flat_map(|allow| &allow.value.0) {
         if LINTS.iter().any(|lint| *lint.code == *code.value) {

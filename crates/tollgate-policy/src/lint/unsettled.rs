@@ -3,7 +3,7 @@
 //! Only the gateway, and the tower layer, see answers. Quiet without `listen`, as in a file for the layer, where a gateway
 //! listens, for limits that are off, and for costs while `http` listens: its callers can reserve and settle by themselves.
 
-use super::{Findings, view::View};
+use super::{Findings, view::LintView};
 use crate::diagnostic::Code;
 use crate::raw;
 use crate::settings::Front;
@@ -15,12 +15,12 @@ pub(super) const CODE: &Code = &Code::new(
     "Without a gateway no answer passes through, so nothing is ever refunded, counted or settled from one.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     if view.compiled.file.listen.is_none() || view.listens(Front::Gateway) {
         return;
     }
     let help = "add `gateway` to `listen`, or use the tower layer in the service itself";
-    for item in view.firsts().filter(|item| item.is_on()) {
+    for item in view.first_of_each_entry().filter(|item| item.is_on()) {
         let name = quoted(item.entry_name());
         if let Some(on_response) = &item.entry.on_response {
             let message = format!("`on_response` of {name} needs answers, and no gateway listens");

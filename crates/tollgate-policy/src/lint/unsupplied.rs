@@ -12,7 +12,7 @@
 //! where `match` is not evaluated), and for limits that are off.
 
 use super::Findings;
-use super::view::{Item, View};
+use super::view::{LintView, LintedLimit};
 use crate::diagnostic::{Code, Position};
 use crate::grammar;
 use crate::raw;
@@ -26,7 +26,7 @@ pub(super) const CODE: &Code = &Code::new(
     "A limit whose attribute is always missing never applies, or applies to everyone alike.",
 );
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     let reads = view.listens(Front::Gateway) || view.listens(Front::Grpc);
     if view.listens(Front::Http) {
         return check_gateway(view, findings);
@@ -64,7 +64,7 @@ pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Keys that the gateway cannot complete while the check API can.
-fn check_gateway(view: &View<'_>, findings: &mut Findings<'_>) {
+fn check_gateway(view: &LintView<'_>, findings: &mut Findings<'_>) {
     if !view.listens(Front::Gateway) || view.listens(Front::Resp) {
         return;
     }
@@ -96,14 +96,14 @@ fn check_gateway(view: &View<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn is_supplied(view: &View<'_>, attribute: &str) -> bool {
+fn is_supplied(view: &LintView<'_>, attribute: &str) -> bool {
     let by_grpc = attribute == "domain" || attribute.starts_with("descriptor.");
     (is_of_gateway(view, attribute) && view.listens(Front::Gateway))
         || (by_grpc && view.listens(Front::Grpc))
 }
 
 /// Whether a request through the gateway can have it.
-fn is_of_gateway(view: &View<'_>, attribute: &str) -> bool {
+fn is_of_gateway(view: &LintView<'_>, attribute: &str) -> bool {
     matches!(attribute, "ip" | "method" | "path" | "host")
         || ["header.", "cookie.", "query."].iter().any(|part| attribute.starts_with(part))
         || view.identity(attribute).is_some()
@@ -119,7 +119,7 @@ fn usual_source(attribute: &str) -> String {
     }
 }
 
-fn help(view: &View<'_>, attribute: &str) -> String {
+fn help(view: &LintView<'_>, attribute: &str) -> String {
     if grammar::is_built_in(attribute) && !attribute.starts_with("jwt.") {
         let front = if attribute.starts_with("descriptor.") || attribute == "domain" {
             "grpc"
@@ -145,20 +145,20 @@ fn help(view: &View<'_>, attribute: &str) -> String {
 }
 
 /// The attributes of `match` and of its exclusions, as written.
-pub(super) fn conditions<'a>(item: &Item<'a>) -> impl Iterator<Item = (&'a str, Position)> {
+pub(super) fn conditions<'a>(item: &LintedLimit<'a>) -> impl Iterator<Item = (&'a str, Position)> {
     let entry: &'a raw::Limit = &item.entry.value;
     entry.r#match.iter().flat_map(|spec| attributes(&spec.value))
 }
 
 /// The attributes that a request must have to match.
-fn required<'a>(item: &Item<'a>) -> impl Iterator<Item = (&'a str, Position)> {
+fn required<'a>(item: &LintedLimit<'a>) -> impl Iterator<Item = (&'a str, Position)> {
     let entry: &'a raw::Limit = &item.entry.value;
     let conditions = entry.r#match.iter().flat_map(|spec| &spec.value.conditions.0);
     conditions.map(|(name, _)| (name.value.as_str(), name.at))
 }
 
 /// The same for the entries of a cost.
-fn cost_conditions<'a>(item: &Item<'a>) -> impl Iterator<Item = (&'a str, Position)> {
+fn cost_conditions<'a>(item: &LintedLimit<'a>) -> impl Iterator<Item = (&'a str, Position)> {
     let entry: &'a raw::Limit = &item.entry.value;
     let entries = match entry.cost.as_ref().map(|cost| &cost.value) {
         Some(raw::Cost::ByMatch(entries)) => entries.as_slice(),
@@ -172,7 +172,7 @@ fn attributes(spec: &raw::Match) -> impl Iterator<Item = (&str, Position)> {
     spec.conditions.0.iter().chain(not).map(|(name, _)| (name.value.as_str(), name.at))
 }
 
-fn cost_header<'a>(item: &Item<'a>) -> Option<(&'a str, Position)> {
+fn cost_header<'a>(item: &LintedLimit<'a>) -> Option<(&'a str, Position)> {
     let entry: &'a raw::Limit = &item.entry.value;
     match &entry.cost.as_ref()?.value {
         raw::Cost::Form(form) => form.header.as_ref().map(|header| (&*header.value, header.at)),

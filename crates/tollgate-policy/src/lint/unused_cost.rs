@@ -5,11 +5,11 @@
 //! are off.
 
 use super::Findings;
-use super::candidates::{CoverIndex, KeptBy};
-use super::cover::Shape;
-use super::view::View;
+use super::candidates::{CoverIndex, IndexedBy};
+use super::cover::ComparableMatch;
+use super::view::LintView;
 use crate::diagnostic::Code;
-use crate::limit::Cost;
+use crate::limit::CostRule;
 use crate::raw;
 use crate::suggest::quoted;
 
@@ -22,20 +22,21 @@ pub(super) const CODE: &Code = &Code::new(
 /// With how many earlier entries each is compared at most.
 const COMPARED_MAX: usize = 500;
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
-    for item in view.firsts().filter(|item| item.is_on()) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
+    for item in view.first_of_each_entry().filter(|item| item.is_on()) {
         let Some(raw::Cost::ByMatch(entries)) = item.entry.cost.as_ref().map(|cost| &cost.value)
         else {
             continue;
         };
-        let Cost::ByMatch(weighted) = &item.limit.cost else { continue };
+        let CostRule::ByMatch(weighted) = &item.limit.cost else { continue };
         let (_, of_limit) = &view.compiled.limits[item.index];
-        let own: Vec<_> = weighted.iter().map(|entry| Shape::new(&entry.match_spec)).collect();
+        let own: Vec<_> =
+            weighted.iter().map(|entry| ComparableMatch::new(&entry.match_spec)).collect();
         let index = own.iter().enumerate().map(|(place, shape)| (place, 0, shape));
-        let index = CoverIndex::new(index, KeptBy::Rarest);
+        let index = CoverIndex::new(index, IndexedBy::Rarest);
         let name = quoted(item.entry_name());
         for (place, (entry, weight)) in entries.iter().zip(weighted).enumerate() {
-            let requests = Shape::both(of_limit, &weight.match_spec);
+            let requests = ComparableMatch::both(of_limit, &weight.match_spec);
             if requests.is_impossible() {
                 let message = format!("{name} applies to none of the requests that cost this");
                 findings.warn(entry.at, message, "remove the entry, or correct its `match`");

@@ -4,7 +4,7 @@
 //! fires for a key after one that every request has: `ip`, `method`, `path` and `host`. Quiet for
 //! limits that are off.
 
-use super::{Findings, view::View};
+use super::{Findings, view::LintView};
 use crate::diagnostic::Code;
 use crate::settings::Front;
 use crate::suggest::quoted;
@@ -17,7 +17,7 @@ pub(super) const CODE: &Code = &Code::new(
 
 const ALWAYS: [&str; 4] = ["ip", "method", "path", "host"];
 
-pub(super) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     let is_gateway = view.listens(Front::Gateway);
     for item in view.limits.iter().filter(|item| item.is_on()) {
         let keys: Vec<&[Box<str>]> = item.limit.keys().collect();

@@ -1,14 +1,14 @@
 //! The file as lints look at it: each limit with what was written for it, and which others cover it.
 
-use super::candidates::{Candidates, CoverIndex, KeptBy};
-use super::cover::{Pattern, Shape};
-use super::figures::AllFigures;
+use super::candidates::{Candidates, CoverIndex, IndexedBy};
+use super::cover::{ComparableMatch, Pattern};
+use super::figures::WrittenParamsByTier;
 use crate::Compiled;
 use crate::diagnostic::Position;
-use crate::limit::{Cost, Limit, Mode};
+use crate::limit::{CostRule, Limit, Mode};
 use crate::match_spec::MatchSpec;
 use crate::raw::{self, At, Text};
-use crate::settings::{Front, Source};
+use crate::settings::{AttributeSource, Front};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
@@ -17,9 +17,9 @@ use std::hash::{Hash, Hasher};
 /// answer by then is quiet.
 const COMPARED_MAX: usize = 500;
 
-pub(super) struct View<'a> {
+pub(super) struct LintView<'a> {
     pub(super) compiled: &'a Compiled,
-    pub(super) limits: Vec<Item<'a>>,
+    pub(super) limits: Vec<LintedLimit<'a>>,
     /// All limits that can refuse.
     refusing: CoverIndex<'a>,
     /// The same, those with one key as one group.
@@ -31,7 +31,7 @@ pub(super) struct View<'a> {
 }
 
 /// The result of a search among other limits.
-pub(super) enum Search<T> {
+pub(super) enum CoverSearch<T> {
     Found(T),
     /// There is none.
     None,
@@ -40,44 +40,45 @@ pub(super) enum Search<T> {
 }
 
 /// One limit and what was written for it.
-pub(super) struct Item<'a> {
+pub(super) struct LintedLimit<'a> {
     /// Its place in [`View::limits`].
     pub(super) index: usize,
     pub(super) limit: &'a Limit,
-    pub(super) shape: &'a Shape,
+    pub(super) shape: &'a ComparableMatch,
     pub(super) entry: &'a At<raw::Limit>,
     /// The attributes of each of its keys, in the order of [`Limit::keys`].
     written_keys: Vec<&'a [At<Text>]>,
-    figures: AllFigures<'a>,
+    params: WrittenParamsByTier<'a>,
 }
 
 /// The shapes live outside the view, so that its parts can refer to them.
-pub(super) fn shapes(compiled: &Compiled) -> Vec<Shape> {
-    compiled.limits.iter().map(|(_, spec)| Shape::new(spec)).collect()
+pub(super) fn shapes(compiled: &Compiled) -> Vec<ComparableMatch> {
+    compiled.limits.iter().map(|(_, spec)| ComparableMatch::new(spec)).collect()
 }
 
-impl<'a> View<'a> {
-    pub(super) fn new(compiled: &'a Compiled, shapes: &'a [Shape]) -> Self {
+impl<'a> LintView<'a> {
+    pub(super) fn new(compiled: &'a Compiled, shapes: &'a [ComparableMatch]) -> Self {
         let entries = compiled.file.limits.as_ref().map(|limits| limits.as_slice());
         let entries = entries.unwrap_or_default();
-        let mut limits: Vec<Item<'a>> = Vec::with_capacity(compiled.limits.len());
+        let mut limits: Vec<LintedLimit<'a>> = Vec::with_capacity(compiled.limits.len());
         let mut nth = 0;
         let parts = compiled.limits.iter().zip(&compiled.entries).zip(shapes);
         for (index, (((limit, _), &of), shape)) in parts.enumerate() {
             let Some(entry) = entries.get(of) else { continue };
             let is_first = index == 0 || compiled.entries[index - 1] != of;
             nth = if is_first { 0 } else { nth + 1 };
-            let (written_keys, figures) = (written_keys(entry, nth), AllFigures::new(entry));
-            limits.push(Item { index, limit, shape, entry, written_keys, figures });
+            let (written_keys, figures) =
+                (written_keys(entry, nth), WrittenParamsByTier::new(entry));
+            limits.push(LintedLimit { index, limit, shape, entry, written_keys, params: figures });
         }
         let refusing = || limits.iter().enumerate().filter(|(_, item)| item.refuses());
         let all = refusing().map(|(place, item)| (place, 0, item.shape));
         let by_key = refusing().map(|(place, item)| (place, item.key_group(), item.shape));
         Self {
             compiled,
-            refusing: CoverIndex::new(all.clone(), KeptBy::Rarest),
-            refusing_by_key: CoverIndex::new(by_key, KeptBy::Rarest),
-            refusing_by_path: CoverIndex::new(all, KeptBy::Path),
+            refusing: CoverIndex::new(all.clone(), IndexedBy::Rarest),
+            refusing_by_key: CoverIndex::new(by_key, IndexedBy::Rarest),
+            refusing_by_path: CoverIndex::new(all, IndexedBy::Path),
             limits,
             #[cfg(test)]
             comparisons: std::cell::Cell::new(0),
@@ -85,7 +86,7 @@ impl<'a> View<'a> {
     }
 
     /// One limit for each entry of the file, for lints that look at what all limits of an entry share.
-    pub(super) fn firsts(&self) -> impl Iterator<Item = &Item<'a>> {
+    pub(super) fn first_of_each_entry(&self) -> impl Iterator<Item = &LintedLimit<'a>> {
         let entries = &self.compiled.entries;
         let is_first = |index: usize| index == 0 || entries[index - 1] != entries[index];
         self.limits.iter().filter(move |item| is_first(item.index))
@@ -95,18 +96,18 @@ impl<'a> View<'a> {
     /// refuse it, in the order of the file.
     pub(super) fn find_covering<'v>(
         &'v self,
-        item: &Item<'a>,
-        wanted: impl FnMut(&Item<'a>) -> bool,
-    ) -> Search<&'v Item<'a>> {
+        item: &LintedLimit<'a>,
+        wanted: impl FnMut(&LintedLimit<'a>) -> bool,
+    ) -> CoverSearch<&'v LintedLimit<'a>> {
         self.search(self.refusing.covering(0, item.shape), item, wanted)
     }
 
     /// The same among limits with the key of `item`.
     pub(super) fn find_covering_with_same_key<'v>(
         &'v self,
-        item: &Item<'a>,
-        wanted: impl FnMut(&Item<'a>) -> bool,
-    ) -> Search<&'v Item<'a>> {
+        item: &LintedLimit<'a>,
+        wanted: impl FnMut(&LintedLimit<'a>) -> bool,
+    ) -> CoverSearch<&'v LintedLimit<'a>> {
         let candidates = self.refusing_by_key.covering(item.key_group(), item.shape);
         self.search(candidates, item, wanted)
     }
@@ -114,21 +115,21 @@ impl<'a> View<'a> {
     fn search<'v>(
         &'v self,
         candidates: Candidates<'_>,
-        item: &Item<'a>,
-        mut wanted: impl FnMut(&Item<'a>) -> bool,
-    ) -> Search<&'v Item<'a>> {
+        item: &LintedLimit<'a>,
+        mut wanted: impl FnMut(&LintedLimit<'a>) -> bool,
+    ) -> CoverSearch<&'v LintedLimit<'a>> {
         let others = candidates.filter_map(|place| self.limits.get(place));
         let others = others.filter(|other| other.index != item.index);
         for (compared, other) in others.enumerate() {
             if compared == COMPARED_MAX {
-                return Search::GaveUp;
+                return CoverSearch::GaveUp;
             }
             self.count_comparison();
             if other.shape.covers(item.shape) && wanted(other) {
-                return Search::Found(other);
+                return CoverSearch::Found(other);
             }
         }
-        Search::None
+        CoverSearch::None
     }
 
     /// How many comparisons all calls of [`guards`](Self::guards) may take together.
@@ -142,7 +143,7 @@ impl<'a> View<'a> {
         &'v self,
         pattern: &Pattern,
         left: &mut usize,
-    ) -> Option<Vec<&'v Item<'a>>> {
+    ) -> Option<Vec<&'v LintedLimit<'a>>> {
         let mut guards = Vec::new();
         let others = self.refusing_by_path.covering_path(0, pattern);
         for other in others.filter_map(|place| self.limits.get(place)) {
@@ -170,26 +171,26 @@ impl<'a> View<'a> {
     }
 
     /// Where `identity` takes the attribute from.
-    pub(super) fn identity(&self, attribute: &str) -> Option<&'a Source> {
+    pub(super) fn identity(&self, attribute: &str) -> Option<&'a AttributeSource> {
         let mut sources = self.compiled.settings.identity.iter();
         sources.find(|(name, _)| **name == *attribute).map(|(_, source)| source)
     }
 }
 
-impl Item<'_> {
+impl LintedLimit<'_> {
     /// Whether it can refuse anything: enforced, not unlimited, not free.
     pub(super) fn refuses(&self) -> bool {
-        let limits = self.limit.numbers.is_some()
-            || self.limit.tiers.iter().any(|(_, numbers)| numbers.is_some());
+        let limits = self.limit.params.is_some()
+            || self.limit.tiers.iter().any(|(_, params)| params.is_some());
         self.limit.mode == Mode::Enforce && limits && self.costs().1 > 0
     }
 
     /// The least and the most units that a request may cost.
     pub(super) fn costs(&self) -> (u64, u64) {
         match &self.limit.cost {
-            Cost::Fixed(cost) => (*cost, *cost),
-            Cost::Attribute { max, .. } => (0, *max),
-            Cost::ByMatch(weighted) => {
+            CostRule::Fixed(cost) => (*cost, *cost),
+            CostRule::Attribute { max, .. } => (0, *max),
+            CostRule::ByMatch(weighted) => {
                 // Without a match a request costs 1, unless an entry takes all that is left.
                 let takes_all =
                     |spec: &MatchSpec| spec.conditions.is_empty() && spec.not.is_empty();
@@ -199,7 +200,7 @@ impl Item<'_> {
                 let all = units.chain(last.is_none().then_some(1));
                 (all.clone().min().unwrap_or(1), all.max().unwrap_or(1))
             }
-            Cost::Estimate { .. } => (0, u64::MAX),
+            CostRule::Estimate { .. } => (0, u64::MAX),
         }
     }
 
@@ -214,8 +215,8 @@ impl Item<'_> {
         hasher.finish()
     }
 
-    pub(super) fn figures(&self) -> &AllFigures<'_> {
-        &self.figures
+    pub(super) fn params(&self) -> &WrittenParamsByTier<'_> {
+        &self.params
     }
 
     /// Whether it is evaluated at all; a limit in shadow is one that is about to be enforced.

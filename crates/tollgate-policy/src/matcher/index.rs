@@ -30,20 +30,20 @@ impl Candidate {
 
 /// Limits by path.
 #[derive(Debug, Default)]
-pub(crate) struct Index {
+pub(crate) struct PathIndex {
     always: Vec<Candidate>,
     exact: FxHashMap<Box<str>, Vec<Candidate>>,
-    tree: Vec<Node>,
+    tree: Vec<SegmentNode>,
 }
 
 /// A segment. The first node is the root, above the empty segment with which absolute paths begin.
 #[derive(Debug, Default)]
-struct Node {
+struct SegmentNode {
     children: FxHashMap<Box<[u8]>, usize>,
     candidates: Vec<Candidate>,
 }
 
-impl Index {
+impl PathIndex {
     /// Adds a limit; those added later come later in the file.
     pub(crate) fn insert(&mut self, limit: usize, matcher: &Matcher) {
         match matcher.path.as_ref().map(|test| &test.patterns) {
@@ -89,16 +89,16 @@ impl Index {
     }
 
     /// The node at the end of the segments a glob begins with.
-    fn node(&mut self, glob: &Glob) -> &mut Node {
+    fn node(&mut self, glob: &Glob) -> &mut SegmentNode {
         if self.tree.is_empty() {
-            self.tree.push(Node::default());
+            self.tree.push(SegmentNode::default());
         }
         let mut place = 0;
         for segment in glob.anchor().into_iter().flat_map(segments) {
             let next = self.tree.len();
             place = *self.tree[place].children.entry(segment.into()).or_insert(next);
             if place == next {
-                self.tree.push(Node::default());
+                self.tree.push(SegmentNode::default());
             }
         }
         &mut self.tree[place]

@@ -7,12 +7,12 @@ mod tests;
 
 use ipnet::IpNet;
 
-pub(crate) use index::{Candidate, Index};
+pub(crate) use index::{Candidate, PathIndex};
 use networks::Networks;
 
 use crate::address::{self, unmap_net};
-use crate::facts::{AttributeId, Facts, Kind, Names};
-use crate::glob::{Glob, TooLong};
+use crate::facts::{AttributeId, AttributeKind, Facts, Names};
+use crate::glob::{Glob, PatternTooLong};
 use crate::match_spec::{Condition, MatchSpec};
 use crate::path;
 
@@ -20,14 +20,14 @@ use crate::path;
 #[derive(Debug)]
 pub(crate) struct Matcher {
     /// The condition by which the limit is indexed.
-    path: Option<Test>,
-    conditions: Box<[Test]>,
-    not: Box<[Box<[Test]>]>,
+    path: Option<AttributeTest>,
+    conditions: Box<[AttributeTest]>,
+    not: Box<[Box<[AttributeTest]>]>,
 }
 
 /// One attribute with the patterns of which one must match.
 #[derive(Debug)]
-struct Test {
+struct AttributeTest {
     attribute: AttributeId,
     patterns: Patterns,
 }
@@ -56,7 +56,10 @@ pub(crate) enum InvalidCondition {
 impl Matcher {
     pub(crate) fn compile(spec: &MatchSpec, names: &mut Names) -> Result<Self, InvalidCondition> {
         let mut conditions = compile(&spec.conditions, names)?;
-        let by_path = spec.conditions.iter().position(|c| Kind::of(&c.attribute) == Kind::Path);
+        let by_path = spec
+            .conditions
+            .iter()
+            .position(|c| AttributeKind::of(&c.attribute) == AttributeKind::Path);
         let path = by_path.map(|place| conditions.remove(place));
         // A map that names nothing excludes nothing; read as "all of no conditions" it would switch off the limit.
         let not = spec.not.iter().filter(|conditions| !conditions.is_empty());
@@ -80,7 +83,8 @@ impl Matcher {
     }
 
     fn meets_conditions(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
-        let is_excluded = |tests: &[Test]| tests.iter().all(|test| test.matches_every(facts));
+        let is_excluded =
+            |tests: &[AttributeTest]| tests.iter().all(|test| test.matches_every(facts));
         (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches_any(facts)))
             && self.conditions.iter().all(|test| test.matches_any(facts))
             && !self.not.iter().any(|tests| is_excluded(tests))
@@ -91,10 +95,11 @@ impl Matcher {
     /// Whether the limit applies to some request with these facts. Attributes in `open` may have
     /// any value.
     pub(crate) fn may_match(&self, facts: &Facts<'_>, open: &[AttributeId]) -> bool {
-        let is_open = |test: &Test| open.contains(&test.attribute);
+        let is_open = |test: &AttributeTest| open.contains(&test.attribute);
         let mut conditions = self.path.iter().chain(&self.conditions);
-        let excludes =
-            |tests: &[Test]| tests.iter().all(|test| !is_open(test) && test.matches(facts));
+        let excludes = |tests: &[AttributeTest]| {
+            tests.iter().all(|test| !is_open(test) && test.matches(facts))
+        };
         conditions.all(|test| is_open(test) || test.matches(facts))
             && !self.not.iter().any(|tests| excludes(tests))
     }
@@ -102,7 +107,8 @@ impl Matcher {
     /// Whether the limit would apply if every condition on an attribute that was not verified held.
     /// Inside `not` such an attribute is absent: an exception has to be proved.
     pub(crate) fn could_match(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
-        let could = |test: &Test| facts.is_unverified(test.attribute) || test.matches_any(facts);
+        let could =
+            |test: &AttributeTest| facts.is_unverified(test.attribute) || test.matches_any(facts);
         (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches_any(facts)))
             && self.conditions.iter().all(could)
             && !self.not.iter().any(|tests| tests.iter().all(|test| test.matches_every(facts)))
@@ -114,15 +120,15 @@ impl Matcher {
     }
 }
 
-impl Test {
+impl AttributeTest {
     fn matches_any(&self, facts: &Facts<'_>) -> bool {
         self.matches(facts)
-            || facts.more_values(self.attribute).any(|value| self.patterns.match_text(value))
+            || facts.extra_values(self.attribute).any(|value| self.patterns.match_text(value))
     }
 
     fn matches_every(&self, facts: &Facts<'_>) -> bool {
         self.matches(facts)
-            && facts.more_values(self.attribute).all(|value| self.patterns.match_text(value))
+            && facts.extra_values(self.attribute).all(|value| self.patterns.match_text(value))
     }
 
     fn matches(&self, facts: &Facts<'_>) -> bool {
@@ -137,12 +143,15 @@ impl Test {
     }
 }
 
-fn compile(conditions: &[Condition], names: &mut Names) -> Result<Vec<Test>, InvalidCondition> {
+fn compile(
+    conditions: &[Condition],
+    names: &mut Names,
+) -> Result<Vec<AttributeTest>, InvalidCondition> {
     let test = |condition: &Condition| {
         let attribute = &condition.attribute;
-        Ok(Test {
+        Ok(AttributeTest {
             attribute: names.intern(attribute).ok_or(InvalidCondition::TooManyAttributes)?,
-            patterns: Patterns::compile(Kind::of(attribute), &condition.patterns)?,
+            patterns: Patterns::compile(AttributeKind::of(attribute), &condition.patterns)?,
         })
     };
     conditions.iter().map(test).collect()
@@ -159,8 +168,8 @@ impl Patterns {
         }
     }
 
-    fn compile(kind: Kind, patterns: &[String]) -> Result<Self, InvalidCondition> {
-        if kind == Kind::Address {
+    fn compile(kind: AttributeKind, patterns: &[String]) -> Result<Self, InvalidCondition> {
+        if kind == AttributeKind::Address {
             let networks = patterns.iter().map(|pattern| {
                 network(pattern).ok_or_else(|| InvalidCondition::Address(pattern.clone()))
             });
@@ -170,15 +179,19 @@ impl Patterns {
         let mut globs = Vec::new();
         for pattern in patterns {
             let glob = match kind {
-                Kind::Path => Glob::path(&path::normalise_pattern(pattern)),
-                Kind::Method => Glob::text(&pattern.to_ascii_uppercase()),
-                Kind::Host => Glob::text(&pattern.to_ascii_lowercase()),
-                Kind::Text | Kind::Address | Kind::ApiKey => Glob::text(pattern),
+                AttributeKind::Path => Glob::path(&path::normalise_pattern(pattern)),
+                AttributeKind::Method => Glob::text(&pattern.to_ascii_uppercase()),
+                AttributeKind::Host => Glob::text(&pattern.to_ascii_lowercase()),
+                AttributeKind::Text | AttributeKind::Address | AttributeKind::ApiKey => {
+                    Glob::text(pattern)
+                }
             };
             match glob {
                 Ok(Glob::Exact(text)) => exact.push(text),
                 Ok(glob) => globs.push(glob),
-                Err(TooLong) => return Err(InvalidCondition::PatternTooLong(pattern.clone())),
+                Err(PatternTooLong) => {
+                    return Err(InvalidCondition::PatternTooLong(pattern.clone()));
+                }
             }
         }
         exact.sort_unstable();

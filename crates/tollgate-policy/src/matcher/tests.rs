@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use tollgate_core::algorithm::FixedWindow;
-use tollgate_core::{Numbers, Rate};
+use tollgate_core::{LimitParams, Rate};
 
 use super::*;
 use crate::glob::tests::naive;
@@ -13,8 +13,8 @@ fn condition(attribute: &str, patterns: &[&str]) -> Condition {
 }
 
 fn policy(specs: &[MatchSpec]) -> Policy {
-    let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000_000).unwrap()));
-    let limits = specs.iter().map(|spec| (Limit::new("l", &[], Some(numbers)), spec.clone()));
+    let params = LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000_000).unwrap()));
+    let limits = specs.iter().map(|spec| (Limit::new("l", &[], Some(params)), spec.clone()));
     Policy::new(limits.collect(), PolicyOptions::default()).unwrap()
 }
 
@@ -111,7 +111,7 @@ fn networks_are_compared_before_masking() {
 #[test]
 fn a_thousand_limits_on_distinct_paths_leave_a_handful_of_candidates() {
     let mut names = Names::default();
-    let mut index = Index::default();
+    let mut index = PathIndex::default();
     for limit in 0..1_000 {
         let pattern = match limit % 4 {
             0 => format!("/exact/{limit}"),

@@ -88,14 +88,14 @@ pub fn ambiguity(path: &str) -> Option<AmbiguousPath> {
         path.strip_prefix(b"/").unwrap_or(path).split(|byte| *byte == b'/').peekable();
     let (mut has_dots, mut has_empty) = (false, false);
     while let Some(segment) = segments.next() {
-        if let Some(found) = odd_byte(segment) {
+        if let Some(found) = ambiguous_byte(segment) {
             return Some(found);
         }
         match dots(segment) {
-            Dots::None => {}
-            Dots::Clear => has_dots = true,
-            Dots::Escaped => return Some(AmbiguousPath::EscapedDots),
-            Dots::WithParameter => return Some(AmbiguousPath::DotsWithParameter),
+            DotSegment::None => {}
+            DotSegment::Clear => has_dots = true,
+            DotSegment::Escaped => return Some(AmbiguousPath::EscapedDots),
+            DotSegment::WithParameter => return Some(AmbiguousPath::DotsWithParameter),
         }
         has_empty |= segment.is_empty() && segments.peek().is_some();
     }
@@ -103,7 +103,7 @@ pub fn ambiguity(path: &str) -> Option<AmbiguousPath> {
 }
 
 /// The first byte of a segment, escaped or not, that servers treat differently.
-fn odd_byte(segment: &[u8]) -> Option<AmbiguousPath> {
+fn ambiguous_byte(segment: &[u8]) -> Option<AmbiguousPath> {
     let mut rest = segment;
     let mut last_four = 0_u32;
     while let Some((&byte, after)) = rest.split_first() {
@@ -151,7 +151,7 @@ fn overlong(last_four: u32) -> Option<(u8, usize)> {
 
 /// The dots at the start of a segment.
 #[derive(Clone, Copy)]
-enum Dots {
+enum DotSegment {
     /// Part of a name.
     None,
     /// A dot segment.
@@ -162,7 +162,7 @@ enum Dots {
     WithParameter,
 }
 
-fn dots(segment: &[u8]) -> Dots {
+fn dots(segment: &[u8]) -> DotSegment {
     let (mut rest, mut count, mut has_escape) = (segment, 0, false);
     loop {
         rest = match rest {
@@ -176,10 +176,10 @@ fn dots(segment: &[u8]) -> Dots {
         count += 1;
     }
     match (count, rest) {
-        (1 | 2, []) if has_escape => Dots::Escaped,
-        (1 | 2, []) => Dots::Clear,
-        (1 | 2, [b';', ..] | [b'%', b'3', b'b' | b'B', ..]) => Dots::WithParameter,
-        _ => Dots::None,
+        (1 | 2, []) if has_escape => DotSegment::Escaped,
+        (1 | 2, []) => DotSegment::Clear,
+        (1 | 2, [b';', ..] | [b'%', b'3', b'b' | b'B', ..]) => DotSegment::WithParameter,
+        _ => DotSegment::None,
     }
 }
 

@@ -5,29 +5,29 @@ mod unverified;
 use std::net::IpAddr;
 use std::ops::Range;
 
-use tollgate_core::Numbers;
+use tollgate_core::LimitParams;
 
-use super::{Policy, Rule, TierId};
+use super::{CompiledLimit, Policy, TierId};
 use crate::facts::{AttributeId, Facts, KeyValue};
-use crate::limit::{Cost, Limit, Mode, OnMissing, first_complete};
+use crate::limit::{CostRule, Limit, Mode, OnMissing, first_complete};
 use crate::matcher::Candidate;
 
 /// What was selected for one request; reused for the next, so that nothing is allocated in the long run.
 #[derive(Debug, Default)]
 pub struct Selection {
     candidates: Vec<Candidate>,
-    entries: Vec<Entry>,
+    entries: Vec<SelectedEntry>,
     keys: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct SelectedEntry {
     limit: usize,
-    numbers: usize,
+    params: usize,
     cost: u64,
     key: Range<usize>,
     /// Which of the limit's keys it is.
-    key_place: usize,
+    key_index: usize,
     missing: bool,
     unverified: bool,
 }
@@ -41,9 +41,9 @@ pub struct Selected<'s> {
     /// Its place in the file.
     pub index: usize,
     /// The numbers of the request's tier.
-    pub numbers: &'s Numbers,
-    /// Their place in [`Policy::numbers`].
-    pub numbers_index: usize,
+    pub params: &'s LimitParams,
+    /// Their place in [`Policy::tier_params`].
+    pub params_index: usize,
     /// Whose state it is: the limit's, apart for each period that its tiers have.
     pub id: u64,
     /// The limit's cost times the request's.
@@ -52,7 +52,7 @@ pub struct Selected<'s> {
     /// of the limit's identity.
     pub key: &'s [u8],
     /// Which of the limit's [keys](Limit::keys) it is; 0 without `first_of`.
-    pub key_place: usize,
+    pub key_index: usize,
     /// A key attribute is missing and the limit says `on_missing: refuse`: no wait can help, and `key` is empty.
     pub missing: bool,
     /// A token that the limit reads did not verify, and the limit says `on_invalid: refuse`. Then
@@ -74,9 +74,9 @@ pub struct EffectiveTier<'p> {
 
 impl<'s> Selected<'s> {
     /// A limit that is in no file: it came with the request.
-    pub const fn own(
+    pub const fn inline(
         limit: &'s Limit,
-        numbers: &'s Numbers,
+        params: &'s LimitParams,
         id: u64,
         key: &'s [u8],
         cost: u64,
@@ -85,12 +85,12 @@ impl<'s> Selected<'s> {
         Self {
             limit,
             index,
-            numbers,
-            numbers_index,
+            params,
+            params_index: numbers_index,
             id,
             cost,
             key,
-            key_place: 0,
+            key_index: 0,
             missing: false,
             unverified: false,
         }
@@ -116,11 +116,11 @@ impl Selection {
     /// Merges the limits of another reading of the request, from `other` on, into those from
     /// `first` on. Keeps the file's order, and each limit once for each key, with the higher cost.
     fn merge(&mut self, first: usize, other: usize) {
-        let added: Vec<Entry> = self.entries.drain(other..).collect();
+        let added: Vec<SelectedEntry> = self.entries.drain(other..).collect();
         for entry in added {
             let key = &self.keys[entry.key.clone()];
-            let is_same = |known: &&mut Entry| {
-                (known.limit, known.key_place) == (entry.limit, entry.key_place)
+            let is_same = |known: &&mut SelectedEntry| {
+                (known.limit, known.key_index) == (entry.limit, entry.key_index)
                     && known.missing == entry.missing
                     && self.keys[known.key.clone()] == *key
             };
@@ -145,12 +145,12 @@ impl Policy {
     /// The facts are those that [`Policy::facts`] of this very policy made.
     pub fn select(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
         selection.clear();
-        self.select_more(facts, request_cost, selection);
+        self.select_append(facts, request_cost, selection);
     }
 
     /// Selects in addition to what is selected already.
-    pub fn select_more(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
-        debug_assert!(facts.are_for(&self.names), "these facts were made for another policy");
+    pub fn select_append(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
+        debug_assert!(facts.belong_to(&self.names), "these facts were made for another policy");
         let first = selection.entries.len();
         self.select_reading(facts, request_cost, selection);
         if facts.has_other_readings() {
@@ -184,17 +184,17 @@ impl Policy {
         for candidate in &candidates {
             let limit = candidate.limit();
             let is_path_checked = !candidate.must_check_path();
-            if has_unverified && self.doubts(limit, facts, is_path_checked) {
+            if has_unverified && self.is_doubtful(limit, facts, is_path_checked) {
                 self.push_unverified(limit, facts, tier, selection);
-            } else if self.rules[limit].matcher.matches(facts, is_path_checked) {
+            } else if self.compiled_limits[limit].matcher.matches(facts, is_path_checked) {
                 self.push(limit, facts, tier, request_cost, first, selection);
             }
         }
         selection.candidates = candidates;
     }
 
-    /// Selects an [addressed](Limit::addressed) limit in addition to what is selected already, unless it is off.
-    pub fn select_addressed(
+    /// Selects an [addressed](Limit::is_by_descriptor) limit in addition to what is selected already, unless it is off.
+    pub fn select_by_index(
         &self,
         limit: usize,
         key: &[u8],
@@ -202,17 +202,17 @@ impl Policy {
         selection: &mut Selection,
     ) {
         let Some(definition) = self.limits.get(limit) else { return };
-        let Some(numbers) = self.rules[limit].base else { return };
+        let Some(params) = self.compiled_limits[limit].base else { return };
         if definition.mode != Mode::Off {
             let start = selection.keys.len();
             selection.keys.extend_from_slice(key);
             let key = start..selection.keys.len();
-            selection.entries.push(Entry {
+            selection.entries.push(SelectedEntry {
                 limit,
-                numbers,
+                params,
                 cost: request_cost,
                 key,
-                key_place: 0,
+                key_index: 0,
                 missing: false,
                 unverified: false,
             });
@@ -227,9 +227,9 @@ impl Policy {
         request_cost: u64,
         selection: &mut Selection,
     ) {
-        debug_assert!(facts.are_for(&self.names), "these facts were made for another policy");
+        debug_assert!(facts.belong_to(&self.names), "these facts were made for another policy");
         selection.clear();
-        let usual = |limit: &Limit| limit.mode != Mode::Off && !limit.addressed;
+        let usual = |limit: &Limit| limit.mode != Mode::Off && !limit.is_by_descriptor;
         if self.limits.get(limit).is_some_and(usual) {
             self.push(limit, facts, self.tier(facts), request_cost, 0, selection);
         }
@@ -238,23 +238,23 @@ impl Policy {
     /// Selects the enforced limits that apply to some request with these facts, up to `most` of
     /// them. Attributes in `open` may have any value. Limits are left out whose key names an open
     /// or a missing attribute.
-    pub fn select_open(
+    pub fn select_possible(
         &self,
         facts: &Facts<'_>,
         open: &[&str],
         most: usize,
         selection: &mut Selection,
     ) {
-        debug_assert!(facts.are_for(&self.names), "these facts were made for another policy");
+        debug_assert!(facts.belong_to(&self.names), "these facts were made for another policy");
         selection.clear();
         let open: Vec<AttributeId> = open.iter().filter_map(|name| self.names.get(name)).collect();
         let tier = self.tier(facts);
-        for (place, (limit, rule)) in self.limits.iter().zip(&self.rules).enumerate() {
+        for (place, (limit, rule)) in self.limits.iter().zip(&self.compiled_limits).enumerate() {
             if selection.entries.len() >= most {
                 break;
             }
             if limit.mode == Mode::Enforce
-                && !limit.addressed
+                && !limit.is_by_descriptor
                 && !rule.keys_tried(facts).any(|attribute| open.contains(attribute))
                 && rule.matcher.may_match(facts, &open)
             {
@@ -273,12 +273,12 @@ impl Policy {
         selection.entries.iter().map(|entry| Selected {
             limit: &self.limits[entry.limit],
             index: entry.limit,
-            numbers: &self.numbers[entry.numbers].numbers,
-            id: self.numbers[entry.numbers].id,
-            numbers_index: entry.numbers,
+            params: &self.tier_params[entry.params].params,
+            id: self.tier_params[entry.params].id,
+            params_index: entry.params,
             cost: entry.cost,
             key: &selection.keys[entry.key.clone()],
-            key_place: entry.key_place,
+            key_index: entry.key_index,
             missing: entry.missing,
             unverified: entry.unverified,
         })
@@ -318,12 +318,12 @@ impl Policy {
     pub fn unlimited(&self, facts: &Facts<'_>) -> impl Iterator<Item = usize> {
         let (tier, mut key) = (self.tier(facts), Vec::new());
         let is_unlimited = move |place: &usize| {
-            let (limit, rule) = (&self.limits[*place], &self.rules[*place]);
+            let (limit, rule) = (&self.limits[*place], &self.compiled_limits[*place]);
             key.clear();
             limit.mode != Mode::Off
-                && !limit.addressed
-                && rule.numbers(tier).is_none()
-                && push_key(rule.key(rule.key_place(facts)), facts, limit.on_missing, &mut key)
+                && !limit.is_by_descriptor
+                && rule.params_index(tier).is_none()
+                && push_key(rule.key(rule.key_index(facts)), facts, limit.on_missing, &mut key)
         };
         (0..self.limits.len()).filter(is_unlimited)
     }
@@ -338,20 +338,20 @@ impl Policy {
         first: usize,
         selection: &mut Selection,
     ) {
-        let (definition, rule) = (&self.limits[limit], &self.rules[limit]);
-        let Some(numbers) = rule.numbers(tier) else { return };
+        let (definition, rule) = (&self.limits[limit], &self.compiled_limits[limit]);
+        let Some(params) = rule.params_index(tier) else { return };
         let Selection { entries, keys, .. } = selection;
-        let has_same_key = |last: &&Entry| {
+        let has_same_key = |last: &&SelectedEntry| {
             !last.unverified
-                && self.rules[last.limit].key == rule.key
-                && self.rules[last.limit].fallback_keys == rule.fallback_keys
+                && self.compiled_limits[last.limit].key == rule.key
+                && self.compiled_limits[last.limit].fallback_keys == rule.fallback_keys
                 && self.limits[last.limit].on_missing == definition.on_missing
         };
         let (key, key_place, missing) = match entries[first..].last().filter(has_same_key) {
-            Some(last) => (last.key.clone(), last.key_place, last.missing),
+            Some(last) => (last.key.clone(), last.key_index, last.missing),
             None => {
                 let start = keys.len();
-                let place = rule.key_place(facts);
+                let place = rule.key_index(facts);
                 let is_complete = push_key(rule.key(place), facts, definition.on_missing, keys);
                 if !is_complete {
                     keys.truncate(start);
@@ -363,22 +363,30 @@ impl Policy {
             return;
         }
         let cost = cost(definition, rule, facts).saturating_mul(request_cost);
-        let numbers = numbers + key_place;
+        let params = params + key_place;
         let unverified = false;
-        entries.push(Entry { limit, numbers, cost, key, key_place, missing, unverified });
+        entries.push(SelectedEntry {
+            limit,
+            params,
+            cost,
+            key,
+            key_index: key_place,
+            missing,
+            unverified,
+        });
     }
 }
 
-impl Rule {
+impl CompiledLimit {
     /// The place of the numbers that hold for a tier; a limit without that tier has its base numbers.
-    fn numbers(&self, tier: Option<TierId>) -> Option<usize> {
+    fn params_index(&self, tier: Option<TierId>) -> Option<usize> {
         let of_tier = |tier| self.tiers.iter().find(|(id, _)| *id == tier);
-        tier.and_then(of_tier).map_or(self.base, |(_, numbers)| *numbers)
+        tier.and_then(of_tier).map_or(self.base, |(_, params)| *params)
     }
 
     /// Which key a request uses: the first that is complete, or the last where none is.
     #[inline]
-    fn key_place(&self, facts: &Facts<'_>) -> usize {
+    fn key_index(&self, facts: &Facts<'_>) -> usize {
         if self.fallback_keys.is_empty() {
             return 0;
         }
@@ -388,7 +396,7 @@ impl Rule {
 
     /// The attributes of the key that a request uses, and of those that are tried before it.
     fn keys_tried(&self, facts: &Facts<'_>) -> impl Iterator<Item = &AttributeId> {
-        (0..=self.key_place(facts)).flat_map(|place| self.key(place))
+        (0..=self.key_index(facts)).flat_map(|place| self.key(place))
     }
 
     #[inline]
@@ -398,15 +406,15 @@ impl Rule {
     }
 }
 
-fn cost(limit: &Limit, rule: &Rule, facts: &Facts<'_>) -> u64 {
+fn cost(limit: &Limit, rule: &CompiledLimit, facts: &Facts<'_>) -> u64 {
     match &limit.cost {
-        Cost::Fixed(cost) => *cost,
-        Cost::Estimate { estimate, .. } => *estimate,
-        Cost::ByMatch(_) => {
+        CostRule::Fixed(cost) => *cost,
+        CostRule::Estimate { estimate, .. } => *estimate,
+        CostRule::ByMatch(_) => {
             let first = rule.weights.iter().find(|weight| weight.matcher.matches(facts, false));
             first.map_or(1, |weight| weight.units)
         }
-        Cost::Attribute { default, max, .. } => rule
+        CostRule::Attribute { default, max, .. } => rule
             .cost_attribute
             .and_then(|attribute| facts.key_value(attribute))
             .and_then(|value| match value {

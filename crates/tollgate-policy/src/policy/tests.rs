@@ -13,8 +13,8 @@ use super::*;
 use crate::limit::{OnMissing, ResponseCost};
 use crate::match_spec::Condition;
 
-fn per_minute(count: u64) -> Option<Numbers> {
-    Some(Numbers::FixedWindow(FixedWindow::new(Rate::try_new(count, 60_000_000).unwrap())))
+fn per_minute(count: u64) -> Option<LimitParams> {
+    Some(LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(count, 60_000_000).unwrap())))
 }
 
 fn policy(limits: Vec<Limit>, options: PolicyOptions) -> Policy {
@@ -39,10 +39,10 @@ fn rows(policy: &Policy, facts: &Facts<'_>, cost: u64) -> Vec<Row> {
     let rows: Vec<Row> = policy
         .selected(&selection)
         .map(|s| {
-            let variant = policy.numbers()[s.numbers_index];
-            assert_eq!((variant.limit, variant.numbers, variant.id), (s.index, *s.numbers, s.id));
+            let variant = policy.tier_params()[s.params_index];
+            assert_eq!((variant.limit, variant.params, variant.id), (s.index, *s.params, s.id));
             assert_eq!(s.limit.name, policy.limits()[s.index].name);
-            (s.index, s.numbers.capacity(), s.cost, s.key.to_vec(), s.missing)
+            (s.index, s.params.capacity(), s.cost, s.key.to_vec(), s.missing)
         })
         .collect();
     assert_eq!((rows.len(), rows.is_empty()), (selection.len(), selection.is_empty()));
@@ -80,7 +80,7 @@ fn open_attributes_may_be_anything() {
     let policy = Policy::new(limits, PolicyOptions::default()).unwrap();
     let names = |attributes: &[(&str, &str)], open: &[&str], most| {
         let (facts, mut selection) = (facts(&policy, attributes), Selection::default());
-        policy.select_open(&facts, open, most, &mut selection);
+        policy.select_possible(&facts, open, most, &mut selection);
         policy.selected(&selection).map(|one| one.limit.name.to_string()).collect::<Vec<_>>()
     };
     let (bob, ann) = (("user", "bob"), ("user", "ann"));
@@ -150,7 +150,7 @@ fn tiered() -> Policy {
 #[test]
 fn tiers_are_looked_up_with_the_default_for_unknown_ones_and_the_rate_for_limits_without() {
     let policy = tiered();
-    assert_eq!(policy.numbers().len(), 5, "unlimited has no numbers");
+    assert_eq!(policy.tier_params().len(), 5, "unlimited has no numbers");
     let cases: [(&str, &[(usize, u64)]); 6] = [
         ("pro", &[(0, 1_000), (1, 7)]),
         ("free", &[(0, 10), (1, 7)]),
@@ -203,10 +203,10 @@ fn a_tier_may_come_from_any_attribute_even_the_address() {
 #[test]
 fn costs_multiply_and_saturate() {
     let mut limit = Limit::new("l", &[], per_minute(1));
-    limit.cost = Cost::Fixed(5);
+    limit.cost = CostRule::Fixed(5);
     let mut estimate = Limit::new("e", &[], per_minute(1));
     let response = ResponseCost::Json("usage.total_tokens".into());
-    estimate.cost = Cost::Estimate { estimate: 500, response };
+    estimate.cost = CostRule::Estimate { estimate: 500, response };
     let policy = policy(vec![limit, estimate], PolicyOptions::default());
     let facts = facts(&policy, &[]);
     let costs = |cost| rows(&policy, &facts, cost).iter().map(|row| row.2).collect::<Vec<_>>();
@@ -219,7 +219,7 @@ fn costs_multiply_and_saturate() {
 #[test]
 fn a_cost_from_an_attribute_has_a_default_and_a_maximum() {
     let mut limit = Limit::new("l", &[], per_minute(1));
-    limit.cost = Cost::Attribute { name: "header.x-cost".into(), default: 2, max: 1_000 };
+    limit.cost = CostRule::Attribute { name: "header.x-cost".into(), default: 2, max: 1_000 };
     let policy = policy(vec![limit], PolicyOptions::default());
     let cases = [
         ("7", 7),
@@ -300,7 +300,7 @@ fn what_does_not_make_a_policy_says_why() {
 #[test]
 fn attributes_are_those_that_something_mentions() {
     let mut limit = Limit::new("l", &["user"], per_minute(1));
-    limit.cost = Cost::Attribute { name: "header.X-Cost".into(), default: 1, max: 2 };
+    limit.cost = CostRule::Attribute { name: "header.X-Cost".into(), default: 1, max: 2 };
     let condition =
         |attribute: &str| Condition { attribute: attribute.into(), patterns: vec!["*".into()] };
     let spec =
@@ -320,7 +320,7 @@ fn attributes_are_those_that_something_mentions() {
 
 #[test]
 fn a_limit_made_by_hand_has_the_identity_of_one_from_the_file() {
-    let id = |limit: &Limit| limit.state_id(&limit.numbers.unwrap());
+    let id = |limit: &Limit| limit.state_id(&limit.params.unwrap());
     let by_hand = |key: &[&str], count| id(&Limit::new("l", key, per_minute(count)));
     let base = by_hand(&["a", "b"], 1);
     assert_eq!(base, by_hand(&["a", "b"], 9), "N is no part of it");
@@ -374,7 +374,7 @@ proptest! {
         let mut selection = Selection::default();
         together.select(&facts(&together, &[]), 1, &mut selection);
         let before = selection.len();
-        together.select_more(&facts(&together, &known), 1, &mut selection);
+        together.select_append(&facts(&together, &known), 1, &mut selection);
         let seen: Vec<(Vec<u8>, bool)> =
             together.selected(&selection).skip(before).map(|one| (one.key.to_vec(), one.missing)).collect();
         prop_assert_eq!(seen, expected);

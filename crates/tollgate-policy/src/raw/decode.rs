@@ -3,7 +3,7 @@
 use super::At;
 use crate::diagnostic::{Position, Report, codes};
 use crate::suggest::{listed, nearest, quoted};
-use crate::yaml::{Key, Kind, Node, Value};
+use crate::yaml::{Node, ScalarKind, Value, YamlKey};
 
 /// Reads a value, or reports why it cannot be read.
 pub(crate) trait Decode: Sized {
@@ -11,7 +11,7 @@ pub(crate) trait Decode: Sized {
 }
 
 /// A field's value. `field:` with nothing after it is the same as no field.
-pub(crate) fn field<T: Decode>(key: &Key, node: &Node, report: &mut Report) -> Option<At<T>> {
+pub(crate) fn field<T: Decode>(key: &YamlKey, node: &Node, report: &mut Report) -> Option<At<T>> {
     if is_null(node) {
         return None;
     }
@@ -28,7 +28,7 @@ pub(crate) const fn is_null(node: &Node) -> bool {
 }
 
 /// The entries of a map.
-pub(crate) fn entries<'a>(node: &'a Node, report: &mut Report) -> Option<&'a [(Key, Node)]> {
+pub(crate) fn entries<'a>(node: &'a Node, report: &mut Report) -> Option<&'a [(YamlKey, Node)]> {
     match &node.value {
         Value::Map(entries) => Some(entries),
         _ => wrong_type(node, "a map", report),
@@ -52,8 +52,8 @@ pub(crate) const TIER_NAME: &str = "the name of a tier";
 pub(crate) fn wrong_type<T>(node: &Node, wanted: &str, report: &mut Report) -> Option<T> {
     let found = match &node.value {
         Value::Null => "nothing",
-        Value::Scalar { kind: Kind::Text, .. } => "a text",
-        Value::Scalar { kind: Kind::Bool(_), .. } => "true or false",
+        Value::Scalar { kind: ScalarKind::Text, .. } => "a text",
+        Value::Scalar { kind: ScalarKind::Bool(_), .. } => "true or false",
         Value::Scalar { .. } => "a number",
         Value::List(_) => "a list",
         Value::Map(_) => "a map",
@@ -71,8 +71,8 @@ pub(crate) fn wrong_type<T>(node: &Node, wanted: &str, report: &mut Report) -> O
     None
 }
 
-pub(crate) fn unknown_field(key: &Key, known: &[&'static str], report: &mut Report) {
-    let known = known.iter().map(|field| plain(field));
+pub(crate) fn unknown_field(key: &YamlKey, known: &[&'static str], report: &mut Report) {
+    let known = known.iter().map(|field| without_raw_prefix(field));
     let name = quoted(&key.text);
     let (message, help) = match nearest(&key.text, known.clone()) {
         Some(near) => {
@@ -92,14 +92,14 @@ pub(crate) fn unknown_word(at: Position, word: &str, known: &[&str], report: &mu
 }
 
 /// A field whose name is a keyword is spelt `r#name` in Rust.
-pub(crate) fn plain(name: &'static str) -> &'static str {
+pub(crate) fn without_raw_prefix(name: &'static str) -> &'static str {
     name.strip_prefix("r#").unwrap_or(name)
 }
 
 impl Decode for bool {
     fn decode(node: &Node, report: &mut Report) -> Option<Self> {
         match &node.value {
-            Value::Scalar { kind: Kind::Bool(value), .. } => Some(*value),
+            Value::Scalar { kind: ScalarKind::Bool(value), .. } => Some(*value),
             _ => wrong_type(node, "true or false", report),
         }
     }
@@ -108,8 +108,8 @@ impl Decode for bool {
 impl Decode for u64 {
     fn decode(node: &Node, report: &mut Report) -> Option<Self> {
         match &node.value {
-            Value::Scalar { kind: Kind::Unsigned(value), .. } => Some(*value),
-            Value::Scalar { kind: Kind::Number, text } => {
+            Value::Scalar { kind: ScalarKind::Unsigned(value), .. } => Some(*value),
+            Value::Scalar { kind: ScalarKind::Number, text } => {
                 let message = format!("expected a whole number, found {}", quoted(text));
                 let help = "write digits only: no sign, no fraction, no exponent";
                 report.error(codes::BAD_NUMBER, node.at, message, help);
@@ -139,14 +139,14 @@ macro_rules! raw {
                 node: &$crate::yaml::Node,
                 report: &mut $crate::diagnostic::Report,
             ) -> Option<Self> {
-                use $crate::raw::decode::{entries, field, is_null, plain, unknown_field};
+                use $crate::raw::decode::{entries, field, is_null, without_raw_prefix, unknown_field};
                 let mut this = Self::default();
                 for (key, value) in entries(node, report)? {
                     match key.text.as_str() {
-                        $(name if name == plain(stringify!($field)) => {
+                        $(name if name == without_raw_prefix(stringify!($field)) => {
                             this.$field = field(key, value, report);
                             if this.$field.is_none() && !is_null(value) {
-                                this.unreadable.push(plain(stringify!($field)));
+                                this.unreadable.push(without_raw_prefix(stringify!($field)));
                             }
                         })*
                         _ => unknown_field(key, &[$(stringify!($field)),*], report),

@@ -39,7 +39,7 @@ pub struct Decimal(pub String);
 
 /// A text that may be or contain a secret: it is never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub(crate) String);
+pub struct SecretText(pub(crate) String);
 
 /// A list.
 pub type List<T> = Vec<At<T>>;
@@ -112,7 +112,7 @@ text_form! {
         "pattern": "^[0-9]+(\\.[0-9]{1,3})?$",
         "minimum": 1
     }
-    Secret "secret" {
+    SecretText "secret" {
         "type": ["string", "number", "boolean"]
     }
 }
@@ -153,7 +153,7 @@ named_text! {
     MappedTier TIER_NAME;
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }

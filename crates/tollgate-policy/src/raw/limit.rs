@@ -6,7 +6,7 @@ use super::{RateText, Text, either, raw, words};
 use crate::diagnostic::{Report, codes};
 use crate::grammar::{self, WrittenRate};
 use crate::suggest::quoted;
-use crate::yaml::{Key, Node, Value};
+use crate::yaml::{Node, Value, YamlKey};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use tollgate_core::CalendarUnit;
@@ -227,7 +227,7 @@ impl Decode for Cost {
             Value::Map(_) => CostForm::decode(node, report).map(|form| Self::Form(Box::new(form))),
             Value::List(ref items) => {
                 let misplaced = items.iter().filter_map(misplaced_condition);
-                let keys: Vec<&Key> = misplaced.collect();
+                let keys: Vec<&YamlKey> = misplaced.collect();
                 for key in &keys {
                     let name = quoted(&key.text);
                     let message =
@@ -247,12 +247,12 @@ impl Decode for Cost {
 }
 
 /// Whether the field belongs to an entry of a cost by match.
-fn is_entry_field(key: &Key) -> bool {
+fn is_entry_field(key: &YamlKey) -> bool {
     matches!(key.text.as_str(), "match" | "units")
 }
 
 /// The first attribute that stands beside `units`, where it belongs into `match`.
-fn misplaced_condition(entry: &Node) -> Option<&Key> {
+fn misplaced_condition(entry: &Node) -> Option<&YamlKey> {
     let Value::Map(fields) = &entry.value else { return None };
     let mut keys = fields.iter().map(|(key, _)| key);
     keys.find(|key| grammar::is_built_in(&key.text))
@@ -408,7 +408,7 @@ impl Decode for Conditions {
 
 impl Conditions {
     /// A condition without a value is kept as one without patterns, so that it is reported and not lost.
-    fn push(&mut self, key: &crate::yaml::Key, node: &Node, report: &mut Report) {
+    fn push(&mut self, key: &crate::yaml::YamlKey, node: &Node, report: &mut Report) {
         let name = At { value: key.text.clone(), at: key.at, name_at: key.at };
         let none = At { value: OneOrMany(Vec::new()), at: key.at, name_at: key.at };
         let value = match node.value {

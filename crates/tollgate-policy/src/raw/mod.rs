@@ -18,8 +18,8 @@ use std::ops::Deref;
 
 pub(crate) use decode::{Decode, either, raw, words};
 pub use forms::{
-    Decimal, DurationText, Entries, List, MappedTier, OneAttribute, OneOrMany, RateText, Secret,
-    SizeText, Text,
+    Decimal, DurationText, Entries, List, MappedTier, OneAttribute, OneOrMany, RateText,
+    SecretText, SizeText, Text,
 };
 pub use gateway::{
     AmbiguousPathsWord, Balance, ClientTimeouts, GatewayForm, GatewayListen, GrpcForm, GrpcListen,

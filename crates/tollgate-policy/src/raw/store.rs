@@ -1,7 +1,7 @@
 //! `store` and `on_store_failure`.
 
 use super::forms::SecretEnv;
-use super::{DurationText, List, Secret, SizeText, Text, either, raw, words};
+use super::{DurationText, List, SecretText, SizeText, Text, either, raw, words};
 
 either! {
     /// `store`.
@@ -45,7 +45,7 @@ raw! {
     /// The redis store: exactly one of `url`, `sentinel` and `cluster`.
     Redis {
         /// redis://, rediss:// or unix://.
-        url: Secret,
+        url: SecretText,
         /// Found through Sentinels.
         sentinel: Sentinel,
         /// Nodes of a cluster, host:port.
@@ -95,7 +95,7 @@ either! {
     /// A password or token.
     Password {
         /// As it is.
-        Text(Secret),
+        Text(SecretText),
         /// From the environment.
         Env(SecretEnv),
     }

@@ -1,11 +1,11 @@
-use super::Web;
+use super::HttpPolicy;
 
 #[test]
 fn what_may_be_a_secret_is_known_by_its_name_and_source() {
     let file = b"identity: {user: header.x-user-id, caller: header.authorization, who: cookie.sid, \
         tenant: query.tenant, guest: query.access_token, subject: jwt.sub, api_key: header.x-api-key}\n\
         jwt: {keys: k}";
-    let web = Web::of(&crate::compile(file).expect("a file").settings);
+    let web = HttpPolicy::of(&crate::compile(file).expect("a file").settings);
     for secret in [
         "header.authorization",
         "header.proxy-authorization",

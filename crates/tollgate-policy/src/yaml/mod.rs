@@ -24,14 +24,14 @@ pub(crate) struct Node {
 #[derive(Clone)]
 pub(crate) enum Value {
     Null,
-    Scalar { kind: Kind, text: String },
+    Scalar { kind: ScalarKind, text: String },
     List(Vec<Node>),
-    Map(Vec<(Key, Node)>),
+    Map(Vec<(YamlKey, Node)>),
 }
 
 /// What a scalar would be without further knowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ScalarKind {
     Text,
     Bool(bool),
     Unsigned(u64),
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 }
 
 #[derive(Clone)]
-pub(crate) struct Key {
+pub(crate) struct YamlKey {
     pub(crate) at: Position,
     pub(crate) text: String,
 }
@@ -67,7 +67,7 @@ pub(crate) fn parse_deep(bytes: &[u8], depth_max: usize) -> Result<Node, Diagnos
         }
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    match serde_saphyr::from_str_with_options::<Option<Parsed>>(text, options(depth_max)) {
+    match serde_saphyr::from_str_with_options::<Option<ParsedNode>>(text, options(depth_max)) {
         Ok(Some(parsed)) => Ok(parsed.into_node(text)),
         Ok(None) => Ok(Node { at: Position::START, value: Value::Null }),
         Err(error) => Err(failure::diagnostic(&error, depth_max)),
@@ -114,33 +114,33 @@ impl From<Location> for Position {
 }
 
 /// A node as serde hands it over; the source text of its scalars is filled in afterwards.
-struct Parsed(Spanned<Shape>);
+struct ParsedNode(Spanned<ParsedValue>);
 
-enum Shape {
+enum ParsedValue {
     Null,
-    Scalar(Kind, Option<String>),
-    List(Vec<Parsed>),
-    Map(Vec<(Spanned<String>, Parsed)>),
+    Scalar(ScalarKind, Option<String>),
+    List(Vec<ParsedNode>),
+    Map(Vec<(Spanned<String>, ParsedNode)>),
 }
 
-impl Parsed {
+impl ParsedNode {
     /// Recursion is bounded by the parser's limit on depth.
     fn into_node(self, source: &str) -> Node {
         let location = self.0.defined;
         let value = match self.0.value {
-            Shape::Null => Value::Null,
-            Shape::Scalar(kind, text) => {
+            ParsedValue::Null => Value::Null,
+            ParsedValue::Scalar(kind, text) => {
                 let text = text.unwrap_or_else(|| written(source, location).to_owned());
                 Value::Scalar { kind, text }
             }
-            Shape::List(items) => {
+            ParsedValue::List(items) => {
                 Value::List(items.into_iter().map(|item| item.into_node(source)).collect())
             }
-            Shape::Map(entries) => Value::Map(
+            ParsedValue::Map(entries) => Value::Map(
                 entries
                     .into_iter()
                     .map(|(key, value)| {
-                        let key = Key { at: key.defined.into(), text: key.value };
+                        let key = YamlKey { at: key.defined.into(), text: key.value };
                         (key, value.into_node(source))
                     })
                     .collect(),
@@ -160,13 +160,13 @@ fn written(source: &str, location: Location) -> &str {
     range.unwrap_or_default().trim()
 }
 
-impl<'de> Deserialize<'de> for Parsed {
+impl<'de> Deserialize<'de> for ParsedNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Spanned::<Shape>::deserialize(deserializer).map(Self)
+        Spanned::<ParsedValue>::deserialize(deserializer).map(Self)
     }
 }
 
-impl<'de> Deserialize<'de> for Shape {
+impl<'de> Deserialize<'de> for ParsedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ShapeVisitor)
     }
@@ -175,50 +175,50 @@ impl<'de> Deserialize<'de> for Shape {
 struct ShapeVisitor;
 
 impl<'de> Visitor<'de> for ShapeVisitor {
-    type Value = Shape;
+    type Value = ParsedValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a YAML value")
     }
 
-    fn visit_unit<E>(self) -> Result<Shape, E> {
-        Ok(Shape::Null)
+    fn visit_unit<E>(self) -> Result<ParsedValue, E> {
+        Ok(ParsedValue::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Shape, E> {
-        Ok(Shape::Scalar(Kind::Bool(value), None))
+    fn visit_bool<E>(self, value: bool) -> Result<ParsedValue, E> {
+        Ok(ParsedValue::Scalar(ScalarKind::Bool(value), None))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Shape, E> {
-        Ok(Shape::Scalar(Kind::Unsigned(value), None))
+    fn visit_u64<E>(self, value: u64) -> Result<ParsedValue, E> {
+        Ok(ParsedValue::Scalar(ScalarKind::Unsigned(value), None))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Shape, E> {
-        Ok(Shape::Scalar(Kind::Number, None))
+    fn visit_i64<E>(self, _: i64) -> Result<ParsedValue, E> {
+        Ok(ParsedValue::Scalar(ScalarKind::Number, None))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
-        Ok(Shape::Scalar(Kind::Number, None))
+    fn visit_f64<E>(self, _: f64) -> Result<ParsedValue, E> {
+        Ok(ParsedValue::Scalar(ScalarKind::Number, None))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Shape, E> {
-        Ok(Shape::Scalar(Kind::Text, Some(text.to_owned())))
+    fn visit_str<E>(self, text: &str) -> Result<ParsedValue, E> {
+        Ok(ParsedValue::Scalar(ScalarKind::Text, Some(text.to_owned())))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Shape, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ParsedValue, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Shape::List(list))
+        Ok(ParsedValue::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Shape, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<ParsedValue, A::Error> {
         let mut map = Vec::new();
         while let Some(entry) = entries.next_entry()? {
             map.push(entry);
         }
-        Ok(Shape::Map(map))
+        Ok(ParsedValue::Map(map))
     }
 }
 

@@ -1,4 +1,4 @@
-use super::{Kind, Node, Value, parse};
+use super::{Node, ScalarKind, Value, parse};
 use crate::diagnostic::Diagnostic;
 
 fn ok(text: &str) -> Node {
@@ -26,13 +26,13 @@ fn scalars_keep_their_spelling() {
             _ => panic!(),
         })
         .collect();
-    assert_eq!(texts[0], (Kind::Number, "1.50"));
+    assert_eq!(texts[0], (ScalarKind::Number, "1.50"));
     assert_eq!(texts[1].1, "007");
-    assert_eq!(texts[2], (Kind::Text, "off"));
-    assert_eq!(texts[3], (Kind::Number, "-5"));
-    assert_eq!(texts[4], (Kind::Text, "x y"));
-    assert_eq!(texts[5], (Kind::Number, "0.1"));
-    assert_eq!(texts[6], (Kind::Number, "0.1"));
+    assert_eq!(texts[2], (ScalarKind::Text, "off"));
+    assert_eq!(texts[3], (ScalarKind::Number, "-5"));
+    assert_eq!(texts[4], (ScalarKind::Text, "x y"));
+    assert_eq!(texts[5], (ScalarKind::Number, "0.1"));
+    assert_eq!(texts[6], (ScalarKind::Number, "0.1"));
 }
 
 #[test]

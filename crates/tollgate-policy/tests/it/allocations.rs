@@ -1,8 +1,8 @@
 //! Selecting allocates nothing once its buffers have grown.
 
 use tollgate_core::algorithm::Gcra;
-use tollgate_core::{Numbers, Rate};
-use tollgate_policy::address::{ClientAddress, Source};
+use tollgate_core::{LimitParams, Rate};
+use tollgate_policy::address::{ClientAddressResolver, ClientAddressSource};
 use tollgate_policy::facts::FactsBuffer;
 use tollgate_policy::limit::Limit;
 use tollgate_policy::match_spec::{Condition, MatchSpec};
@@ -21,11 +21,11 @@ const ATTRIBUTES: [(&str, &str); 7] = [
 
 fn policy() -> Policy {
     let rate = Rate::try_new(100, 60_000_000).unwrap();
-    let numbers = Some(Numbers::Gcra(Gcra::try_new(rate, None).unwrap()));
+    let params = Some(LimitParams::Gcra(Gcra::try_new(rate, None).unwrap()));
     let paths = ["/api/**", "/api/*/users/*", "/api/v1/users/42", "/**/42", "/other"];
     let limits = paths.map(|path| {
-        let mut limit = Limit::new(path, &["ip", "api_key", "user", "host"], numbers);
-        limit.tiers = Box::new([("pro".into(), numbers)]);
+        let mut limit = Limit::new(path, &["ip", "api_key", "user", "host"], params);
+        limit.tiers = Box::new([("pro".into(), params)]);
         let conditions =
             [("path", path), ("method", "P*"), ("ip", "2001:db8::/32"), ("host", "*.example.com")];
         let conditions = conditions.map(|(attribute, pattern)| Condition {
@@ -70,16 +70,19 @@ fn a_request_allocates_nothing() {
 
 #[test]
 fn finding_the_client_allocates_nothing() {
-    let mut client = ClientAddress::default();
+    let mut client = ClientAddressResolver::default();
     client.trusted = vec!["10.0.0.0/8".parse().unwrap()];
     let peer = "10.0.0.1".parse().unwrap();
     let sources = [
         (
-            Source::Header("x-forwarded-for".into()),
+            ClientAddressSource::Header("x-forwarded-for".into()),
             &b"198.51.100.1, [2001:db8::1]:80, 10.0.0.2"[..],
         ),
-        (Source::Forwarded, b"for=198.51.100.1, For=\"[2001:db8::\\1]:80\";proto=https"),
-        (Source::Hops(1), b"2001:db8::1%eth0"),
+        (
+            ClientAddressSource::Forwarded,
+            b"for=198.51.100.1, For=\"[2001:db8::\\1]:80\";proto=https",
+        ),
+        (ClientAddressSource::Hops(1), b"2001:db8::1%eth0"),
     ];
     for (source, line) in sources {
         client.source = source;

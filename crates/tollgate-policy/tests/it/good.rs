@@ -5,9 +5,9 @@ use tollgate_core::algorithm::{
     CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow,
     TokenBucket,
 };
-use tollgate_core::{CalendarUnit, Numbers, Penalty, Rate};
+use tollgate_core::{CalendarUnit, LimitParams, Penalty, Rate};
 use tollgate_policy::limit::{
-    Consistency, Cost, Limit, Mode, OnMissing, OnStoreFailure, ResponseCost, Statuses,
+    Consistency, CostRule, Limit, Mode, OnMissing, OnStoreFailure, ResponseCost, Statuses,
 };
 use tollgate_policy::match_spec::{Condition, MatchSpec};
 use tollgate_policy::{Compiled, compile};
@@ -41,20 +41,20 @@ fn windows_of_the_calendar() {
     let compiled = good("calendar");
     let calendar = |count, unit, zone: &str| {
         let zone = tollgate_policy::time_zone(zone).unwrap();
-        Some(Numbers::CalendarWindow(CalendarWindow::new(count, unit, zone)))
+        Some(LimitParams::CalendarWindow(CalendarWindow::new(count, unit, zone)))
     };
-    let numbers = |name: &str| limit(&compiled, name).numbers;
-    assert_eq!(numbers("months"), calendar(1_000, CalendarUnit::Month, "UTC"));
-    assert_eq!(numbers("days"), calendar(1_000, CalendarUnit::Day, "Europe/Berlin"));
-    assert_eq!(numbers("weeks"), calendar(1_000, CalendarUnit::Week, "America/New_York"));
+    let params = |name: &str| limit(&compiled, name).params;
+    assert_eq!(params("months"), calendar(1_000, CalendarUnit::Month, "UTC"));
+    assert_eq!(params("days"), calendar(1_000, CalendarUnit::Day, "Europe/Berlin"));
+    assert_eq!(params("weeks"), calendar(1_000, CalendarUnit::Week, "America/New_York"));
     let tiers = limit(&compiled, "tiers");
-    assert_eq!(tiers.numbers, calendar(10, CalendarUnit::Day, "Asia/Kolkata"));
-    let of_tiers: Vec<_> = tiers.tiers.iter().map(|(_, numbers)| *numbers).collect();
+    assert_eq!(tiers.params, calendar(10, CalendarUnit::Day, "Asia/Kolkata"));
+    let of_tiers: Vec<_> = tiers.tiers.iter().map(|(_, params)| *params).collect();
     let months = calendar(1_000, CalendarUnit::Month, "Asia/Kolkata");
     assert_eq!(of_tiers, [months, None, calendar(0, CalendarUnit::Week, "Asia/Kolkata")]);
     let plain = compile(b"limits: [{name: a, algorithm: fixed-window, rate: 5/day}]").unwrap();
     let epoch = FixedWindow::new(rate(5, DAY));
-    assert_eq!(plain.limits[0].0.numbers, Some(Numbers::FixedWindow(epoch)));
+    assert_eq!(plain.limits[0].0.params, Some(LimitParams::FixedWindow(epoch)));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_time_zone_is_part_of_whose_state_it_is() {
         let file = format!("limits: [{{name: a, key: [user], algorithm: fixed-window, {rest}}}]");
         let compiled = compile(file.as_bytes()).unwrap();
         let limit = &compiled.limits[0].0;
-        limit.state_id(&limit.numbers.unwrap())
+        limit.state_id(&limit.params.unwrap())
     };
     let ids = [
         id("rate: 5/day"),
@@ -119,22 +119,28 @@ fn algorithms_get_their_numbers() {
     let bucket = |burst| Some(TokenBucket::try_new(rate(20, SECOND), burst).unwrap());
     let leaky = |b, q| Some(LeakyBucket::try_new(rate(10, SECOND), b, q).unwrap());
     for (name, expected) in [
-        ("default", Some(Numbers::SlidingWindow(SlidingWindow::new(rate(100, MINUTE))))),
-        ("sliding-window", Some(Numbers::SlidingWindow(SlidingWindow::new(rate(1_000_000, DAY))))),
-        ("fixed-window", Some(Numbers::FixedWindow(FixedWindow::new(rate(3, MS))))),
-        ("sliding-log", Some(Numbers::SlidingLog(SlidingLog::new(rate(7, MINUTE))))),
-        ("token-bucket", bucket(Some(50)).map(Numbers::TokenBucket)),
-        ("token-bucket-n", bucket(Some(20)).map(Numbers::TokenBucket)),
-        ("gcra", Gcra::try_new(rate(4_294_967_295, 366 * DAY), None).ok().map(Numbers::Gcra)),
-        ("leaky-bucket", leaky(Some(1), Some(0)).map(Numbers::LeakyBucket)),
-        ("leaky-queue", leaky(Some(2), Some(5)).map(Numbers::LeakyBucket)),
-        ("concurrency", Concurrency::try_new(20, 30 * SECOND).ok().map(Numbers::Concurrency)),
-        ("concurrency-ttl", Concurrency::try_new(20, 2 * MINUTE).ok().map(Numbers::Concurrency)),
+        ("default", Some(LimitParams::SlidingWindow(SlidingWindow::new(rate(100, MINUTE))))),
+        (
+            "sliding-window",
+            Some(LimitParams::SlidingWindow(SlidingWindow::new(rate(1_000_000, DAY)))),
+        ),
+        ("fixed-window", Some(LimitParams::FixedWindow(FixedWindow::new(rate(3, MS))))),
+        ("sliding-log", Some(LimitParams::SlidingLog(SlidingLog::new(rate(7, MINUTE))))),
+        ("token-bucket", bucket(Some(50)).map(LimitParams::TokenBucket)),
+        ("token-bucket-n", bucket(Some(20)).map(LimitParams::TokenBucket)),
+        ("gcra", Gcra::try_new(rate(4_294_967_295, 366 * DAY), None).ok().map(LimitParams::Gcra)),
+        ("leaky-bucket", leaky(Some(1), Some(0)).map(LimitParams::LeakyBucket)),
+        ("leaky-queue", leaky(Some(2), Some(5)).map(LimitParams::LeakyBucket)),
+        ("concurrency", Concurrency::try_new(20, 30 * SECOND).ok().map(LimitParams::Concurrency)),
+        (
+            "concurrency-ttl",
+            Concurrency::try_new(20, 2 * MINUTE).ok().map(LimitParams::Concurrency),
+        ),
         ("unlimited", None),
-        ("zero", Some(Numbers::SlidingWindow(SlidingWindow::new(rate(0, SECOND))))),
-        ("zero-bucket", Gcra::try_new(rate(0, SECOND), None).ok().map(Numbers::Gcra)),
+        ("zero", Some(LimitParams::SlidingWindow(SlidingWindow::new(rate(0, SECOND))))),
+        ("zero-bucket", Gcra::try_new(rate(0, SECOND), None).ok().map(LimitParams::Gcra)),
     ] {
-        assert_eq!(limit(&compiled, name).numbers, expected, "{name}");
+        assert_eq!(limit(&compiled, name).params, expected, "{name}");
     }
 }
 
@@ -142,8 +148,8 @@ fn algorithms_get_their_numbers() {
 fn what_a_tier_does_not_say_it_takes_from_the_limit() {
     let compiled = good("tiers");
     let bucket = |count, burst, period| {
-        let numbers = TokenBucket::try_new(rate(count, period), Some(burst)).unwrap();
-        Some(Numbers::TokenBucket(numbers))
+        let params = TokenBucket::try_new(rate(count, period), Some(burst)).unwrap();
+        Some(LimitParams::TokenBucket(params))
     };
     let limit_ = limit(&compiled, "bucket");
     let expected = [
@@ -155,16 +161,16 @@ fn what_a_tier_does_not_say_it_takes_from_the_limit() {
         ("hourly", bucket(1_000, 5, HOUR)),
     ];
     assert_eq!(limit_.tiers.len(), expected.len());
-    for ((name, numbers), (tier, actual)) in expected.iter().zip(&limit_.tiers) {
-        assert_eq!((*name, numbers), (&**tier, actual));
+    for ((name, params), (tier, actual)) in expected.iter().zip(&limit_.tiers) {
+        assert_eq!((*name, params), (&**tier, actual));
     }
     let no_burst = Gcra::try_new(rate(100, SECOND), Some(100)).unwrap();
-    assert_eq!(limit(&compiled, "no-burst").tiers[0].1, Some(Numbers::Gcra(no_burst)));
+    assert_eq!(limit(&compiled, "no-burst").tiers[0].1, Some(LimitParams::Gcra(no_burst)));
     let slots = Concurrency::try_new(50, 10 * SECOND).unwrap();
-    assert_eq!(limit(&compiled, "slots").tiers[0].1, Some(Numbers::Concurrency(slots)));
+    assert_eq!(limit(&compiled, "slots").tiers[0].1, Some(LimitParams::Concurrency(slots)));
     let queue = LeakyBucket::try_new(rate(5, SECOND), None, Some(9)).unwrap();
-    assert_eq!(limit(&compiled, "queue").tiers[0].1, Some(Numbers::LeakyBucket(queue)));
-    assert!(limit(&compiled, "base-unlimited").numbers.is_none());
+    assert_eq!(limit(&compiled, "queue").tiers[0].1, Some(LimitParams::LeakyBucket(queue)));
+    assert!(limit(&compiled, "base-unlimited").params.is_none());
     assert!(limit(&compiled, "base-unlimited").tiers[0].1.is_some());
 }
 
@@ -174,7 +180,7 @@ fn state_belongs_to_name_key_algorithm_and_period() {
         let text = format!("limits: [{{{fields}}}]");
         let compiled = compile(text.as_bytes()).unwrap();
         let limit = &compiled.limits[0].0;
-        limit.state_id(&limit.numbers.unwrap())
+        limit.state_id(&limit.params.unwrap())
     };
     let base = id("name: a, key: [user], algorithm: gcra, rate: 5/min");
     for same in [
@@ -197,10 +203,10 @@ fn state_belongs_to_name_key_algorithm_and_period() {
     }
     let compiled = good("tiers");
     let bucket = limit(&compiled, "bucket");
-    let base = bucket.state_id(&bucket.numbers.unwrap());
-    for (tier, numbers) in &bucket.tiers {
+    let base = bucket.state_id(&bucket.params.unwrap());
+    for (tier, params) in &bucket.tiers {
         let own_period = &**tier == "hourly";
-        let id = numbers.map(|numbers| bucket.state_id(&numbers));
+        let id = params.map(|params| bucket.state_id(&params));
         assert_eq!(id.is_some_and(|id| id != base), own_period, "{tier}");
     }
 }
@@ -268,12 +274,12 @@ fn matches_are_plain_data() {
 #[test]
 fn costs_have_three_forms() {
     let compiled = good("costs");
-    let header = |default, max| Cost::Attribute { name: "header.x-cost".into(), default, max };
-    let estimate = |estimate, response| Cost::Estimate { estimate, response };
+    let header = |default, max| CostRule::Attribute { name: "header.x-cost".into(), default, max };
+    let estimate = |estimate, response| CostRule::Estimate { estimate, response };
     for (name, expected) in [
-        ("default", Cost::Fixed(1)),
-        ("fixed", Cost::Fixed(5)),
-        ("free", Cost::Fixed(0)),
+        ("default", CostRule::Fixed(1)),
+        ("fixed", CostRule::Fixed(5)),
+        ("free", CostRule::Fixed(0)),
         ("header", header(1, 1_000)),
         ("header-default", header(1, u32::MAX.into())),
         ("json", estimate(500, ResponseCost::Json("usage.total_tokens".into()))),
@@ -320,7 +326,7 @@ fn anchors_and_merges_work() {
     let compiled = good("anchors");
     let second = limit(&compiled, "second");
     let expected = SlidingWindow::new(rate(6, MINUTE));
-    assert_eq!(second.numbers, Some(Numbers::SlidingWindow(expected)));
+    assert_eq!(second.params, Some(LimitParams::SlidingWindow(expected)));
     assert_eq!(&*second.key[0], "user");
     assert!(compiled.limits.iter().all(|(_, spec)| spec == &compiled.limits[0].1));
 }

@@ -2,7 +2,7 @@
 
 use super::{committed, fixtures};
 use tollgate_policy::diagnostic::codes;
-use tollgate_policy::envoy::{Configs, Options};
+use tollgate_policy::envoy::{ConfigOptions, Configs};
 
 #[test]
 fn bad_files_say_what_the_original_says() {
@@ -10,7 +10,7 @@ fn bad_files_say_what_the_original_says() {
         let name = path.file_name().unwrap().to_str().unwrap();
         let bytes = std::fs::read(&path).unwrap();
         let files: [(&str, &[u8]); 2] = [("first.yaml", b"domain: already"), (name, &bytes)];
-        let bad = Configs::read(&files, Options::default()).expect_err(name);
+        let bad = Configs::read(&files, ConfigOptions::default()).expect_err(name);
         assert!(bad.len() == 1 && bad[0].file == 1, "{name}: {bad:?}");
         let errors = &bad[0].diagnostics;
         let shown: String = errors.iter().map(|error| error.render(name).to_string()).collect();
@@ -74,7 +74,7 @@ fn good_files_are_read_unchanged() {
     for path in fixtures("ratelimit/good") {
         let bytes = std::fs::read(&path).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
-        let configs = Configs::read(&[(name, &bytes)], Options::default()).expect(name);
+        let configs = Configs::read(&[(name, &bytes)], ConfigOptions::default()).expect(name);
         assert!(configs.has_domain("edge") && !configs.has_domain("other"));
         assert!(!configs.rules().is_empty());
     }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Where lines go.
 #[derive(Clone, Debug, Default)]
-pub enum Audit {
+pub enum AuditLog {
     /// To standard error, beside the log, whatever the log's level.
     #[default]
     Stderr,
@@ -28,11 +28,11 @@ pub enum Audit {
 
 /// One line.
 #[derive(Clone, Debug, Serialize)]
-pub struct Entry<'a> {
+pub struct AuditEntry<'a> {
     /// When, in RFC 3339 to the microsecond.
     pub time: String,
     /// Who.
-    pub who: Who,
+    pub who: AuditActor,
     /// What: the name of the operation.
     pub what: &'a str,
     /// What of: a limit, the attributes of a key.
@@ -49,7 +49,7 @@ pub struct Entry<'a> {
 
 /// Who made a change, as far as that is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Who {
+pub struct AuditActor {
     /// The address they came from.
     pub peer: String,
     /// Which token they showed: the beginning of its hash, never the token.
@@ -66,7 +66,7 @@ pub struct AuditError {
     pub source: io::Error,
 }
 
-impl Audit {
+impl AuditLog {
     /// A log in the file at `path`, once that is known to take lines.
     ///
     /// # Errors
@@ -83,16 +83,16 @@ impl Audit {
     /// # Errors
     ///
     /// When not all of the line was written. What is then in the file is not a line, and the next one does not continue it.
-    pub fn write(&self, entry: &Entry<'_>) -> Result<(), AuditError> {
+    pub fn write(&self, entry: &AuditEntry<'_>) -> Result<(), AuditError> {
         let written = serde_json::to_vec(entry).map_err(io::Error::from).and_then(|mut line| {
             line.push(b'\n');
             match self {
                 Self::Stderr => io::stderr().lock().write_all(&line),
                 Self::File(path) => {
-                    if ends_midway(path) {
+                    if ends_mid_line(path) {
                         line.insert(0, b'\n');
                     }
-                    at_once(&mut open(path)?, &line)
+                    write_line(&mut open(path)?, &line)
                 }
             }
         });
@@ -109,7 +109,7 @@ impl Audit {
 }
 
 /// One call, since what a second one adds could stand behind somebody else's line.
-fn at_once(file: &mut File, line: &[u8]) -> io::Result<()> {
+fn write_line(file: &mut File, line: &[u8]) -> io::Result<()> {
     match file.write(line)? {
         written if written == line.len() => Ok(()),
         _ => Err(io::Error::new(io::ErrorKind::WriteZero, "only part of the line was written")),
@@ -117,7 +117,7 @@ fn at_once(file: &mut File, line: &[u8]) -> io::Result<()> {
 }
 
 /// Whether a line in the file was cut off, by a full disk or an end of the process.
-fn ends_midway(path: &Path) -> bool {
+fn ends_mid_line(path: &Path) -> bool {
     let last = || -> io::Result<Option<u8>> {
         // What is not a file has no end to look at, and a pipe would wait for somebody to look.
         if !path.metadata()?.is_file() {

@@ -1,10 +1,10 @@
 use super::*;
 use serde_json::json;
 
-fn entry(what: &str) -> Entry<'_> {
-    Entry {
+fn entry(what: &str) -> AuditEntry<'_> {
+    AuditEntry {
         time: rfc3339(1_700_000_000_000_250),
-        who: Who { peer: "127.0.0.1:5000".into(), token: "sha256:0011223344".into() },
+        who: AuditActor { peer: "127.0.0.1:5000".into(), token: "sha256:0011223344".into() },
         what,
         target: json!({"limit": "a\nb"}),
         before: json!({"mode": "enforce"}),
@@ -41,12 +41,12 @@ fn instants_follow_the_calendar() {
 fn each_entry_is_a_line_that_is_added() {
     let folder = folder("lines");
     let path = folder.join("audit.jsonl");
-    let audit = Audit::file(&path).unwrap();
+    let audit = AuditLog::file(&path).unwrap();
     audit.write(&entry("mode")).unwrap();
     // As after a rotation: the next line goes to a new file.
     std::fs::rename(&path, folder.join("audit.jsonl.1")).unwrap();
     audit.write(&entry("reset")).unwrap();
-    audit.write(&Entry { error: Some("no".into()), ..entry("reset") }).unwrap();
+    audit.write(&AuditEntry { error: Some("no".into()), ..entry("reset") }).unwrap();
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let first = read("audit.jsonl.1");
     assert_eq!(
@@ -67,7 +67,7 @@ fn a_new_file_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let folder = folder("rights");
     let path = folder.join("audit.jsonl");
-    Audit::file(&path).unwrap();
+    AuditLog::file(&path).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o077, 0);
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -76,13 +76,13 @@ fn a_new_file_is_for_its_owner_only() {
 fn a_file_that_cannot_be_written_says_which_and_what_to_do() {
     let folder = folder("missing");
     let path = folder.join("no").join("audit.jsonl");
-    let error = Audit::file(&path).unwrap_err().to_string();
+    let error = AuditLog::file(&path).unwrap_err().to_string();
     assert!(
         error.contains(&*path.to_string_lossy()) && error.contains("admin.audit.file"),
         "{error}"
     );
     // A disk that fills up after the start.
-    let full = Audit::File("/dev/full".into());
+    let full = AuditLog::File("/dev/full".into());
     if Path::new("/dev/full").exists() {
         assert!(full.write(&entry("mode")).is_err());
     }
@@ -94,7 +94,7 @@ fn a_line_that_was_cut_off_is_not_continued() {
     let folder = folder("cut");
     let path = folder.join("audit.jsonl");
     std::fs::write(&path, "{\"time\":\"2023-11-").unwrap();
-    let audit = Audit::file(&path).unwrap();
+    let audit = AuditLog::file(&path).unwrap();
     audit.write(&entry("mode")).unwrap();
     audit.write(&entry("reset")).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();

@@ -1,8 +1,8 @@
 //! Reading what a [`Config`] names.
 
-use super::ratelimit::Ratelimit;
-use super::{Config, ConfigError, DEFAULT, locate};
-use crate::front::{admin::Access, resp::Password};
+use super::ratelimit::RatelimitFiles;
+use super::{Config, ConfigError, DEFAULT, with_policy_position};
+use crate::front::{admin::Access, resp::RespPassword};
 use crate::watch::read_capped;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use tollgate_tower::Verifier;
 
 /// A configuration that can be put in force.
 #[derive(Clone, Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedConfig {
     /// What was read.
     pub(crate) bytes: Vec<u8>,
     pub(crate) compiled: Compiled,
     /// The file that maps tiers, where there is one.
     pub(crate) tiers: Option<TierFile>,
     /// The ratelimit files, where there are some.
-    pub(crate) ratelimit: Option<Ratelimit>,
+    pub(crate) ratelimit: Option<RatelimitFiles>,
     /// The file of keys that verify tokens, where there is one.
     pub(crate) keys: Option<KeyFile>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Loaded {
 pub(crate) struct KeyFile {
     pub(crate) path: PathBuf,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) tokens: Arc<Verifier>,
+    pub(crate) verifier: Arc<Verifier>,
 }
 
 /// A tier file, as it was read.
@@ -57,42 +57,43 @@ impl Config {
     }
 
     /// What the policy says now, once more. A pipe has been read to its end, and would say that there are no limits.
-    pub(crate) fn load_again(&self) -> Result<Loaded, ConfigError> {
+    pub(crate) fn load_regular(&self) -> Result<LoadedConfig, ConfigError> {
         if let Some(file) = &self.file {
-            regular(file).map_err(|error| ConfigError::Unreadable { file: file.clone(), error })?;
+            require_regular(file)
+                .map_err(|error| ConfigError::Unreadable { file: file.clone(), error })?;
         }
         self.load()
     }
 
     /// What the policy says now, with the files that it names.
-    pub(crate) fn load(&self) -> Result<Loaded, ConfigError> {
-        self.understand(self.read()?)
+    pub(crate) fn load(&self) -> Result<LoadedConfig, ConfigError> {
+        self.parse(self.read()?)
     }
 
     /// What the bytes mean, with the files that they name.
-    pub(crate) fn understand(&self, bytes: Vec<u8>) -> Result<Loaded, ConfigError> {
+    pub(crate) fn parse(&self, bytes: Vec<u8>) -> Result<LoadedConfig, ConfigError> {
         let file = self.name();
         let mut compiled = tollgate_policy::compile(&bytes)
             .map_err(|diagnostics| ConfigError::Invalid { file: file.clone(), diagnostics })?;
         let listeners = &mut compiled.settings.listeners;
-        for listen in &self.listen {
+        for listen in &self.listen_overrides {
             match listeners.iter_mut().find(|listener| listener.front == listen.0.front) {
                 Some(listener) => *listener = listen.0.clone(),
                 None => listeners.push(listen.0.clone()),
             }
         }
-        let located = |error| locate(self, &compiled, error);
+        let located = |error| with_policy_position(self, &compiled, error);
         let tiers = self.tier_path(&compiled.settings);
         let rules = TierRules::of(&compiled);
         let tiers = tiers.map(|path| TierFile::new(&path, read_regular(&path)?, &rules));
         let tiers = tiers.transpose().map_err(located)?;
         let keys = compiled.settings.jwt.as_ref().map(|jwt| {
-            let path = self.beside(&jwt.keys);
+            let path = self.resolve_path(&jwt.keys);
             KeyFile::new(&path, jwt, read_regular(&path)?)
         });
         let keys = keys.transpose().map_err(located)?;
-        let ratelimit = Ratelimit::load(self.folder(), &compiled).map_err(located)?;
-        Ok(Loaded { bytes, compiled, tiers, keys, ratelimit })
+        let ratelimit = RatelimitFiles::load(self.folder(), &compiled).map_err(located)?;
+        Ok(LoadedConfig { bytes, compiled, tiers, keys, ratelimit })
     }
 
     /// The folder in which files that the policy names are looked for.
@@ -107,12 +108,15 @@ impl Config {
     }
 
     /// What Redis clients have to say first by these settings; nothing where none are served.
-    pub(crate) fn password(&self, settings: &Settings) -> Result<Option<Password>, ConfigError> {
+    pub(crate) fn password(
+        &self,
+        settings: &Settings,
+    ) -> Result<Option<RespPassword>, ConfigError> {
         let serves = settings.listeners.iter().any(|one| one.front == Front::Resp);
         let Some(secret) = settings.resp_password.as_ref().filter(|_| serves) else {
             return Ok(None);
         };
-        let password = Password::resolve(secret, |name| std::env::var_os(name));
+        let password = RespPassword::resolve(secret, |name| std::env::var_os(name));
         let unset = |error| ConfigError::Password { file: self.name(), error };
         password.map(Some).map_err(unset)
     }
@@ -120,13 +124,13 @@ impl Config {
     /// Where the tier file is: beside the policy that names it.
     fn tier_path(&self, settings: &Settings) -> Option<PathBuf> {
         match &settings.tiers.source {
-            Some(TierSource::File { path, .. }) => Some(self.beside(path)),
+            Some(TierSource::File { path, .. }) => Some(self.resolve_path(path)),
             _ => None,
         }
     }
 
     /// Where a file is that the policy names.
-    fn beside(&self, name: &str) -> PathBuf {
+    fn resolve_path(&self, name: &str) -> PathBuf {
         match self.path() {
             Some(file) => file.with_file_name(name),
             None => PathBuf::from(name),
@@ -134,7 +138,7 @@ impl Config {
     }
 }
 
-impl Loaded {
+impl LoadedConfig {
     pub(crate) fn setup(&self) -> Setup {
         let setup = Setup::of(&self.compiled);
         let setup = match &self.ratelimit {
@@ -160,12 +164,12 @@ impl KeyFile {
     pub(crate) fn new(path: &Path, jwt: &Jwt, bytes: Vec<u8>) -> Result<Self, ConfigError> {
         let tokens = Verifier::new(jwt, &bytes)
             .map_err(|error| ConfigError::Keys { file: path.into(), error })?;
-        Ok(Self { path: path.into(), bytes, tokens: Arc::new(tokens) })
+        Ok(Self { path: path.into(), bytes, verifier: Arc::new(tokens) })
     }
 }
 
 /// Whether there is a file that can be read more than once, and without waiting for whoever writes it.
-fn regular(path: &Path) -> io::Result<()> {
+fn require_regular(path: &Path) -> io::Result<()> {
     match path.metadata()?.is_file() {
         true => Ok(()),
         false => Err(io::Error::other("it is not a regular file, and cannot be read again")),
@@ -174,7 +178,7 @@ fn regular(path: &Path) -> io::Result<()> {
 
 /// A file that the policy names.
 pub(super) fn read_regular(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    regular(path).map_err(|error| ConfigError::Unreadable { file: path.into(), error })?;
+    require_regular(path).map_err(|error| ConfigError::Unreadable { file: path.into(), error })?;
     read(path)
 }
 

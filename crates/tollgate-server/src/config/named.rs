@@ -3,7 +3,7 @@
 use super::load::{KeyFile, TierFile, read_regular};
 use super::{Config, ConfigError};
 use crate::front::gateway;
-use crate::tls::{self, TlsError, Trouble};
+use crate::tls::{self, TlsError, TlsProblem};
 use std::path::{Path, PathBuf};
 use tollgate::ProcessClock;
 use tollgate_policy::diagnostic::{Position, Severity, codes};
@@ -13,12 +13,13 @@ use tollgate_policy::raw::{
 use tollgate_policy::settings::{Front, Settings, TierSource};
 use tollgate_policy::{Compiled, Diagnostic, TierRules};
 
-const BESIDE: &str = "`serve` needs it beside the policy: check the name, and who may read it";
+const UNREADABLE_HELP: &str =
+    "`serve` needs it beside the policy: check the name, and who may read it";
 
 /// What is wrong with the files that the policy at `path` names, each finding with the file that it is about: keys of tokens, tiers, and
 /// what the gateway needs for TLS. All are looked at as [`serve`](crate::serve) would. One that cannot be read is a warning here and an error
 /// there: a policy is often checked where its secrets are not.
-pub fn check_named(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic)> {
+pub fn check_named_files(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic)> {
     let config = Config::file(path);
     let (folder, settings) = (config.folder(), &compiled.settings);
     let mut errors = Vec::new();
@@ -33,13 +34,13 @@ pub fn check_named(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic
         errors.extend(tiers.err());
     }
     let mut found = Vec::new();
-    for trouble in troubles(settings, folder) {
+    for trouble in tls_problems(settings, folder) {
         match trouble {
-            Trouble::Unusable(error) => {
+            TlsProblem::Unusable(error) => {
                 errors.push(ConfigError::Tls { file: config.name(), error });
             }
-            Trouble::OutOfDate(file, message) => {
-                let at = place(folder, &compiled.file, &file);
+            TlsProblem::OutOfDate(file, message) => {
+                let at = file_position(folder, &compiled.file, &file);
                 let help = "renew it; a running node takes it up by itself";
                 let warning =
                     Diagnostic::new(codes::OUT_OF_DATE, Severity::Warning, at, message, help);
@@ -49,8 +50,8 @@ pub fn check_named(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic
     }
     for error in errors {
         let is_absent = is_unreadable(&error);
-        match locate(&config, compiled, error) {
-            ConfigError::Named { policy, mut diagnostic, .. } => {
+        match with_policy_position(&config, compiled, error) {
+            ConfigError::NamedFile { policy, mut diagnostic, .. } => {
                 if is_absent {
                     diagnostic.severity = Severity::Warning;
                 }
@@ -67,7 +68,7 @@ pub fn check_named(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic
 }
 
 /// Problems of the certificates of all listeners.
-fn troubles(settings: &Settings, folder: &Path) -> Vec<Trouble> {
+fn tls_problems(settings: &Settings, folder: &Path) -> Vec<TlsProblem> {
     let now_us = ProcessClock.now_us();
     let listens = |front| settings.listeners.iter().any(|listener| listener.front == front);
     let mut found =
@@ -86,10 +87,14 @@ fn is_unreadable(error: &ConfigError) -> bool {
 }
 
 /// The error with the place where the policy names the file that it is about.
-pub(crate) fn locate(config: &Config, compiled: &Compiled, error: ConfigError) -> ConfigError {
+pub(crate) fn with_policy_position(
+    config: &Config,
+    compiled: &Compiled,
+    error: ConfigError,
+) -> ConfigError {
     let (file, message, help) = match &error {
         ConfigError::Unreadable { file, error } => {
-            let help = BESIDE;
+            let help = UNREADABLE_HELP;
             (file.clone(), format!("cannot read {}: {error}", file.display()), help)
         }
         ConfigError::Keys { file, error } => {
@@ -98,23 +103,23 @@ pub(crate) fn locate(config: &Config, compiled: &Compiled, error: ConfigError) -
         }
         ConfigError::Tls { error, .. } => {
             let file = error.file().map(Path::to_owned).unwrap_or_default();
-            (file, error.to_string(), help(error))
+            (file, error.to_string(), tls_help(error))
         }
         _ => return error,
     };
     let at = match &error {
         ConfigError::Tls { error: TlsError::ClientName(name), .. } => {
-            client_name(&compiled.file, name)
+            client_name_position(&compiled.file, name)
         }
-        _ => place(config.folder(), &compiled.file, &file),
+        _ => file_position(config.folder(), &compiled.file, &file),
     };
     let diagnostic = Diagnostic::new(codes::NAMED_FILE, Severity::Error, at, message, help);
-    ConfigError::Named { policy: config.name(), file, diagnostic: Box::new(diagnostic) }
+    ConfigError::NamedFile { policy: config.name(), file, diagnostic: Box::new(diagnostic) }
 }
 
-fn help(error: &TlsError) -> &'static str {
+fn tls_help(error: &TlsError) -> &'static str {
     match error {
-        TlsError::Unreadable(..) => BESIDE,
+        TlsError::Unreadable(..) => UNREADABLE_HELP,
         TlsError::NotPem(..) => {
             "certificates begin with -----BEGIN CERTIFICATE-----, keys are in PKCS #8, PKCS #1 or SEC 1 and not encrypted"
         }
@@ -129,7 +134,7 @@ fn help(error: &TlsError) -> &'static str {
 }
 
 /// The certificates of listeners.
-fn listeners(file: &File) -> impl Iterator<Item = &ServerTls> {
+fn listener_tls(file: &File) -> impl Iterator<Item = &ServerTls> {
     let listen = file.listen.as_ref();
     let gateway = match listen.and_then(|listen| listen.gateway.as_deref()) {
         Some(GatewayListen::Form(form)) => form.tls.as_deref(),
@@ -143,18 +148,18 @@ fn listeners(file: &File) -> impl Iterator<Item = &ServerTls> {
 }
 
 /// Where the policy has this name of clients.
-fn client_name(file: &File, wanted: &str) -> Position {
-    let lists = listeners(file).filter_map(|tls| tls.client_names.as_ref());
+fn client_name_position(file: &File, wanted: &str) -> Position {
+    let lists = listener_tls(file).filter_map(|tls| tls.client_names.as_ref());
     let mut names = lists.flat_map(|list| list.value.0.iter());
     names.find(|name| name.value.0 == wanted).map_or(Position::START, |name| name.at)
 }
 
 /// Where the policy names the file; the servers for what is no file's.
-fn place(folder: &Path, file: &File, wanted: &Path) -> Position {
+fn file_position(folder: &Path, file: &File, wanted: &Path) -> Position {
     let mut names: Vec<&Field<Text>> = Vec::new();
     names.extend(file.jwt.as_ref().map(|jwt| &jwt.keys));
     let tiers = file.tiers.as_ref().and_then(|tiers| tiers.file_path());
-    for tls in listeners(file) {
+    for tls in listener_tls(file) {
         names.extend([&tls.cert, &tls.key, &tls.client_ca]);
     }
     if let Some(At { value: Upstreams::Form(form), .. }) = &file.upstream

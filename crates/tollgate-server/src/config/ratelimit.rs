@@ -5,7 +5,7 @@ use crate::watch::{Stamp, Watcher, read_capped};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use tollgate_policy::diagnostic::{Position, Severity, codes};
-use tollgate_policy::envoy::{Configs, Options};
+use tollgate_policy::envoy::{ConfigOptions, Configs};
 use tollgate_policy::{Compiled, Diagnostic};
 
 /// More than anyone has; whoever names a folder by mistake is told.
@@ -13,7 +13,7 @@ const FILES_MAX: usize = 4096;
 
 /// The files, as they were read.
 #[derive(Clone, Debug)]
-pub(crate) struct Ratelimit {
+pub(crate) struct RatelimitFiles {
     pub(crate) configs: Configs,
     patterns: Vec<PathBuf>,
     /// What told them from others before they were read.
@@ -24,14 +24,14 @@ pub(crate) struct Ratelimit {
 
 /// Files that are looked at, those that come and go included.
 #[derive(Debug)]
-pub(crate) struct WatchedSet {
+pub(crate) struct WatchedRatelimitFiles {
     patterns: Vec<PathBuf>,
     watcher: Watcher,
-    in_force: Option<Stamp>,
+    applied_stamp: Option<Stamp>,
     unmatched: Vec<Diagnostic>,
 }
 
-impl Ratelimit {
+impl RatelimitFiles {
     /// Reads what the settings name, beside the policy.
     pub(super) fn load(folder: &Path, compiled: &Compiled) -> Result<Option<Self>, ConfigError> {
         let settings = &compiled.settings;
@@ -41,13 +41,13 @@ impl Ratelimit {
         }
         let patterns: Vec<PathBuf> =
             envoy.configs.iter().map(|pattern| folder.join(&**pattern)).collect();
-        let stamp = stamp(&patterns);
+        let stamp = combined_stamp(&patterns);
         let (mut files, mut unmatched) = (Vec::new(), Vec::new());
         for (pattern, text) in patterns.iter().zip(&envoy.configs) {
             let unreadable = |error| ConfigError::Unreadable { file: pattern.clone(), error };
-            let paths = expand(pattern).map_err(unreadable)?;
+            let paths = expand_glob(pattern).map_err(unreadable)?;
             if paths.is_empty() {
-                unmatched.push(no_file(compiled, text));
+                unmatched.push(no_file_warning(compiled, text));
             }
             for path in paths {
                 let bytes = read_capped(&path);
@@ -55,7 +55,7 @@ impl Ratelimit {
                 files.push((path.clone(), bytes.map_err(unreadable)?));
             }
         }
-        let mut options = Options::default();
+        let mut options = ConfigOptions::default();
         options.strict = envoy.strict;
         options.on_store_failure = settings.on_store_failure;
         let shown: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
@@ -71,26 +71,31 @@ impl Ratelimit {
     }
 
     /// To be looked at from now on.
-    pub(crate) fn watched(&self) -> WatchedSet {
+    pub(crate) fn watch(&self) -> WatchedRatelimitFiles {
         let (patterns, in_force) = (self.patterns.clone(), self.stamp);
         let unmatched = self.unmatched.clone();
-        WatchedSet { patterns, watcher: Watcher::default(), in_force, unmatched }
+        WatchedRatelimitFiles {
+            patterns,
+            watcher: Watcher::default(),
+            applied_stamp: in_force,
+            unmatched,
+        }
     }
 }
 
-impl WatchedSet {
+impl WatchedRatelimitFiles {
     /// Looks once, and says whether something is new and settled.
-    pub(crate) fn look(&mut self) -> bool {
-        let now = stamp(&self.patterns);
-        match self.watcher.look(now) {
+    pub(crate) fn poll(&mut self) -> bool {
+        let now = combined_stamp(&self.patterns);
+        match self.watcher.poll(now) {
             None => false,
-            Some(_) => std::mem::replace(&mut self.in_force, now) != now,
+            Some(_) => std::mem::replace(&mut self.applied_stamp, now) != now,
         }
     }
 
     /// Whether a look at the set looks at this file.
-    pub(crate) fn has(&self, file: &Path) -> bool {
-        let named = |pattern: &PathBuf| expand(pattern).unwrap_or_default();
+    pub(crate) fn contains(&self, file: &Path) -> bool {
+        let named = |pattern: &PathBuf| expand_glob(pattern).unwrap_or_default();
         self.patterns.iter().any(|pattern| named(pattern).iter().any(|path| path == file))
     }
 
@@ -101,7 +106,7 @@ impl WatchedSet {
 }
 
 /// The warning that a pattern of `envoy.configs` matches no file.
-fn no_file(compiled: &Compiled, pattern: &str) -> Diagnostic {
+fn no_file_warning(compiled: &Compiled, pattern: &str) -> Diagnostic {
     let configs = compiled.file.envoy.as_ref().and_then(|envoy| envoy.configs.as_ref());
     let mut texts = configs.into_iter().flat_map(|configs| &configs.value.0);
     let at = texts.find(|text| *text.value.0 == *pattern).map_or(Position::START, |text| text.at);
@@ -115,10 +120,10 @@ fn no_file(compiled: &Compiled, pattern: &str) -> Diagnostic {
 }
 
 /// One for all files that the patterns name: which they are, and what is in them.
-fn stamp(patterns: &[PathBuf]) -> Option<Stamp> {
+fn combined_stamp(patterns: &[PathBuf]) -> Option<Stamp> {
     let mut hash = Fnv::default();
     let mut all = Stamp { device: 0, inode: 0, size: 0, modified: (0, 0), changed: (0, 0) };
-    for path in patterns.iter().flat_map(|pattern| expand(pattern).unwrap_or_default()) {
+    for path in patterns.iter().flat_map(|pattern| expand_glob(pattern).unwrap_or_default()) {
         hash.add(path.as_os_str().as_encoded_bytes());
         let Ok(stamp) = std::fs::metadata(&path).map(|metadata| Stamp::of(&metadata)) else {
             continue;
@@ -158,7 +163,7 @@ impl Fnv {
 
 /// The files that a pattern names, in order. A path without `*` is itself, whether or not there is such a file; a `*` stands for any run
 /// of characters within a name, and not for the dot at its start.
-fn expand(pattern: &Path) -> io::Result<Vec<PathBuf>> {
+fn expand_glob(pattern: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
         let wild = match component {
@@ -174,7 +179,7 @@ fn expand(pattern: &Path) -> io::Result<Vec<PathBuf>> {
             let folder = if folder.as_os_str().is_empty() { Path::new(".").into() } else { folder };
             let Ok(entries) = std::fs::read_dir(&folder) else { continue };
             let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-            let names = names.filter(|name| !name.starts_with('.') && fits(wild, name));
+            let names = names.filter(|name| !name.starts_with('.') && glob_matches(wild, name));
             next.extend(names.map(|name| folder.join(name)));
             if next.len() > FILES_MAX {
                 return Err(io::Error::other("it names more than 4096 files"));
@@ -189,7 +194,7 @@ fn expand(pattern: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Whether a name is what a pattern with `*` says.
-fn fits(pattern: &str, name: &str) -> bool {
+fn glob_matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = name.strip_prefix(first) else { return false };

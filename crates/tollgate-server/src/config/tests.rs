@@ -1,9 +1,9 @@
-use super::{Config, ConfigError, DEFAULT, Listen};
+use super::{Config, ConfigError, DEFAULT, ListenOverride};
 use tollgate_policy::settings::{Front, Listener};
 
 fn load(text: &str) -> Result<Vec<Listener>, ConfigError> {
     Config::file("tollgate.yaml")
-        .understand(text.into())
+        .parse(text.into())
         .map(|loaded| loaded.compiled.settings.listeners)
 }
 
@@ -39,11 +39,10 @@ fn an_error_reads_as_check_shows_it() {
 
 #[test]
 fn a_listener_can_be_moved_and_added() {
-    let at = |text: &str| text.parse::<Listen>().unwrap();
+    let at = |text: &str| text.parse::<ListenOverride>().unwrap();
     let config =
         Config::file("a.yaml").listen(at("http=127.0.0.1:1")).listen(at("http=127.0.0.1:2"));
-    let listeners =
-        |text: &str| config.understand(text.into()).unwrap().compiled.settings.listeners;
+    let listeners = |text: &str| config.parse(text.into()).unwrap().compiled.settings.listeners;
     let moved = listeners("listen: {http: '127.0.0.1:8081', admin: '127.0.0.1:8090'}");
     assert_eq!(moved.len(), 2);
     let http = |listeners: &[Listener]| {
@@ -58,17 +57,20 @@ fn a_listener_can_be_moved_and_added() {
         ("htp=127.0.0.1:1", "the front ends are gateway, http, grpc, resp, admin"),
         ("http=8081", "write `0.0.0.0:8081`"),
     ] {
-        let error = wrong.parse::<Listen>().unwrap_err().to_string();
+        let error = wrong.parse::<ListenOverride>().unwrap_err().to_string();
         assert!(error.contains(help), "{error}");
     }
-    assert!("http=localhost:1".parse::<Listen>().is_ok(), "a name is looked up at the start");
+    assert!(
+        "http=localhost:1".parse::<ListenOverride>().is_ok(),
+        "a name is looked up at the start"
+    );
 }
 
 #[test]
 fn keys_are_read_with_the_file_that_names_them() {
     let missing = load("jwt: {keys: not-there.json}").unwrap_err();
     assert!(
-        matches!(&missing, ConfigError::Named { file, .. } if file.ends_with("not-there.json")),
+        matches!(&missing, ConfigError::NamedFile { file, .. } if file.ends_with("not-there.json")),
         "{missing}"
     );
     let start = "tollgate.yaml:1:13: error[TG071]: cannot read not-there.json: ";

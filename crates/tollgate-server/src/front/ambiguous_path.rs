@@ -47,13 +47,13 @@ fn bit(reason: AmbiguousPath) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{Format, tests::logged};
+    use crate::log::{LogFormat, tests::logged};
 
     #[test]
     fn the_first_refusal_for_each_reason_names_the_field() {
         let reasons = LoggedReasons::new();
         let refuse = |paths, why| {
-            logged(Format::Json, "warn", || reasons.log("gateway", paths, &Ambiguity::Path(why)))
+            logged(LogFormat::Json, "warn", || reasons.log("gateway", paths, &Ambiguity::Path(why)))
         };
         let slash = AmbiguousPath::EscapedSlash;
         assert_eq!(refuse(AmbiguousPaths::MatchAll, slash), "");

@@ -20,13 +20,13 @@ thread_local! {
 
 /// Shows `see` the `Date` line at this instant, with its end.
 #[inline]
-pub(crate) fn with_line<T>(now_us: u64, see: impl FnOnce(&[u8]) -> T) -> T {
+pub(crate) fn with_line<T>(now_us: u64, use_line: impl FnOnce(&[u8]) -> T) -> T {
     LAST.with_borrow_mut(|last| {
         let second = now_us / 1_000_000;
         if last.second != second {
             last.write(second);
         }
-        see(&last.line)
+        use_line(&last.line)
     })
 }
 

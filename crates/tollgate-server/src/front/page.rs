@@ -6,7 +6,7 @@
 //!   content types and no custom headers. So calls that change state need `Content-Type:
 //!   application/json` ([`media`](super::media)) or `Authorization`.
 //! * DNS rebinding: the page's own name now resolves to this machine. The request goes to the
-//!   page's own origin and may have any header. Its `Host` is that name, and so is its `Origin`,
+//!   page's own origin and may have any header. Its `Host` is that name, and so is its `PolicyOrigin`,
 //!   which browsers send with every `POST`.
 
 use hyper::header::HOST;
@@ -15,16 +15,16 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The names that a listener answers to, beside those that no page can have.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Hosts(Vec<Box<str>>);
+pub(super) struct AllowedHosts(Vec<Box<str>>);
 
-impl Hosts {
+impl AllowedHosts {
     /// These names, in lower case: `name`, `*.name` or `*`.
     pub(super) fn new(names: &[Box<str>]) -> Self {
         Self(names.to_vec())
     }
 
     /// The host that a request names, where the listener does not answer to it.
-    pub(super) fn stranger<'h>(&self, head: &'h Parts) -> Option<&'h str> {
+    pub(super) fn disallowed_host<'h>(&self, head: &'h Parts) -> Option<&'h str> {
         let named = match head.uri.authority() {
             Some(authority) => authority.as_str(),
             None => match head.headers.get(HOST) {
@@ -34,12 +34,12 @@ impl Hosts {
             },
         };
         let host = without_port(named);
-        (!is_private(host) && !self.0.iter().any(|name| covers(name, host))).then_some(named)
+        (!is_private(host) && !self.0.iter().any(|name| host_matches(name, host))).then_some(named)
     }
 }
 
-/// Whether a public web page has this `Origin`: its name is one that public DNS can hold.
-pub(super) fn is_page(origin: &[u8]) -> bool {
+/// Whether a public web page has this `PolicyOrigin`: its name is one that public DNS can hold.
+pub(super) fn is_public_origin(origin: &[u8]) -> bool {
     let origin = str::from_utf8(origin).unwrap_or_default();
     let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     host.is_none_or(|host| !is_private(without_port(host)))
@@ -59,11 +59,11 @@ fn is_private(host: &str) -> bool {
     literal.is_some_and(|literal| literal.parse::<Ipv6Addr>().is_ok())
         || host.parse::<Ipv4Addr>().is_ok()
         || is_name(host)
-        || RESERVED.iter().any(|name| covers(name, host))
+        || RESERVED.iter().any(|name| host_matches(name, host))
 }
 
 /// Whether a pattern means this host.
-fn covers(pattern: &str, host: &str) -> bool {
+fn host_matches(pattern: &str, host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     match pattern.strip_prefix('*') {
         Some("") => true,

@@ -8,12 +8,12 @@ fn a_node_is_ready_while_it_serves_and_nothing_fatal_is_wrong() {
     assert!(health.is_ready());
     health.degrade("policy", "line 3 is wrong");
     assert!(health.is_ready(), "the last good policy still serves");
-    assert_eq!(health.detail(), [("policy".into(), "line 3 is wrong".into())]);
+    assert_eq!(health.problems(), [("policy".into(), "line 3 is wrong".into())]);
     health.fail("drain", "going away");
     assert!(!health.is_ready());
-    health.heal("drain");
-    health.heal("policy");
-    assert!(health.is_ready() && health.detail().is_empty());
+    health.clear("drain");
+    health.clear("policy");
+    assert!(health.is_ready() && health.problems().is_empty());
 }
 
 #[test]
@@ -28,8 +28,8 @@ fn whoever_watches_hears_of_changes_and_of_nothing_else() {
     health.fail("store", "gone");
     assert!(watching.has_changed().unwrap() && !*watching.borrow_and_update());
     health.fail("worker", "gone");
-    health.heal("store");
+    health.clear("store");
     assert!(!watching.has_changed().unwrap(), "not ready either way");
-    health.heal("worker");
+    health.clear("worker");
     assert!(watching.has_changed().unwrap() && *watching.borrow_and_update());
 }

@@ -1,4 +1,4 @@
-use super::{Format, Severity, subscriber};
+use super::{LogFormat, LogLevel, subscriber};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ impl Write for Lines {
 }
 
 /// The log of `events`.
-pub(crate) fn logged(format: Format, severity: &str, events: impl FnOnce()) -> String {
+pub(crate) fn logged(format: LogFormat, severity: &str, events: impl FnOnce()) -> String {
     let lines = Lines::default();
     let writer = lines.clone();
     let log = subscriber(format, severity.parse().unwrap(), move || writer.clone());
@@ -31,7 +31,7 @@ fn reload() {
 
 #[test]
 fn json_is_one_object_per_line_with_the_fields_beside_the_message() {
-    let text = logged(Format::Json, "info", || {
+    let text = logged(LogFormat::Json, "info", || {
         reload();
         tracing::warn!("two\nlines");
     });
@@ -48,7 +48,7 @@ fn json_is_one_object_per_line_with_the_fields_beside_the_message() {
 
 #[test]
 fn text_is_a_line_without_colours() {
-    let text = logged(Format::Text, "info", reload);
+    let text = logged(LogFormat::Text, "info", reload);
     assert!(text.contains("INFO policy replaced generation=2 file=\"tollgate.yaml\"\n"), "{text}");
     assert_eq!((text.lines().count(), text.contains('\x1b')), (1, false));
 }
@@ -63,21 +63,21 @@ fn the_level_decides_what_is_written() {
         tracing::trace!("t");
     };
     for (at, level) in ["error", "warn", "info", "debug", "trace"].into_iter().enumerate() {
-        assert_eq!(logged(Format::Text, level, all).lines().count(), at + 1, "{level}");
+        assert_eq!(logged(LogFormat::Text, level, all).lines().count(), at + 1, "{level}");
     }
 }
 
 #[test]
 fn a_level_is_one_of_five_words() {
-    assert_eq!("info".parse(), Ok(Severity::default()));
+    assert_eq!("info".parse(), Ok(LogLevel::default()));
     for wrong in ["", "INFO", "5", "verbose", "tollgate=debug"] {
-        assert!(wrong.parse::<Severity>().is_err(), "{wrong:?}");
+        assert!(wrong.parse::<LogLevel>().is_err(), "{wrong:?}");
     }
 }
 
 #[test]
 fn libraries_are_heard_when_something_is_looked_for() {
     let event = || tracing::warn!(target: "h2::proto", "a stream was reset");
-    assert_eq!(logged(Format::Json, "info", event), "");
-    assert!(logged(Format::Json, "debug", event).contains("a stream was reset"));
+    assert_eq!(logged(LogFormat::Json, "info", event), "");
+    assert!(logged(LogFormat::Json, "debug", event).contains("a stream was reset"));
 }

@@ -4,8 +4,11 @@
 //! `_total` that its samples carry; in the older text format, which is what a bare `curl` gets, the two are the same.
 
 use super::process::Process;
-use super::sheet::{Sheet, older};
-use super::{BOUNDS_NS, Cells, Denied, FRONTS, Metrics, Outcome, Reading, Reloaded, Unanswered};
+use super::sheet::{FamilyWriter, to_prometheus_text};
+use super::{
+    AdminDenial, BUCKET_BOUNDS_NS, FRONTS, FrontCounters, Metrics, MetricsSnapshot, Outcome,
+    ReloadResult, UpstreamFailure,
+};
 use crate::net::Stats;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
@@ -17,7 +20,7 @@ use tollgate_store::StoreErrorKind;
 
 /// How the text is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum ExpositionFormat {
     /// The Prometheus text format, version 0.0.4: read by everything.
     #[default]
     Prometheus,
@@ -25,7 +28,7 @@ pub enum Format {
     OpenMetrics,
 }
 
-impl Format {
+impl ExpositionFormat {
     /// The format to answer a request's `Accept` with: OpenMetrics where it is named and not refused.
     pub fn of_accept(accept: &str) -> Self {
         let wanted = accept.split(',').any(|range| {
@@ -50,57 +53,63 @@ impl Format {
 
 impl Metrics {
     /// All figures as text.
-    pub fn exposition(&self, reading: Reading, format: Format) -> String {
-        let page =
-            Page { fronts: self.sums(), cold: self.cold(), reading, process: Process::read() };
+    pub fn exposition(&self, reading: MetricsSnapshot, format: ExpositionFormat) -> String {
+        let exposition = Exposition {
+            fronts: self.front_totals(),
+            counters: self.counter_values(),
+            snapshot: reading,
+            process: Process::read(),
+        };
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(page));
+        registry.register_collector(Box::new(exposition));
         let mut out = String::with_capacity(16 * 1024);
         // A `String` takes all that is written to it, and nothing else here fails.
         let written = match format {
-            Format::Prometheus => text::encode_registry(&mut out, &registry),
-            Format::OpenMetrics => text::encode(&mut out, &registry),
+            ExpositionFormat::Prometheus => text::encode_registry(&mut out, &registry),
+            ExpositionFormat::OpenMetrics => text::encode(&mut out, &registry),
         };
         debug_assert!(written.is_ok());
         match format {
-            Format::Prometheus => older(&out),
-            Format::OpenMetrics => out,
+            ExpositionFormat::Prometheus => to_prometheus_text(&out),
+            ExpositionFormat::OpenMetrics => out,
         }
     }
 
-    fn sums(&self) -> Vec<(&'static str, FrontSums)> {
+    fn front_totals(&self) -> Vec<(&'static str, FrontTotals)> {
         let sum = |at: usize| {
-            let mut sums = FrontSums::default();
+            let mut sums = FrontTotals::default();
             self.stripes.iter().for_each(|stripe| sums.add(&stripe.fronts[at]));
             sums
         };
         FRONTS.iter().enumerate().map(|(at, front)| (front.name(), sum(at))).collect()
     }
 
-    fn cold(&self) -> Cold {
+    fn counter_values(&self) -> CounterValues {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let fronts = || FRONTS.iter().map(|front| front.name()).zip(&self.connections);
         let open = |opened: u64, closed: u64| opened.saturating_sub(closed);
-        Cold {
+        CounterValues {
             connections: fronts()
                 .map(|(front, of)| (front, open(load(&of.opened), load(&of.closed))))
                 .collect(),
-            closed: self.served(|stats| {
+            closed: self.sum_connection_stats(|stats| {
                 [("expired", stats.expired()), ("evicted", stats.evicted()), ("cut", stats.cut())]
             }),
-            panics: self.served(|stats| [("", stats.panics())]),
+            panics: self.sum_connection_stats(|stats| [("", stats.panics())]),
             accept_errors: fronts().map(|(front, of)| (front, load(&of.accept_errors))).collect(),
             store_errors: StoreErrorKind::ALL
                 .iter()
                 .zip(&self.store_errors)
                 .map(|(kind, count)| (*kind, load(count)))
                 .collect(),
-            reloads: Reloaded::ALL
+            reloads: ReloadResult::ALL
                 .map(|result| (result.as_str(), load(&self.reloads[result as usize])))
                 .into(),
-            denied: Denied::ALL.map(|why| (why.as_str(), load(&self.denied[why as usize]))).into(),
-            unanswered: Unanswered::ALL
-                .map(|why| (why.as_str(), load(&self.unanswered[why as usize])))
+            denied: AdminDenial::ALL
+                .map(|why| (why.as_str(), load(&self.denied[why as usize])))
+                .into(),
+            upstream_failures: UpstreamFailure::ALL
+                .map(|why| (why.as_str(), load(&self.upstream_failures[why as usize])))
                 .into(),
             audit_failures: load(&self.audit_failures),
         }
@@ -109,11 +118,11 @@ impl Metrics {
 
 impl Metrics {
     /// A figure of the connections of each front end, by name, over all who serve it.
-    fn served<const N: usize>(
+    fn sum_connection_stats<const N: usize>(
         &self,
         figures: impl Fn(&Stats) -> [(&'static str, u64); N],
-    ) -> Served {
-        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+    ) -> FrontLabelledCounts {
+        let served = self.connection_stats.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows = Vec::new();
         for front in FRONTS {
             let mut sums = figures(&Stats::default());
@@ -129,14 +138,14 @@ impl Metrics {
 
 /// The figures of one front end over all stripes.
 #[derive(Debug, Default)]
-pub(super) struct FrontSums {
+pub(super) struct FrontTotals {
     outcomes: [u64; Outcome::ALL.len()],
     pub(super) sum_ns: u64,
-    pub(super) buckets: [u64; BOUNDS_NS.len() + 1],
+    pub(super) buckets: [u64; BUCKET_BOUNDS_NS.len() + 1],
 }
 
-impl FrontSums {
-    fn add(&mut self, cells: &Cells) {
+impl FrontTotals {
+    fn add(&mut self, cells: &FrontCounters) {
         let add = |sum: &mut u64, cell: &AtomicU64| {
             *sum = sum.wrapping_add(cell.load(Ordering::Relaxed));
         };
@@ -147,36 +156,36 @@ impl FrontSums {
 }
 
 /// Figures by the value of their one label.
-type Rows = Vec<(&'static str, u64)>;
+type LabelledCounts = Vec<(&'static str, u64)>;
 
 /// Figures by front end and name.
-type Served = Vec<(&'static str, &'static str, u64)>;
+type FrontLabelledCounts = Vec<(&'static str, &'static str, u64)>;
 
 #[derive(Debug)]
-struct Cold {
-    connections: Rows,
-    closed: Served,
-    panics: Served,
-    accept_errors: Rows,
+struct CounterValues {
+    connections: LabelledCounts,
+    closed: FrontLabelledCounts,
+    panics: FrontLabelledCounts,
+    accept_errors: LabelledCounts,
     store_errors: Vec<(StoreErrorKind, u64)>,
-    reloads: Rows,
-    denied: Rows,
-    unanswered: Rows,
+    reloads: LabelledCounts,
+    denied: LabelledCounts,
+    upstream_failures: LabelledCounts,
     audit_failures: u64,
 }
 
 /// Everything on the page, at one moment.
 #[derive(Debug)]
-struct Page {
-    fronts: Vec<(&'static str, FrontSums)>,
-    cold: Cold,
-    reading: Reading,
+struct Exposition {
+    fronts: Vec<(&'static str, FrontTotals)>,
+    counters: CounterValues,
+    snapshot: MetricsSnapshot,
     process: Process,
 }
 
-impl Collector for Page {
+impl Collector for Exposition {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut sheet = Sheet(encoder);
+        let mut sheet = FamilyWriter(encoder);
         self.limits(&mut sheet)?;
         self.requests(&mut sheet)?;
         self.store(&mut sheet)?;
@@ -185,9 +194,9 @@ impl Collector for Page {
     }
 }
 
-impl Page {
-    fn limits(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
-        let limits = &self.reading.limits;
+impl Exposition {
+    fn limits(&self, sheet: &mut FamilyWriter<'_>) -> fmt::Result {
+        let limits = &self.snapshot.limits;
         let decisions = limits.iter().flat_map(|of| {
             [
                 ("admitted", of.admitted),
@@ -207,7 +216,7 @@ impl Page {
         sheet.counters("tollgate_overflow", help, overflowed)
     }
 
-    fn requests(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+    fn requests(&self, sheet: &mut FamilyWriter<'_>) -> fmt::Result {
         let requests = self.fronts.iter().flat_map(|(front, of)| {
             Outcome::ALL.map(|outcome| {
                 let labels = [("front", *front), ("outcome", outcome.as_str())];
@@ -217,27 +226,29 @@ impl Page {
         sheet.counters("tollgate_requests", "Requests by front end and outcome.", requests)?;
         let help = "Time from a request read to its answer ready to send.";
         sheet.histograms("tollgate_decision_seconds", help, &self.fronts)?;
-        let open = self.cold.connections.iter().map(|&(front, count)| ([("front", front)], count));
+        let open =
+            self.counters.connections.iter().map(|&(front, count)| ([("front", front)], count));
         sheet.gauges("tollgate_connections_open", "Connections that are open.", open)?;
         let failed =
-            self.cold.accept_errors.iter().map(|&(front, count)| ([("front", front)], count));
+            self.counters.accept_errors.iter().map(|&(front, count)| ([("front", front)], count));
         let help = "Connections that could not be accepted.";
         sheet.counters("tollgate_accept_errors", help, failed)?;
-        let closed = self.cold.closed.iter();
+        let closed = self.counters.closed.iter();
         let closed =
             closed.map(|&(front, why, count)| ([("front", front), ("reason", why)], count));
         let help = "Connections closed from this side before their peer was done, by reason.";
         sheet.counters("tollgate_connections_closed", help, closed)?;
-        let panics = self.cold.panics.iter().map(|&(front, _, count)| ([("front", front)], count));
+        let panics =
+            self.counters.panics.iter().map(|&(front, _, count)| ([("front", front)], count));
         sheet.counters("tollgate_panics", "Requests whose handler panicked.", panics)
     }
 
-    fn store(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
-        let reading = &self.reading;
+    fn store(&self, sheet: &mut FamilyWriter<'_>) -> fmt::Result {
+        let reading = &self.snapshot;
         let met =
             |kind| reading.store_errors.iter().filter(move |one| one.0 == kind).map(|one| one.1);
         let errors = self
-            .cold
+            .counters
             .store_errors
             .iter()
             .map(|&(kind, count)| ([("kind", kind.label())], count + met(kind).sum::<u64>()));
@@ -255,10 +266,10 @@ impl Page {
         sheet.gauge("tollgate_breaker_open", help, u64::from(reading.breaker_open))
     }
 
-    fn leases(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+    fn leases(&self, sheet: &mut FamilyWriter<'_>) -> fmt::Result {
         let help = "How often the store had forgotten what it had granted.";
-        sheet.counter("tollgate_lease_rollbacks", help, self.reading.lease_rollbacks)?;
-        let leases = &self.reading.leases;
+        sheet.counter("tollgate_lease_rollbacks", help, self.snapshot.lease_rollbacks)?;
+        let leases = &self.snapshot.leases;
         let help = "Units of leased limits that the store granted in advance.";
         sheet.counter("tollgate_lease_granted_units", help, leases.granted)?;
         let help = "Units that requests took from leases.";
@@ -278,23 +289,24 @@ impl Page {
         sheet.counters("tollgate_lease_decisions", help, by.into_iter().zip(leases.decisions))
     }
 
-    fn admin(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+    fn admin(&self, sheet: &mut FamilyWriter<'_>) -> fmt::Result {
         let reloads =
-            self.cold.reloads.iter().map(|&(result, count)| ([("result", result)], count));
+            self.counters.reloads.iter().map(|&(result, count)| ([("result", result)], count));
         sheet.counters("tollgate_reload", "Reloads of the policy by result.", reloads)?;
         let help = "Counts up with every change of the policy.";
-        sheet.gauge("tollgate_policy_generation", help, self.reading.generation)?;
-        let denied = self.cold.denied.iter().map(|&(why, count)| ([("reason", why)], count));
+        sheet.gauge("tollgate_policy_generation", help, self.snapshot.generation)?;
+        let denied = self.counters.denied.iter().map(|&(why, count)| ([("reason", why)], count));
         let help = "Calls of the admin API that were turned away, by reason.";
         sheet.counters("tollgate_admin_denied", help, denied)?;
-        let unanswered = self.cold.unanswered.iter().map(|&(why, count)| ([("kind", why)], count));
+        let unanswered =
+            self.counters.upstream_failures.iter().map(|&(why, count)| ([("kind", why)], count));
         let help = "Requests that no server behind the gateway answered, by kind.";
         sheet.counters("tollgate_upstream_errors", help, unanswered)?;
         let help = "Changes refused since they could not be written to the audit log.";
-        sheet.counter("tollgate_audit_failures", help, self.cold.audit_failures)
+        sheet.counter("tollgate_audit_failures", help, self.counters.audit_failures)
     }
 
-    fn process(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+    fn process(&self, sheet: &mut FamilyWriter<'_>) -> fmt::Result {
         let labels = [("version", env!("CARGO_PKG_VERSION"))];
         let help = "The version that runs; always 1.";
         sheet.gauges("tollgate_build_info", help, [(labels, 1_u64)])?;

@@ -1,7 +1,7 @@
 //! What a node counts of itself, and how `/metrics` shows it.
 //!
 //! Counting costs a relaxed addition to a word that no other worker writes. What the engine and the store
-//! count themselves is handed over as a [`Reading`] when somebody asks.
+//! count themselves is handed over as a [`MetricsSnapshot`] when somebody asks.
 
 mod exposition;
 mod process;
@@ -9,8 +9,8 @@ mod reading;
 mod sheet;
 mod stripe;
 
-pub use exposition::Format;
-pub use reading::{LeaseReading, LimitReading, Reading};
+pub use exposition::ExpositionFormat;
+pub use reading::{LeaseCounters, LimitCounters, MetricsSnapshot};
 pub use tollgate_policy::settings::Front;
 
 use crate::net::Stats;
@@ -24,13 +24,13 @@ use tollgate_store::StoreErrorKind;
 #[derive(Debug)]
 pub struct Metrics {
     stripes: Box<[Stripe]>,
-    connections: [Connections; FRONTS.len()],
+    connections: [ConnectionCounters; FRONTS.len()],
     /// What the front ends' own threads count, from when they were started.
-    served: Mutex<Vec<(Front, Arc<Stats>)>>,
+    connection_stats: Mutex<Vec<(Front, Arc<Stats>)>>,
     store_errors: [AtomicU64; StoreErrorKind::ALL.len()],
-    reloads: [AtomicU64; Reloaded::ALL.len()],
-    denied: [AtomicU64; Denied::ALL.len()],
-    unanswered: [AtomicU64; Unanswered::ALL.len()],
+    reloads: [AtomicU64; ReloadResult::ALL.len()],
+    denied: [AtomicU64; AdminDenial::ALL.len()],
+    upstream_failures: [AtomicU64; UpstreamFailure::ALL.len()],
     audit_failures: AtomicU64,
 }
 
@@ -57,7 +57,7 @@ pub enum Outcome {
 /// What became of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Reloaded {
+pub enum ReloadResult {
     /// The new file is in force.
     Ok,
     /// The new file is bad and the last good one stays.
@@ -67,7 +67,7 @@ pub enum Reloaded {
 /// Why the admin API turned somebody away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Denied {
+pub enum AdminDenial {
     /// No token is configured, so nobody can have it.
     Disabled,
     /// No token was sent.
@@ -83,7 +83,7 @@ pub enum Denied {
 /// Why a server behind the gateway gave no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Unanswered {
+pub enum UpstreamFailure {
     /// None could be reached.
     Connect,
     /// It broke off, or made no sense.
@@ -93,7 +93,7 @@ pub enum Unanswered {
 }
 
 /// The upper ends of the histogram's buckets but the last, which has none.
-const BOUNDS_NS: [u64; 17] = [
+const BUCKET_BOUNDS_NS: [u64; 17] = [
     1_000,
     2_500,
     5_000,
@@ -119,21 +119,21 @@ const FRONTS: [Front; 5] = [Front::Gateway, Front::Http, Front::Grpc, Front::Res
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Stripe {
-    fronts: [Cells; FRONTS.len()],
+    fronts: [FrontCounters; FRONTS.len()],
 }
 
 /// What one thread counts for one front end: the first line for every request, then a word for how long it took.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Cells {
+struct FrontCounters {
     outcomes: [AtomicU64; Outcome::ALL.len()],
     sum_ns: AtomicU64,
-    buckets: [AtomicU64; BOUNDS_NS.len() + 1],
+    buckets: [AtomicU64; BUCKET_BOUNDS_NS.len() + 1],
 }
 
 /// Connections of one front end; they come too seldom to need stripes.
 #[derive(Debug, Default)]
-struct Connections {
+struct ConnectionCounters {
     opened: AtomicU64,
     closed: AtomicU64,
     accept_errors: AtomicU64,
@@ -145,26 +145,26 @@ impl Metrics {
         Self {
             stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
             connections: Default::default(),
-            served: Mutex::default(),
+            connection_stats: Mutex::default(),
             store_errors: Default::default(),
             reloads: Default::default(),
             denied: Default::default(),
-            unanswered: Default::default(),
+            upstream_failures: Default::default(),
             audit_failures: AtomicU64::new(0),
         }
     }
 
     /// Counts a request to `front`.
     #[inline]
-    pub fn requests(&self, front: Front, outcome: Outcome) {
-        self.requests_of(front, outcome, 1);
+    pub fn count_request(&self, front: Front, outcome: Outcome) {
+        self.count_requests(front, outcome, 1);
     }
 
     /// Counts so many requests to `front`, all with this outcome.
     #[inline]
-    pub fn requests_of(&self, front: Front, outcome: Outcome, count: u64) {
+    pub fn count_requests(&self, front: Front, outcome: Outcome, count: u64) {
         if count > 0
-            && let Some(cells) = self.cells(front)
+            && let Some(cells) = self.front_counters(front)
         {
             cells.outcomes[outcome as usize].fetch_add(count, Ordering::Relaxed);
         }
@@ -173,15 +173,15 @@ impl Metrics {
     /// Counts how long a decision took, from a request read to an answer ready to send.
     #[inline]
     pub fn observe(&self, front: Front, elapsed: Duration) {
-        self.observe_of(front, elapsed, 1);
+        self.observe_n(front, elapsed, 1);
     }
 
     /// Counts how long so many decisions took that were made together: each took all of it.
     #[inline]
-    pub fn observe_of(&self, front: Front, elapsed: Duration, count: u64) {
+    pub fn observe_n(&self, front: Front, elapsed: Duration, count: u64) {
         let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS_NS.partition_point(|&bound_ns| bound_ns < elapsed_ns);
-        if let Some(cells) = self.cells(front) {
+        let bucket = BUCKET_BOUNDS_NS.partition_point(|&bound_ns| bound_ns < elapsed_ns);
+        if let Some(cells) = self.front_counters(front) {
             cells.sum_ns.fetch_add(elapsed_ns.saturating_mul(count), Ordering::Relaxed);
             cells.buckets[bucket].fetch_add(count, Ordering::Relaxed);
         }
@@ -189,32 +189,32 @@ impl Metrics {
 
     /// Counts a connection that was accepted. Each is followed by one [`connection_closed`](Self::connection_closed).
     pub fn connection_opened(&self, front: Front) {
-        if let Some(at) = index(front) {
+        if let Some(at) = front_index(front) {
             self.connections[at].opened.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Counts a connection that ended.
     pub fn connection_closed(&self, front: Front) {
-        if let Some(at) = index(front) {
+        if let Some(at) = front_index(front) {
             self.connections[at].closed.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Shows what is counted for the connections of `front` by whoever serves them.
-    pub fn show(&self, front: Front, stats: Arc<Stats>) {
-        self.served.lock().unwrap_or_else(PoisonError::into_inner).push((front, stats));
+    pub fn register_stats(&self, front: Front, stats: Arc<Stats>) {
+        self.connection_stats.lock().unwrap_or_else(PoisonError::into_inner).push((front, stats));
     }
 
     /// Connections of all front ends that are open now.
     pub(crate) fn open_connections(&self) -> usize {
-        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        let served = self.connection_stats.lock().unwrap_or_else(PoisonError::into_inner);
         served.iter().map(|(_, stats)| stats.open()).sum()
     }
 
     /// Counts a connection that could not be accepted.
     pub fn accept_error(&self, front: Front) {
-        if let Some(at) = index(front) {
+        if let Some(at) = front_index(front) {
             self.connections[at].accept_errors.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -227,18 +227,18 @@ impl Metrics {
     }
 
     /// Counts a reload.
-    pub fn reload(&self, result: Reloaded) {
+    pub fn reload(&self, result: ReloadResult) {
         self.reloads[result as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a call of the admin API that was turned away.
-    pub fn admin_denied(&self, why: Denied) {
+    pub fn admin_denied(&self, why: AdminDenial) {
         self.denied[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a request that a server behind the gateway did not answer.
-    pub fn unanswered(&self, why: Unanswered) {
-        self.unanswered[why as usize].fetch_add(1, Ordering::Relaxed);
+    pub fn upstream_failed(&self, why: UpstreamFailure) {
+        self.upstream_failures[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a change that was refused, since it could not be written to the audit log.
@@ -247,8 +247,8 @@ impl Metrics {
     }
 
     #[inline]
-    fn cells(&self, front: Front) -> Option<&Cells> {
-        index(front).map(|at| &self.stripes[stripe::own()].fronts[at])
+    fn front_counters(&self, front: Front) -> Option<&FrontCounters> {
+        front_index(front).map(|at| &self.stripes[stripe::current()].fronts[at])
     }
 }
 
@@ -260,7 +260,7 @@ impl Default for Metrics {
 
 /// Where a front end stands in `FRONTS`.
 #[inline]
-fn index(front: Front) -> Option<usize> {
+fn front_index(front: Front) -> Option<usize> {
     FRONTS.iter().position(|&known| known == front)
 }
 
@@ -290,7 +290,7 @@ impl Outcome {
     }
 }
 
-impl Reloaded {
+impl ReloadResult {
     /// Both, in the order in which they are declared.
     pub const ALL: [Self; 2] = [Self::Ok, Self::Error];
 
@@ -303,7 +303,7 @@ impl Reloaded {
     }
 }
 
-impl Denied {
+impl AdminDenial {
     /// Every reason, in the order in which they are declared.
     pub const ALL: [Self; 5] =
         [Self::Disabled, Self::Missing, Self::Wrong, Self::Limited, Self::Host];
@@ -320,7 +320,7 @@ impl Denied {
     }
 }
 
-impl Unanswered {
+impl UpstreamFailure {
     /// Every reason, in the order in which they are declared.
     pub const ALL: [Self; 3] = [Self::Connect, Self::Protocol, Self::Timeout];
 

@@ -4,9 +4,9 @@ use tollgate_store::StoreErrorKind;
 
 /// What the engine and the store count, at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct Reading {
+pub struct MetricsSnapshot {
     /// The limits of the policy in force, in file order: who may choose a label's value is whoever writes the policy.
-    pub limits: Vec<LimitReading>,
+    pub limits: Vec<LimitCounters>,
     /// Keys in the memory store.
     pub memory_keys: u64,
     /// Bytes in use there, as counted against its cap.
@@ -18,7 +18,7 @@ pub struct Reading {
     /// How often the store turned out to have forgotten what it had granted.
     pub lease_rollbacks: u64,
     /// What leases came to besides.
-    pub leases: LeaseReading,
+    pub leases: LeaseCounters,
     /// Failures of the store that the engine met, by kind.
     pub store_errors: Vec<(StoreErrorKind, u64)>,
     /// Whether the store's circuit breaker is open.
@@ -29,7 +29,7 @@ pub struct Reading {
 
 /// What leases came to. Units are those of all leased limits together.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LeaseReading {
+pub struct LeaseCounters {
     /// Units that the store granted.
     pub granted: u64,
     /// Units that requests took from leases.
@@ -50,7 +50,7 @@ pub struct LeaseReading {
 
 /// What is counted for one limit.
 #[derive(Clone, Debug, Default)]
-pub struct LimitReading {
+pub struct LimitCounters {
     /// The limit's name.
     pub name: Box<str>,
     /// Requests it admitted.

@@ -1,7 +1,7 @@
 //! Families of figures, written one after another.
 
-use super::BOUNDS_NS;
-use super::exposition::FrontSums;
+use super::BUCKET_BOUNDS_NS;
+use super::exposition::FrontTotals;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue};
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -11,9 +11,9 @@ use std::fmt;
 use std::time::Duration;
 
 /// Writes families, each with its help and type.
-pub(super) struct Sheet<'a>(pub(super) DescriptorEncoder<'a>);
+pub(super) struct FamilyWriter<'a>(pub(super) DescriptorEncoder<'a>);
 
-impl Sheet<'_> {
+impl FamilyWriter<'_> {
     /// Counters with labels; `name` without `_total`.
     pub(super) fn counters<const N: usize>(
         &mut self,
@@ -66,7 +66,7 @@ impl Sheet<'_> {
         &mut self,
         name: &str,
         help: &str,
-        fronts: &[(&'static str, FrontSums)],
+        fronts: &[(&'static str, FrontTotals)],
     ) -> fmt::Result {
         let mut family = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
         for (front, of) in fronts {
@@ -76,16 +76,16 @@ impl Sheet<'_> {
     }
 }
 
-fn histogram(mut encoder: MetricEncoder<'_>, of: &FrontSums) -> fmt::Result {
+fn histogram(mut encoder: MetricEncoder<'_>, of: &FrontTotals) -> fmt::Result {
     let seconds = |ns: u64| Duration::from_nanos(ns).as_secs_f64();
-    let bounds = BOUNDS_NS.iter().map(|&bound_ns| seconds(bound_ns)).chain([f64::INFINITY]);
+    let bounds = BUCKET_BOUNDS_NS.iter().map(|&bound_ns| seconds(bound_ns)).chain([f64::INFINITY]);
     let buckets: Vec<(f64, u64)> = bounds.zip(of.buckets).collect();
     let count = of.buckets.iter().sum();
     encoder.encode_histogram::<NoLabelSet>(seconds(of.sum_ns), count, &buckets, None)
 }
 
 /// OpenMetrics as the older format has it: a family of counters is named as its samples are.
-pub(super) fn older(page: &str) -> String {
+pub(super) fn to_prometheus_text(page: &str) -> String {
     let mut out = String::with_capacity(page.len() + 512);
     let mut help = None;
     for line in page.lines() {

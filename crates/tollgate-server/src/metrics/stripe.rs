@@ -13,13 +13,13 @@ pub(super) const STRIPES: usize = 32;
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static OWN: Cell<usize> = const { Cell::new(usize::MAX) };
+    static THREAD_STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
 /// The calling thread's stripe, the same on every call.
 #[inline]
-pub(super) fn own() -> usize {
-    OWN.with(|own| match own.get() {
+pub(super) fn current() -> usize {
+    THREAD_STRIPE.with(|own| match own.get() {
         usize::MAX => assign(own),
         stripe => stripe,
     })

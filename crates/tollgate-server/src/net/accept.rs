@@ -22,7 +22,7 @@ use tollgate_policy::settings::Front;
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// How long accepting must not have failed for that to be past.
-const QUIET: Duration = Duration::from_secs(10);
+const RECOVERY_PERIOD: Duration = Duration::from_secs(10);
 
 /// Where connections come from: a socket, or a test.
 pub(super) trait Accept {
@@ -38,7 +38,7 @@ impl Accept for tokio::net::TcpListener {
 }
 
 /// One front end, as its accept loop sees it.
-pub(super) struct Door {
+pub(super) struct Frontend {
     pub(super) front: Front,
     /// Whether others accept from the same socket.
     pub(super) is_shared: bool,
@@ -46,12 +46,12 @@ pub(super) struct Door {
     pub(super) connections_max: usize,
     pub(super) stats: Arc<Stats>,
     /// A connection has closed.
-    pub(super) room: Notify,
+    pub(super) connection_closed: Notify,
     /// Whose metrics show it too.
     pub(super) node: Option<Arc<Node>>,
 }
 
-impl Door {
+impl Frontend {
     pub(super) fn opened(&self) {
         self.stats.open.fetch_add(1, Relaxed);
         Stats::add(&self.stats.accepted);
@@ -62,13 +62,13 @@ impl Door {
 
     pub(super) fn closed(&self) {
         self.stats.open.fetch_sub(1, Relaxed);
-        self.room.notify_one();
+        self.connection_closed.notify_one();
         if let Some(node) = &self.node {
             node.metrics.connection_closed(self.front);
         }
     }
 
-    fn failed(&self) {
+    fn accept_failed(&self) {
         Stats::add(&self.stats.accept_errors);
         if let Some(node) = &self.node {
             node.metrics.accept_error(self.front);
@@ -82,17 +82,17 @@ pub(super) type Stop = watch::Receiver<Option<Duration>>;
 /// Hands connections to workers until `stop`, then those that the system has accepted already.
 pub(super) async fn accept_all(
     source: &impl Accept,
-    door: Arc<Door>,
+    door: Arc<Frontend>,
     workers: &Workers,
     mut stop: Stop,
 ) {
-    let mut trouble = Trouble::default();
+    let mut trouble = AcceptBackoff::default();
     loop {
         let accepted = tokio::select! {
             biased;
             _ = stop.wait_for(Option::is_some) => break,
-            () = trouble.quiet() => {
-                trouble.is_over(&door);
+            () = trouble.wait_recovered() => {
+                trouble.recovered(&door);
                 continue;
             }
             accepted = source.accept() => accepted,
@@ -102,13 +102,13 @@ pub(super) async fn accept_all(
                 trouble.pause = None;
                 tokio::select! {
                     biased;
-                    () = room(&door, workers) => {}
+                    () = wait_for_capacity(&door, workers) => {}
                     _ = stop.wait_for(Option::is_some) => {}
                 }
-                workers.hand(&door, stream, peer);
+                workers.dispatch(&door, stream, peer);
             }
             Err(error) => {
-                door.failed();
+                door.accept_failed();
                 let Some(pause) = trouble.pause(&door, &error) else { continue };
                 workers.evict(None);
                 tokio::select! {
@@ -126,33 +126,33 @@ pub(super) async fn accept_all(
     // What has come until now is to be known: the last look at the socket may have been before it came.
     tokio::task::yield_now().await;
     for _ in 0..BACKLOG {
-        match now(unconstrained(source.accept())).await {
-            Some(Ok((stream, peer))) => workers.hand(&door, stream, peer),
-            Some(Err(error)) if is_of_one(&error) => {}
+        match poll_once(unconstrained(source.accept())).await {
+            Some(Ok((stream, peer))) => workers.dispatch(&door, stream, peer),
+            Some(Err(error)) if is_connection_error(&error) => {}
             Some(Err(_)) | None => return,
         }
     }
 }
 
 /// Whether it was one connection that failed, and the next may not.
-fn is_of_one(error: &io::Error) -> bool {
+fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
 
 /// Waits until there is room for one more, and makes some where a connection is idle.
-async fn room(door: &Door, workers: &Workers) {
+async fn wait_for_capacity(door: &Frontend, workers: &Workers) {
     while door.stats.open() >= door.connections_max {
         workers.evict(Some(door.index));
         tokio::select! {
-            () = door.room.notified() => {}
+            () = door.connection_closed.notified() => {}
             () = sleep(PAUSE_MAX) => {}
         }
     }
 }
 
 /// What a future has to give without waiting.
-async fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+async fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(value) => Poll::Ready(Some(value)),
@@ -164,21 +164,21 @@ async fn now<T>(future: impl Future<Output = T>) -> Option<T> {
 /// Whether accepting fails, and for how long it pauses. It says so when that begins and when it ends, which is not yet
 /// when a single connection gets through: without descriptors they come and go one by one.
 #[derive(Debug, Default)]
-struct Trouble {
+struct AcceptBackoff {
     pause: Option<Duration>,
     /// Ends when the trouble does, as long as no more comes.
-    quiet: Option<Pin<Box<Sleep>>>,
+    recovery: Option<Pin<Box<Sleep>>>,
 }
 
-impl Trouble {
+impl AcceptBackoff {
     /// How long to pause; `None` when it was the connection that failed, and the next may not.
-    fn pause(&mut self, door: &Door, error: &io::Error) -> Option<Duration> {
-        if is_of_one(error) {
+    fn pause(&mut self, door: &Frontend, error: &io::Error) -> Option<Duration> {
+        if is_connection_error(error) {
             return None;
         }
         let pause = match self.pause {
             Some(pause) => (pause * 2).min(PAUSE_MAX),
-            None if self.quiet.is_some() => PAUSE_MIN,
+            None if self.recovery.is_some() => PAUSE_MIN,
             None => {
                 let (front, open) = (door.front.name(), door.stats.open());
                 tracing::warn!(front, open, %error, "cannot accept connections; closing idle ones and trying again");
@@ -186,19 +186,19 @@ impl Trouble {
             }
         };
         self.pause = Some(pause);
-        self.quiet = Some(Box::pin(sleep(QUIET)));
+        self.recovery = Some(Box::pin(sleep(RECOVERY_PERIOD)));
         self.pause
     }
 
     /// Waits until the trouble is past; for ever where there is none.
-    async fn quiet(&mut self) {
-        match &mut self.quiet {
+    async fn wait_recovered(&mut self) {
+        match &mut self.recovery {
             Some(quiet) => quiet.await,
             None => std::future::pending().await,
         }
     }
 
-    fn is_over(&mut self, door: &Door) {
+    fn recovered(&mut self, door: &Frontend) {
         *self = Self::default();
         tracing::info!(front = door.front.name(), "accepting connections again");
     }

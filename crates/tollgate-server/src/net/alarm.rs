@@ -2,7 +2,7 @@
 
 use super::{
     Stats,
-    life::{Life, Order},
+    life::{CloseRequest, ConnectionState},
 };
 use slab::Slab;
 use std::{
@@ -14,37 +14,42 @@ use std::{
 
 /// The alarms of one worker. Setting one is an entry in a list that is looked at once a tick.
 #[derive(Debug)]
-pub(super) struct Alarms {
+pub(super) struct CoarseTimers {
     pub(super) now: Rc<Cell<u64>>,
     tick: Duration,
-    set: RefCell<Slab<(u64, Waker)>>,
+    entries: RefCell<Slab<(u64, Waker)>>,
     /// Connections that are closed at a tick, since nobody runs who could be woken.
-    stalls: RefCell<Slab<(u64, Rc<Life>)>>,
+    write_timeouts: RefCell<Slab<(u64, Rc<ConnectionState>)>>,
 }
 
-impl Alarms {
+impl CoarseTimers {
     pub(super) fn new(tick: Duration) -> Self {
-        Self { now: Rc::default(), tick, set: RefCell::default(), stalls: RefCell::default() }
+        Self {
+            now: Rc::default(),
+            tick,
+            entries: RefCell::default(),
+            write_timeouts: RefCell::default(),
+        }
     }
 
     /// Wakes whoever has waited for long enough.
-    pub(super) fn ring(&self) {
+    pub(super) fn fire_expired(&self) {
         let now = self.now.get();
-        for (_, (at, waker)) in self.set.borrow().iter() {
+        for (_, (at, waker)) in self.entries.borrow().iter() {
             if *at <= now {
                 waker.wake_by_ref();
             }
         }
-        for (_, (at, life)) in self.stalls.borrow().iter() {
-            if *at <= now && life.order() != Order::Close {
+        for (_, (at, life)) in self.write_timeouts.borrow().iter() {
+            if *at <= now && life.close_request() != CloseRequest::Immediate {
                 Stats::add(&life.front.stats.expired);
-                life.tell(Order::Close);
+                life.request_close(CloseRequest::Immediate);
             }
         }
     }
 
     /// The tick at which this much time will have passed for certain.
-    fn after(&self, time: Duration) -> u64 {
+    fn deadline_tick(&self, time: Duration) -> u64 {
         let ticks = time.as_nanos().div_ceil(self.tick.as_nanos().max(1));
         let ticks = u64::try_from(ticks).unwrap_or(u64::MAX);
         self.now.get().saturating_add(ticks).saturating_add(1)
@@ -53,21 +58,22 @@ impl Alarms {
 
 /// Ends a wait, at the earliest after its time and at the latest two ticks later. Until it is polled it costs nothing.
 #[derive(Debug)]
-pub struct Alarm {
-    alarms: Rc<Alarms>,
+pub struct CoarseTimer {
+    alarms: Rc<CoarseTimers>,
     key: Option<usize>,
 }
 
-impl Alarm {
-    pub(super) fn new(alarms: Rc<Alarms>) -> Self {
+impl CoarseTimer {
+    pub(super) fn new(alarms: Rc<CoarseTimers>) -> Self {
         Self { alarms, key: None }
     }
 
     /// Whether `within` has passed since the first call after the last [`reset`](Self::reset).
     pub fn poll(&mut self, context: &mut Context<'_>, within: Duration) -> Poll<()> {
-        let mut set = self.alarms.set.borrow_mut();
+        let mut set = self.alarms.entries.borrow_mut();
         let Some(key) = self.key else {
-            self.key = Some(set.insert((self.alarms.after(within), context.waker().clone())));
+            self.key =
+                Some(set.insert((self.alarms.deadline_tick(within), context.waker().clone())));
             return Poll::Pending;
         };
         match set.get_mut(key) {
@@ -81,9 +87,9 @@ impl Alarm {
     }
 
     /// Begins anew at once, as if polled for the first time now.
-    pub fn postpone(&mut self, within: Duration) {
-        let at = self.alarms.after(within);
-        let mut set = self.alarms.set.borrow_mut();
+    pub fn restart(&mut self, within: Duration) {
+        let at = self.alarms.deadline_tick(within);
+        let mut set = self.alarms.entries.borrow_mut();
         if let Some((until, _)) = self.key.and_then(|key| set.get_mut(key)) {
             *until = at;
         }
@@ -92,12 +98,12 @@ impl Alarm {
     /// Begins anew.
     pub fn reset(&mut self) {
         if let Some(key) = self.key.take() {
-            self.alarms.set.borrow_mut().try_remove(key);
+            self.alarms.entries.borrow_mut().try_remove(key);
         }
     }
 }
 
-impl Drop for Alarm {
+impl Drop for CoarseTimer {
     fn drop(&mut self) {
         self.reset();
     }
@@ -105,28 +111,29 @@ impl Drop for Alarm {
 
 /// Closes a connection whose peer does not take what it asked for, unless that is dropped in time.
 #[derive(Debug)]
-pub(super) struct Stall {
-    alarms: Rc<Alarms>,
+pub(super) struct WriteTimeout {
+    alarms: Rc<CoarseTimers>,
     key: usize,
 }
 
-impl Stall {
-    pub(super) fn new(life: &Rc<Life>, within: Duration) -> Self {
+impl WriteTimeout {
+    pub(super) fn new(life: &Rc<ConnectionState>, within: Duration) -> Self {
         let alarms = life.alarms.clone();
-        let key = alarms.stalls.borrow_mut().insert((alarms.after(within), life.clone()));
+        let key =
+            alarms.write_timeouts.borrow_mut().insert((alarms.deadline_tick(within), life.clone()));
         Self { alarms, key }
     }
 
     /// Begins anew.
-    pub(super) fn again(&mut self, within: Duration) {
-        if let Some((at, _)) = self.alarms.stalls.borrow_mut().get_mut(self.key) {
-            *at = self.alarms.after(within);
+    pub(super) fn restart(&mut self, within: Duration) {
+        if let Some((at, _)) = self.alarms.write_timeouts.borrow_mut().get_mut(self.key) {
+            *at = self.alarms.deadline_tick(within);
         }
     }
 }
 
-impl Drop for Stall {
+impl Drop for WriteTimeout {
     fn drop(&mut self) {
-        self.alarms.stalls.borrow_mut().try_remove(self.key);
+        self.alarms.write_timeouts.borrow_mut().try_remove(self.key);
     }
 }

@@ -1,6 +1,9 @@
 //! Bodies: a request's, read within bounds, and an answer's by HTTP/2.
 
-use super::{Alarm, BoxError, Caller, handler::BodyStream, http1::Connection, life::Life};
+use super::{
+    BoxError, ClientConnection, CoarseTimer, handler::BodyStream, http1::Http1Connection,
+    life::ConnectionState,
+};
 use bytes::{Bytes, BytesMut};
 use hyper::HeaderMap;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
@@ -16,7 +19,7 @@ use std::{fmt, future::poll_fn, pin::Pin, rc::Rc, task::Poll, time::Duration};
 #[derive(Debug)]
 pub enum RequestBody<'a> {
     /// All of it, where it was read.
-    Whole(&'a [u8]),
+    Full(&'a [u8]),
     /// Still on its way.
     Stream(Upload),
 }
@@ -25,7 +28,7 @@ impl<'a> RequestBody<'a> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         match self {
-            Self::Whole(bytes) => bytes.is_empty(),
+            Self::Full(bytes) => bytes.is_empty(),
             Self::Stream(upload) => upload.is_end_stream(),
         }
     }
@@ -41,8 +44,8 @@ impl<'a> RequestBody<'a> {
         within: Duration,
     ) -> Result<Cow<'a, [u8]>, BodyError> {
         match self {
-            Self::Whole(bytes) if bytes.len() > bytes_max => Err(BodyError::TooLarge),
-            Self::Whole(bytes) => Ok(bytes.into()),
+            Self::Full(bytes) if bytes.len() > bytes_max => Err(BodyError::TooLarge),
+            Self::Full(bytes) => Ok(bytes.into()),
             Self::Stream(upload) => {
                 let collected = Box::pin(upload.collect(bytes_max, within)).await?;
                 Ok(Vec::from(collected).into())
@@ -56,30 +59,30 @@ impl<'a> RequestBody<'a> {
 #[derive(Debug)]
 pub struct Upload {
     source: UploadSource,
-    life: Rc<Life>,
-    alarm: Alarm,
+    life: Rc<ConnectionState>,
+    alarm: CoarseTimer,
     is_waiting: bool,
 }
 
 #[derive(Debug)]
 enum UploadSource {
     /// A connection, and which of its bodies it is.
-    Http1(Rc<Connection>, u64),
+    Http1(Rc<Http1Connection>, u64),
     Http2(Incoming),
 }
 
 impl Upload {
-    pub(super) fn http1(connection: Rc<Connection>, life: &Rc<Life>) -> Self {
-        let number = connection.number();
+    pub(super) fn http1(connection: Rc<Http1Connection>, life: &Rc<ConnectionState>) -> Self {
+        let number = connection.body_id();
         Self::new(UploadSource::Http1(connection, number), life)
     }
 
-    pub(crate) fn http2(incoming: Incoming, caller: &Caller) -> Self {
+    pub(crate) fn http2(incoming: Incoming, caller: &ClientConnection) -> Self {
         Self::new(UploadSource::Http2(incoming), &caller.life)
     }
 
-    fn new(source: UploadSource, life: &Rc<Life>) -> Self {
-        let alarm = Alarm::new(life.alarms.clone());
+    fn new(source: UploadSource, life: &Rc<ConnectionState>) -> Self {
+        let alarm = CoarseTimer::new(life.alarms.clone());
         Self { source, life: life.clone(), alarm, is_waiting: false }
     }
 
@@ -94,7 +97,7 @@ impl Upload {
         if is_too_large(self.size_hint().lower()) {
             return Err(BodyError::TooLarge);
         }
-        let mut pieces = Pieces::default();
+        let mut pieces = BodyCollector::default();
         let mut deadline = None;
         poll_fn(|context| {
             loop {
@@ -122,9 +125,9 @@ impl Upload {
 
     fn set_waiting(&mut self, is_waiting: bool) {
         match (self.is_waiting, is_waiting) {
-            (false, true) => self.life.await_body(),
+            (false, true) => self.life.body_awaited(),
             (true, false) => {
-                self.life.end_body();
+                self.life.body_received();
                 self.alarm.reset();
             }
             _ => {}
@@ -140,7 +143,7 @@ impl Upload {
             UploadSource::Http1(connection, number) => connection.poll_frame(*number, context),
             UploadSource::Http2(incoming) => Pin::new(incoming)
                 .poll_frame(context)
-                .map(|frame| frame.map(|frame| frame.map_err(|error| broken_off(&error)))),
+                .map(|frame| frame.map(|frame| frame.map_err(|error| http2_body_error(&error)))),
         };
         self.set_waiting(polled.is_pending());
         polled
@@ -172,7 +175,7 @@ impl hyper::body::Body for Upload {
     fn is_end_stream(&self) -> bool {
         match &self.source {
             UploadSource::Http1(connection, number) => {
-                *number == connection.number() && connection.is_over()
+                *number == connection.body_id() && connection.is_over()
             }
             UploadSource::Http2(incoming) => incoming.is_end_stream(),
         }
@@ -180,7 +183,7 @@ impl hyper::body::Body for Upload {
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            UploadSource::Http1(connection, number) if *number == connection.number() => {
+            UploadSource::Http1(connection, number) if *number == connection.body_id() => {
                 connection.size_hint()
             }
             UploadSource::Http1(..) => SizeHint::default(),
@@ -190,7 +193,7 @@ impl hyper::body::Body for Upload {
 }
 
 /// Whether an HTTP/2 peer broke the protocol or has gone.
-fn broken_off(error: &hyper::Error) -> BodyError {
+fn http2_body_error(error: &hyper::Error) -> BodyError {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {
         let is_over = error.downcast_ref::<io::Error>().is_some_and(|error| {
@@ -200,7 +203,7 @@ fn broken_off(error: &hyper::Error) -> BodyError {
             .downcast_ref::<h2::Error>()
             .is_some_and(|error| error.is_remote() || error.is_io());
         if is_over || is_reset {
-            return BodyError::Left;
+            return BodyError::PeerClosed;
         }
         cause = error.source();
     }
@@ -209,12 +212,12 @@ fn broken_off(error: &hyper::Error) -> BodyError {
 
 /// The first piece as it came, or all of them together once there are two.
 #[derive(Default)]
-struct Pieces {
+struct BodyCollector {
     first: Bytes,
     all: BytesMut,
 }
 
-impl Pieces {
+impl BodyCollector {
     fn push(&mut self, data: Bytes) {
         if self.len() == 0 {
             self.first = data;
@@ -250,7 +253,7 @@ pub enum BodyError {
     /// The peer broke the protocol.
     Broken,
     /// The peer has gone.
-    Left,
+    PeerClosed,
 }
 
 impl fmt::Display for BodyError {
@@ -258,7 +261,7 @@ impl fmt::Display for BodyError {
         f.write_str(match self {
             Self::TooLarge => "the body is too large",
             Self::TooSlow => "the body took too long",
-            Self::Broken | Self::Left => "the body broke off",
+            Self::Broken | Self::PeerClosed => "the body broke off",
         })
     }
 }
@@ -268,67 +271,67 @@ impl std::error::Error for BodyError {}
 /// The body of an answer by HTTP/2: most often whole, in one piece, with trailers where the
 /// protocol has some.
 #[derive(Default)]
-pub struct Body(Rest);
+pub struct ResponseBody(BodyRemainder);
 
 /// What has not been sent yet.
 #[derive(Default)]
-enum Rest {
+enum BodyRemainder {
     #[default]
     Nothing,
-    Whole(Bytes, Option<Box<HeaderMap>>),
+    Full(Bytes, Option<Box<HeaderMap>>),
     Trailers(Box<HeaderMap>),
     Stream(BodyStream),
     Watch(BodyStream),
 }
 
-impl Body {
+impl ResponseBody {
     /// All of it.
     pub fn new(data: Bytes) -> Self {
         match data.is_empty() {
             true => Self::default(),
-            false => Self(Rest::Whole(data, None)),
+            false => Self(BodyRemainder::Full(data, None)),
         }
     }
 
     /// All of it, and what follows it.
     pub fn with_trailers(data: Bytes, trailers: HeaderMap) -> Self {
-        Self(Rest::Whole(data, Some(Box::new(trailers))))
+        Self(BodyRemainder::Full(data, Some(Box::new(trailers))))
     }
 
     pub(super) fn is_stream(&self) -> bool {
-        matches!(self.0, Rest::Stream(_))
+        matches!(self.0, BodyRemainder::Stream(_))
     }
 
     /// A stream of news, which lasts until its client leaves. Its connection is idle meanwhile, so
     /// a drain ends it.
     pub fn watch(stream: BodyStream) -> Self {
-        Self(Rest::Watch(stream))
+        Self(BodyRemainder::Watch(stream))
     }
 
     /// Written piece by piece.
     pub fn stream(stream: BodyStream) -> Self {
-        Self(Rest::Stream(stream))
+        Self(BodyRemainder::Stream(stream))
     }
 }
 
-impl<T: Into<Bytes>> From<T> for Body {
+impl<T: Into<Bytes>> From<T> for ResponseBody {
     fn from(data: T) -> Self {
         Self::new(data.into())
     }
 }
 
-impl fmt::Debug for Body {
+impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Rest::Nothing => f.write_str("Body()"),
-            Rest::Whole(data, _) => write!(f, "Body({} bytes)", data.len()),
-            Rest::Trailers(_) => f.write_str("Body(trailers)"),
-            Rest::Stream(_) | Rest::Watch(_) => f.write_str("Body(stream)"),
+            BodyRemainder::Nothing => f.write_str("Body()"),
+            BodyRemainder::Full(data, _) => write!(f, "Body({} bytes)", data.len()),
+            BodyRemainder::Trailers(_) => f.write_str("Body(trailers)"),
+            BodyRemainder::Stream(_) | BodyRemainder::Watch(_) => f.write_str("Body(stream)"),
         }
     }
 }
 
-impl hyper::body::Body for Body {
+impl hyper::body::Body for ResponseBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -337,35 +340,35 @@ impl hyper::body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let rest = &mut self.get_mut().0;
-        if let Rest::Stream(stream) | Rest::Watch(stream) = rest {
+        if let BodyRemainder::Stream(stream) | BodyRemainder::Watch(stream) = rest {
             return stream.as_mut().poll_frame(context);
         }
         Poll::Ready(match std::mem::take(rest) {
-            Rest::Whole(data, trailers) => {
-                *rest = trailers.map(Rest::Trailers).unwrap_or_default();
+            BodyRemainder::Full(data, trailers) => {
+                *rest = trailers.map(BodyRemainder::Trailers).unwrap_or_default();
                 Some(Ok(Frame::data(data)))
             }
-            Rest::Trailers(trailers) => Some(Ok(Frame::trailers(*trailers))),
-            Rest::Nothing | Rest::Stream(_) | Rest::Watch(_) => None,
+            BodyRemainder::Trailers(trailers) => Some(Ok(Frame::trailers(*trailers))),
+            BodyRemainder::Nothing | BodyRemainder::Stream(_) | BodyRemainder::Watch(_) => None,
         })
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Rest::Nothing => true,
-            Rest::Whole(..) | Rest::Trailers(_) => false,
-            Rest::Stream(stream) | Rest::Watch(stream) => stream.is_end_stream(),
+            BodyRemainder::Nothing => true,
+            BodyRemainder::Full(..) | BodyRemainder::Trailers(_) => false,
+            BodyRemainder::Stream(stream) | BodyRemainder::Watch(stream) => stream.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Rest::Nothing | Rest::Trailers(_) => SizeHint::with_exact(0),
-            Rest::Whole(data, None) => SizeHint::with_exact(data.len() as u64),
+            BodyRemainder::Nothing | BodyRemainder::Trailers(_) => SizeHint::with_exact(0),
+            BodyRemainder::Full(data, None) => SizeHint::with_exact(data.len() as u64),
             // Readers of trailers need no `content-length`, which would be one more header of every
             // answer.
-            Rest::Whole(..) => SizeHint::default(),
-            Rest::Stream(stream) | Rest::Watch(stream) => stream.size_hint(),
+            BodyRemainder::Full(..) => SizeHint::default(),
+            BodyRemainder::Stream(stream) | BodyRemainder::Watch(stream) => stream.size_hint(),
         }
     }
 }

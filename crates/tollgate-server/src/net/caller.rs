@@ -1,6 +1,6 @@
 //! The connection that a request came by, as a handler sees it.
 
-use super::{Alarm, life::Life};
+use super::{CoarseTimer, life::ConnectionState};
 use hyper::header::HeaderValue;
 use std::{cell::RefCell, net::SocketAddr, rc::Rc};
 use tollgate_policy::address::unmap;
@@ -11,20 +11,20 @@ const INTERIM_BYTES_MAX: usize = 16 * 1024;
 /// The connection that a request came by.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Caller {
+pub struct ClientConnection {
     /// Who is at its other end, or who a load balancer says is.
     pub peer: SocketAddr,
     /// The peer's address alone, as text.
     pub address: HeaderValue,
     /// Whether it is encrypted.
     pub is_tls: bool,
-    pub(super) life: Rc<Life>,
+    pub(super) life: Rc<ConnectionState>,
     /// Interim answers that have not been sent yet.
     pub(super) interim: RefCell<Vec<u8>>,
 }
 
-impl Caller {
-    pub(super) fn new(peer: SocketAddr, is_tls: bool, life: Rc<Life>) -> Self {
+impl ClientConnection {
+    pub(super) fn new(peer: SocketAddr, is_tls: bool, life: Rc<ConnectionState>) -> Self {
         let address = HeaderValue::try_from(unmap(peer.ip()).to_string());
         Self {
             peer,
@@ -37,8 +37,8 @@ impl Caller {
     }
 
     /// A deadline for something that a request waits for.
-    pub fn alarm(&self) -> Alarm {
-        Alarm::new(self.life.alarms.clone())
+    pub fn alarm(&self) -> CoarseTimer {
+        CoarseTimer::new(self.life.alarms.clone())
     }
 
     /// Sends an answer of 1xx, by HTTP/1.1, before the final one.

@@ -1,12 +1,12 @@
 //! One connection, from its first byte to the protocol that it speaks.
 
 use super::{
-    Caller, Handler, Intake,
+    ClientConnection, Handler, ListenerOptions,
     handshake::handshake,
     http1, http2, proxy_header,
-    registry::Place,
-    sniff::{Version, sniff},
-    stream::Stream,
+    registry::Registration,
+    sniff::{HttpVersion, sniff},
+    stream::ConnectionStream,
     transport::Transport,
 };
 use std::{net::SocketAddr, pin::pin, rc::Rc, sync::Arc};
@@ -17,8 +17,8 @@ pub(super) async fn serve<H: Handler>(
     mut stream: TcpStream,
     mut peer: SocketAddr,
     handler: Rc<H>,
-    intake: Rc<Intake>,
-    place: Place,
+    intake: Rc<ListenerOptions>,
+    place: Registration,
 ) {
     let life = &place.life;
     if intake.proxy_protocol {
@@ -29,45 +29,45 @@ pub(super) async fn serve<H: Handler>(
         }
     }
     match handler.tls() {
-        None => speak(Transport::Tcp(stream), peer, handler, place).await,
-        Some(config) => Box::pin(encrypted(stream, config, peer, handler, place)).await,
+        None => serve_http(Transport::Tcp(stream), peer, handler, place).await,
+        Some(config) => Box::pin(serve_tls(stream, config, peer, handler, place)).await,
     }
 }
 
-async fn encrypted<H: Handler>(
+async fn serve_tls<H: Handler>(
     stream: TcpStream,
     config: Arc<rustls::ServerConfig>,
     peer: SocketAddr,
     handler: Rc<H>,
-    place: Place,
+    place: Registration,
 ) {
     if let Some(stream) = handshake(stream, config, peer, &place.life).await {
-        speak(Transport::Tls(Box::new(stream.into())), peer, handler, place).await;
+        serve_http(Transport::Tls(Box::new(stream.into())), peer, handler, place).await;
     }
 }
 
 /// Speaks the version of HTTP that the client begins with.
-pub(super) async fn speak<H: Handler>(
+pub(super) async fn serve_http<H: Handler>(
     transport: Transport,
     peer: SocketAddr,
     handler: Rc<H>,
-    place: Place,
+    place: Registration,
 ) {
     let life = place.life.clone();
     let is_tls = matches!(transport, Transport::Tls(_));
-    let mut stream = Stream::new(transport, life.clone());
+    let mut stream = ConnectionStream::new(transport, life.clone());
     let version = {
         let mut sniffing = pin!(sniff(&mut stream));
         life.until_closed(|context| sniffing.as_mut().poll(context)).await
     };
-    let caller = Rc::new(Caller::new(peer, is_tls, life.clone()));
+    let caller = Rc::new(ClientConnection::new(peer, is_tls, life.clone()));
     match version {
-        Some(Ok(Version::Http1)) => http1::serve(stream, &*handler, &caller).await,
+        Some(Ok(HttpVersion::Http1)) => http1::serve(stream, &*handler, &caller).await,
         // In a box, since connections of HTTP/1.1 would carry it too.
-        Some(Ok(Version::Http2)) => {
-            Box::pin(http2::serve(stream.together(), handler, caller)).await;
+        Some(Ok(HttpVersion::Http2)) => {
+            Box::pin(http2::serve(stream.without_vectored_writes(), handler, caller)).await;
         }
         Some(Err(_)) => {}
-        None => http1::too_slow(&mut stream, &life).await,
+        None => http1::respond_timeout(&mut stream, &life).await,
     }
 }

@@ -1,6 +1,6 @@
 //! What a front end implements.
 
-use super::{Body, BoxError, Caller, RequestBody, RequestHead, Tunnel, http2};
+use super::{BoxError, ClientConnection, RequestBody, RequestHead, ResponseBody, Tunnel, http2};
 use bytes::Bytes;
 use hyper::{StatusCode, body::Incoming};
 use std::{fmt, pin::Pin, rc::Rc, sync::Arc};
@@ -36,7 +36,7 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// The body, where it comes piece by piece.
     pub stream: Option<BodyStream>,
-    /// The length of a body that is not sent: in answers to `HEAD`, and in 304.
+    /// The length of a body that is not sent: in answers to `FRAME_HEADER_BYTES`, and in 304.
     pub length: Option<u64>,
     /// Whether the connection ends with this answer.
     pub close: bool,
@@ -101,13 +101,13 @@ impl fmt::Debug for Answer {
 pub trait Handler: 'static {
     /// Whether a client that ends its side has given up its request. Otherwise it still gets its
     /// answer.
-    const ENDS_WITH_CLIENT: bool = false;
+    const CANCEL_ON_CLIENT_CLOSE: bool = false;
 
     /// Answers a request.
     fn handle(
         &self,
         request: Request<'_>,
-        caller: &Rc<Caller>,
+        caller: &Rc<ClientConnection>,
         answer: &mut Answer,
     ) -> impl Future<Output = ()>;
 
@@ -115,8 +115,8 @@ pub trait Handler: 'static {
     fn handle_http2(
         &self,
         request: hyper::Request<Incoming>,
-        caller: &Rc<Caller>,
-    ) -> impl Future<Output = hyper::Response<Body>> {
+        caller: &Rc<ClientConnection>,
+    ) -> impl Future<Output = hyper::Response<ResponseBody>> {
         http2::handle(self, request, caller)
     }
 

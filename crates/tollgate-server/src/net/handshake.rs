@@ -1,6 +1,6 @@
 //! TLS, on listeners that speak it.
 
-use super::life::Life;
+use super::life::ConnectionState;
 use std::{
     io,
     net::SocketAddr,
@@ -16,17 +16,17 @@ pub(super) async fn handshake(
     stream: TcpStream,
     config: Arc<rustls::ServerConfig>,
     peer: SocketAddr,
-    life: &Life,
+    life: &ConnectionState,
 ) -> Option<TlsStream<TcpStream>> {
     let mut accepting = pin!(TlsAcceptor::from(config).accept(stream));
     let accepted = life.until_closed(|context| accepting.as_mut().poll(context)).await?;
-    accepted.map_err(|error| failed(&error, peer, life)).ok()
+    accepted.map_err(|error| log_failure(&error, peer, life)).ok()
 }
 
 /// Logs a failed handshake as a warning: each reason of a listener once, and the first, second,
 /// fourth and so on of all. So every kind of fault shows, and a flood does not fill the log.
 #[cold]
-fn failed(error: &io::Error, peer: SocketAddr, life: &Life) {
+fn log_failure(error: &io::Error, peer: SocketAddr, life: &ConnectionState) {
     let stats = &life.front.stats;
     let failures = stats.handshake_errors.fetch_add(1, Relaxed) + 1;
     let (kind, text) = reason(error);

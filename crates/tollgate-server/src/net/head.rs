@@ -15,7 +15,7 @@ pub(crate) const HEADERS_MAX: usize = 128;
 
 /// Where a header lies among the bytes of its head.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub(crate) struct HeaderSpan {
     name: Span,
     value: Span,
 }
@@ -60,7 +60,7 @@ impl Span {
     }
 }
 
-impl Line {
+impl HeaderSpan {
     #[inline]
     pub(crate) fn new(name: &[u8], value: &[u8], bytes: &[u8]) -> Self {
         Self { name: Span::of(name, bytes), value: Span::of(value, bytes) }
@@ -76,13 +76,13 @@ impl Line {
 #[derive(Clone, Copy, Debug)]
 pub struct Headers<'a> {
     bytes: &'a [u8],
-    lines: &'a [Line],
+    lines: &'a [HeaderSpan],
     hidden: u128,
 }
 
 impl<'a> Headers<'a> {
     #[inline]
-    pub(crate) fn new(bytes: &'a [u8], lines: &'a [Line]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8], lines: &'a [HeaderSpan]) -> Self {
         Self { bytes, lines, hidden: 0 }
     }
 
@@ -90,7 +90,7 @@ impl<'a> Headers<'a> {
     #[inline]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let Self { bytes, lines, hidden } = *self;
-        let shown = move |(index, line): (usize, &Line)| {
+        let shown = move |(index, line): (usize, &HeaderSpan)| {
             (hidden == 0 || hidden >> (index % HEADERS_MAX) & 1 == 0)
                 .then(|| (line.name.get(bytes), line.value.get(bytes)))
         };
@@ -243,7 +243,7 @@ impl Head for RequestHead<'_> {
         Some(&host[..end])
     }
 
-    fn lines<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
+    fn header_values<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
         self.headers.all(name.as_str())
     }
 }

@@ -11,7 +11,7 @@ use tollgate_policy::settings::Front;
 
 /// What was handed over, until front ends have taken it.
 #[derive(Debug, Default)]
-pub struct Inherited(Vec<(String, TcpListener)>);
+pub struct InheritedSockets(Vec<(String, TcpListener)>);
 
 /// What was handed over and cannot be used.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub enum InheritError {
     Unclaimed(SocketAddr),
 }
 
-impl Inherited {
+impl InheritedSockets {
     /// What the variables `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES` say. To be asked before there are other threads, since
     /// they are removed: no process that this one starts is meant by them.
     ///
@@ -55,7 +55,7 @@ impl Inherited {
     }
 
     /// Whether all of it has been taken.
-    pub(crate) fn spent(self) -> Result<(), InheritError> {
+    pub(crate) fn ensure_all_claimed(self) -> Result<(), InheritError> {
         match self.0.first().and_then(|(_, socket)| socket.local_addr().ok()) {
             Some(address) => Err(InheritError::Unclaimed(address)),
             None => Ok(()),

@@ -1,6 +1,6 @@
 //! Where one connection stands: what it waits for, and since when.
 
-use super::{Limits, Stats, alarm::Alarms};
+use super::{Limits, Stats, alarm::CoarseTimers};
 use std::{
     cell::{Cell, RefCell},
     future::poll_fn,
@@ -15,73 +15,73 @@ pub(super) enum Stage {
     /// The first byte of all.
     New,
     /// The rest of a head.
-    Head,
+    ReadingHead,
     /// A handler, which has deadlines of its own.
     Busy,
     /// The next request.
     Idle,
     /// The peer's end, after ours.
-    Last,
+    Lingering,
 }
 
 /// What would be lost with a connection, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Worth {
+pub(super) enum EvictionClass {
     /// Nothing that the peer has asked for.
-    Nothing,
+    Idle,
     /// Requests whose bodies are still on their way, so that nothing has been decided.
-    Body,
+    AwaitingBody,
     /// An answer that the peer has not read all of.
-    Answer,
+    UnreadAnswer,
 }
 
 /// What a connection has been told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum CloseRequest {
     /// Carry on.
-    Serve,
+    None,
     /// End when nothing is under way.
-    Finish,
+    Graceful,
     /// End now: a deadline has passed, or another needs the place.
-    Close,
+    Immediate,
 }
 
 /// One connection, seen by its own task and by the worker that looks after it. Both are on one thread.
 #[derive(Debug)]
-pub(super) struct Life {
+pub(super) struct ConnectionState {
     stage: Cell<Stage>,
     /// The tick at which the stage began.
     since: Cell<u64>,
     /// The worker's count of ticks, which saves a look at the clock for every change.
     now: Rc<Cell<u64>>,
     /// For what a handler waits for.
-    pub(super) alarms: Rc<Alarms>,
+    pub(super) alarms: Rc<CoarseTimers>,
     in_flight: Cell<u32>,
     /// How many of them wait for the rest of their body.
-    bodies: Cell<u32>,
+    awaiting_body: Cell<u32>,
     /// Whether part of an answer found no room, so that something is still to be written.
-    stuck: Cell<bool>,
-    order: Cell<Order>,
+    write_blocked: Cell<bool>,
+    close_request: Cell<CloseRequest>,
     waker: RefCell<Option<Waker>>,
     /// Whether requests share the connection, so that bytes say nothing about the stage.
-    shared: Cell<bool>,
+    multiplexed: Cell<bool>,
     /// Whether an answer on it has told figures.
-    pub(super) told: Cell<bool>,
-    pub(super) front: Rc<Terms>,
+    pub(super) sent_counters: Cell<bool>,
+    pub(super) front: Rc<FrontendContext>,
     /// Which connection of its worker it is: the order of those that became idle in one tick.
     pub(super) serial: u64,
 }
 
 /// What holds for all connections of a front end, on one worker.
 #[derive(Debug)]
-pub(super) struct Terms {
+pub(super) struct FrontendContext {
     pub(super) index: usize,
     pub(super) limits: Limits,
     pub(super) stats: Arc<Stats>,
 }
 
-impl Life {
-    pub(super) fn new(front: Rc<Terms>, alarms: Rc<Alarms>, serial: u64) -> Self {
+impl ConnectionState {
+    pub(super) fn new(front: Rc<FrontendContext>, alarms: Rc<CoarseTimers>, serial: u64) -> Self {
         let now = alarms.now.clone();
         Self {
             stage: Cell::new(Stage::New),
@@ -89,12 +89,12 @@ impl Life {
             now,
             alarms,
             in_flight: Cell::new(0),
-            bodies: Cell::new(0),
-            stuck: Cell::new(false),
-            order: Cell::new(Order::Serve),
+            awaiting_body: Cell::new(0),
+            write_blocked: Cell::new(false),
+            close_request: Cell::new(CloseRequest::None),
             waker: RefCell::new(None),
-            shared: Cell::new(false),
-            told: Cell::new(false),
+            multiplexed: Cell::new(false),
+            sent_counters: Cell::new(false),
             front,
             serial,
         }
@@ -108,37 +108,37 @@ impl Life {
         self.since.get()
     }
 
-    pub(super) fn order(&self) -> Order {
-        self.order.get()
+    pub(super) fn close_request(&self) -> CloseRequest {
+        self.close_request.get()
     }
 
     /// Bytes have come.
-    pub(super) fn received(&self) {
-        if matches!(self.stage.get(), Stage::New | Stage::Idle) && !self.shared.get() {
-            self.enter(Stage::Head);
+    pub(super) fn bytes_received(&self) {
+        if matches!(self.stage.get(), Stage::New | Stage::Idle) && !self.multiplexed.get() {
+            self.enter(Stage::ReadingHead);
         }
     }
 
     /// From now on several requests can be under way. A slow head then has the time of an idle connection, which more
     /// bytes do not extend.
-    pub(super) fn share(&self) {
-        self.shared.set(true);
+    pub(super) fn set_multiplexed(&self) {
+        self.multiplexed.set(true);
         self.enter(Stage::Idle);
     }
 
     /// Whether several requests can be under way.
-    pub(super) fn is_shared(&self) -> bool {
-        self.shared.get()
+    pub(super) fn is_multiplexed(&self) -> bool {
+        self.multiplexed.get()
     }
 
     /// A request's head is complete.
-    pub(super) fn begin(&self) {
+    pub(super) fn request_started(&self) {
         self.in_flight.set(self.in_flight.get() + 1);
         self.enter(Stage::Busy);
     }
 
     /// A request has its answer.
-    pub(super) fn finish(&self) {
+    pub(super) fn request_finished(&self) {
         let left = self.in_flight.get().saturating_sub(1);
         self.in_flight.set(left);
         if left == 0 {
@@ -147,62 +147,64 @@ impl Life {
     }
 
     /// A request waits for more of its body.
-    pub(super) fn await_body(&self) {
-        self.bodies.set(self.bodies.get() + 1);
+    pub(super) fn body_awaited(&self) {
+        self.awaiting_body.set(self.awaiting_body.get() + 1);
     }
 
     /// A request no longer waits for its body.
-    pub(super) fn end_body(&self) {
-        self.bodies.set(self.bodies.get().saturating_sub(1));
+    pub(super) fn body_received(&self) {
+        self.awaiting_body.set(self.awaiting_body.get().saturating_sub(1));
     }
 
     /// Whether there was no room for all that is to be written.
-    pub(super) fn set_stuck(&self, stuck: bool) {
-        self.stuck.set(stuck);
+    pub(super) fn set_write_blocked(&self, stuck: bool) {
+        self.write_blocked.set(stuck);
     }
 
-    pub(super) fn is_stuck(&self) -> bool {
-        self.stuck.get()
+    pub(super) fn is_write_blocked(&self) -> bool {
+        self.write_blocked.get()
     }
 
     /// Nothing more will be said.
-    pub(super) fn last(&self) {
-        self.enter(Stage::Last);
+    pub(super) fn start_lingering(&self) {
+        self.enter(Stage::Lingering);
     }
 
     /// The last stage is never left, though streams may still end after their connection.
     fn enter(&self, stage: Stage) {
-        if self.stage.get() != Stage::Last {
+        if self.stage.get() != Stage::Lingering {
             self.stage.set(stage);
             self.since.set(self.now.get());
         }
     }
 
     /// What would be lost with the connection; `None` when that must not be.
-    pub(super) fn worth(&self) -> Option<Worth> {
+    pub(super) fn eviction_class(&self) -> Option<EvictionClass> {
         match self.stage.get() {
-            Stage::Busy if self.bodies.get() < self.in_flight.get() => None,
-            _ if self.stuck.get() => Some(Worth::Answer),
-            Stage::Busy => Some(Worth::Body),
-            Stage::New | Stage::Head | Stage::Idle | Stage::Last => Some(Worth::Nothing),
+            Stage::Busy if self.awaiting_body.get() < self.in_flight.get() => None,
+            _ if self.write_blocked.get() => Some(EvictionClass::UnreadAnswer),
+            Stage::Busy => Some(EvictionClass::AwaitingBody),
+            Stage::New | Stage::ReadingHead | Stage::Idle | Stage::Lingering => {
+                Some(EvictionClass::Idle)
+            }
         }
     }
 
     /// Has the connection's task run and see its order. To close cannot be outbid.
-    pub(super) fn tell(&self, order: Order) {
-        if self.order.get() != Order::Close {
-            self.order.set(order);
+    pub(super) fn request_close(&self, order: CloseRequest) {
+        if self.close_request.get() != CloseRequest::Immediate {
+            self.close_request.set(order);
         }
         self.wake();
     }
 
     /// Puts the end off for as long as saying why may take.
-    pub(super) fn last_words(&self) {
-        self.order.set(Order::Finish);
-        self.last();
+    pub(super) fn allow_final_response(&self) {
+        self.close_request.set(CloseRequest::Graceful);
+        self.start_lingering();
     }
 
-    /// Polls `step` until it is ready or the order is to close, and lets [`tell`](Self::tell) wake the task.
+    /// Polls `step` until it is ready or the order is to close, and lets [`request_close`](Self::tell) wake the task.
     pub(super) async fn until_closed<T>(
         &self,
         mut step: impl FnMut(&mut Context<'_>) -> Poll<T>,
@@ -216,16 +218,18 @@ impl Life {
         context: &mut Context<'_>,
         step: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<Option<T>> {
-        self.listen(context.waker());
+        self.register_waker(context.waker());
         match step(context) {
             Poll::Ready(done) => Poll::Ready(Some(done)),
-            Poll::Pending if self.order.get() == Order::Close => Poll::Ready(None),
+            Poll::Pending if self.close_request.get() == CloseRequest::Immediate => {
+                Poll::Ready(None)
+            }
             Poll::Pending => Poll::Pending,
         }
     }
 
     /// Nothing has to come first: a connection that says nothing has the time of an idle one.
-    pub(super) fn welcome(&self) {
+    pub(super) fn set_idle(&self) {
         self.enter(Stage::Idle);
     }
 
@@ -236,7 +240,7 @@ impl Life {
         }
     }
 
-    fn listen(&self, waker: &Waker) {
+    fn register_waker(&self, waker: &Waker) {
         let mut kept = self.waker.borrow_mut();
         match &*kept {
             Some(known) if known.will_wake(waker) => {}
@@ -248,22 +252,22 @@ impl Life {
 /// A request that has no whole answer yet: until it is dropped the connection has no deadline and
 /// is not closed to make room.
 #[derive(Debug)]
-pub struct Busy(Rc<Life>);
+pub struct InFlightRequest(Rc<ConnectionState>);
 
-impl Busy {
-    pub(super) fn new(life: &Rc<Life>) -> Self {
-        life.begin();
+impl InFlightRequest {
+    pub(super) fn new(life: &Rc<ConnectionState>) -> Self {
+        life.request_started();
         Self(life.clone())
     }
 
-    pub(super) fn life(&self) -> &Rc<Life> {
+    pub(super) fn life(&self) -> &Rc<ConnectionState> {
         &self.0
     }
 }
 
-impl Drop for Busy {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        self.0.finish();
+        self.0.request_finished();
         if std::thread::panicking() {
             Stats::add(&self.0.front.stats.panics);
         }

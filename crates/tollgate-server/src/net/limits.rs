@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How connections begin.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Intake {
+pub struct ListenerOptions {
     /// Whether each has to begin with a header of the PROXY protocol, version 2. None may
     /// otherwise.
     pub proxy_protocol: bool,
@@ -27,7 +27,7 @@ pub struct Limits {
     /// destroy the answer on its way: 1 s.
     pub linger: Duration,
     /// During a drain: how long an idle connection may still ask, since its next request may be on its way: 500 ms.
-    pub last_call: Duration,
+    pub drain_grace: Duration,
     /// How often deadlines are looked at: 250 ms.
     pub tick: Duration,
     /// Connections at once: 10,000. One more takes the place of the one that has been idle for longest, or waits.
@@ -35,7 +35,7 @@ pub struct Limits {
     /// A request's head, in bytes: 16 KiB.
     pub head_bytes_max: usize,
     /// A request's header fields: 100.
-    pub fields_max: usize,
+    pub headers_max: usize,
     /// Requests at once on an HTTP/2 connection: 100.
     pub streams_max: u32,
     /// Bytes that an HTTP/2 peer may send before they are read, on a stream and on a connection: 64 KiB.
@@ -43,9 +43,9 @@ pub struct Limits {
     /// HTTP/2 streams that the peer took back before they were looked at: 20, then the connection is closed.
     pub resets_max: usize,
     /// How often a quiet HTTP/2 peer is asked whether it is there: 20 s.
-    pub ping_every: Duration,
+    pub ping_interval: Duration,
     /// How long it may take to say so: 10 s.
-    pub ping_within: Duration,
+    pub ping_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -55,16 +55,16 @@ impl Default for Limits {
             body: Duration::from_secs(10),
             idle: Duration::from_secs(60),
             linger: Duration::from_secs(1),
-            last_call: Duration::from_millis(500),
+            drain_grace: Duration::from_millis(500),
             tick: Duration::from_millis(250),
             connections_max: 10_000,
             head_bytes_max: 16 * 1024,
-            fields_max: 100,
+            headers_max: 100,
             streams_max: 100,
             window_bytes: 64 * 1024,
             resets_max: 20,
-            ping_every: Duration::from_secs(20),
-            ping_within: Duration::from_secs(10),
+            ping_interval: Duration::from_secs(20),
+            ping_timeout: Duration::from_secs(10),
         }
     }
 }

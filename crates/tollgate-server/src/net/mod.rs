@@ -53,26 +53,28 @@ mod worker;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use alarm::Alarm;
-pub use body::{Body, BodyError, RequestBody, Upload};
-pub use caller::Caller;
+pub use alarm::CoarseTimer;
+pub use body::{BodyError, RequestBody, ResponseBody, Upload};
+pub use caller::ClientConnection;
 pub use handler::{Answer, BodyStream, Handler, Request};
-pub(crate) use head::Line;
+pub(crate) use head::HeaderSpan;
 pub use head::{Headers, RequestHead};
 pub(crate) use http1::{
-    BodyWriter, Framing, MessageBody, ParsedResponse, Refused, Source, UpstreamStream, decimal,
-    decode_chunks, parse_response, push_header, push_line, push_status,
+    BodyWriter, Framing, MessageBody, ParseError, ParsedResponse, PushbackRead, UpstreamStream,
+    decode_chunks, parse_decimal, parse_response, push_header, push_line, push_status,
 };
-pub(crate) use http2::{Local, flatten, handle as handle_http2, read_lines};
-pub use inherited::{InheritError, Inherited};
-pub use life::Busy;
-pub use limits::{Intake, Limits};
+pub(crate) use http2::{
+    LocalExecutor, append_lines_to_map, handle as handle_http2, headers_to_lines,
+};
+pub use inherited::{InheritError, InheritedSockets};
+pub use life::InFlightRequest;
+pub use limits::{Limits, ListenerOptions};
 pub use listener::{BindError, Listener};
-pub use server::{Builder, Drain, Server};
+pub use server::{DrainHandle, FrontendServer, ServerBuilder};
 pub use stats::Stats;
 pub(crate) use transport::Transport;
 pub use tunnel::Tunnel;
-pub use wire::{Protocol, Wire};
+pub use wire::{Protocol, ProtocolConnection};
 
 /// Whatever ends a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -2,8 +2,8 @@
 
 use super::{
     Stats,
-    alarm::Alarms,
-    life::{Life, Order, Stage, Terms, Worth},
+    alarm::CoarseTimers,
+    life::{CloseRequest, ConnectionState, EvictionClass, FrontendContext, Stage},
 };
 use slab::Slab;
 use std::{
@@ -19,12 +19,12 @@ use tokio::sync::Notify;
 /// look at the clock.
 #[derive(Debug)]
 pub(super) struct Registry {
-    lives: RefCell<Slab<Rc<Life>>>,
+    connections: RefCell<Slab<Rc<ConnectionState>>>,
     tick: Duration,
     now: Rc<Cell<u64>>,
-    alarms: Rc<Alarms>,
+    alarms: Rc<CoarseTimers>,
     /// How many connections there were.
-    entered: Cell<u64>,
+    connections_total: Cell<u64>,
     /// The tick at which a drain began.
     drained_at: Cell<Option<u64>>,
     /// The first came, or the last went.
@@ -33,8 +33,8 @@ pub(super) struct Registry {
 
 /// A connection's place, given up when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) life: Rc<Life>,
+pub(super) struct Registration {
+    pub(super) life: Rc<ConnectionState>,
     registry: Rc<Registry>,
     key: usize,
 }
@@ -42,13 +42,13 @@ pub(super) struct Place {
 impl Registry {
     pub(super) fn new(tick: Duration) -> Self {
         let tick = tick.max(Duration::from_millis(1));
-        let alarms = Rc::new(Alarms::new(tick));
+        let alarms = Rc::new(CoarseTimers::new(tick));
         Self {
-            lives: RefCell::default(),
+            connections: RefCell::default(),
             tick,
             now: alarms.now.clone(),
             alarms,
-            entered: Cell::new(0),
+            connections_total: Cell::new(0),
             drained_at: Cell::new(None),
             changed: Notify::new(),
         }
@@ -58,60 +58,64 @@ impl Registry {
         self.tick
     }
 
-    pub(super) fn enter(self: &Rc<Self>, front: &Rc<Terms>) -> Place {
-        self.entered.set(self.entered.get() + 1);
-        let life = Rc::new(Life::new(front.clone(), self.alarms.clone(), self.entered.get()));
+    pub(super) fn register(self: &Rc<Self>, front: &Rc<FrontendContext>) -> Registration {
+        self.connections_total.set(self.connections_total.get() + 1);
+        let life = Rc::new(ConnectionState::new(
+            front.clone(),
+            self.alarms.clone(),
+            self.connections_total.get(),
+        ));
         if self.drained_at.get().is_some() {
-            life.tell(Order::Finish);
+            life.request_close(CloseRequest::Graceful);
         }
-        let key = self.lives.borrow_mut().insert(life.clone());
+        let key = self.connections.borrow_mut().insert(life.clone());
         if self.len() == 1 {
             self.changed.notify_waiters();
         }
-        Place { life, registry: self.clone(), key }
+        Registration { life, registry: self.clone(), key }
     }
 
     fn len(&self) -> usize {
-        self.lives.borrow().len()
+        self.connections.borrow().len()
     }
 
     /// Waits until there is a connection.
-    pub(super) async fn occupied(&self) {
+    pub(super) async fn wait_until_occupied(&self) {
         while self.len() == 0 {
             self.changed.notified().await;
         }
     }
 
     /// Waits until there is none.
-    pub(super) async fn emptied(&self) {
+    pub(super) async fn wait_until_empty(&self) {
         while self.len() > 0 {
             self.changed.notified().await;
         }
     }
 
     /// Lets a tick pass, and closes what has waited for too long.
-    pub(super) fn pass(&self) {
+    pub(super) fn advance_tick(&self) {
         self.now.set(self.now.get() + 1);
-        self.alarms.ring();
-        for (_, life) in self.lives.borrow().iter() {
+        self.alarms.fire_expired();
+        for (_, life) in self.connections.borrow().iter() {
             let limits = &life.front.limits;
             let (allowed, since) = match (life.stage(), self.drained_at.get()) {
                 // The last call is for everybody, however long they had been idle before it.
-                (Stage::New | Stage::Idle, Some(at)) => (limits.last_call, life.since().max(at)),
-                (Stage::New | Stage::Head, _) => (limits.head, life.since()),
+                (Stage::New | Stage::Idle, Some(at)) => (limits.drain_grace, life.since().max(at)),
+                (Stage::New | Stage::ReadingHead, _) => (limits.head, life.since()),
                 (Stage::Idle, None) => (limits.idle, life.since()),
-                (Stage::Last, _) => (limits.linger, life.since()),
+                (Stage::Lingering, _) => (limits.linger, life.since()),
                 (Stage::Busy, _) => continue,
             };
-            if self.passed(since, allowed) && life.order() != Order::Close {
+            if self.has_elapsed(since, allowed) && life.close_request() != CloseRequest::Immediate {
                 Stats::add(&life.front.stats.expired);
-                life.tell(Order::Close);
+                life.request_close(CloseRequest::Immediate);
             }
         }
     }
 
     /// Whether at least this much time has passed since a tick.
-    fn passed(&self, since: u64, time: Duration) -> bool {
+    fn has_elapsed(&self, since: u64, time: Duration) -> bool {
         // What began then began somewhere within that tick, so it does not count.
         let whole = self.now.get().saturating_sub(since + 1);
         u128::from(whole) * self.tick.as_nanos() >= time.as_nanos()
@@ -120,38 +124,44 @@ impl Registry {
     /// Closes the connection that has been idle for longest, of one front end or of all. Where none is idle one goes whose
     /// body is slow, or else whose answer has not been read for as long as a peer is given to hear it.
     pub(super) fn evict(&self, front: Option<usize>) {
-        let lives = self.lives.borrow();
+        let lives = self.connections.borrow();
         let candidates = lives.iter().map(|(_, life)| life).filter_map(|life| {
-            let worth = life.worth()?;
-            let may_go =
-                worth < Worth::Answer || self.passed(life.since(), life.front.limits.linger);
+            let worth = life.eviction_class()?;
+            let may_go = worth < EvictionClass::UnreadAnswer
+                || self.has_elapsed(life.since(), life.front.limits.linger);
             let is_of = front.is_none_or(|front| life.front.index == front);
-            (may_go && is_of && life.order() != Order::Close).then_some((worth, life))
+            (may_go && is_of && life.close_request() != CloseRequest::Immediate)
+                .then_some((worth, life))
         });
-        let first = |(worth, life): &(Worth, &Rc<Life>)| (*worth, life.since(), life.serial);
+        let first = |(worth, life): &(EvictionClass, &Rc<ConnectionState>)| {
+            (*worth, life.since(), life.serial)
+        };
         if let Some((_, life)) = candidates.min_by_key(first) {
             Stats::add(&life.front.stats.evicted);
-            life.tell(Order::Close);
+            life.request_close(CloseRequest::Immediate);
         }
     }
 
     /// Has every connection end once nothing is under way on it, those to come included.
     pub(super) fn drain(&self) {
         self.drained_at.set(self.drained_at.get().or(Some(self.now.get())));
-        self.lives.borrow().iter().for_each(|(_, life)| life.tell(Order::Finish));
+        self.connections
+            .borrow()
+            .iter()
+            .for_each(|(_, life)| life.request_close(CloseRequest::Graceful));
     }
 
     /// Counts what a drain leaves behind.
-    pub(super) fn cut(&self) {
-        for (_, life) in self.lives.borrow().iter() {
+    pub(super) fn count_cut(&self) {
+        for (_, life) in self.connections.borrow().iter() {
             Stats::add(&life.front.stats.cut);
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for Registration {
     fn drop(&mut self) {
-        self.registry.lives.borrow_mut().try_remove(self.key);
+        self.registry.connections.borrow_mut().try_remove(self.key);
         if self.registry.len() == 0 {
             self.registry.changed.notify_waiters();
         }

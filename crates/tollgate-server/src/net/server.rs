@@ -1,13 +1,15 @@
 //! Threads that serve, and how they end.
 
 use super::{
-    Handler, Intake, Limits, Listener, Protocol, Stats,
-    accept::{Accept, Door, Stop, accept_all},
-    worker::{Connect, Http, Other, Prepare, Service, Workers},
+    Handler, Limits, Listener, ListenerOptions, Protocol, Stats,
+    accept::{Accept, Frontend, Stop, accept_all},
+    worker::{
+        ConnectionService, HttpService, ProtocolService, WorkerFrontend, WorkerInit, Workers,
+    },
 };
 use crate::{
     Node,
-    supervise::{Supervisor, Turn},
+    supervise::{Attempt, Supervisor},
 };
 use std::{
     io, net::TcpListener, num::NonZero, panic::resume_unwind, rc::Rc, sync::Arc,
@@ -20,24 +22,27 @@ use tokio::{
 };
 use tollgate_policy::settings::Front;
 
-/// Collects front ends; [`start`](Self::start) serves them.
+/// Collects front ends; [`start_servers`](Self::start) serves them.
 #[derive(Default)]
-pub struct Builder {
+pub struct ServerBuilder {
     workers: Option<NonZero<usize>>,
     node: Option<Arc<Node>>,
     sockets: Vec<TcpListener>,
-    fronts: Vec<Service>,
-    prepare: Option<Arc<Prepare>>,
+    fronts: Vec<WorkerFrontend>,
+    prepare: Option<Arc<WorkerInit>>,
 }
 
-impl std::fmt::Debug for Builder {
+impl std::fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let fronts: Vec<_> = self.fronts.iter().map(|front| front.door.front.name()).collect();
-        f.debug_struct("Builder").field("workers", &self.workers).field("fronts", &fronts).finish()
+        f.debug_struct("ServerBuilder")
+            .field("workers", &self.workers)
+            .field("fronts", &fronts)
+            .finish()
     }
 }
 
-impl Builder {
+impl ServerBuilder {
     /// How many threads serve; one for each core unless this says otherwise.
     pub fn workers(self, workers: NonZero<usize>) -> Self {
         Self { workers: Some(workers), ..self }
@@ -60,7 +65,7 @@ impl Builder {
         limits: Limits,
         handler: impl Fn() -> H + Send + Sync + 'static,
     ) -> Self {
-        self.front_with(listener, limits, Intake::default(), handler)
+        self.front_with(listener, limits, ListenerOptions::default(), handler)
     }
 
     /// Adds a front end whose connections begin as `intake` says.
@@ -68,11 +73,11 @@ impl Builder {
         self,
         listener: Listener,
         limits: Limits,
-        intake: Intake,
+        intake: ListenerOptions,
         handler: impl Fn() -> H + Send + Sync + 'static,
     ) -> Self {
         self.add(listener, limits, move || {
-            Box::new(Http { handler: Rc::new(handler()), intake: Rc::new(intake.clone()) })
+            Box::new(HttpService { handler: Rc::new(handler()), intake: Rc::new(intake.clone()) })
         })
     }
 
@@ -83,29 +88,33 @@ impl Builder {
         limits: Limits,
         protocol: impl Fn() -> P + Send + Sync + 'static,
     ) -> Self {
-        self.add(listener, limits, move || Box::new(Other(Rc::new(protocol()))))
+        self.add(listener, limits, move || Box::new(ProtocolService(Rc::new(protocol()))))
     }
 
     fn add(
         mut self,
         listener: Listener,
         limits: Limits,
-        connect: impl Fn() -> Box<dyn Connect> + Send + Sync + 'static,
+        connect: impl Fn() -> Box<dyn ConnectionService> + Send + Sync + 'static,
     ) -> Self {
         let stats: Arc<Stats> = Arc::default();
         if let Some(node) = &self.node {
-            node.metrics.show(listener.front, stats.clone());
+            node.metrics.register_stats(listener.front, stats.clone());
         }
-        let door = Door {
+        let door = Frontend {
             front: listener.front,
             is_shared: listener.is_shared,
             index: self.fronts.len(),
             connections_max: limits.connections_max.max(1),
             stats,
-            room: Notify::new(),
+            connection_closed: Notify::new(),
             node: self.node.clone(),
         };
-        self.fronts.push(Service { door: Arc::new(door), limits, connect: Box::new(connect) });
+        self.fronts.push(WorkerFrontend {
+            door: Arc::new(door),
+            limits,
+            make_service: Box::new(connect),
+        });
         self.sockets.push(listener.socket);
         self
     }
@@ -115,12 +124,12 @@ impl Builder {
     /// # Errors
     ///
     /// When the system gives no threads or pollers.
-    pub fn start(self) -> io::Result<Server> {
+    pub fn start(self) -> io::Result<FrontendServer> {
         let count = match self.workers {
             Some(count) => count.get(),
             None => std::thread::available_parallelism().map_or(1, NonZero::get),
         };
-        let fronts: Arc<[Service]> = self.fronts.into();
+        let fronts: Arc<[WorkerFrontend]> = self.fronts.into();
         let mut workers = Workers::default();
         let mut threads = Vec::new();
         for _ in 0..count {
@@ -143,7 +152,7 @@ impl Builder {
         let supervisor = Supervisor::new(format!("{subject}-accept"), self.node);
         let accept = move || {
             supervisor.run(|turn| {
-                if turn == Turn::First || stopping.borrow().is_none() {
+                if turn == Attempt::First || stopping.borrow().is_none() {
                     let accepting = accept_on(&sources, &workers, &stopping, &supervisor);
                     LocalSet::new().block_on(&runtime, accepting);
                 }
@@ -153,13 +162,13 @@ impl Builder {
             workers.drain(within.unwrap_or_default());
         };
         threads.push(std::thread::Builder::new().name("accept".into()).spawn(accept)?);
-        Ok(Server { threads, drain: Drain { stop: Arc::new(stop) }, stats })
+        Ok(FrontendServer { threads, drain: DrainHandle { stop: Arc::new(stop) }, stats })
     }
 }
 
 /// Accepts from every source until `stop`. Where one of the loops panics, this does.
 pub(super) async fn accept_on<S: Accept + 'static>(
-    sources: &[(Arc<S>, Arc<Door>)],
+    sources: &[(Arc<S>, Arc<Frontend>)],
     workers: &Arc<Workers>,
     stop: &Stop,
     supervisor: &Supervisor,
@@ -170,7 +179,7 @@ pub(super) async fn accept_on<S: Accept + 'static>(
             (source.clone(), door.clone(), workers.clone(), stop.clone());
         loops.spawn_local(async move { accept_all(&*source, door, &workers, stop).await });
     }
-    supervisor.begun();
+    supervisor.mark_running();
     while let Some(ended) = loops.join_next().await {
         if let Err(Ok(panic)) = ended.map_err(tokio::task::JoinError::try_into_panic) {
             resume_unwind(panic);
@@ -182,16 +191,16 @@ pub(super) async fn accept_on<S: Accept + 'static>(
 
 /// Front ends being served. Dropping it closes every connection at once; [`drain`](Self::drain) lets them finish.
 #[derive(Debug)]
-pub struct Server {
+pub struct FrontendServer {
     threads: Vec<JoinHandle<()>>,
-    drain: Drain,
+    drain: DrainHandle,
     stats: Vec<(Front, Arc<Stats>)>,
 }
 
-impl Server {
+impl FrontendServer {
     /// Nothing to serve yet.
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::default()
     }
 
     /// What happened to the connections of a front end.
@@ -200,7 +209,7 @@ impl Server {
     }
 
     /// A way to begin a drain from elsewhere.
-    pub fn handle(&self) -> Drain {
+    pub fn handle(&self) -> DrainHandle {
         self.drain.clone()
     }
 
@@ -223,7 +232,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for FrontendServer {
     fn drop(&mut self) {
         self.drain.begin(Duration::ZERO);
         self.wait();
@@ -232,11 +241,11 @@ impl Drop for Server {
 
 /// Begins a server's end.
 #[derive(Clone, Debug)]
-pub struct Drain {
+pub struct DrainHandle {
     stop: Arc<watch::Sender<Option<Duration>>>,
 }
 
-impl Drain {
+impl DrainHandle {
     /// Stops to accept and gives requests under way this long. Only the first call counts.
     pub fn begin(&self, within: Duration) {
         self.stop.send_if_modified(|stop| match stop {

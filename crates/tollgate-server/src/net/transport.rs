@@ -22,7 +22,7 @@ pub(crate) enum Transport {
     Pipe(tokio::io::DuplexStream),
     /// A pipe whose writes are counted.
     #[cfg(test)]
-    Counted(crate::net::tests::Counted),
+    Counted(crate::net::tests::CountedPipe),
 }
 
 impl Transport {

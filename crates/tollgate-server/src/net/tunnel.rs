@@ -1,6 +1,6 @@
 //! Two connections joined after an upgrade: what comes by one goes by the other, whatever it is.
 
-use super::{Alarm, life::Life, stream::Stream};
+use super::{CoarseTimer, life::ConnectionState, stream::ConnectionStream};
 use bytes::Bytes;
 use std::{
     any::Any,
@@ -20,11 +20,11 @@ pub struct Tunnel {
     /// Its stream.
     pub stream: Box<dyn Duplex>,
     /// What has come by it already.
-    pub left: Bytes,
+    pub buffered: Bytes,
     /// How long nothing may pass in either direction.
     pub idle: Duration,
     /// Dropped when the tunnel ends.
-    pub keep: Option<Box<dyn Any>>,
+    pub guard: Option<Box<dyn Any>>,
 }
 
 /// What can be read and written.
@@ -40,19 +40,19 @@ impl fmt::Debug for Tunnel {
 
 /// Passes bytes on until both sides have ended, one breaks off, or nothing passes for too long.
 pub(super) async fn run(
-    client: Stream,
+    client: ConnectionStream,
     left: Vec<u8>,
     tunnel: Tunnel,
-    mut alarm: Alarm,
-    life: &Life,
+    mut alarm: CoarseTimer,
+    life: &ConnectionState,
 ) {
-    let _keep = tunnel.keep;
-    let passed = Rc::new(Cell::new(0));
-    let mut near = Noted { inner: client, passed: passed.clone() };
-    let mut far = Noted { inner: tunnel.stream, passed: passed.clone() };
+    let _keep = tunnel.guard;
+    let activity = Rc::new(Cell::new(0));
+    let mut near = ActivityStream { inner: client, activity: activity.clone() };
+    let mut far = ActivityStream { inner: tunnel.stream, activity: activity.clone() };
     let passing = async {
         far.write_all(&left).await?;
-        near.write_all(&tunnel.left).await?;
+        near.write_all(&tunnel.buffered).await?;
         far.flush().await?;
         near.flush().await?;
         copy_bidirectional(&mut near, &mut far).await
@@ -63,9 +63,9 @@ pub(super) async fn run(
         if passing.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
-        if passed.get() != seen {
-            seen = passed.get();
-            alarm.postpone(tunnel.idle);
+        if activity.get() != seen {
+            seen = activity.get();
+            alarm.restart(tunnel.idle);
         }
         alarm.poll(context, tunnel.idle)
     });
@@ -74,37 +74,37 @@ pub(super) async fn run(
 }
 
 /// A stream that counts what comes and goes by it.
-struct Noted<T> {
+struct ActivityStream<T> {
     inner: T,
-    passed: Rc<Cell<u64>>,
+    activity: Rc<Cell<u64>>,
 }
 
-impl<T> Noted<T> {
-    fn note(&self) {
-        self.passed.set(self.passed.get().wrapping_add(1));
+impl<T> ActivityStream<T> {
+    fn record_activity(&self) {
+        self.activity.set(self.activity.get().wrapping_add(1));
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Noted<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for ActivityStream<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
-        self.note();
+        self.record_activity();
         Poll::Ready(Ok(()))
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Noted<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for ActivityStream<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.inner).poll_write(context, bytes))?;
-        self.note();
+        self.record_activity();
         Poll::Ready(Ok(written))
     }
 

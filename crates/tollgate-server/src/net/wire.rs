@@ -1,9 +1,9 @@
 //! Connections that speak something other than HTTP.
 
 use super::{
-    life::{Busy, Life, Order, Stage},
-    registry::Place,
-    stream::Stream,
+    life::{CloseRequest, ConnectionState, InFlightRequest, Stage},
+    registry::Registration,
+    stream::ConnectionStream,
     transport::Transport,
 };
 use std::{
@@ -22,23 +22,27 @@ use tokio::{
 /// A panic ends the connection it happened on, and is counted.
 pub trait Protocol: 'static {
     /// Serves one connection until either side ends it.
-    fn serve(&self, wire: Wire, peer: SocketAddr) -> impl Future<Output = ()>;
+    fn serve(&self, wire: ProtocolConnection, peer: SocketAddr) -> impl Future<Output = ()>;
 }
 
 /// One connection: its bytes, and what its worker has to know about it. Every wait ends when the connection is to be closed.
 #[derive(Debug)]
-pub struct Wire {
-    stream: Stream,
-    life: Rc<Life>,
+pub struct ProtocolConnection {
+    stream: ConnectionStream,
+    life: Rc<ConnectionState>,
     /// Given up with the connection.
-    _place: Place,
+    _place: Registration,
 }
 
-impl Wire {
-    pub(super) fn new(stream: TcpStream, place: Place) -> Self {
+impl ProtocolConnection {
+    pub(super) fn new(stream: TcpStream, place: Registration) -> Self {
         let life = place.life.clone();
-        life.welcome();
-        Self { stream: Stream::new(Transport::Tcp(stream), life.clone()), life, _place: place }
+        life.set_idle();
+        Self {
+            stream: ConnectionStream::new(Transport::Tcp(stream), life.clone()),
+            life,
+            _place: place,
+        }
     }
 
     /// How many bytes have come; zero when no more will.
@@ -60,34 +64,34 @@ impl Wire {
         let written = life.until_closed(|context| {
             let polled = writing.as_mut().poll(context);
             if polled.is_pending() {
-                life.received();
+                life.bytes_received();
             }
             polled
         });
         let is_written = matches!(written.await, Some(Ok(())));
-        if life.stage() == Stage::Head {
-            life.welcome();
+        if life.stage() == Stage::ReadingHead {
+            life.set_idle();
         }
         is_written
     }
 
     /// Something has been asked.
-    pub fn begin(&self) -> Busy {
-        Busy::new(&self.life)
+    pub fn begin_request(&self) -> InFlightRequest {
+        InFlightRequest::new(&self.life)
     }
 
     /// Part of a request has come, and the rest is to come in time.
-    pub fn expect_more(&self) {
-        self.life.received();
+    pub fn await_rest(&self) {
+        self.life.bytes_received();
     }
 
     /// Whether the connection is to end once what has been asked is answered.
     pub fn is_ending(&self) -> bool {
-        self.life.order() != Order::Serve
+        self.life.close_request() != CloseRequest::None
     }
 
     /// Ends the connection from this side, and waits for the other: closing while it still sends would destroy answers on their way.
-    pub async fn end(mut self) {
+    pub async fn shutdown(mut self) {
         let Self { stream, life, .. } = &mut self;
         let mut ending = pin!(stream.shutdown());
         life.until_closed(|context| ending.as_mut().poll(context)).await;

@@ -1,15 +1,15 @@
 //! A thread that serves connections.
 
 use super::{
-    Handler, Intake, Limits, Protocol, Wire,
-    accept::Door,
+    Handler, Limits, ListenerOptions, Protocol, ProtocolConnection,
+    accept::Frontend,
     connection,
-    life::Terms,
-    registry::{Place, Registry},
+    life::FrontendContext,
+    registry::{Registration, Registry},
 };
 use crate::{
     Node,
-    supervise::{Supervisor, Turn},
+    supervise::{Attempt, Supervisor},
 };
 use std::{
     io,
@@ -31,31 +31,43 @@ use tokio::{
 };
 
 /// How long a worker's end waits for what its handlers began on other threads.
-const END_WITHIN: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One front end, as a worker sees it.
-pub(super) struct Service {
-    pub(super) door: Arc<Door>,
+pub(super) struct WorkerFrontend {
+    pub(super) door: Arc<Frontend>,
     pub(super) limits: Limits,
-    pub(super) connect: Box<dyn Fn() -> Box<dyn Connect> + Send + Sync>,
+    pub(super) make_service: Box<dyn Fn() -> Box<dyn ConnectionService> + Send + Sync>,
 }
 
 /// What a worker does before it serves.
-pub(super) type Prepare = dyn Fn() + Send + Sync;
+pub(super) type WorkerInit = dyn Fn() + Send + Sync;
 
 /// Starts serving a connection, whatever it speaks.
-pub(super) trait Connect {
-    fn connect(&self, stream: tokio::net::TcpStream, peer: SocketAddr, place: Place, count: Count);
+pub(super) trait ConnectionService {
+    fn serve(
+        &self,
+        stream: tokio::net::TcpStream,
+        peer: SocketAddr,
+        place: Registration,
+        count: OpenConnectionGuard,
+    );
 }
 
 /// A handler of HTTP.
-pub(super) struct Http<H> {
+pub(super) struct HttpService<H> {
     pub(super) handler: Rc<H>,
-    pub(super) intake: Rc<Intake>,
+    pub(super) intake: Rc<ListenerOptions>,
 }
 
-impl<H: Handler> Connect for Http<H> {
-    fn connect(&self, stream: tokio::net::TcpStream, peer: SocketAddr, place: Place, count: Count) {
+impl<H: Handler> ConnectionService for HttpService<H> {
+    fn serve(
+        &self,
+        stream: tokio::net::TcpStream,
+        peer: SocketAddr,
+        place: Registration,
+        count: OpenConnectionGuard,
+    ) {
         let (handler, intake) = (self.handler.clone(), self.intake.clone());
         tokio::task::spawn_local(async move {
             let _count = count;
@@ -65,33 +77,39 @@ impl<H: Handler> Connect for Http<H> {
 }
 
 /// A protocol that is not HTTP.
-pub(super) struct Other<P>(pub(super) Rc<P>);
+pub(super) struct ProtocolService<P>(pub(super) Rc<P>);
 
-impl<P: Protocol> Connect for Other<P> {
-    fn connect(&self, stream: tokio::net::TcpStream, peer: SocketAddr, place: Place, count: Count) {
+impl<P: Protocol> ConnectionService for ProtocolService<P> {
+    fn serve(
+        &self,
+        stream: tokio::net::TcpStream,
+        peer: SocketAddr,
+        place: Registration,
+        count: OpenConnectionGuard,
+    ) {
         let protocol = self.0.clone();
         tokio::task::spawn_local(async move {
             let _count = count;
-            protocol.serve(Wire::new(stream, place), peer).await;
+            protocol.serve(ProtocolConnection::new(stream, place), peer).await;
         });
     }
 }
 
 /// A connection that counts as open until this is dropped.
-pub(super) struct Count {
-    door: Arc<Door>,
+pub(super) struct OpenConnectionGuard {
+    door: Arc<Frontend>,
     load: Arc<AtomicUsize>,
 }
 
-impl Drop for Count {
+impl Drop for OpenConnectionGuard {
     fn drop(&mut self) {
         self.load.fetch_sub(1, Relaxed);
         self.door.closed();
     }
 }
 
-enum Message {
-    Serve { stream: TcpStream, peer: SocketAddr, count: Count },
+enum WorkerMessage {
+    Serve { stream: TcpStream, peer: SocketAddr, count: OpenConnectionGuard },
     Evict(Option<usize>),
     Drain(Duration),
 }
@@ -104,7 +122,7 @@ pub(super) struct Workers {
 }
 
 struct Worker {
-    inbox: UnboundedSender<Message>,
+    inbox: UnboundedSender<WorkerMessage>,
     /// Its connections, those on their way included.
     load: Arc<AtomicUsize>,
     supervisor: Arc<Supervisor>,
@@ -114,9 +132,9 @@ impl Workers {
     /// Starts another one. One that panics loses its connections, is missing on `node`, and begins again.
     pub(super) fn start(
         &mut self,
-        fronts: Arc<[Service]>,
+        fronts: Arc<[WorkerFrontend]>,
         node: Option<Arc<Node>>,
-        prepare: Option<Arc<Prepare>>,
+        prepare: Option<Arc<WorkerInit>>,
     ) -> io::Result<JoinHandle<()>> {
         let (inbox, mut messages) = unbounded_channel();
         let name = format!("worker-{}", self.all.len());
@@ -128,7 +146,7 @@ impl Workers {
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             supervised.run(|turn| {
                 // Nobody is left to be served when all have gone who could say so.
-                if turn == Turn::Again && messages.is_closed() {
+                if turn == Attempt::Restart && messages.is_closed() {
                     return;
                 }
                 // It stays on the thread that makes it, and goes with all that runs on it when the work breaks off.
@@ -144,10 +162,10 @@ impl Workers {
                     if let Some(prepare) = &prepare {
                         prepare();
                     }
-                    work(&fronts, &mut messages, &supervised).await;
+                    run_worker(&fronts, &mut messages, &supervised).await;
                 });
                 // What a handler does on other threads may be stuck in the file system.
-                runtime.shutdown_timeout(END_WITHIN);
+                runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
             });
         })?;
         // Whoever ended without a word has panicked, and been heard.
@@ -158,30 +176,30 @@ impl Workers {
 
     /// Gives a connection to the worker with the fewest. One that broke off has none, and gets some only when no other is
     /// there.
-    pub(super) fn hand(&self, door: &Arc<Door>, stream: TcpStream, peer: SocketAddr) {
+    pub(super) fn dispatch(&self, door: &Arc<Frontend>, stream: TcpStream, peer: SocketAddr) {
         let there = self.all.iter().filter(|worker| !worker.inbox.is_closed());
         let burden =
-            |worker: &&Worker| (!worker.supervisor.is_at_work(), worker.load.load(Relaxed));
+            |worker: &&Worker| (!worker.supervisor.is_running(), worker.load.load(Relaxed));
         let Some(worker) = there.min_by_key(burden) else { return };
         worker.load.fetch_add(1, Relaxed);
         door.opened();
-        let count = Count { door: door.clone(), load: worker.load.clone() };
+        let count = OpenConnectionGuard { door: door.clone(), load: worker.load.clone() };
         // Only a worker that has ended takes nothing, and then the connection is closed here.
-        worker.inbox.send(Message::Serve { stream, peer, count }).ok();
+        worker.inbox.send(WorkerMessage::Serve { stream, peer, count }).ok();
     }
 
     /// Has a worker close an idle connection, another worker each time.
     pub(super) fn evict(&self, front: Option<usize>) {
         let turn = self.evictions.fetch_add(1, Relaxed);
         if let Some(worker) = self.all.get(turn % self.all.len().max(1)) {
-            worker.inbox.send(Message::Evict(front)).ok();
+            worker.inbox.send(WorkerMessage::Evict(front)).ok();
         }
     }
 
     /// Has every worker end, within this time.
     pub(super) fn drain(&self, within: Duration) {
         for worker in &self.all {
-            worker.inbox.send(Message::Drain(within)).ok();
+            worker.inbox.send(WorkerMessage::Drain(within)).ok();
         }
     }
 }
@@ -191,37 +209,40 @@ fn runtime() -> io::Result<LocalRuntime> {
 }
 
 /// A worker's life: connections in, deadlines, and an end.
-async fn work(
-    fronts: &[Service],
-    messages: &mut UnboundedReceiver<Message>,
+async fn run_worker(
+    fronts: &[WorkerFrontend],
+    messages: &mut UnboundedReceiver<WorkerMessage>,
     supervisor: &Supervisor,
 ) {
     let tick = fronts.iter().map(|front| front.limits.tick).min().unwrap_or(Limits::default().tick);
     let registry = Rc::new(Registry::new(tick));
-    let doors: Vec<(Rc<Terms>, Box<dyn Connect>)> = fronts
+    let doors: Vec<(Rc<FrontendContext>, Box<dyn ConnectionService>)> = fronts
         .iter()
-        .map(|Service { door, limits, connect }| {
+        .map(|WorkerFrontend { door, limits, make_service: connect }| {
             let stats = door.stats.clone();
-            (Rc::new(Terms { index: door.index, limits: limits.clone(), stats }), connect())
+            (
+                Rc::new(FrontendContext { index: door.index, limits: limits.clone(), stats }),
+                connect(),
+            )
         })
         .collect();
-    supervisor.begun();
-    let serve = |stream: TcpStream, peer, count: Count| {
+    supervisor.mark_running();
+    let serve = |stream: TcpStream, peer, count: OpenConnectionGuard| {
         let Some((terms, door)) = doors.get(count.door.index) else { return };
         // Either fails only on a connection that is gone already.
         stream.set_nodelay(true).ok();
         if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
-            door.connect(stream, peer, registry.enter(terms), count);
+            door.serve(stream, peer, registry.register(terms), count);
         }
     };
     // One for both halves of this life: another would begin with a tick at once, and every deadline would be early by it.
-    let mut ticks = pin!(look_after(&registry));
+    let mut ticks = pin!(run_ticks(&registry));
     let within = loop {
         tokio::select! {
             message = messages.recv() => match message {
-                Some(Message::Serve { stream, peer, count }) => serve(stream, peer, count),
-                Some(Message::Evict(front)) => registry.evict(front),
-                Some(Message::Drain(within)) => break within,
+                Some(WorkerMessage::Serve { stream, peer, count }) => serve(stream, peer, count),
+                Some(WorkerMessage::Evict(front)) => registry.evict(front),
+                Some(WorkerMessage::Drain(within)) => break within,
                 None => break Duration::ZERO,
             },
             () = &mut ticks => {}
@@ -230,19 +251,19 @@ async fn work(
     registry.drain();
     tokio::select! {
         biased;
-        () = registry.emptied() => {}
+        () = registry.wait_until_empty() => {}
         () = &mut ticks => {}
-        () = sleep(within) => registry.cut(),
+        () = sleep(within) => registry.count_cut(),
     }
 }
 
 /// Lets time pass for the connections, for ever; while there are none, nothing has to wake up.
-pub(super) async fn look_after(registry: &Registry) {
+pub(super) async fn run_ticks(registry: &Registry) {
     let mut ticks = interval(registry.tick());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        registry.occupied().await;
+        registry.wait_until_occupied().await;
         ticks.tick().await;
-        registry.pass();
+        registry.advance_tick();
     }
 }

@@ -1,29 +1,29 @@
 //! When many connections have ended, the memory they used goes back to the system.
 
 /// As many connections have to end for it: fewer leave little, and trimming is not free.
-const CROWD: usize = 256;
+const CLOSED_MIN: usize = 256;
 /// Looks for which the connections have to stay ended: one second. Their memory is free by then.
-const SETTLED: u32 = 20;
+const SETTLED_TICKS: u32 = 20;
 
 /// Watches how many connections are open.
 #[derive(Debug, Default)]
-pub(super) struct CrowdWatch {
+pub(super) struct MemoryTrimTrigger {
     /// The most that were open since memory was last given back.
     peak: usize,
     /// Looks since at least half of them, and a crowd, have ended.
-    looks: u32,
+    settled_ticks: u32,
 }
 
-impl CrowdWatch {
+impl MemoryTrimTrigger {
     /// Takes the number of connections that are open now; true when it is time to give memory back.
-    pub(super) fn look(&mut self, open: usize) -> bool {
+    pub(super) fn tick(&mut self, open: usize) -> bool {
         self.peak = self.peak.max(open);
-        let is_over = self.peak - open >= CROWD && open <= self.peak / 2;
-        self.looks = if is_over { self.looks + 1 } else { 0 };
-        if self.looks < SETTLED {
+        let is_over = self.peak - open >= CLOSED_MIN && open <= self.peak / 2;
+        self.settled_ticks = if is_over { self.settled_ticks + 1 } else { 0 };
+        if self.settled_ticks < SETTLED_TICKS {
             return false;
         }
-        *self = Self { peak: open, looks: 0 };
+        *self = Self { peak: open, settled_ticks: 0 };
         true
     }
 }

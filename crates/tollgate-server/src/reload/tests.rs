@@ -2,7 +2,7 @@ use super::Reloader;
 use crate::Node;
 use crate::config::Config;
 use crate::log::{self, tests::logged};
-use crate::metrics::{Format, Reading};
+use crate::metrics::{ExpositionFormat, MetricsSnapshot};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,8 +33,13 @@ impl World {
         let config = Config::file(folder.join("tollgate.yaml"));
         let loaded = config.load().unwrap();
         let node = Arc::new(Node::new(loaded.compiled.clone(), loaded.setup()).unwrap());
-        let reloader =
-            Reloader::new(node.clone(), None, super::orders(&config).0.told(), config, loaded);
+        let reloader = Reloader::new(
+            node.clone(),
+            None,
+            super::reload_channel(&config).0.shared_origin(),
+            config,
+            loaded,
+        );
         Self { folder, node, reloader }
     }
 
@@ -47,7 +52,7 @@ impl World {
 
     /// Looks until everything that is there has been seen.
     fn look(&mut self) {
-        (0..10).for_each(|_| self.reloader.look());
+        (0..10).for_each(|_| self.reloader.poll());
     }
 
     /// How many of `count` requests of a user are admitted.
@@ -65,7 +70,8 @@ impl World {
 
     /// Reloads that did and did not work.
     fn reloads(&self) -> (u64, u64) {
-        let text = self.node.metrics.exposition(Reading::default(), Format::Prometheus);
+        let text =
+            self.node.metrics.exposition(MetricsSnapshot::default(), ExpositionFormat::Prometheus);
         let count = |result: &str| {
             let name = format!("tollgate_reload_total{{result=\"{result}\"}} ");
             let line = text.lines().find_map(|line| line.strip_prefix(&name));
@@ -75,7 +81,7 @@ impl World {
     }
 
     fn detail(&self) -> String {
-        let detail = self.node.health.detail();
+        let detail = self.node.health.problems();
         detail.iter().map(|(subject, text)| format!("{subject}: {text}\n")).collect()
     }
 }
@@ -161,7 +167,7 @@ fn what_needs_a_restart_is_named_and_the_rest_applies() {
     let in_force = world.reloader.reload().unwrap();
     assert_eq!(in_force.restart_for, ["listen", "store"]);
     assert_eq!(world.admitted("42", 9), 7);
-    assert_eq!(world.node.conduct().settings.headers, ["none"]);
+    assert_eq!(world.node.settings().settings.headers, ["none"]);
     let again = world.reloader.reload().unwrap();
     assert_eq!(again.restart_for, ["listen", "store"], "it is still what it was started with");
 }
@@ -257,8 +263,8 @@ fn of_a_file_that_is_waited_for_no_more_is_read_than_of_any_other() {
     tiers.set_len(crate::watch::BYTES_MAX * 4).unwrap();
     world.put("tollgate.yaml", TIERED);
     world.look();
-    let awaited = world.reloader.awaited.as_ref().unwrap();
-    assert_eq!(awaited.in_force.len() as u64, crate::watch::BYTES_MAX);
+    let awaited = world.reloader.blocking_file.as_ref().unwrap();
+    assert_eq!(awaited.applied_bytes.len() as u64, crate::watch::BYTES_MAX);
 }
 
 #[test]
@@ -374,10 +380,10 @@ fn each_bad_edit_of_a_ratelimit_file_is_logged_once() {
     world.look();
     for bad in ["domain: ''", "domain: [", "{domain: a, descriptors: 1}"] {
         fs::write(world.folder.join("edge.yml"), bad).unwrap();
-        let log = logged(log::Format::Json, "warn", || world.look());
+        let log = logged(log::LogFormat::Json, "warn", || world.look());
         assert_eq!(log.matches("not reloaded").count(), 1, "{bad}: {log}");
     }
     fs::write(world.folder.join("edge.yml"), good).unwrap();
-    let log = logged(log::Format::Json, "info", || world.look());
+    let log = logged(log::LogFormat::Json, "info", || world.look());
     assert_eq!(log.matches("policy in force").count(), 1, "{log}");
 }

@@ -8,20 +8,20 @@ use crate::net::Limits;
 /// Connections of the admin API at once: enough for whoever scrapes, and few enough to leave the rest to traffic.
 const ADMIN_MAX: u64 = 256;
 /// What is not a connection: listeners, files, and a margin for what is accepted only to be told to wait.
-const OWN: u64 = 96;
+const RESERVED_FDS: u64 = 96;
 /// What a thread needs to wait for its connections.
-const OF_A_THREAD: u64 = 4;
+const FDS_PER_THREAD: u64 = 4;
 
 /// The limits of each of `fronts` front ends for traffic and of the admin API, once the process may have as many
 /// descriptors as the system lets it. Traffic cannot take those that the admin API and the process itself need, so
 /// a flood of connections hides neither health nor metrics.
-pub(super) fn shares(limits: &Limits, fronts: usize) -> (Limits, Limits) {
+pub(super) fn connection_limits(limits: &Limits, fronts: usize) -> (Limits, Limits) {
     // What the shell or the service manager gives a process by default is for programs that cannot use more.
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(u64::MAX);
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
-    let own = OWN + OF_A_THREAD * threads;
+    let own = RESERVED_FDS + FDS_PER_THREAD * threads;
     let wanted = limits.connections_max as u64;
-    let (traffic, admin) = divided(descriptors, own, wanted, fronts as u64);
+    let (traffic, admin) = divide(descriptors, own, wanted, fronts as u64);
     if traffic < wanted {
         tracing::warn!(
             descriptors,
@@ -37,7 +37,7 @@ pub(super) fn shares(limits: &Limits, fronts: usize) -> (Limits, Limits) {
 }
 
 /// Connections for each front end and for the admin API.
-fn divided(descriptors: u64, own: u64, wanted: u64, fronts: u64) -> (u64, u64) {
+fn divide(descriptors: u64, own: u64, wanted: u64, fronts: u64) -> (u64, u64) {
     let admin = (descriptors / 8).clamp(1, ADMIN_MAX);
     let own = own.min(descriptors / 2);
     let left = descriptors.saturating_sub(admin + own) / fronts.max(1);

@@ -8,14 +8,14 @@ use tokio::sync::oneshot;
 
 /// A thread with a runtime. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Background {
+pub(super) struct StoreThread {
     handle: Handle,
     /// Dropping it wakes the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Background {
+impl StoreThread {
     pub(super) fn start(name: &str) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel::<()>();
         let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -35,7 +35,7 @@ impl Background {
     }
 }
 
-impl Drop for Background {
+impl Drop for StoreThread {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {

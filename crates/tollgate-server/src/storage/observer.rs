@@ -8,32 +8,32 @@ use tollgate_store::StoreErrorKind;
 
 /// Keeps what it is told, for whoever shows it.
 #[derive(Debug, Default)]
-pub(super) struct Notices {
+pub(super) struct StoreObserver {
     /// Failures that no caller saw, by kind: a store that is left alone is still asked how it is.
-    failures: [AtomicU64; StoreErrorKind::ALL.len()],
+    probe_failures: [AtomicU64; StoreErrorKind::ALL.len()],
     /// What failed last, while a server is left alone.
-    last: Mutex<Option<StoreErrorKind>>,
+    last_failure: Mutex<Option<StoreErrorKind>>,
 }
 
-impl Notices {
+impl StoreObserver {
     /// Failures that no caller saw.
-    pub(super) fn failures(&self) -> Vec<(StoreErrorKind, u64)> {
-        let counts = self.failures.iter().map(|count| count.load(Relaxed));
+    pub(super) fn probe_failures(&self) -> Vec<(StoreErrorKind, u64)> {
+        let counts = self.probe_failures.iter().map(|count| count.load(Relaxed));
         StoreErrorKind::ALL.into_iter().zip(counts).collect()
     }
 
     /// Why a server is left alone, if one is.
-    pub(super) fn last(&self) -> Option<StoreErrorKind> {
+    pub(super) fn last_failure(&self) -> Option<StoreErrorKind> {
         *self.lock()
     }
 
     /// A panic elsewhere leaves it whole: every change is a single assignment.
     fn lock(&self) -> MutexGuard<'_, Option<StoreErrorKind>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last_failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Observer for Notices {
+impl Observer for StoreObserver {
     fn breaker_opened(&self, server: &str, error: &StoreError) {
         *self.lock() = Some(error.kind);
         tracing::warn!(server, %error, "the store is left alone for now: its breaker is open");
@@ -67,7 +67,7 @@ impl Observer for Notices {
         }
         drop(last);
         if let Some(at) = StoreErrorKind::ALL.iter().position(|kind| *kind == error.kind) {
-            self.failures[at].fetch_add(1, Relaxed);
+            self.probe_failures[at].fetch_add(1, Relaxed);
         }
         tracing::debug!(server, %error, "cannot connect to the store");
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::time::sleep;
 use tollgate::StoreError;
-use tollgate::store::redis::Report;
+use tollgate::store::redis::ServerReport;
 use tollgate_policy::limit::{Consistency, Limit};
 use tollgate_policy::settings::{Settings, TierSource};
 use tollgate_store::StoreErrorKind;
@@ -41,14 +41,15 @@ pub fn probe<'a>(
     limits: impl IntoIterator<Item = &'a Limit>,
     beside: &Path,
     variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<Option<Report>, ProbeError> {
+) -> Result<Option<ServerReport>, ProbeError> {
     let is_leased = |limit: &Limit| matches!(limit.consistency, Consistency::Leased { .. });
     let leases = limits.into_iter().any(is_leased);
     let storage = Storage::new(&settings.store, beside, variable).map_err(ProbeError::Storage)?;
     let system = |error| ProbeError::Storage(StorageError::System(error));
     let runtime = Builder::new_current_thread().enable_all().build().map_err(system)?;
     runtime.block_on(async {
-        let Some(mut report) = first(&storage, leases).await.map_err(ProbeError::Store)? else {
+        let Some(mut report) = first_report(&storage, leases).await.map_err(ProbeError::Store)?
+        else {
             return Ok(None);
         };
         for _ in 1..CALLS {
@@ -68,7 +69,7 @@ pub fn probe<'a>(
     })
 }
 
-async fn first(storage: &Storage, leases: bool) -> Result<Option<Report>, StoreError> {
+async fn first_report(storage: &Storage, leases: bool) -> Result<Option<ServerReport>, StoreError> {
     let mut why = StoreError::new(StoreErrorKind::Timeout, "");
     for _ in 0..ATTEMPTS {
         match storage.probe(leases).await {

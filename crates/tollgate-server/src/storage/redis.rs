@@ -1,68 +1,75 @@
 //! Redis, as a file describes it.
 
 use super::StorageError;
-use super::background::Background;
-use super::observer::Notices;
+use super::background::StoreThread;
+use super::observer::StoreObserver;
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::store::RedisStore;
-use tollgate::store::redis::{Endpoint, Options, Tls};
+use tollgate::store::redis::{Endpoint, RedisOptions, Tls};
 use tollgate_policy::settings::{self, Redis, RedisServer, Secret, SecretSource};
 
 /// A store in Redis, and the thread on which its connections live.
 #[derive(Debug)]
-pub struct Remote {
+pub struct RedisStorage {
     // Before the thread, so that its tasks end by themselves.
     pub(super) store: RedisStore,
-    pub(super) notices: Arc<Notices>,
+    pub(super) observer: Arc<StoreObserver>,
     /// To each server, of each worker.
-    pub(super) connections: usize,
+    pub(super) connections_per_worker: usize,
     pub(super) breaker_errors: u32,
-    background: Background,
+    thread: StoreThread,
 }
 
-impl Remote {
+impl RedisStorage {
     /// Starts to connect, and answers at once. Files that the settings name are looked for in `beside`.
     pub(super) fn start(
         settings: &Redis,
         beside: &Path,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, StorageError> {
-        let found = |secret: &Option<Secret>, field| found(secret.as_ref(), field, &variable);
+        let found =
+            |secret: &Option<Secret>, field| resolve_secret(secret.as_ref(), field, &variable);
         let password = found(&settings.password, "store.redis.password")?;
         let secret = found(&settings.secret, "store.redis.secret")?;
-        let tls = settings.tls.as_ref().map(|tls| self::tls(tls, beside)).transpose()?;
+        let tls = settings.tls.as_ref().map(|tls| self::read_tls_files(tls, beside)).transpose()?;
         let mut endpoint = endpoint(settings, password, tls);
         if let RedisServer::Sentinel { username, password, .. } = &settings.server {
             let password = found(password, "store.redis.sentinel.password")?;
             endpoint =
                 endpoint.sentinel_credentials(username.as_deref().map(String::from), password);
         }
-        let background = Background::start("store").map_err(StorageError::System)?;
-        let notices = Arc::new(Notices::default());
+        let background = StoreThread::start("store").map_err(StorageError::System)?;
+        let observer = Arc::new(StoreObserver::default());
         let store = {
             let _inside = background.handle().enter();
-            RedisStore::open(&endpoint, options(settings, secret, &notices))
+            RedisStore::open(&endpoint, options(settings, secret, &observer))
         };
         let store = store.map_err(|error| StorageError::Invalid(error.to_string().into()))?;
         // The workers have those that the file asks for, each at least one; what else asks shares one more.
         let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
         let connections = (settings.connections as usize / workers).max(1);
         let breaker_errors = settings.breaker_errors;
-        Ok(Self { store, notices, connections, breaker_errors, background })
+        Ok(Self {
+            store,
+            observer,
+            connections_per_worker: connections,
+            breaker_errors,
+            thread: background,
+        })
     }
 
     /// Returns what leases hold, for a process that is about to end.
-    pub(super) fn release(&self, within: Duration) {
-        self.background.handle().block_on(self.store.release_leases(within));
+    pub(super) fn release_leases(&self, within: Duration) {
+        self.thread.handle().block_on(self.store.release_leases(within));
     }
 }
 
 /// A secret, looked for where the file says.
-fn found(
+fn resolve_secret(
     secret: Option<&Secret>,
     field: &'static str,
     variable: impl Fn(&str) -> Option<OsString>,
@@ -80,7 +87,7 @@ fn found(
     }
 }
 
-fn tls(settings: &settings::Tls, beside: &Path) -> Result<Tls, StorageError> {
+fn read_tls_files(settings: &settings::Tls, beside: &Path) -> Result<Tls, StorageError> {
     let read = |file: &str| {
         let path = beside.join(file);
         std::fs::read(&path).map_err(|error| StorageError::Unreadable { file: path, error })
@@ -118,8 +125,12 @@ fn endpoint(settings: &Redis, password: Option<String>, tls: Option<Tls>) -> End
     }
 }
 
-fn options(settings: &Redis, secret: Option<String>, notices: &Arc<Notices>) -> Options {
-    let mut options = Options::default();
+fn options(
+    settings: &Redis,
+    secret: Option<String>,
+    observer: &Arc<StoreObserver>,
+) -> RedisOptions {
+    let mut options = RedisOptions::default();
     options.secret = secret.map(String::into_bytes).unwrap_or_default();
     options.prefix = settings.prefix.to_string();
     options.caller_time = settings.caller_time;
@@ -129,6 +140,6 @@ fn options(settings: &Redis, secret: Option<String>, notices: &Arc<Notices>) -> 
     options.replica_reads = settings.replica_reads;
     options.breaker_errors = settings.breaker_errors;
     options.breaker_probe = settings.breaker_probe;
-    options.observer = Some(notices.clone());
+    options.observer = Some(observer.clone());
     options
 }

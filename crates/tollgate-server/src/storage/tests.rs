@@ -5,19 +5,19 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::time::Instant;
 use tollgate::Store;
-use tollgate::store::{Answers, Call, Charge, Mode, Request, Ticket};
+use tollgate::store::{Answers, Charge, Mode, ParamsId, Request, StoreCall};
 use tollgate_core::algorithm::FixedWindow;
-use tollgate_core::{Intent, Numbers, Rate};
+use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::ProcessClock;
 
 /// How long a decision takes of a request that was read so long ago, by a clock that skips every wait.
 fn waits(storage: &Storage, ago: Duration) -> Duration {
-    let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(5, 1_000_000).unwrap()));
+    let params = LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(5, 1_000_000).unwrap()));
     let charge = Charge {
         limit: 1,
         key: b"key",
-        numbers: &numbers,
-        ticket: Ticket::default(),
+        params: &params,
+        params_id: ParamsId::default(),
         cost: 1,
         mode: Mode::Enforce,
         penalty: None,
@@ -26,7 +26,10 @@ fn waits(storage: &Storage, ago: Duration) -> Duration {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let (began, read_us) = (Instant::now(), ProcessClock.now_us() - ago.as_micros() as u64);
-        storage.call(read_us, Call::Decide(&requests), &mut Answers::default()).await.unwrap_err();
+        storage
+            .call(read_us, StoreCall::Decide(&requests), &mut Answers::default())
+            .await
+            .unwrap_err();
         began.elapsed()
     })
 }

@@ -1,4 +1,4 @@
-use super::{Supervisor, Turn};
+use super::{Attempt, Supervisor};
 use crate::Node;
 use std::sync::Arc;
 use tollgate_policy::compile;
@@ -12,17 +12,17 @@ fn what_breaks_off_keeps_traffic_away_until_it_is_at_work_again() {
     let supervisor = Supervisor::new("worker-7".to_owned(), Some(node.clone()));
     let mut seen = Vec::new();
     supervisor.run(|turn| {
-        assert_eq!(turn == Turn::First, seen.is_empty());
-        seen.push((node.health.is_ready(), supervisor.is_at_work()));
+        assert_eq!(turn == Attempt::First, seen.is_empty());
+        seen.push((node.health.is_ready(), supervisor.is_running()));
         match seen.len() {
             1 => panic!("as asked"),
             2 => {
-                supervisor.begun();
+                supervisor.mark_running();
                 panic!("again")
             }
-            _ => supervisor.begun(),
+            _ => supervisor.mark_running(),
         }
     });
     assert_eq!(seen, [(true, true), (false, false), (false, false)]);
-    assert!(node.health.is_ready() && node.health.detail().is_empty());
+    assert!(node.health.is_ready() && node.health.problems().is_empty());
 }

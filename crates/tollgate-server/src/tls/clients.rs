@@ -13,7 +13,7 @@ use rustls::{
 use std::{path::Path, sync::Arc};
 
 /// A verifier for the authorities in `file`. Without `names`, any certificate of theirs will do.
-pub(super) fn verifier(
+pub(super) fn client_verifier(
     file: &Path,
     bytes: &[u8],
     names: &[Box<str>],
@@ -32,17 +32,17 @@ pub(super) fn verifier(
         ServerName::try_from(name.to_owned()).map_err(bad)
     };
     let names = names.iter().map(|name| parse(name)).collect::<Result<_, _>>()?;
-    Ok(Arc::new(NamedClients { authority, names }))
+    Ok(Arc::new(NamedClientVerifier { authority, names }))
 }
 
 /// Takes clients whose certificate has one of the names.
 #[derive(Debug)]
-struct NamedClients {
+struct NamedClientVerifier {
     authority: Arc<dyn ClientCertVerifier>,
     names: Vec<ServerName<'static>>,
 }
 
-impl ClientCertVerifier for NamedClients {
+impl ClientCertVerifier for NamedClientVerifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         self.authority.root_hint_subjects()
     }

@@ -13,24 +13,24 @@ pub(super) struct Validity {
 impl Validity {
     /// Of a certificate in DER; `None` where it is none.
     pub(super) fn of(der: &[u8]) -> Option<Self> {
-        let (0x30, certificate, _) = take(der)? else { return None };
-        let (0x30, mut rest, _) = take(certificate)? else { return None };
+        let (0x30, certificate, _) = take_der(der)? else { return None };
+        let (0x30, mut rest, _) = take_der(certificate)? else { return None };
         // The version, which may be absent, then a number, an algorithm and the issuer.
-        if let (0xa0, _, after) = take(rest)? {
+        if let (0xa0, _, after) = take_der(rest)? {
             rest = after;
         }
         for _ in 0..3 {
-            rest = take(rest)?.2;
+            rest = take_der(rest)?.2;
         }
-        let (0x30, dates, _) = take(rest)? else { return None };
-        let (tag, from, dates) = take(dates)?;
+        let (0x30, dates, _) = take_der(rest)? else { return None };
+        let (tag, from, dates) = take_der(dates)?;
         let from_s = seconds(tag, from)?;
-        let (tag, until, _) = take(dates)?;
+        let (tag, until, _) = take_der(dates)?;
         Some(Self { from_s, until_s: seconds(tag, until)? })
     }
 
     /// What is wrong with it at that time.
-    pub(super) fn objection(self, now_us: u64) -> Option<&'static str> {
+    pub(super) fn problem_at(self, now_us: u64) -> Option<&'static str> {
         let now_s = i64::try_from(now_us / 1_000_000).unwrap_or(i64::MAX);
         match now_s {
             _ if now_s > self.until_s => Some("has expired"),
@@ -41,7 +41,7 @@ impl Validity {
 }
 
 /// The tag and the content of an element, and what follows it.
-fn take(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+fn take_der(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], rest) = der.split_first_chunk::<2>()?;
     let (length, rest) = match first {
         0..=0x7f => (usize::from(first), rest),

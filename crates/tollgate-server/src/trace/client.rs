@@ -20,17 +20,17 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// One connection for each batch: there is one every few seconds.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct OtlpClient {
     runtime: Runtime,
     timeout: Duration,
     /// Whether the last batch was not taken, so that only changes are logged.
-    down: AtomicBool,
+    is_failing: AtomicBool,
 }
 
-impl Client {
+impl OtlpClient {
     pub(super) fn new(timeout: Duration) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-        Ok(Self { runtime, timeout, down: AtomicBool::new(false) })
+        Ok(Self { runtime, timeout, is_failing: AtomicBool::new(false) })
     }
 
     fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
@@ -45,7 +45,7 @@ impl Client {
             Ok(answer) => Some(answer.status().to_string()),
             Err(error) => Some(error.to_string()),
         };
-        let was_down = self.down.swap(failure.is_some(), Ordering::Relaxed);
+        let was_down = self.is_failing.swap(failure.is_some(), Ordering::Relaxed);
         match failure {
             Some(error) if !was_down => {
                 tracing::warn!(%endpoint, %error, "the trace collector does not take spans; they are dropped");
@@ -57,7 +57,7 @@ impl Client {
     }
 }
 
-impl HttpClient for Client {
+impl HttpClient for OtlpClient {
     fn send_bytes<'life, 'sent>(
         &'life self,
         request: Request<Bytes>,

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 /// A collector that was configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct TraceOptions {
     endpoint: String,
     timeout: Duration,
 }
 
 /// A variable says something that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidOptions {
+pub struct InvalidTraceOptions {
     variable: &'static str,
     problem: String,
 }
@@ -24,7 +24,7 @@ const BASE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 const TIMEOUT_MS: u64 = 10_000;
 
-impl Options {
+impl TraceOptions {
     /// What the environment says, through `variable`; `None` when it names no collector.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Options {
     /// When it names one that cannot be used.
     pub fn read(
         variable: impl Fn(&'static str) -> Option<String>,
-    ) -> Result<Option<Self>, InvalidOptions> {
+    ) -> Result<Option<Self>, InvalidTraceOptions> {
         // To these an empty variable is an absent one.
         let variable = |name| variable(name).filter(|value| !value.is_empty());
         let off = variable("OTEL_SDK_DISABLED").is_some_and(|is| is.eq_ignore_ascii_case("true"))
@@ -44,7 +44,7 @@ impl Options {
             (None, Some(base)) => (BASE, format!("{}/v1/traces", base.trim_end_matches('/'))),
             (None, None) => return Ok(None),
         };
-        let invalid = |problem| InvalidOptions { variable: name, problem };
+        let invalid = |problem| InvalidTraceOptions { variable: name, problem };
         // Before anything shows the text: what is in front of the `@` is a secret.
         if endpoint.contains('@') {
             let fix =
@@ -62,7 +62,7 @@ impl Options {
             if let Some(protocol) = variable(name).filter(|protocol| protocol != "http/protobuf") {
                 let problem =
                     format!("`{protocol}` is not spoken here; `http/protobuf` is, on port 4318");
-                return Err(InvalidOptions { variable: name, problem });
+                return Err(InvalidTraceOptions { variable: name, problem });
             }
         }
         let timeout = variable("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT")
@@ -95,10 +95,10 @@ impl Options {
     }
 }
 
-impl fmt::Display for InvalidOptions {
+impl fmt::Display for InvalidTraceOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.variable, self.problem)
     }
 }
 
-impl std::error::Error for InvalidOptions {}
+impl std::error::Error for InvalidTraceOptions {}

@@ -14,7 +14,7 @@ use tollgate_policy::facts::Facts;
 
 /// What a front end knows about a decision besides the verdict.
 #[derive(Clone, Copy, Debug)]
-pub struct Decided<'a> {
+pub struct DecisionContext<'a> {
     /// Which front end, as `listen` spells it.
     pub front: &'static str,
     /// The request's `traceparent`, as it came.
@@ -54,7 +54,7 @@ pub fn key_hash(facts: &Facts<'_>, verdict: &Verdict<'_>) -> u64 {
 
 /// What was decided, as a span shows it.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown<'a> {
+pub struct SpanDecision<'a> {
     /// Whether the request may pass.
     pub allowed: bool,
     /// Where that came from.
@@ -63,14 +63,14 @@ pub struct Shown<'a> {
     pub limit: Option<(&'a str, &'a Outcome)>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> SpanDecision<'a> {
     pub(super) fn of(verdict: &'a Verdict<'_>) -> Self {
         let limit = verdict.tightest().map(|row| (&*row.limit.name, &row.outcome));
         Self { allowed: verdict.allowed, source: verdict.source, limit }
     }
 }
 
-pub(super) fn record(tracer: &SdkTracer, decided: &Decided<'_>, shown: &Shown<'_>) {
+pub(super) fn record(tracer: &SdkTracer, decided: &DecisionContext<'_>, shown: &SpanDecision<'_>) {
     let mut attributes = vec![
         KeyValue::new("ratelimit.allowed", shown.allowed),
         KeyValue::new("ratelimit.source", shown.source.as_str()),
@@ -80,23 +80,23 @@ pub(super) fn record(tracer: &SdkTracer, decided: &Decided<'_>, shown: &Shown<'_
         attributes.extend([
             KeyValue::new("ratelimit.name", name.to_owned()),
             KeyValue::new("ratelimit.key", format!("{:016x}", decided.key_hash)),
-            KeyValue::new("ratelimit.limit", number(outcome.limit)),
-            KeyValue::new("ratelimit.remaining", number(outcome.remaining)),
+            KeyValue::new("ratelimit.limit", saturating_i64(outcome.limit)),
+            KeyValue::new("ratelimit.remaining", saturating_i64(outcome.remaining)),
         ]);
     }
     let builder = tracer
         .span_builder("ratelimit.decision")
         .with_kind(SpanKind::Server)
-        .with_start_time(instant(decided.start_us))
+        .with_start_time(system_time(decided.start_us))
         .with_attributes(attributes);
     let mut span = tracer.build_with_context(builder, &parent(decided.parent));
-    span.end_with_timestamp(instant(decided.end_us.max(decided.start_us)));
+    span.end_with_timestamp(system_time(decided.end_us.max(decided.start_us)));
 }
 
 /// Where the request's own trace is, if it says so in a form that W3C Trace Context allows.
 fn parent(traceparent: Option<&str>) -> Context {
-    struct Field<'a>(&'a str);
-    impl Extractor for Field<'_> {
+    struct TraceparentExtractor<'a>(&'a str);
+    impl Extractor for TraceparentExtractor<'_> {
         fn get(&self, key: &str) -> Option<&str> {
             (key == "traceparent").then_some(self.0)
         }
@@ -107,15 +107,17 @@ fn parent(traceparent: Option<&str>) -> Context {
     }
     let root = Context::new();
     match traceparent {
-        Some(text) => TraceContextPropagator::new().extract_with_context(&root, &Field(text)),
+        Some(text) => {
+            TraceContextPropagator::new().extract_with_context(&root, &TraceparentExtractor(text))
+        }
         None => root,
     }
 }
 
-fn instant(us: u64) -> SystemTime {
+fn system_time(us: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_micros(us)
 }
 
-fn number(count: u64) -> i64 {
+fn saturating_i64(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

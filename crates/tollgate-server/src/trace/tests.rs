@@ -1,6 +1,6 @@
 mod collector;
 
-use super::{Decided, Options, Traces, key_hash};
+use super::{DecisionContext, TraceOptions, Traces, key_hash};
 use collector::{Collector, attribute};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use std::time::Duration;
@@ -27,7 +27,10 @@ fn decide(traces: &Traces, gate: &Gate, user: &str, parent: Option<&str>) {
     let verdict = gate.check(&rules, NOW_US, &facts, 1, &mut work).now();
     let key_hash = key_hash(&facts, &verdict);
     let (start_us, end_us) = (NOW_US, NOW_US + 7);
-    traces.decision(&Decided { front: "http", parent, key_hash, start_us, end_us }, &verdict);
+    traces.record_decision(
+        &DecisionContext { front: "http", parent, key_hash, start_us, end_us },
+        &verdict,
+    );
 }
 
 fn started(collector: &Collector) -> Traces {
@@ -42,7 +45,7 @@ fn started(collector: &Collector) -> Traces {
 fn sent(traces: &Traces, collector: Collector) -> Vec<Span> {
     traces.stop(Duration::from_secs(60));
     assert!(!traces.enabled());
-    collector.requests().iter().flat_map(collector::Request::spans).collect()
+    collector.requests().iter().flat_map(collector::ExportRequest::spans).collect()
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn keys_are_told_apart_and_not_told() {
     }
     traces.stop(Duration::from_secs(60));
     let requests = collector.requests();
-    let spans: Vec<Span> = requests.iter().flat_map(collector::Request::spans).collect();
+    let spans: Vec<Span> = requests.iter().flat_map(collector::ExportRequest::spans).collect();
     let keys: Vec<String> = spans.iter().map(|span| attribute(span, "ratelimit.key")).collect();
     assert_eq!(keys.len(), 3);
     assert_eq!(keys[0], keys[2]);
@@ -162,12 +165,12 @@ fn a_collector_that_does_not_answer_keeps_nobody_waiting() {
     assert!(!spans.is_empty() && spans.len() < 10_000, "{}: the queue is bounded", spans.len());
 }
 
-fn options(variables: &[(&str, &str)]) -> Result<Option<Options>, String> {
+fn options(variables: &[(&str, &str)]) -> Result<Option<TraceOptions>, String> {
     let read = |name: &'static str| {
         let found = variables.iter().find(|variable| variable.0 == name);
         found.map(|variable| variable.1.to_owned())
     };
-    Options::read(read).map_err(|error| error.to_string())
+    TraceOptions::read(read).map_err(|error| error.to_string())
 }
 
 fn endpoint(variables: &[(&str, &str)]) -> Option<String> {

@@ -1,6 +1,6 @@
 //! A file that is looked at.
 
-use super::{Changed, Stamp, Watcher};
+use super::{FileChange, Stamp, Watcher};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -28,20 +28,20 @@ impl WatchedFile {
     }
 
     /// Looks once; the content, when it is new and settled.
-    pub fn look(&mut self) -> Option<io::Result<Vec<u8>>> {
+    pub fn poll(&mut self) -> Option<io::Result<Vec<u8>>> {
         let (found, why) = match std::fs::metadata(&self.path) {
             Ok(metadata) if metadata.is_file() => (Some(Stamp::of(&metadata)), None),
             // Opening a pipe would wait for whoever writes to it.
             Ok(_) => (None, Some(io::Error::other("it is not a regular file"))),
             Err(error) => (None, Some(error)),
         };
-        match self.watcher.look(found)? {
-            Changed::Gone => Some(Err(why.unwrap_or_else(|| io::ErrorKind::NotFound.into()))),
-            Changed::Content(stamp) => match read(&self.path, stamp) {
+        match self.watcher.poll(found)? {
+            FileChange::Gone => Some(Err(why.unwrap_or_else(|| io::ErrorKind::NotFound.into()))),
+            FileChange::Content(stamp) => match read_if_unchanged(&self.path, stamp) {
                 Ok(Some(bytes)) => Some(Ok(bytes)),
                 // It changed while it was read: the looks to come will say so.
                 Ok(None) => {
-                    self.watcher.again();
+                    self.watcher.retry();
                     None
                 }
                 Err(error) => Some(Err(error)),
@@ -52,25 +52,25 @@ impl WatchedFile {
 
 /// What is at `path`, up to [`BYTES_MAX`] bytes of it.
 pub(crate) fn read_capped(path: &Path) -> io::Result<Vec<u8>> {
-    capped(&File::open(path)?)
+    read_file_capped(&File::open(path)?)
 }
 
-fn capped(file: &File) -> io::Result<Vec<u8>> {
+fn read_file_capped(file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// The content that `stamp` stands for, or `None` when that is no longer what is there.
-fn read(path: &Path, stamp: Stamp) -> io::Result<Option<Vec<u8>>> {
+fn read_if_unchanged(path: &Path, stamp: Stamp) -> io::Result<Option<Vec<u8>>> {
     let file = File::open(path)?;
-    let bytes = capped(&file)?;
+    let bytes = read_file_capped(&file)?;
     Ok((Stamp::of(&file.metadata()?) == stamp).then_some(bytes))
 }
 
 impl Stamp {
     /// Which file it is of.
-    pub(super) fn file(self) -> (u64, u64) {
+    pub(super) fn file_id(self) -> (u64, u64) {
         (self.device, self.inode)
     }
 

@@ -1,4 +1,4 @@
-use super::{Changed, Stamp, WatchedFile, Watcher};
+use super::{FileChange, Stamp, WatchedFile, Watcher};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,15 @@ fn stamp(inode: u64, size: u64, modified_s: i64, changed_s: i64) -> Option<Stamp
 /// A watcher that has handed over `stamp`.
 fn after(stamp: Option<Stamp>) -> Watcher {
     let mut watcher = Watcher::default();
-    assert_eq!(watcher.look(stamp), None);
-    assert!(watcher.look(stamp).is_some());
+    assert_eq!(watcher.poll(stamp), None);
+    assert!(watcher.poll(stamp).is_some());
     watcher
 }
 
 /// At which of the next looks, counted from one, `stamp` is handed over.
 fn taken_at(watcher: &mut Watcher, stamp: Option<Stamp>) -> Option<usize> {
-    let changes: Vec<_> = (0..20).map(|_| watcher.look(stamp)).collect();
-    let expected = stamp.map_or(Changed::Gone, Changed::Content);
+    let changes: Vec<_> = (0..20).map(|_| watcher.poll(stamp)).collect();
+    let expected = stamp.map_or(FileChange::Gone, FileChange::Content);
     assert!(changes.iter().flatten().all(|changed| *changed == expected));
     assert!(changes.iter().flatten().count() <= 1, "it is said once");
     changes.iter().position(Option::is_some).map(|at| at + 1)
@@ -51,10 +51,10 @@ fn a_file_that_is_being_written_is_left_alone() {
     let mut watcher = after(stamp(1, 10, 100, 100));
     for at in 0..50 {
         let half = stamp(1, at, 101 + i64::try_from(at).unwrap(), 200);
-        assert_eq!([(); 5].map(|()| watcher.look(half)), [None; 5]);
+        assert_eq!([(); 5].map(|()| watcher.poll(half)), [None; 5]);
     }
     let whole = stamp(1, 49, 150, 200);
-    assert_eq!(watcher.look(whole), whole.map(Changed::Content));
+    assert_eq!(watcher.poll(whole), whole.map(FileChange::Content));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn ten_renames_a_second_are_all_noticed() {
     let mut watcher = after(stamp(1, 10, 100, 100));
     for inode in 2..12 {
         let now = stamp(inode, 10, 100, 100);
-        assert_eq!([watcher.look(now), watcher.look(now)], [None, now.map(Changed::Content)]);
+        assert_eq!([watcher.poll(now), watcher.poll(now)], [None, now.map(FileChange::Content)]);
     }
 }
 
@@ -70,16 +70,16 @@ fn ten_renames_a_second_are_all_noticed() {
 fn a_change_that_was_taken_back_is_none() {
     let before = stamp(1, 10, 100, 100);
     let mut watcher = after(before);
-    assert_eq!(watcher.look(stamp(2, 10, 101, 101)), None);
-    assert_eq!([watcher.look(before), watcher.look(before)], [None; 2]);
-    assert_eq!(watcher.look(stamp(2, 10, 101, 101)), None, "the earlier look does not count");
+    assert_eq!(watcher.poll(stamp(2, 10, 101, 101)), None);
+    assert_eq!([watcher.poll(before), watcher.poll(before)], [None; 2]);
+    assert_eq!(watcher.poll(stamp(2, 10, 101, 101)), None, "the earlier look does not count");
 }
 
 #[test]
 fn a_missing_file_is_a_change_and_so_is_its_return() {
     let before = stamp(1, 10, 100, 100);
     let mut watcher = after(before);
-    assert_eq!([watcher.look(None), watcher.look(before)], [None; 2], "a gap is not a loss");
+    assert_eq!([watcher.poll(None), watcher.poll(before)], [None; 2], "a gap is not a loss");
     assert_eq!(taken_at(&mut watcher, None), Some(2));
     assert_eq!(taken_at(&mut watcher, before), Some(2));
 }
@@ -88,16 +88,16 @@ fn a_missing_file_is_a_change_and_so_is_its_return() {
 fn what_could_not_be_used_comes_again() {
     let here = stamp(1, 10, 100, 100);
     let mut watcher = after(here);
-    watcher.again();
+    watcher.retry();
     assert_eq!(taken_at(&mut watcher, here), Some(6), "whoever writes to it may not be done");
-    watcher.again();
+    watcher.retry();
     assert_eq!(taken_at(&mut watcher, stamp(2, 10, 100, 100)), Some(2), "another file is complete");
 }
 
 /// A folder of its own for one test, gone when the test ends.
-struct Folder(PathBuf);
+struct WatchTestFolder(PathBuf);
 
-impl Folder {
+impl WatchTestFolder {
     fn new(name: &str) -> Self {
         let path =
             std::env::temp_dir().join(format!("tollgate-watch-{}-{name}", std::process::id()));
@@ -106,7 +106,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for WatchTestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -114,8 +114,8 @@ impl Drop for Folder {
 
 /// Looks, as nothing happens in between, until something is handed over or nothing will be.
 fn looks(file: &mut WatchedFile) -> Option<String> {
-    assert!(file.look().is_none(), "nothing is taken at first sight");
-    let content = (0..10).find_map(|_| file.look());
+    assert!(file.poll().is_none(), "nothing is taken at first sight");
+    let content = (0..10).find_map(|_| file.poll());
     content.map(|content| String::from_utf8(content.unwrap()).unwrap())
 }
 
@@ -125,7 +125,7 @@ fn put(path: &Path, text: &str) {
 
 #[test]
 fn a_file_written_in_place_is_noticed() {
-    let folder = Folder::new("write");
+    let folder = WatchTestFolder::new("write");
     let path = folder.0.join("tollgate.yaml");
     put(&path, "one");
     let mut file = WatchedFile::new(&path);
@@ -138,7 +138,7 @@ fn a_file_written_in_place_is_noticed() {
 
 #[test]
 fn a_file_renamed_over_is_noticed_though_it_is_older_and_as_long() {
-    let folder = Folder::new("rename");
+    let folder = WatchTestFolder::new("rename");
     let (path, next) = (folder.0.join("tollgate.yaml"), folder.0.join("next"));
     put(&next, "two");
     put(&path, "one");
@@ -152,7 +152,7 @@ fn a_file_renamed_over_is_noticed_though_it_is_older_and_as_long() {
 /// new `..data` is renamed over the old one, whose folder then goes.
 #[test]
 fn a_swapped_link_in_the_middle_is_noticed() {
-    let folder = Folder::new("configmap");
+    let folder = WatchTestFolder::new("configmap");
     let at = |name: &str| folder.0.join(name);
     let version = |name: &str, text: &str| {
         fs::create_dir(at(name)).unwrap();
@@ -172,28 +172,28 @@ fn a_swapped_link_in_the_middle_is_noticed() {
 
 #[test]
 fn a_file_written_between_two_looks_is_not_taken_half() {
-    let folder = Folder::new("half");
+    let folder = WatchTestFolder::new("half");
     let path = folder.0.join("tollgate.yaml");
     put(&path, "one");
     let mut file = WatchedFile::new(&path);
     looks(&mut file);
     put(&path, "limits: []");
-    assert!([(); 5].iter().all(|()| file.look().is_none()));
+    assert!([(); 5].iter().all(|()| file.poll().is_none()));
     put(&path, "limits: []\nheaders: none");
-    assert!(file.look().is_none(), "the first half was not there for long enough");
+    assert!(file.poll().is_none(), "the first half was not there for long enough");
     assert_eq!(looks(&mut file).as_deref(), Some("limits: []\nheaders: none"));
 }
 
 #[test]
 fn a_file_that_went_away_is_said_to_be_missing() {
-    let folder = Folder::new("gone");
+    let folder = WatchTestFolder::new("gone");
     let path = folder.0.join("tollgate.yaml");
     put(&path, "one");
     let mut file = WatchedFile::new(&path);
     looks(&mut file);
     fs::remove_file(&path).unwrap();
-    assert!(file.look().is_none());
-    let missing = file.look().unwrap().unwrap_err();
+    assert!(file.poll().is_none());
+    let missing = file.poll().unwrap().unwrap_err();
     assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
     put(&path, "one");
     assert_eq!(looks(&mut file).as_deref(), Some("one"));
@@ -201,14 +201,14 @@ fn a_file_that_went_away_is_said_to_be_missing() {
 
 #[test]
 fn a_file_that_cannot_be_looked_at_says_why() {
-    let folder = Folder::new("why");
+    let folder = WatchTestFolder::new("why");
     let path = folder.0.join("tollgate.yaml");
     put(&path, "one");
     let mut file = WatchedFile::new(path.join("below-a-file"));
-    assert!(file.look().is_none());
-    let error = file.look().unwrap().unwrap_err();
+    assert!(file.poll().is_none());
+    let error = file.poll().unwrap().unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::NotADirectory);
     let mut file = WatchedFile::new(&folder.0);
-    assert!(file.look().is_none());
-    assert!(file.look().unwrap().unwrap_err().to_string().contains("not a regular file"));
+    assert!(file.poll().is_none());
+    assert!(file.poll().unwrap().unwrap_err().to_string().contains("not a regular file"));
 }

@@ -4,22 +4,23 @@ use crate::exposition::Page;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate_server::metrics::{
-    Denied, Format, Front, LimitReading, Metrics, Outcome, Reading, Reloaded, Unanswered,
+    AdminDenial, ExpositionFormat, Front, LimitCounters, Metrics, MetricsSnapshot, Outcome,
+    ReloadResult, UpstreamFailure,
 };
 use tollgate_store::StoreErrorKind;
 
-fn page(metrics: &Metrics, reading: &Reading) -> Page {
-    let text = metrics.exposition(reading.clone(), Format::Prometheus);
+fn page(metrics: &Metrics, reading: &MetricsSnapshot) -> Page {
+    let text = metrics.exposition(reading.clone(), ExpositionFormat::Prometheus);
     Page::prometheus(&text).unwrap_or_else(|why| panic!("{why}\n{text}"))
 }
 
-fn open_page(metrics: &Metrics, reading: &Reading) -> Page {
-    let text = metrics.exposition(reading.clone(), Format::OpenMetrics);
+fn open_page(metrics: &Metrics, reading: &MetricsSnapshot) -> Page {
+    let text = metrics.exposition(reading.clone(), ExpositionFormat::OpenMetrics);
     Page::open_metrics(&text).unwrap_or_else(|why| panic!("{why}\n{text}"))
 }
 
-fn limit(name: &str, first: u64) -> LimitReading {
-    LimitReading {
+fn limit(name: &str, first: u64) -> LimitCounters {
+    LimitCounters {
         name: name.into(),
         admitted: first,
         refused: first + 1,
@@ -67,7 +68,7 @@ const FAMILIES: &[(&str, &str, &[&str])] = &[
 
 #[test]
 fn every_family_has_its_name_type_and_labels_in_both_formats() {
-    let reading = Reading { limits: vec![limit("a", 1)], ..Reading::default() };
+    let reading = MetricsSnapshot { limits: vec![limit("a", 1)], ..MetricsSnapshot::default() };
     let metrics = Metrics::new();
     let (older, newer) = (page(&metrics, &reading), open_page(&metrics, &reading));
     for &(name, kind, labels) in FAMILIES {
@@ -97,12 +98,12 @@ fn every_family_has_its_name_type_and_labels_in_both_formats() {
 
 #[test]
 fn what_the_engine_counts_shows_under_its_limit() {
-    let reading = Reading {
+    let reading = MetricsSnapshot {
         limits: vec![limit("a", 10), limit("login/ip+user", 100)],
         memory_keys: 7,
         lease_rollbacks: 8,
         breaker_open: true,
-        ..Reading::default()
+        ..MetricsSnapshot::default()
     };
     let page = page(&Metrics::new(), &reading);
     for (name, first) in [("a", 10.0), ("login/ip+user", 100.0)] {
@@ -123,7 +124,8 @@ fn what_the_engine_counts_shows_under_its_limit() {
 #[test]
 fn a_name_cannot_break_out_of_its_label() {
     for name in ["a\"} 1\nevil 2", "back\\slash", "quo\"te", "üñ", "{}=,"] {
-        let reading = Reading { limits: vec![limit(name, 1)], ..Reading::default() };
+        let reading =
+            MetricsSnapshot { limits: vec![limit(name, 1)], ..MetricsSnapshot::default() };
         let labels = [("limit", name), ("outcome", "refused")];
         let pages = [page(&Metrics::new(), &reading), open_page(&Metrics::new(), &reading)];
         for page in pages {
@@ -141,17 +143,17 @@ fn requests_of_all_threads_add_up() {
             let metrics = Arc::clone(&metrics);
             std::thread::spawn(move || {
                 for _ in 0..1_000 {
-                    metrics.requests(Front::Http, Outcome::Admitted);
+                    metrics.count_request(Front::Http, Outcome::Admitted);
                     metrics.observe(Front::Http, Duration::from_micros(3));
                 }
-                metrics.requests(Front::Grpc, Outcome::FailClosed);
+                metrics.count_request(Front::Grpc, Outcome::FailClosed);
             })
         })
         .collect();
     for thread in threads {
         thread.join().unwrap();
     }
-    let page = page(&metrics, &Reading::default());
+    let page = page(&metrics, &MetricsSnapshot::default());
     let requests = |front, outcome| {
         page.value("tollgate_requests_total", &[("front", front), ("outcome", outcome)])
     };
@@ -167,9 +169,9 @@ fn requests_of_all_threads_add_up() {
 fn every_outcome_has_a_sample_of_its_own() {
     let metrics = Metrics::new();
     for (times, outcome) in (1..).zip(Outcome::ALL) {
-        (0..times).for_each(|_| metrics.requests(Front::Resp, outcome));
+        (0..times).for_each(|_| metrics.count_request(Front::Resp, outcome));
     }
-    let page = page(&metrics, &Reading::default());
+    let page = page(&metrics, &MetricsSnapshot::default());
     for (times, outcome) in [1.0, 2.0, 3.0, 4.0, 5.0, 6.0].into_iter().zip(Outcome::ALL) {
         let labels = [("front", "resp"), ("outcome", outcome.as_str())];
         assert_eq!(page.value("tollgate_requests_total", &labels), Some(times));
@@ -192,7 +194,7 @@ fn a_time_counts_in_the_first_bucket_that_is_not_below_it() {
     for (elapsed, bound) in cases {
         let metrics = Metrics::new();
         metrics.observe(Front::Admin, elapsed);
-        let page = page(&metrics, &Reading::default());
+        let page = page(&metrics, &MetricsSnapshot::default());
         let family = &page.0["tollgate_decision_seconds"];
         let buckets = family.samples.iter().filter(|sample| {
             sample.name.ends_with("_bucket")
@@ -206,24 +208,24 @@ fn a_time_counts_in_the_first_bucket_that_is_not_below_it() {
     let metrics = Metrics::new();
     metrics.observe(Front::Admin, Duration::from_millis(250));
     metrics.observe(Front::Admin, Duration::from_millis(500));
-    let page = page(&metrics, &Reading::default());
+    let page = page(&metrics, &MetricsSnapshot::default());
     assert_eq!(page.value("tollgate_decision_seconds_sum", &[("front", "admin")]), Some(0.75));
 }
 
 #[test]
 fn events_of_the_node_count_one_each() {
     let metrics = Metrics::new();
-    metrics.reload(Reloaded::Ok);
-    metrics.reload(Reloaded::Error);
-    metrics.reload(Reloaded::Error);
+    metrics.reload(ReloadResult::Ok);
+    metrics.reload(ReloadResult::Error);
+    metrics.reload(ReloadResult::Error);
     metrics.store_error(StoreErrorKind::Busy);
-    metrics.admin_denied(Denied::Wrong);
-    metrics.unanswered(Unanswered::Timeout);
+    metrics.admin_denied(AdminDenial::Wrong);
+    metrics.upstream_failed(UpstreamFailure::Timeout);
     metrics.audit_failure();
     metrics.accept_error(Front::Http);
     (0..3).for_each(|_| metrics.connection_opened(Front::Http));
     metrics.connection_closed(Front::Http);
-    let page = page(&metrics, &Reading::default());
+    let page = page(&metrics, &MetricsSnapshot::default());
     for (name, labels, value) in [
         ("tollgate_reload_total", Some(("result", "ok")), 1.0),
         ("tollgate_reload_total", Some(("result", "error")), 2.0),
@@ -247,19 +249,19 @@ fn events_of_the_node_count_one_each() {
 fn open_metrics_is_for_those_who_ask_for_it() {
     let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3,*/*;q=0.1";
     for (accept, format) in [
-        ("", Format::Prometheus),
-        ("*/*", Format::Prometheus),
-        ("text/plain;version=0.0.4", Format::Prometheus),
-        (prometheus, Format::OpenMetrics),
-        ("text/html, Application/OpenMetrics-Text", Format::OpenMetrics),
-        ("application/openmetrics-text; q=0, */*", Format::Prometheus),
-        ("application/openmetrics-textual", Format::Prometheus),
+        ("", ExpositionFormat::Prometheus),
+        ("*/*", ExpositionFormat::Prometheus),
+        ("text/plain;version=0.0.4", ExpositionFormat::Prometheus),
+        (prometheus, ExpositionFormat::OpenMetrics),
+        ("text/html, Application/OpenMetrics-Text", ExpositionFormat::OpenMetrics),
+        ("application/openmetrics-text; q=0, */*", ExpositionFormat::Prometheus),
+        ("application/openmetrics-textual", ExpositionFormat::Prometheus),
     ] {
-        assert_eq!(Format::of_accept(accept), format, "{accept}");
+        assert_eq!(ExpositionFormat::of_accept(accept), format, "{accept}");
     }
-    assert!(Format::Prometheus.content_type().starts_with("text/plain; version=0.0.4"));
+    assert!(ExpositionFormat::Prometheus.content_type().starts_with("text/plain; version=0.0.4"));
     assert!(
-        Format::OpenMetrics
+        ExpositionFormat::OpenMetrics
             .content_type()
             .starts_with("application/openmetrics-text; version=1.0.0")
     );

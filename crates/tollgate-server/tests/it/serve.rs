@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use tollgate_server::config::Config;
-use tollgate_server::metrics::{Format, Front, Reading};
-use tollgate_server::serve::{Running, Server, StartError};
+use tollgate_server::metrics::{ExpositionFormat, Front, MetricsSnapshot};
+use tollgate_server::serve::{RunningServer, Server, StartError};
 
 /// A folder with a `tollgate.yaml`, gone when the test ends.
 struct Folder(PathBuf);
@@ -52,7 +52,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Waits for the policy of this generation; a node that never has it keeps the test until it is ended.
-fn wait_for_generation(running: &Running, generation: u64) {
+fn wait_for_generation(running: &RunningServer, generation: u64) {
     while running.node().gate.rules().generation() < generation {
         thread::sleep(Duration::from_millis(1));
     }
@@ -116,7 +116,8 @@ fn reloads_under_load_lose_no_request_and_no_count() {
     let counts = running.node().gate.counts();
     let thousand = &counts.iter().find(|count| *count.0 == *"thousand").unwrap().1;
     assert_eq!((thousand.admitted, thousand.refused), (1000, refused));
-    let metrics = running.node().metrics.exposition(Reading::default(), Format::Prometheus);
+    let metrics =
+        running.node().metrics.exposition(MetricsSnapshot::default(), ExpositionFormat::Prometheus);
     let line = |name: &str| {
         let found = metrics.lines().find_map(|line| line.strip_prefix(name));
         found.unwrap().trim().parse::<u64>().unwrap()
@@ -137,7 +138,7 @@ fn a_bad_file_is_refused_with_its_place_and_the_old_one_stays() {
     let address = running.address(Front::Http).unwrap();
     assert_eq!(client(address).post("/v1/check", "{\"attributes\": {}}").status, 200);
     assert!(running.node().health.is_ready());
-    assert_eq!(running.node().health.detail().len(), 1);
+    assert_eq!(running.node().health.problems().len(), 1);
 }
 
 #[test]

@@ -1,65 +1,67 @@
 //! Give-backs, debts and resets.
 
 use super::admission::one_a_second;
-use super::desk::{Desk, Line};
-use super::trace::{every, seven, word};
+use super::desk::{ChargeSpec, StoreDriver};
+use super::trace::{algorithm_name, algorithms, all_algorithms};
 use crate::{Change, Store};
-use tollgate_core::{Algorithm, State};
+use tollgate_core::{Algorithm, LimitState};
 
 /// What is given back is what time has not returned; the row says what a peek says afterwards.
 pub async fn give_backs<S: Store>(store: &S) {
-    for numbers in every(10) {
-        let name = word(&numbers);
-        let line = Line::new(30, name, numbers);
-        let mut desk = Desk::new(store);
-        let mut state = State::New;
+    for params in all_algorithms(10) {
+        let name = algorithm_name(&params);
+        let line = ChargeSpec::new(30, name, params);
+        let mut desk = StoreDriver::new(store);
+        let mut state = LimitState::New;
         for (cost, wait_us, units) in [(6, 0, 6), (5, 1_000, 2), (4, 50_001, 4), (1, 3_000_000, 1)]
         {
             let (admitted, rows) = desk.take(&[line.cost(cost)]).await;
-            let expected = numbers.charge(&mut state, desk.now_us, cost);
+            let expected = params.charge(&mut state, desk.now_us, cost);
             let Some(receipt) = rows[0].receipt.filter(|_| admitted) else {
                 panic!("{name}: {cost} fit")
             };
             assert_eq!(receipt, expected, "{name}: the receipt is the algorithm's");
             desk.now_us += wait_us;
-            let rows =
-                desk.adjust(&[(line, Change::GiveBack { units, receipt, under: numbers })]).await;
-            numbers.give_back(&mut state, desk.now_us, units, &receipt);
-            let now = numbers.decide(&state, desk.now_us, 1, tollgate_core::Intent::Peek);
+            let rows = desk
+                .adjust(&[(line, Change::GiveBack { units, receipt, charged_params: params })])
+                .await;
+            params.give_back(&mut state, desk.now_us, units, &receipt);
+            let now = params.decide(&state, desk.now_us, 1, tollgate_core::Intent::Peek);
             assert_eq!(rows[0].outcome, now, "{name}: {units} of {cost} after {wait_us} us");
             assert!(rows[0].receipt.is_none(), "{name}: a give-back takes nothing");
         }
-        let nobody = Line::new(30, "nobody", numbers);
+        let nobody = ChargeSpec::new(30, "nobody", params);
         let receipt =
             tollgate_core::Receipt { cost: 1, at_us: desk.now_us, mark_us: 0, mark_fraction: 0 };
-        let rows =
-            desk.adjust(&[(nobody, Change::GiveBack { units: 1, receipt, under: numbers })]).await;
+        let rows = desk
+            .adjust(&[(nobody, Change::GiveBack { units: 1, receipt, charged_params: params })])
+            .await;
         assert_eq!(rows[0].outcome.remaining, 10, "{name}: an unknown key gains nothing");
     }
 }
 
 /// What is owed is taken whether or not it fits, and several changes are applied together.
 pub async fn debts<S: Store>(store: &S) {
-    for numbers in every(10) {
-        let name = word(&numbers);
-        let line = Line::new(31, name, numbers);
-        let other = Line::new(32, name, one_a_second(5));
-        let mut desk = Desk::new(store);
-        let mut state = State::New;
+    for params in all_algorithms(10) {
+        let name = algorithm_name(&params);
+        let line = ChargeSpec::new(31, name, params);
+        let other = ChargeSpec::new(32, name, one_a_second(5));
+        let mut desk = StoreDriver::new(store);
+        let mut state = LimitState::New;
         assert!(desk.take(&[line.cost(8)]).await.0);
-        numbers.charge(&mut state, desk.now_us, 8);
+        params.charge(&mut state, desk.now_us, 8);
         let owe = |units| Change::Owe { units };
         let rows = desk.adjust(&[(line, owe(25)), (other, owe(0))]).await;
-        let receipt = numbers.charge(&mut state, desk.now_us, 25);
+        let receipt = params.charge(&mut state, desk.now_us, 25);
         assert_eq!(rows[0].receipt, Some(receipt), "{name}: a debt has a receipt");
         assert_eq!(rows[1].outcome.remaining, 5);
         for _ in 0..40 {
             let (_, rows) = desk.peek(&[line]).await;
-            let now = numbers.decide(&state, desk.now_us, 1, tollgate_core::Intent::Peek);
+            let now = params.decide(&state, desk.now_us, 1, tollgate_core::Intent::Peek);
             assert_eq!(rows[0].outcome, now, "{name}: a debt is honest");
             desk.now_us += 150_001;
         }
-        let fresh = Line::new(33, name, numbers);
+        let fresh = ChargeSpec::new(33, name, params);
         let rows = desk.adjust(&[(fresh, owe(11))]).await;
         assert_eq!(rows[0].outcome.remaining, 0, "{name}: an unknown key can owe, too");
     }
@@ -67,13 +69,13 @@ pub async fn debts<S: Store>(store: &S) {
 
 /// A reset key is a new key, its penalties forgotten.
 pub async fn resets<S: Store>(store: &S) {
-    for numbers in seven(3) {
-        let desk = Desk::new(store);
-        let line = Line::new(34, numbers.algorithm(), numbers);
-        let bystander = Line::new(34, "bystander", numbers);
+    for params in algorithms(3) {
+        let desk = StoreDriver::new(store);
+        let line = ChargeSpec::new(34, params.algorithm(), params);
+        let bystander = ChargeSpec::new(34, "bystander", params);
         desk.reset(&bystander).await;
         for _ in 0..2 {
-            assert!(desk.take(&[line.cost(3)]).await.0, "{}: fresh", numbers.algorithm());
+            assert!(desk.take(&[line.cost(3)]).await.0, "{}: fresh", params.algorithm());
             assert!(!desk.take(&[line]).await.0);
             desk.take(&[bystander]).await;
             desk.reset(&line).await;

@@ -1,27 +1,27 @@
 //! What a request is admitted by, what it takes and what its rows show.
 
-use super::desk::{Desk, Line};
-use super::trace::seven;
-use crate::{Call, Store};
+use super::desk::{ChargeSpec, StoreDriver};
+use super::trace::algorithms;
+use crate::{Store, StoreCall};
 use tollgate_core::algorithm::Gcra;
-use tollgate_core::{Algorithm, Numbers, Rate};
+use tollgate_core::{Algorithm, LimitParams, Rate};
 
 /// GCRA with whole numbers: `count` at once, one more each second.
-pub(super) fn one_a_second(count: u64) -> Numbers {
+pub(super) fn one_a_second(count: u64) -> LimitParams {
     let rate = Rate::try_new(count, count * 1_000_000);
     match rate.and_then(|rate| Gcra::try_new(rate, None)) {
-        Ok(gcra) => Numbers::Gcra(gcra),
+        Ok(gcra) => LimitParams::Gcra(gcra),
         Err(error) => panic!("{error}"),
     }
 }
 
 /// Several charges are taken together or not at all, and a refused request's rows show the numbers of now.
 pub async fn all_or_nothing<S: Store>(store: &S) {
-    for numbers in seven(10) {
-        let desk = Desk::new(store);
-        let name = numbers.algorithm();
-        let wide = Line::new(1, name, numbers);
-        let narrow = Line::new(2, name, one_a_second(3));
+    for params in algorithms(10) {
+        let desk = StoreDriver::new(store);
+        let name = params.algorithm();
+        let wide = ChargeSpec::new(1, name, params);
+        let narrow = ChargeSpec::new(2, name, one_a_second(3));
         for left in [9, 8, 7] {
             let (admitted, rows) = desk.take(&[wide, narrow]).await;
             assert!(admitted, "{name}: both limits have room");
@@ -41,10 +41,10 @@ pub async fn all_or_nothing<S: Store>(store: &S) {
 
 /// The requests of a batch are decided in order, each seeing what those before it took.
 pub async fn batches<S: Store>(store: &S) {
-    for numbers in seven(5) {
-        let desk = Desk::new(store);
-        let name = numbers.algorithm();
-        let (ann, bob) = (Line::new(3, "ann", numbers), Line::new(3, "bob", numbers));
+    for params in algorithms(5) {
+        let desk = StoreDriver::new(store);
+        let name = params.algorithm();
+        let (ann, bob) = (ChargeSpec::new(3, "ann", params), ChargeSpec::new(3, "bob", params));
         let asked: Vec<_> = (0..40).map(|n| if n % 4 == 3 { bob } else { ann }).collect();
         let answers = desk.batch(&asked).await;
         assert_eq!(answers.len(), asked.len(), "every request is answered");
@@ -63,7 +63,8 @@ pub async fn batches<S: Store>(store: &S) {
     }
     let mut answers = crate::Answers::default();
     let empty = crate::Request { charges: &[], intent: tollgate_core::Intent::Take };
-    let asked = store.call(Desk::new(store).now_us, Call::Decide(&[empty]), &mut answers).await;
+    let asked =
+        store.call(StoreDriver::new(store).now_us, StoreCall::Decide(&[empty]), &mut answers).await;
     assert!(
         asked.is_ok() && answers.get(0).is_some_and(|(admitted, rows)| admitted && rows.is_empty()),
         "a request without charges is admitted"
@@ -72,10 +73,10 @@ pub async fn batches<S: Store>(store: &S) {
 
 /// Cost 0 passes and takes nothing; a cost above the capacity is refused for ever; others are exact.
 pub async fn costs<S: Store>(store: &S) {
-    for numbers in seven(10) {
-        let desk = Desk::new(store);
-        let name = numbers.algorithm();
-        let line = Line::new(4, name, numbers);
+    for params in algorithms(10) {
+        let desk = StoreDriver::new(store);
+        let name = params.algorithm();
+        let line = ChargeSpec::new(4, name, params);
         let (admitted, rows) = desk.take(&[line.cost(11)]).await;
         assert!(!admitted && rows[0].outcome.retry_after_us.is_none(), "{name}: no wait can help");
         assert!(!desk.take(&[line.cost(u64::MAX)]).await.0, "{name}: no cost wraps around");
@@ -90,27 +91,28 @@ pub async fn costs<S: Store>(store: &S) {
         let (_, rows) = desk.take(&[line]).await;
         let wait_us = rows[0].outcome.retry_after_us;
         let Some(wait_us) = wait_us else { panic!("{name}: waiting helps") };
-        let mut later = Desk::new(store);
+        let mut later = StoreDriver::new(store);
         later.now_us = desk.now_us + wait_us - 1;
         assert!(!later.take(&[line]).await.0, "{name}: refused a microsecond earlier");
         later.now_us += 1;
         assert!(later.take(&[line]).await.0, "{name}: admitted when it said");
     }
     let nothing =
-        Numbers::Gcra(match Rate::try_new(0, 1_000_000).and_then(|r| Gcra::try_new(r, None)) {
+        LimitParams::Gcra(match Rate::try_new(0, 1_000_000).and_then(|r| Gcra::try_new(r, None)) {
             Ok(gcra) => gcra,
             Err(error) => panic!("{error}"),
         });
-    let (admitted, rows) = Desk::new(store).take(&[Line::new(5, "zero", nothing)]).await;
+    let (admitted, rows) =
+        StoreDriver::new(store).take(&[ChargeSpec::new(5, "zero", nothing)]).await;
     assert!(!admitted && rows[0].outcome.retry_after_us.is_none(), "zero is never unlimited");
 }
 
 /// A peek says what a take would be told, with the numbers of now, and takes nothing.
 pub async fn peeks<S: Store>(store: &S) {
-    for numbers in seven(4) {
-        let desk = Desk::new(store);
-        let name = numbers.algorithm();
-        let line = Line::new(6, name, numbers);
+    for params in algorithms(4) {
+        let desk = StoreDriver::new(store);
+        let name = params.algorithm();
+        let line = ChargeSpec::new(6, name, params);
         for left in [4, 3, 2, 1, 0] {
             for _ in 0..3 {
                 let (admitted, rows) = desk.peek(&[line]).await;
@@ -125,17 +127,17 @@ pub async fn peeks<S: Store>(store: &S) {
 
 /// A shadow limit never refuses; it is charged iff the request is admitted and it alone would admit.
 pub async fn shadows<S: Store>(store: &S) {
-    for numbers in seven(2) {
-        let desk = Desk::new(store);
-        let name = numbers.algorithm();
-        let enforced = Line::new(7, name, one_a_second(4));
-        let shadow = Line::new(8, name, numbers).shadow();
+    for params in algorithms(2) {
+        let desk = StoreDriver::new(store);
+        let name = params.algorithm();
+        let enforced = ChargeSpec::new(7, name, one_a_second(4));
+        let shadow = ChargeSpec::new(8, name, params).shadow();
         for left in [1, 0, 0, 0] {
             let (admitted, rows) = desk.take(&[enforced, shadow]).await;
             assert!(admitted, "{name}: a shadow limit refuses nothing");
             assert_eq!(rows[1].outcome.remaining, left, "{name}: the shadow limit fills");
         }
-        let alone = Line::new(9, name, numbers).shadow();
+        let alone = ChargeSpec::new(9, name, params).shadow();
         assert!(desk.take(&[alone.cost(3)]).await.0, "{name}: alone it refuses nothing either");
         assert_eq!(
             desk.peek(&[alone]).await.1[0].outcome.remaining,
@@ -151,10 +153,10 @@ pub async fn shadows<S: Store>(store: &S) {
 
 /// What is owed is taken whoever refuses and shows at once; its cost alone says whether its limit admits; a peek takes nothing of it.
 pub async fn owed<S: Store>(store: &S) {
-    for numbers in seven(5) {
-        let desk = Desk::new(store);
-        let name = numbers.algorithm();
-        let counted = |units: u64| Line::new(30, name, numbers).cost(units).owing(units);
+    for params in algorithms(5) {
+        let desk = StoreDriver::new(store);
+        let name = params.algorithm();
+        let counted = |units: u64| ChargeSpec::new(30, name, params).cost(units).owing(units);
         let (admitted, rows) = desk.take(&[counted(4)]).await;
         assert!(admitted && rows[0].outcome.remaining == 1, "{name}: what fits is taken");
         assert!(rows[0].receipt.is_none(), "{name}: what is owed is not given back");
@@ -162,17 +164,19 @@ pub async fn owed<S: Store>(store: &S) {
         assert!(!admitted && rows[0].outcome.remaining == 1, "{name}: a peek takes nothing");
         let (admitted, rows) = desk.take(&[counted(2)]).await;
         assert!(!admitted && rows[0].outcome.remaining == 0, "{name}: a refusal counts");
-        assert!(!desk.take(&[Line::new(30, name, numbers)]).await.0, "{name}: and it binds");
+        assert!(!desk.take(&[ChargeSpec::new(30, name, params)]).await.0, "{name}: and it binds");
 
-        let late = Line::new(31, name, numbers).owing(9);
+        let late = ChargeSpec::new(31, name, params).owing(9);
         let (admitted, rows) = desk.take(&[late]).await;
         assert!(admitted && rows[0].outcome.remaining == 0, "{name}: the cost decides");
         assert!(!desk.take(&[late]).await.0, "{name}: nothing is left for it");
 
-        let spent = Line::new(32, name, one_a_second(1));
+        let spent = ChargeSpec::new(32, name, one_a_second(1));
         assert!(desk.take(&[spent]).await.0);
-        let (free, look) = (Line::new(33, name, numbers), Line::new(34, name, numbers).owing(0));
-        let (bill, shown) = (Line::new(35, name, numbers).owing(2), Line::new(36, name, numbers));
+        let (free, look) =
+            (ChargeSpec::new(33, name, params), ChargeSpec::new(34, name, params).owing(0));
+        let (bill, shown) =
+            (ChargeSpec::new(35, name, params).owing(2), ChargeSpec::new(36, name, params));
         let shown = shown.shadow().owing(7).cost(7);
         let (admitted, rows) = desk.take(&[free, look, spent, bill, shown]).await;
         let left: Vec<_> = rows.iter().map(|row| row.outcome.remaining).collect();
@@ -187,19 +191,19 @@ pub async fn owed<S: Store>(store: &S) {
 /// State belongs to limit and key: other numbers of the same algorithm and period go on from it.
 pub async fn tier_changes<S: Store>(store: &S) {
     let tiers = [3, 7, 1_000, 11];
-    for (nth, _) in seven(1).enumerate() {
-        let mut desk = Desk::new(store);
-        let mut state = tollgate_core::State::New;
+    for (nth, _) in algorithms(1).enumerate() {
+        let mut desk = StoreDriver::new(store);
+        let mut state = tollgate_core::LimitState::New;
         for round in 0..40 {
-            let Some(numbers) = seven(tiers[round % tiers.len()]).nth(nth) else { return };
-            let line = Line::new(10, numbers.algorithm(), numbers).cost(1 + round as u64 % 2);
+            let Some(params) = algorithms(tiers[round % tiers.len()]).nth(nth) else { return };
+            let line = ChargeSpec::new(10, params.algorithm(), params).cost(1 + round as u64 % 2);
             let expected =
-                numbers.decide(&state, desk.now_us, line.cost, tollgate_core::Intent::Take);
+                params.decide(&state, desk.now_us, line.cost, tollgate_core::Intent::Take);
             if expected.admitted {
-                numbers.charge(&mut state, desk.now_us, line.cost);
+                params.charge(&mut state, desk.now_us, line.cost);
             }
             let (_, rows) = desk.take(&[line]).await;
-            assert_eq!(rows[0].outcome, expected, "{}: round {round}", numbers.algorithm());
+            assert_eq!(rows[0].outcome, expected, "{}: round {round}", params.algorithm());
             desk.now_us += 70_001 * (round as u64 % 3);
         }
     }

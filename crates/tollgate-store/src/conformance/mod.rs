@@ -26,11 +26,11 @@ mod trace;
 
 pub use adjustments::{debts, give_backs, resets};
 pub use admission::{all_or_nothing, batches, costs, owed, peeks, shadows, tier_changes};
-pub use desk::Desk;
+pub use desk::StoreDriver;
 pub use model::Model;
 pub use penalties::{block_ends, blocks, operators_blocks, uncounted};
 pub use reservations::{ended_once, expiring, settled};
-pub use trace::{calendar_traces, calendars, seven, traces};
+pub use trace::{algorithms, calendar_traces, calendars, traces};
 
 use crate::ReservationStore;
 

@@ -1,14 +1,14 @@
 //! The contract as plainly as it can be written: a map, and the core's functions.
 
-use super::desk::Line;
+use super::desk::ChargeSpec;
 use crate::{Answer, Change, Origin};
 use std::collections::HashMap;
-use tollgate_core::{Algorithm, Intent, Outcome, State, penalty};
+use tollgate_core::{Algorithm, Intent, LimitState, Outcome, penalty};
 
 /// State by limit and key, without any bound. It is what a store is compared with.
 #[derive(Debug, Default)]
 pub struct Model {
-    cells: HashMap<(u64, Vec<u8>), (State, penalty::State)>,
+    cells: HashMap<(u64, Vec<u8>), (LimitState, penalty::PenaltyState)>,
 }
 
 impl Model {
@@ -16,7 +16,7 @@ impl Model {
     pub fn decide(
         &mut self,
         now_us: u64,
-        lines: &[Line<'_>],
+        lines: &[ChargeSpec<'_>],
         intent: Intent,
     ) -> (bool, Vec<Answer>) {
         let alone = lines.iter().map(|line| match line.mode.owed() {
@@ -24,7 +24,7 @@ impl Model {
             None => self.alone(now_us, line, intent),
         });
         let alone: Vec<_> = alone.collect();
-        let counts = |(line, answer): (&Line<'_>, &Answer)| {
+        let counts = |(line, answer): (&ChargeSpec<'_>, &Answer)| {
             !line.mode.is_enforced() || answer.outcome.admitted
         };
         let admitted = lines.iter().zip(&alone).all(counts);
@@ -39,12 +39,12 @@ impl Model {
     }
 
     /// Applies one change.
-    pub fn adjust(&mut self, now_us: u64, line: &Line<'_>, change: Change) -> Answer {
+    pub fn adjust(&mut self, now_us: u64, line: &ChargeSpec<'_>, change: Change) -> Answer {
         let (state, _) = self.cell(line);
         let receipt = match change {
             Change::Owe { units: 0 } => None,
-            Change::Owe { units } => Some(line.numbers.charge(state, now_us, units)),
-            Change::GiveBack { units, receipt, under } => {
+            Change::Owe { units } => Some(line.params.charge(state, now_us, units)),
+            Change::GiveBack { units, receipt, charged_params: under } => {
                 under.give_back(state, now_us, units, &receipt);
                 None
             }
@@ -55,38 +55,38 @@ impl Model {
     }
 
     /// Forgets one key.
-    pub fn reset(&mut self, line: &Line<'_>) {
+    pub fn reset(&mut self, line: &ChargeSpec<'_>) {
         self.cells.remove(&(line.limit, line.key.to_vec()));
     }
 
-    fn cell(&mut self, line: &Line<'_>) -> &mut (State, penalty::State) {
+    fn cell(&mut self, line: &ChargeSpec<'_>) -> &mut (LimitState, penalty::PenaltyState) {
         self.cells.entry((line.limit, line.key.to_vec())).or_default()
     }
 
-    fn alone(&mut self, now_us: u64, line: &Line<'_>, intent: Intent) -> Answer {
+    fn alone(&mut self, now_us: u64, line: &ChargeSpec<'_>, intent: Intent) -> Answer {
         let (state, penalties) = self.cell(line);
-        line.numbers.redate(state, now_us);
-        let own = line.numbers.decide(state, now_us, line.cost, intent);
+        line.params.redate(state, now_us);
+        let own = line.params.decide(state, now_us, line.cost, intent);
         let penalty = line.penalty.filter(|_| line.mode.is_enforced());
         match penalty.and_then(|penalty| penalty.blocked_until_us(penalties, now_us)) {
             None => Answer { outcome: own, blocked: false, receipt: None, origin: Origin::State },
             Some(end_us) => {
-                let now = line.numbers.decide(state, now_us, line.cost, Intent::Peek);
+                let now = line.params.decide(state, now_us, line.cost, Intent::Peek);
                 blocked(now, end_us - now_us)
             }
         }
     }
 
-    fn take(&mut self, now_us: u64, line: &Line<'_>, answer: Answer) -> Answer {
+    fn take(&mut self, now_us: u64, line: &ChargeSpec<'_>, answer: Answer) -> Answer {
         let (state, _) = self.cell(line);
         let taken = line.cost > 0;
-        Answer { receipt: taken.then(|| line.numbers.charge(state, now_us, line.cost)), ..answer }
+        Answer { receipt: taken.then(|| line.params.charge(state, now_us, line.cost)), ..answer }
     }
 
-    fn owe(&mut self, now_us: u64, line: &Line<'_>, before: Answer) -> Answer {
+    fn owe(&mut self, now_us: u64, line: &ChargeSpec<'_>, before: Answer) -> Answer {
         let (state, _) = self.cell(line);
         if let Some(units @ 1..) = line.mode.owed() {
-            line.numbers.charge(state, now_us, units);
+            line.params.charge(state, now_us, units);
         }
         let mut after = self.alone(now_us, line, Intent::Peek);
         if before.outcome.admitted {
@@ -98,7 +98,7 @@ impl Model {
         self.refuse(now_us, line, after)
     }
 
-    fn refuse(&mut self, now_us: u64, line: &Line<'_>, answer: Answer) -> Answer {
+    fn refuse(&mut self, now_us: u64, line: &ChargeSpec<'_>, answer: Answer) -> Answer {
         let (_, penalties) = self.cell(line);
         match line.penalty {
             Some(penalty) if line.mode.is_enforced() && !answer.blocked => {

@@ -1,8 +1,8 @@
 //! Blocks for keys that keep being refused.
 
 use super::admission::one_a_second;
-use super::desk::{Desk, Line};
-use super::trace::seven;
+use super::desk::{ChargeSpec, StoreDriver};
+use super::trace::algorithms;
 use crate::{Answer, Change, Store};
 use tollgate_core::{Algorithm, Penalty};
 
@@ -18,8 +18,8 @@ fn strict() -> Penalty {
 
 /// The refusal that starts a block shows it; in a block everything is refused and nothing is counted; the next one is longer.
 pub async fn blocks<S: Store>(store: &S) {
-    let mut desk = Desk::new(store);
-    let line = Line::new(20, "mallory", one_a_second(1)).penalty(strict());
+    let mut desk = StoreDriver::new(store);
+    let line = ChargeSpec::new(20, "mallory", one_a_second(1)).penalty(strict());
     for block_us in [10 * SECOND_US, 20 * SECOND_US, 30 * SECOND_US, 30 * SECOND_US] {
         assert!(desk.take(&[line]).await.0, "outside a block the limit decides");
         for _ in 0..2 {
@@ -60,10 +60,10 @@ pub async fn blocks<S: Store>(store: &S) {
 /// end, or the limit's own wait if that ends later. The refusal that starts the block shows it, and
 /// so do a peek and a request of cost 0.
 pub async fn block_ends<S: Store>(store: &S) {
-    for (n, numbers) in seven(10).enumerate() {
-        let mut desk = Desk::new(store);
-        let (name, capacity) = (numbers.algorithm(), numbers.capacity());
-        let line = Line::new(200 + n as u64, name, numbers);
+    for (n, params) in algorithms(10).enumerate() {
+        let mut desk = StoreDriver::new(store);
+        let (name, capacity) = (params.algorithm(), params.capacity());
+        let line = ChargeSpec::new(200 + n as u64, name, params);
         assert!(desk.take(&[line.cost(capacity)]).await.0, "{name}: all of it fits");
         let own = desk.peek(&[line]).await.1[0].outcome;
         let own_us = own.retry_after_us.unwrap_or(0);
@@ -74,7 +74,7 @@ pub async fn block_ends<S: Store>(store: &S) {
                 Err(error) => panic!("{name}: {error}"),
             };
             let key = format!("{name} {block_us}");
-            let line = Line::new(220 + n as u64, &key, numbers).penalty(penalty);
+            let line = ChargeSpec::new(220 + n as u64, &key, params).penalty(penalty);
             assert!(desk.take(&[line.cost(capacity)]).await.0);
             let end_us = desk.now_us + block_us;
             let started = desk.take(&[line]).await.1[0];
@@ -112,14 +112,14 @@ fn shows(name: &str, answer: &Answer, wait_us: Option<u64>, left_us: u64) {
 
 /// Peeks, shadow limits and refusals by other limits count nothing; a block refuses the whole request and takes nothing.
 pub async fn uncounted<S: Store>(store: &S) {
-    let mut desk = Desk::new(store);
-    let line = Line::new(21, "trent", one_a_second(1)).penalty(strict());
+    let mut desk = StoreDriver::new(store);
+    let line = ChargeSpec::new(21, "trent", one_a_second(1)).penalty(strict());
     assert!(desk.take(&[line]).await.0);
     for _ in 0..10 {
         assert!(!desk.peek(&[line]).await.1[0].blocked, "a peek counts nothing");
         assert!(!desk.take(&[line.shadow()]).await.1[0].blocked, "a shadow limit blocks nobody");
     }
-    let other = Line::new(22, "trent", one_a_second(5)).penalty(strict());
+    let other = ChargeSpec::new(22, "trent", one_a_second(5)).penalty(strict());
     for _ in 0..3 {
         let (_, rows) = desk.take(&[other, line]).await;
         assert!(!rows[0].blocked, "another limit's refusal is not this one's");
@@ -135,9 +135,9 @@ pub async fn uncounted<S: Store>(store: &S) {
 
 /// An operator's block refuses like a penalty's, on limits without one too, keeps what is counted, and ends when told or in time.
 pub async fn operators_blocks<S: Store>(store: &S) {
-    let mut desk = Desk::new(store);
-    let fresh = Line::new(23, "victor", one_a_second(3));
-    let known = Line::new(24, "victor", one_a_second(3)).penalty(strict());
+    let mut desk = StoreDriver::new(store);
+    let fresh = ChargeSpec::new(23, "victor", one_a_second(3));
+    let known = ChargeSpec::new(24, "victor", one_a_second(3)).penalty(strict());
     assert!(desk.take(&[known]).await.0);
     let until_us = desk.now_us + 40 * SECOND_US;
     for line in [fresh, known] {

@@ -1,37 +1,41 @@
 //! Reservations: kept, ended once, forgotten in time.
 
-use super::desk::{Desk, Line};
-use super::trace::{every, word};
-use crate::{Change, Opened, REPEATABLE_US, ReservationStore};
-use tollgate_core::{Algorithm, Intent, Receipt, State};
+use super::desk::{ChargeSpec, StoreDriver};
+use super::trace::{algorithm_name, all_algorithms};
+use crate::{Change, END_REPEATABLE_US, OpenOutcome, ReservationStore};
+use tollgate_core::{Algorithm, Intent, LimitState, Receipt};
 
 const SECOND: u64 = 1_000_000;
 
 /// What an end changes is what an adjustment would change, several places together, and its rows say so.
 pub async fn settled<S: ReservationStore>(store: &S) {
-    for numbers in every(10) {
-        let name = word(&numbers);
+    for params in all_algorithms(10) {
+        let name = algorithm_name(&params);
         let id = &*format!("settled {name}");
-        let (less, more) = (Line::new(40, name, numbers), Line::new(41, name, numbers));
-        let mut desk = Desk::new(store);
-        let mut states = [State::New, State::New];
+        let (less, more) = (ChargeSpec::new(40, name, params), ChargeSpec::new(41, name, params));
+        let mut desk = StoreDriver::new(store);
+        let mut states = [LimitState::New, LimitState::New];
         let (admitted, rows) = desk.take(&[less.cost(6), more.cost(2)]).await;
         let receipts: Vec<Receipt> = rows.iter().filter_map(|row| row.receipt).collect();
         assert!(admitted && receipts.len() == 2, "{name}: both fit");
-        numbers.charge(&mut states[0], desk.now_us, 6);
-        numbers.charge(&mut states[1], desk.now_us, 2);
-        assert_eq!(desk.open(id, 30 * SECOND, &[less, more], b"noted").await, Opened::Kept);
+        params.charge(&mut states[0], desk.now_us, 6);
+        params.charge(&mut states[1], desk.now_us, 2);
+        assert_eq!(desk.open(id, 30 * SECOND, &[less, more], b"noted").await, OpenOutcome::Opened);
         desk.now_us += 100_000;
-        let give_back = Change::GiveBack { units: 4, receipt: receipts[0], under: numbers };
+        let give_back = Change::GiveBack { units: 4, receipt: receipts[0], charged_params: params };
         let changes = [(less, give_back), (more, Change::Owe { units: 20 })];
         let Some(ended) = desk.end(id, 2, &changes).await else { panic!("{name}: it was open") };
         let rows = &ended.rows;
-        assert_eq!((ended.end, &*ended.note, ended.places.len()), (2, &b"noted"[..], 2), "{name}");
-        numbers.give_back(&mut states[0], desk.now_us, 4, &receipts[0]);
-        let receipt = numbers.charge(&mut states[1], desk.now_us, 20);
+        assert_eq!(
+            (ended.end, &*ended.note, ended.state_keys.len()),
+            (2, &b"noted"[..], 2),
+            "{name}"
+        );
+        params.give_back(&mut states[0], desk.now_us, 4, &receipts[0]);
+        let receipt = params.charge(&mut states[1], desk.now_us, 20);
         assert_eq!((rows[0].receipt, rows[1].receipt), (None, Some(receipt)), "{name}");
         for (place, line) in [less, more].into_iter().enumerate() {
-            let now = numbers.decide(&states[place], desk.now_us, 1, Intent::Peek);
+            let now = params.decide(&states[place], desk.now_us, 1, Intent::Peek);
             assert_eq!(rows[place].outcome, now, "{name}: the row of place {place}");
             assert_eq!(desk.peek(&[line]).await.1[0].outcome, now, "{name}: everybody sees it");
         }
@@ -40,16 +44,16 @@ pub async fn settled<S: ReservationStore>(store: &S) {
 
 /// Only the first end counts; every later one changes nothing and gets its answer.
 pub async fn ended_once<S: ReservationStore>(store: &S) {
-    for numbers in every(10) {
-        let name = word(&numbers);
+    for params in all_algorithms(10) {
+        let name = algorithm_name(&params);
         let id = &*format!("once {name}");
-        let line = Line::new(42, name, numbers);
-        let mut desk = Desk::new(store);
+        let line = ChargeSpec::new(42, name, params);
+        let mut desk = StoreDriver::new(store);
         let (_, rows) = desk.take(&[line.cost(5)]).await;
         let Some(receipt) = rows[0].receipt else { panic!("{name}: five fit") };
-        let changes = [(line, Change::GiveBack { units: 5, receipt, under: numbers })];
-        assert_eq!(desk.open(id, 30 * SECOND, &[line], b"").await, Opened::Kept);
-        assert_eq!(desk.open(id, 30 * SECOND, &[], b"").await, Opened::Taken, "{name}");
+        let changes = [(line, Change::GiveBack { units: 5, receipt, charged_params: params })];
+        assert_eq!(desk.open(id, 30 * SECOND, &[line], b"").await, OpenOutcome::Opened);
+        assert_eq!(desk.open(id, 30 * SECOND, &[], b"").await, OpenOutcome::IdInUse, "{name}");
         let first = desk.end(id, 0, &changes).await;
         desk.take(&[line.cost(3)]).await;
         desk.now_us += SECOND;
@@ -61,32 +65,32 @@ pub async fn ended_once<S: ReservationStore>(store: &S) {
         assert_eq!(desk.peek(&[line]).await.1[0].outcome, before, "{name}: nothing more came back");
         assert_eq!(
             desk.open(id, SECOND, &[], b"").await,
-            Opened::Taken,
+            OpenOutcome::IdInUse,
             "{name}: ended, but known"
         );
     }
-    let desk = Desk::new(store);
-    assert_eq!(desk.open("of nothing", SECOND, &[], b"n").await, Opened::Kept);
+    let desk = StoreDriver::new(store);
+    assert_eq!(desk.open("of nothing", SECOND, &[], b"n").await, OpenOutcome::Opened);
     assert!(desk.end("of nothing", 3, &[]).await.is_some_and(|ended| ended.end == 3));
 }
 
 /// Nobody knows a reservation that was never opened or whose time has passed, and its name is free again. A call that ended one can be
 /// repeated for longer.
 pub async fn expiring<S: ReservationStore>(store: &S) {
-    let mut desk = Desk::new(store);
+    let mut desk = StoreDriver::new(store);
     assert!(desk.end("unknown", 0, &[]).await.is_none());
     for name in ["open", "ended"] {
-        assert_eq!(desk.open(name, SECOND, &[], b"").await, Opened::Kept);
+        assert_eq!(desk.open(name, SECOND, &[], b"").await, OpenOutcome::Opened);
     }
     desk.now_us += SECOND - 1;
     assert!(desk.end("ended", 0, &[]).await.is_some());
     desk.now_us += 1;
     assert!(desk.end("open", 0, &[]).await.is_none(), "its time has passed");
     assert!(desk.end("ended", 0, &[]).await.is_some(), "its time has passed, but it had ended");
-    desk.now_us += REPEATABLE_US;
+    desk.now_us += END_REPEATABLE_US;
     for name in ["open", "ended"] {
         assert!(desk.end(name, 0, &[]).await.is_none(), "{name} is forgotten");
-        assert_eq!(desk.open(name, SECOND, &[], b"again").await, Opened::Kept, "{name}");
+        assert_eq!(desk.open(name, SECOND, &[], b"again").await, OpenOutcome::Opened, "{name}");
         let ended = desk.end(name, 1, &[]).await;
         assert!(ended.is_some_and(|ended| *ended.note == *b"again"), "{name}");
     }

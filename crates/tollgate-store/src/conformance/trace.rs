@@ -1,6 +1,6 @@
 //! Random traces, on which a store must equal the model.
 
-use super::desk::{Desk, Line};
+use super::desk::{ChargeSpec, StoreDriver};
 use super::model::Model;
 use crate::{Change, Store};
 use tollgate_core::algorithm::{
@@ -8,21 +8,21 @@ use tollgate_core::algorithm::{
     TokenBucket,
 };
 use tollgate_core::{
-    CalendarUnit, Intent, InvalidNumbers, Numbers, Penalty, Rate, Receipt, Shift, Zone,
+    CalendarUnit, Intent, InvalidParams, LimitParams, OffsetChange, Penalty, Rate, Receipt, Zone,
 };
 
 /// Every algorithm with a capacity of `count`, per ten seconds where there is a period.
-pub fn seven(count: u64) -> impl Iterator<Item = Numbers> {
-    let all = |count: u64| -> Result<[Numbers; 7], InvalidNumbers> {
+pub fn algorithms(count: u64) -> impl Iterator<Item = LimitParams> {
+    let all = |count: u64| -> Result<[LimitParams; 7], InvalidParams> {
         let rate = Rate::try_new(count, 10_000_000)?;
         Ok([
-            Numbers::FixedWindow(FixedWindow::new(rate)),
-            Numbers::SlidingWindow(SlidingWindow::new(rate)),
-            Numbers::SlidingLog(SlidingLog::new(rate)),
-            Numbers::TokenBucket(TokenBucket::try_new(rate, None)?),
-            Numbers::Gcra(Gcra::try_new(rate, None)?),
-            Numbers::LeakyBucket(LeakyBucket::try_new(rate, Some(1), Some(count - 1))?),
-            Numbers::Concurrency(Concurrency::try_new(count, 10_000_000)?),
+            LimitParams::FixedWindow(FixedWindow::new(rate)),
+            LimitParams::SlidingWindow(SlidingWindow::new(rate)),
+            LimitParams::SlidingLog(SlidingLog::new(rate)),
+            LimitParams::TokenBucket(TokenBucket::try_new(rate, None)?),
+            LimitParams::Gcra(Gcra::try_new(rate, None)?),
+            LimitParams::LeakyBucket(LeakyBucket::try_new(rate, Some(1), Some(count - 1))?),
+            LimitParams::Concurrency(Concurrency::try_new(count, 10_000_000)?),
         ])
     };
     all(count).into_iter().flatten()
@@ -33,34 +33,34 @@ static BERLIN: Zone = Zone::new(
     "Europe/Berlin",
     7_200,
     &[
-        Shift { from_s: 1_698_541_200, offset_s: 3_600 },
-        Shift { from_s: 1_711_846_800, offset_s: 7_200 },
-        Shift { from_s: 1_729_990_800, offset_s: 3_600 },
-        Shift { from_s: 1_743_296_400, offset_s: 7_200 },
+        OffsetChange { from_s: 1_698_541_200, offset_s: 3_600 },
+        OffsetChange { from_s: 1_711_846_800, offset_s: 7_200 },
+        OffsetChange { from_s: 1_729_990_800, offset_s: 3_600 },
+        OffsetChange { from_s: 1_743_296_400, offset_s: 7_200 },
     ],
 );
 
 /// Fixed windows of the calendar with a capacity of `count`.
-pub fn calendars(count: u32) -> impl Iterator<Item = Numbers> {
+pub fn calendars(count: u32) -> impl Iterator<Item = LimitParams> {
     let all = [
         (CalendarUnit::Day, &BERLIN),
         (CalendarUnit::Week, &BERLIN),
         (CalendarUnit::Month, &BERLIN),
         (CalendarUnit::Month, Zone::UTC),
     ];
-    let numbers = move |(unit, zone)| CalendarWindow::new(count, unit, zone);
-    all.into_iter().map(numbers).map(Numbers::CalendarWindow)
+    let params = move |(unit, zone)| CalendarWindow::new(count, unit, zone);
+    all.into_iter().map(params).map(LimitParams::CalendarWindow)
 }
 
-/// All of them: [`seven`] algorithms, and the calendar's days.
-pub(super) fn every(count: u32) -> impl Iterator<Item = Numbers> {
-    seven(count.into()).chain(calendars(count).take(1))
+/// All of them: [`algorithms`] algorithms, and the calendar's days.
+pub(super) fn all_algorithms(count: u32) -> impl Iterator<Item = LimitParams> {
+    algorithms(count.into()).chain(calendars(count).take(1))
 }
 
-/// A name for each of [`every`].
-pub(super) fn word(numbers: &Numbers) -> &'static str {
-    match numbers {
-        Numbers::CalendarWindow(_) => "calendar-window",
+/// A name for each of [`all_algorithms`].
+pub(super) fn algorithm_name(params: &LimitParams) -> &'static str {
+    match params {
+        LimitParams::CalendarWindow(_) => "calendar-window",
         other => other.algorithm(),
     }
 }
@@ -68,20 +68,20 @@ pub(super) fn word(numbers: &Numbers) -> &'static str {
 /// The same as [`traces`] for fixed windows of the calendar, over days and weeks.
 pub async fn calendar_traces<S: Store>(store: &S, seed: u64, steps: usize) {
     let kinds = |tier| calendars(tier).collect();
-    play(store, seed, steps, Dice { state: 0, kinds, pace: 40_000 }).await;
+    run_trace(store, seed, steps, TraceRng { state: 0, kinds, pace: 40_000 }).await;
 }
 
 /// `steps` random requests, changes and resets over a few keys, limits, tiers and modes; every answer equals the [`Model`]'s.
 pub async fn traces<S: Store>(store: &S, seed: u64, steps: usize) {
-    let kinds = |tier| seven(u64::from(tier)).collect();
-    play(store, seed, steps, Dice { state: 0, kinds, pace: 1 }).await;
+    let kinds = |tier| algorithms(u64::from(tier)).collect();
+    run_trace(store, seed, steps, TraceRng { state: 0, kinds, pace: 1 }).await;
 }
 
-async fn play<S: Store>(store: &S, seed: u64, steps: usize, mut dice: Dice) {
+async fn run_trace<S: Store>(store: &S, seed: u64, steps: usize, mut dice: TraceRng) {
     dice.state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut desk = Desk::new(store);
+    let mut desk = StoreDriver::new(store);
     let mut model = Model::default();
-    let mut receipts: Vec<(Line<'_>, Receipt)> = Vec::new();
+    let mut receipts: Vec<(ChargeSpec<'_>, Receipt)> = Vec::new();
     for step in 0..steps {
         let says = format!("seed {seed}, step {step}");
         desk.now_us = dice.next_instant(desk.now_us);
@@ -90,7 +90,7 @@ async fn play<S: Store>(store: &S, seed: u64, steps: usize, mut dice: Dice) {
                 let (line, receipt) =
                     receipts.swap_remove(dice.below(receipts.len() as u64) as usize);
                 let units = dice.below(receipt.cost + 1);
-                let change = Change::GiveBack { units, receipt, under: line.numbers };
+                let change = Change::GiveBack { units, receipt, charged_params: line.params };
                 // By now the limit may have other numbers, under which the row is to be.
                 let line = dice.retier(line);
                 let expected = model.adjust(desk.now_us, &line, change);
@@ -128,17 +128,17 @@ async fn play<S: Store>(store: &S, seed: u64, steps: usize, mut dice: Dice) {
 
 /// A small generator, so that third parties need no more than this crate.
 #[derive(Debug)]
-struct Dice {
+struct TraceRng {
     state: u64,
     /// The limits to draw from, each with a capacity of so much.
-    kinds: fn(u32) -> Vec<Numbers>,
+    kinds: fn(u32) -> Vec<LimitParams>,
     /// How much faster time passes.
     pace: u64,
 }
 
 const KEYS: [&str; 3] = ["ann", "bob", "a longer key than most, of more than sixteen bytes"];
 
-impl Dice {
+impl TraceRng {
     fn below(&mut self, bound: u64) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -157,15 +157,15 @@ impl Dice {
     }
 
     /// The same line in any tier.
-    fn retier(&mut self, line: Line<'static>) -> Line<'static> {
+    fn retier(&mut self, line: ChargeSpec<'static>) -> ChargeSpec<'static> {
         let tier = [3, 7, 10][self.below(3) as usize];
-        let numbers = (self.kinds)(tier).into_iter().nth((line.limit - 100) as usize);
-        Line { numbers: numbers.unwrap_or(line.numbers), ..line }
+        let params = (self.kinds)(tier).into_iter().nth((line.limit - 100) as usize);
+        ChargeSpec { params: params.unwrap_or(line.params), ..line }
     }
 
     /// One to four charges for distinct limits.
-    fn lines(&mut self) -> Vec<Line<'static>> {
-        let mut lines: Vec<Line<'static>> = Vec::new();
+    fn lines(&mut self) -> Vec<ChargeSpec<'static>> {
+        let mut lines: Vec<ChargeSpec<'static>> = Vec::new();
         for _ in 0..=self.below(4) {
             let line = self.line();
             if lines.iter().all(|other| (other.limit, other.key) != (line.limit, line.key)) {
@@ -176,13 +176,13 @@ impl Dice {
     }
 
     /// A limit of any algorithm in one of three tiers, two of which leave fractions of a microsecond.
-    fn line(&mut self) -> Line<'static> {
+    fn line(&mut self) -> ChargeSpec<'static> {
         let limit = self.below((self.kinds)(3).len() as u64);
         let tier = [3, 7, 10][self.below(3) as usize];
-        let numbers = (self.kinds)(tier)[limit as usize];
+        let params = (self.kinds)(tier)[limit as usize];
         let key = KEYS[self.below(KEYS.len() as u64) as usize];
         let cost = [1, 1, 1, 1, 2, 3, 0, 11][self.below(8) as usize];
-        let line = Line::new(100 + limit, key, numbers).cost(cost);
+        let line = ChargeSpec::new(100 + limit, key, params).cost(cost);
         let line = match self.below(12) {
             0 | 1 => line.shadow(),
             2 => line.owing(self.below(12)),

@@ -1,6 +1,6 @@
 //! How much a process should hold: what it spent lately, for half a lifetime more.
 
-use super::Terms;
+use super::LeaseTerms;
 use tollgate_core::Algorithm;
 
 /// How fast units were wanted lately.
@@ -8,12 +8,12 @@ use tollgate_core::Algorithm;
 pub(super) struct Demand {
     /// Units since the present interval began, which ends with the first request to the store after a quarter of a lifetime.
     wanted: u64,
-    from_us: u64,
+    interval_start_us: u64,
     /// What came first of all, and so says nothing about what will follow. A key that is asked for once must not cost a second call, for
     /// returning what it did not need.
-    first: Option<u64>,
+    first_units: Option<u64>,
     /// Units for half a lifetime, as the interval before had it.
-    before: u64,
+    previous_target: u64,
     /// And as it is now.
     target: u64,
     /// Whether anything was used since the store was last asked.
@@ -22,12 +22,19 @@ pub(super) struct Demand {
 
 impl Demand {
     pub(super) const fn new(now_us: u64) -> Self {
-        Self { wanted: 0, from_us: now_us, first: None, before: 0, target: 0, used: false }
+        Self {
+            wanted: 0,
+            interval_start_us: now_us,
+            first_units: None,
+            previous_target: 0,
+            target: 0,
+            used: false,
+        }
     }
 
     pub(super) fn count(&mut self, units: u64) {
         self.wanted = self.wanted.saturating_add(units);
-        self.first.get_or_insert(units);
+        self.first_units.get_or_insert(units);
         self.used = true;
     }
 
@@ -42,17 +49,23 @@ impl Demand {
     }
 
     /// The store had no more to give than is held now, so that asking for the rest at once is of no use.
-    pub(super) fn make_do_with(&mut self, good: u64) {
+    pub(super) fn cap_target(&mut self, good: u64) {
         self.target = self.target.min(good);
     }
 
     /// How much to ask for, beyond what is held.
-    pub(super) fn want(&mut self, terms: &Terms, now_us: u64, good: u64, need: u64) -> u64 {
+    pub(super) fn request_size(
+        &mut self,
+        terms: &LeaseTerms,
+        now_us: u64,
+        good: u64,
+        need: u64,
+    ) -> u64 {
         let pace = self.pace(terms.lifetime_us.max(16), now_us);
-        self.target = pace.max(self.before / 2).min(terms.central.capacity());
-        if now_us >= self.from_us + terms.lifetime_us / 4 {
-            (self.wanted, self.from_us, self.first) = (0, now_us, Some(0));
-            self.before = self.target;
+        self.target = pace.max(self.previous_target / 2).min(terms.store_params.capacity());
+        if now_us >= self.interval_start_us + terms.lifetime_us / 4 {
+            (self.wanted, self.interval_start_us, self.first_units) = (0, now_us, Some(0));
+            self.previous_target = self.target;
         }
         self.used = false;
         let short = need.saturating_sub(good);
@@ -62,8 +75,8 @@ impl Demand {
     /// Units for half a lifetime. A short time says little, and so do few units: demand is never taken for more than eight times what was seen,
     /// nor for more times than units were seen.
     fn pace(&self, lifetime_us: u64, now_us: u64) -> u64 {
-        let during_us = now_us.saturating_sub(self.from_us).max(lifetime_us / 16);
-        let seen = u128::from(self.wanted.saturating_sub(self.first.unwrap_or(0)));
+        let during_us = now_us.saturating_sub(self.interval_start_us).max(lifetime_us / 16);
+        let seen = u128::from(self.wanted.saturating_sub(self.first_units.unwrap_or(0)));
         let pace = seen * u128::from(lifetime_us / 2) / u128::from(during_us);
         u64::try_from(pace.min(seen * seen)).unwrap_or(u64::MAX)
     }

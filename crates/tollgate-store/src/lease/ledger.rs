@@ -1,25 +1,25 @@
 //! The store's side, as `ledger.lua` has it: for the simulator, and to be read beside it.
 
-use super::{Ask, Holder, Reply, Terms};
+use super::{Holder, LeaseTerms, LedgerReply, LedgerRequest};
 use std::collections::BTreeMap;
-use tollgate_core::{Algorithm, Intent, Numbers, Receipt, State};
+use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Receipt};
 
 /// What the store has for one limit and key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// The limit's state, as a store that decides directly keeps it: what processes hold counts as used.
-    pub state: Option<State>,
+    pub state: Option<LimitState>,
     /// The end of an operator's block.
     pub block_us: u64,
     /// Who holds what; `None` where it expired or was lost.
-    pub book: Option<Book>,
+    pub book: Option<GrantBook>,
     /// When both are dropped, by the store's clock.
     pub expires_us: u64,
 }
 
 /// Who holds what.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Book {
+pub struct GrantBook {
     /// The latest instant seen.
     pub last_us: u64,
     /// The number of the window, or when the ledger was begun.
@@ -33,32 +33,32 @@ pub struct Book {
     /// Until when somebody was told that the ledger is kept.
     pub kept_until_us: u64,
     /// A copy of the state, in case that one alone is lost.
-    pub copy: State,
+    pub copy: LimitState,
     /// By holder.
-    pub holders: BTreeMap<Holder, Held>,
+    pub holders: BTreeMap<Holder, HolderGrant>,
 }
 
 /// What one holder has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct HolderGrant {
     /// Units granted, cumulative.
     pub granted: u64,
     /// Units returned, cumulative.
     pub returned: u64,
     /// When the oldest units were granted that the holder may not know of.
-    pub since_us: u64,
+    pub oldest_grant_us: u64,
     /// When it was last heard.
     pub seen_us: u64,
     /// When it can be forgotten, by the lifetime that it has itself: others may have another.
-    pub until_us: u64,
+    pub reclaim_at_us: u64,
 }
 
 /// One call, with what it has found out so far.
-struct Call<'a> {
-    numbers: &'a Numbers,
-    state: State,
+struct LedgerCall<'a> {
+    params: &'a LimitParams,
+    state: LimitState,
     now_us: u64,
-    book: Book,
+    book: GrantBook,
     rolled_back: bool,
 }
 
@@ -71,35 +71,41 @@ impl Ledger {
     }
 
     /// What the script does. `raw_us` is the store's clock.
-    pub fn ask(&mut self, raw_us: u64, spare_us: u64, terms: &Terms, ask: &Ask) -> Reply {
-        let numbers = &terms.central;
-        let period_us = numbers.period_us();
-        let fixed = matches!(numbers, Numbers::FixedWindow(_));
-        let windowed = fixed || matches!(numbers, Numbers::SlidingWindow(_));
+    pub fn handle(
+        &mut self,
+        raw_us: u64,
+        spare_us: u64,
+        terms: &LeaseTerms,
+        ask: &LedgerRequest,
+    ) -> LedgerReply {
+        let params = &terms.store_params;
+        let period_us = params.period_us();
+        let fixed = matches!(params, LimitParams::FixedWindow(_));
+        let windowed = fixed || matches!(params, LimitParams::SlidingWindow(_));
         let known_book = self.book.is_some();
-        let mut call = self.open(raw_us, terms, windowed);
-        call.name_ledger(known_book, fixed.then(|| call.now_us / period_us), ask);
+        let mut call = self.load(raw_us, terms, windowed);
+        call.select_ledger(known_book, fixed.then(|| call.now_us / period_us), ask);
         let now_us = call.now_us;
-        let mut held = call.settle(terms, ask, fixed);
+        let mut held = call.reconcile_holder(terms, ask, fixed);
         call.sweep(terms, ask, fixed);
 
         let blocked = now_us < self.block_us;
         let mut left = if blocked { 0 } else { call.left() };
         let current = ask.ledger == call.book.ledger;
-        let known = if current { ask.known } else { 0 };
-        let units = call.units(&held, known, left, ask);
+        let known = if current { ask.known_granted } else { 0 };
+        let units = call.grant_size(&held, known, left, ask);
         if units > 0 {
             if held.granted == known {
-                held.since_us = now_us;
+                held.oldest_grant_us = now_us;
             }
-            numbers.charge(&mut call.state, now_us, units);
+            params.charge(&mut call.state, now_us, units);
             held.granted += units;
             left -= units;
         }
-        (held.seen_us, held.until_us) = (now_us, now_us + terms.reclaim_us());
+        (held.seen_us, held.reclaim_at_us) = (now_us, now_us + terms.reclaim_us());
         call.book.holders.insert(ask.holder, held);
 
-        let idle_us = numbers.idle_at_us(&call.state).max(self.block_us);
+        let idle_us = params.idle_at_us(&call.state).max(self.block_us);
         let windows_us = if windowed { 2 * period_us } else { 0 };
         let quiet_us = call.book.quiet_until_us.saturating_sub(now_us);
         let kept_us = idle_us.saturating_sub(now_us).max(windows_us).max(quiet_us);
@@ -107,20 +113,21 @@ impl Ledger {
         call.book.kept_until_us =
             call.book.kept_until_us.max(now_us + kept_us + terms.reclaim_us());
         let kept_us = call.book.kept_until_us - now_us;
-        let mut usable_us = terms.lifetime_us.saturating_sub(now_us.saturating_sub(held.since_us));
+        let mut usable_us =
+            terms.lifetime_us.saturating_sub(now_us.saturating_sub(held.oldest_grant_us));
         if fixed {
             usable_us = usable_us.min(period_us - now_us % period_us);
         }
-        let shown = numbers.decide(&call.state, now_us, ask.need.max(1), Intent::Peek);
+        let shown = params.decide(&call.state, now_us, ask.need.max(1), Intent::Peek);
         let retry_after_us = match (blocked, shown.retry_after_us) {
             (true, own) => Some((self.block_us - now_us).max(own.unwrap_or(0))),
             (false, own) => own,
         };
-        let reply = Reply {
+        let reply = LedgerReply {
             ledger: call.book.ledger,
             granted: held.granted,
             returned: held.returned,
-            since_us: held.since_us,
+            oldest_grant_us: held.oldest_grant_us,
             usable_us,
             quiet_us,
             left,
@@ -140,25 +147,25 @@ impl Ledger {
 
     /// The latest instant seen counts, unless the clock stepped back by more than a window. Takes state and book, which the end of the call
     /// puts back: there may be a thousand holders in it.
-    fn open<'a>(&mut self, raw_us: u64, terms: &'a Terms, windowed: bool) -> Call<'a> {
-        let numbers = &terms.central;
-        let copy = |book: &Book| book.copy.clone();
+    fn load<'a>(&mut self, raw_us: u64, terms: &'a LeaseTerms, windowed: bool) -> LedgerCall<'a> {
+        let params = &terms.store_params;
+        let copy = |book: &GrantBook| book.copy.clone();
         let state = self.state.take().or_else(|| self.book.as_ref().map(copy));
         let mut state = state.unwrap_or_default();
-        numbers.redate(&mut state, raw_us);
-        let mut book = self.book.take().unwrap_or_else(|| Book {
+        params.redate(&mut state, raw_us);
+        let mut book = self.book.take().unwrap_or_else(|| GrantBook {
             last_us: 0,
             ledger: 0,
             quiet_until_us: 0,
             swept_us: 0,
             begun_us: 0,
             kept_until_us: 0,
-            copy: State::default(),
+            copy: LimitState::default(),
             holders: BTreeMap::new(),
         });
         let mut now_us = raw_us.max(book.last_us);
         if windowed {
-            let period_us = numbers.period_us();
+            let period_us = params.period_us();
             if book.last_us > raw_us + period_us {
                 // Where the state is re-dated to: at the beginning of a window nothing has faded yet.
                 now_us = (raw_us / period_us + 1) * period_us;
@@ -168,19 +175,19 @@ impl Ledger {
                 book.kept_until_us = 0;
             }
             let index = match &state {
-                State::FixedWindow(state) => state.index,
-                State::SlidingWindow(state) => state.index,
+                LimitState::FixedWindow(state) => state.index,
+                LimitState::SlidingWindow(state) => state.index,
                 _ => 0,
             };
             now_us = now_us.max(index * period_us);
         }
-        Call { numbers, state, now_us, book, rolled_back: false }
+        LedgerCall { params, state, now_us, book, rolled_back: false }
     }
 }
 
-impl Call<'_> {
+impl LedgerCall<'_> {
     fn left(&self) -> u64 {
-        self.numbers.decide(&self.state, self.now_us, 0, Intent::Peek).remaining
+        self.params.decide(&self.state, self.now_us, 0, Intent::Peek).remaining
     }
 
     fn restart(&mut self, ledger: u64) {
@@ -192,12 +199,12 @@ impl Call<'_> {
     /// Nothing is granted before time has returned it: whatever was granted in the ledger that is lost, the limit holds.
     fn exhaust(&mut self) {
         let left = self.left();
-        self.numbers.charge(&mut self.state, self.now_us, left);
+        self.params.charge(&mut self.state, self.now_us, left);
         self.rolled_back = true;
     }
 
     /// Which ledger it is: that of the window, or the one begun when the key was last unknown.
-    fn name_ledger(&mut self, known: bool, window: Option<u64>, ask: &Ask) {
+    fn select_ledger(&mut self, known: bool, window: Option<u64>, ask: &LedgerRequest) {
         if !known {
             self.book.begun_us = self.now_us;
         }
@@ -217,29 +224,34 @@ impl Call<'_> {
     }
 
     /// What the holder has: it knows best what it was granted, and the store what it may not have heard of.
-    fn settle(&mut self, terms: &Terms, ask: &Ask, fixed: bool) -> Held {
-        let fresh = Held { since_us: self.now_us, ..Held::default() };
+    fn reconcile_holder(
+        &mut self,
+        terms: &LeaseTerms,
+        ask: &LedgerRequest,
+        fixed: bool,
+    ) -> HolderGrant {
+        let fresh = HolderGrant { oldest_grant_us: self.now_us, ..HolderGrant::default() };
         let mut held = self.book.holders.get(&ask.holder).copied().unwrap_or(fresh);
-        if held.since_us > self.now_us {
+        if held.oldest_grant_us > self.now_us {
             // The clock stepped back, so there is no telling how old they are.
-            held.since_us = 0;
+            held.oldest_grant_us = 0;
         }
         if ask.ledger == self.book.ledger {
-            if ask.known > held.granted {
-                let lost = ask.known - held.granted;
+            if ask.known_granted > held.granted {
+                let lost = ask.known_granted - held.granted;
                 // More than the limit makes no difference, on top of what is given back at once.
                 let back = ask.returned.saturating_sub(held.returned);
-                let most = self.numbers.capacity().saturating_add(back);
+                let most = self.params.capacity().saturating_add(back);
                 let lost = if fixed { lost } else { lost.min(most) };
-                self.numbers.charge(&mut self.state, self.now_us, lost);
-                held.granted = ask.known;
+                self.params.charge(&mut self.state, self.now_us, lost);
+                held.granted = ask.known_granted;
                 self.rolled_back = true;
             }
             if ask.returned > held.returned {
                 let at_us = ask.return_at_us.min(self.now_us);
                 let receipt = Receipt { at_us, ..Receipt::default() };
                 let units = ask.returned - held.returned;
-                self.numbers.give_back(&mut self.state, self.now_us, units, &receipt);
+                self.params.give_back(&mut self.state, self.now_us, units, &receipt);
                 held.returned = ask.returned;
             }
         }
@@ -252,7 +264,7 @@ impl Call<'_> {
 
     /// Forgets processes that died. What they may have spent stays counted in the state. In a fixed window a living one has to be able to say until
     /// its end what it was granted, so that only those are forgotten in whose place the same process holds something else by now.
-    fn sweep(&mut self, terms: &Terms, ask: &Ask, fixed: bool) {
+    fn sweep(&mut self, terms: &LeaseTerms, ask: &LedgerRequest, fixed: bool) {
         let (now_us, reclaim_us) = (self.now_us, terms.reclaim_us());
         if now_us - self.book.swept_us < reclaim_us {
             return;
@@ -264,13 +276,13 @@ impl Call<'_> {
         *own = ask.holder.number.max(*own);
         let replaced = |one: &Holder| newest.get(&one.process).is_some_and(|n| one.number < *n);
         self.book.holders.retain(|one, held| {
-            *one == ask.holder || held.until_us > now_us || fixed && !replaced(one)
+            *one == ask.holder || held.reclaim_at_us > now_us || fixed && !replaced(one)
         });
         self.book.swept_us = now_us;
     }
 
     /// How much to grant: less of what is left the more share it, and what one request needs if there is so much.
-    fn units(&self, held: &Held, known: u64, left: u64, ask: &Ask) -> u64 {
+    fn grant_size(&self, held: &HolderGrant, known: u64, left: u64, ask: &LedgerRequest) -> u64 {
         let room = (known + ask.want).saturating_sub(held.granted);
         if ask.want == 0 || room == 0 || self.now_us < self.book.quiet_until_us {
             return 0;

@@ -15,13 +15,13 @@ pub struct Holder {
 /// Everything is cumulative, so that it does not matter whether it arrives late, twice, or after a later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Ask {
+pub struct LedgerRequest {
     /// Who asks.
     pub holder: Holder,
     /// The ledger that the figures are of; zero for a holder that knows none.
     pub ledger: u64,
     /// Units received in that ledger.
-    pub known: u64,
+    pub known_granted: u64,
     /// Units wanted beyond those. Zero only asserts and returns.
     pub want: u64,
     /// Of them, what one request needs at once.
@@ -35,7 +35,7 @@ pub struct Ask {
 /// The ledger's answer, after whatever it did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Reply {
+pub struct LedgerReply {
     /// The ledger that the figures are of: the number of the window, or when it was begun.
     pub ledger: u64,
     /// Units granted to the holder in it.
@@ -43,7 +43,7 @@ pub struct Reply {
     /// Units returned by the holder in it.
     pub returned: u64,
     /// When the oldest of the units was granted that the holder did not know of.
-    pub since_us: u64,
+    pub oldest_grant_us: u64,
     /// For how long they are good.
     pub usable_us: u64,
     /// For how much longer nothing is granted.
@@ -62,11 +62,11 @@ pub struct Reply {
     pub reset_after_us: u64,
 }
 
-impl Ask {
+impl LedgerRequest {
     /// As the script reads it.
-    pub fn mirrored(&self, terms: &super::Terms) -> [u64; 14] {
+    pub fn to_script_args(&self, terms: &super::LeaseTerms) -> [u64; 14] {
         let [a, b, c, d] = self.holder.process.map(u64::from);
-        let Self { ledger, known, want, need, returned, return_at_us, .. } = *self;
+        let Self { ledger, known_granted: known, want, need, returned, return_at_us, .. } = *self;
         let (lifetime, quiet, reclaim) = (terms.lifetime_us, terms.quiet_us, terms.reclaim_us());
         let number = self.holder.number;
         [
@@ -88,16 +88,16 @@ impl Ask {
     }
 }
 
-impl Reply {
+impl LedgerReply {
     /// What the script answered; `None` for what it never does.
-    pub fn read(numbers: [i64; 12]) -> Option<Self> {
-        let retry = numbers[9];
-        let at = |place: usize| u64::try_from(numbers[place]).ok();
+    pub fn from_script_reply(params: [i64; 12]) -> Option<Self> {
+        let retry = params[9];
+        let at = |place: usize| u64::try_from(params[place]).ok();
         Some(Self {
             ledger: at(0)?,
             granted: at(1)?,
             returned: at(2)?,
-            since_us: at(3)?,
+            oldest_grant_us: at(3)?,
             usable_us: at(4)?,
             quiet_us: at(5)?,
             left: at(6)?,

@@ -1,7 +1,7 @@
 //! Leases: a process takes a chunk of a limit from the store in advance and spends it by itself, and the limit holds.
 //!
 //! This is the protocol alone: no clock, no randomness, no I/O. [`Lease`] is the process's side, for one limit and key; [`Ledger`] is the
-//! store's, which `ledger.lua` mirrors inside Redis; [`Watch`] notices that a store is not the one it was. The simulator in
+//! store's, which `ledger.lua` mirrors inside Redis; [`PrimaryMonitor`] notices that a store is not the one it was. The simulator in
 //! `tests/lease` runs this code and nothing else.
 //!
 //! With A spent, G received and Q returned by a process, and g and q what the store has for it, `A + Q <= G <= g` at all times, and the
@@ -15,13 +15,13 @@ mod message;
 mod terms;
 mod watch;
 
-pub use holding::{Heard, Lease, Spent, View};
-pub use ledger::{Book, Held, Ledger};
-pub use message::{Ask, Holder, Reply};
-pub use terms::{PACE_ERROR, Terms};
-pub use watch::{Sighting, Watch};
+pub use holding::{Lease, LimitSnapshot, RenewalResult, SpentUnits};
+pub use ledger::{GrantBook, HolderGrant, Ledger};
+pub use message::{Holder, LedgerReply, LedgerRequest};
+pub use terms::{CLOCK_RATE_ERROR, LeaseTerms};
+pub use watch::{MarkerReading, PrimaryMonitor};
 
-use terms::shortened;
+use terms::shortest_local_us;
 
 /// What answers whether a store is the one it was, as `KEYS[1]` remembers it.
 pub const MARK_LUA: &str = include_str!("mark.lua");

@@ -8,11 +8,11 @@ const OVERFLOW_CELLS: u64 = 1_024;
 /// Bits of the hash that choose a shard; the other 52 are the tag's.
 pub(crate) const SHARD_BITS: u32 = 12;
 // The bits of a hash that name its shard are not kept in the tag; the ticket takes their place.
-const _: () = assert!(SHARD_BITS == super::registry::TICKET_BITS);
+const _: () = assert!(SHARD_BITS == super::registry::PARAMS_ID_BITS);
 
 /// A shard, and the key's tag in it without a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct CellAddress {
     pub(crate) shard: usize,
     pub(crate) tag: u64,
 }
@@ -23,12 +23,12 @@ pub(crate) struct Address {
 /// The limits on one key share its shard and so are told apart by 52 bits, which adds next to nothing: there are few of them.
 /// A store with fewer than 4,096 shards, which is a store with a cap below 256 MiB, uses as many bits fewer.
 #[derive(Debug)]
-pub(crate) struct Addresses {
+pub(crate) struct CellHasher {
     keys: RandomState,
     shards: usize,
 }
 
-impl Addresses {
+impl CellHasher {
     /// For `shards` shards, a power of two of at most 4,096. Without a seed the keys are random.
     pub(crate) fn new(shards: usize, seed: Option<u64>) -> Self {
         let random = std::hash::RandomState::new();
@@ -42,8 +42,8 @@ impl Addresses {
     /// The limits on one key lie in one shard, so that a request takes one lock for them. Limits without a key are busy and have nothing
     /// in common, so they do not.
     #[inline(always)]
-    pub(crate) fn of(&self, limit: u64, key: &[u8]) -> Address {
-        self.of_hashed(limit, key, &self.hash(key))
+    pub(crate) fn address(&self, limit: u64, key: &[u8]) -> CellAddress {
+        self.address_hashed(limit, key, &self.hash(key))
     }
 
     /// What the addresses of all limits on `key` have in common.
@@ -57,12 +57,12 @@ impl Addresses {
     /// The shard of all limits on a key that is not empty, once it has been [hashed](Self::hash).
     #[inline(always)]
     pub(crate) fn shard(&self, hashed: &AHasher) -> usize {
-        self.nth(hashed.finish())
+        self.shard_of_hash(hashed.finish())
     }
 
-    /// As [`of`](Self::of), for a key that has been [hashed](Self::hash).
+    /// As [`address`](Self::of), for a key that has been [hashed](Self::hash).
     #[inline(always)]
-    pub(crate) fn of_hashed(&self, limit: u64, key: &[u8], hashed: &AHasher) -> Address {
+    pub(crate) fn address_hashed(&self, limit: u64, key: &[u8], hashed: &AHasher) -> CellAddress {
         let mut hasher = hashed.clone();
         hasher.write_u64(limit);
         let hash = hasher.finish();
@@ -70,7 +70,7 @@ impl Addresses {
     }
 
     /// The overflow cell that the key at `address` shares with others of its limit.
-    pub(crate) fn overflow(&self, limit: u64, address: Address) -> Address {
+    pub(crate) fn overflow(&self, limit: u64, address: CellAddress) -> CellAddress {
         let cell = (address.tag >> SHARD_BITS) % OVERFLOW_CELLS;
         let mut hasher = self.keys.build_hasher();
         hasher.write_u64(limit);
@@ -83,15 +83,15 @@ impl Addresses {
 
     /// The shard that a hash chooses.
     #[inline(always)]
-    fn nth(&self, hash: u64) -> usize {
+    fn shard_of_hash(&self, hash: u64) -> usize {
         hash as usize & (self.shards - 1)
     }
 
     #[inline(always)]
-    fn split(&self, shard: u64, hash: u64) -> Address {
-        let shard = self.nth(shard);
+    fn split(&self, shard: u64, hash: u64) -> CellAddress {
+        let shard = self.shard_of_hash(shard);
         // A tag is never zero, which marks an empty slot.
         let tag = (hash & !((1 << SHARD_BITS) - 1)).max(1 << SHARD_BITS);
-        Address { shard, tag }
+        CellAddress { shard, tag }
     }
 }

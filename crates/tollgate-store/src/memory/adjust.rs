@@ -1,11 +1,11 @@
 //! Settlements, cancellations and refunds.
 
-use super::decide::Full;
-use super::evict::Want;
-use super::locks::Place;
+use super::decide::NoRoom;
+use super::evict::RoomNeeded;
+use super::locks::ChargeCell;
 use super::room::make_room;
-use super::shard::{Found, Shard};
-use super::{MemoryStore, Shared};
+use super::shard::{CellPosition, Shard};
+use super::{MemoryStore, ShardContext};
 use crate::sync::Guard;
 use crate::{Adjustment, Answers, Change, Charge};
 use tollgate_core::Intent;
@@ -19,16 +19,19 @@ impl MemoryStore {
     ) {
         let mut places: Vec<_> = adjustments
             .iter()
-            .map(|Adjustment { charge, .. }| Place::at(self.addresses.of(charge.limit, charge.key)))
+            .map(|Adjustment { charge, .. }| {
+                ChargeCell::at(self.addresses.address(charge.limit, charge.key))
+            })
             .collect();
         let charges: Vec<_> = adjustments.iter().map(|adjustment| adjustment.charge).collect();
         loop {
-            let applied = self.with_locks::<{ Place::USUAL }, _>(&mut places, |guards, places| {
-                apply(&self.shared, guards, places, now_us, adjustments, answers)
-            });
+            let applied = self
+                .with_locks::<{ ChargeCell::INLINE_MAX }, _>(&mut places, |guards, places| {
+                    apply(&self.shared, guards, places, now_us, adjustments, answers)
+                });
             match applied {
                 Ok(()) => return answers.finish(true),
-                Err(Full) => self.move_full(&mut places, &charges),
+                Err(NoRoom) => self.move_to_overflow_cells(&mut places, &charges),
             }
         }
     }
@@ -38,32 +41,32 @@ impl Shard {
     /// An operator's word counts even in a store that is full.
     fn block(
         &mut self,
-        shared: &Shared,
-        found: Found,
+        shared: &ShardContext,
+        found: CellPosition,
         tag: u64,
         charge: &Charge<'_>,
         now_us: u64,
         until_us: u64,
     ) {
         let want = match found {
-            Found::Spilled(_) => Want::default(),
-            Found::Inline(_) => Want { cells: 0, spilled: 1 },
-            Found::Absent => Want { cells: 1, spilled: 1 },
+            CellPosition::Spilled(_) => RoomNeeded::default(),
+            CellPosition::Inline(_) => RoomNeeded { cells: 0, spilled: 1 },
+            CellPosition::Absent => RoomNeeded { cells: 1, spilled: 1 },
         };
-        self.reserve(shared, charge.numbers, now_us, want, &[tag], true);
-        let found = self.find(charge.numbers, tag);
+        self.reserve(shared, charge.params, now_us, want, &[tag], true);
+        let found = self.find(charge.params, tag);
         self.set_block(shared, found, tag, charge, Some(until_us));
     }
 }
 
 fn apply(
-    shared: &Shared,
+    shared: &ShardContext,
     guards: &mut [Option<Guard<'_, Shard>>],
-    places: &mut [Place],
+    places: &mut [ChargeCell],
     now_us: u64,
     adjustments: &[Adjustment<'_>],
     answers: &mut Answers,
-) -> Result<(), Full> {
+) -> Result<(), NoRoom> {
     make_room(shared, guards, places, now_us, |n| match &adjustments[n] {
         Adjustment { charge, change: Change::Owe { units } } if *units > 0 => {
             Some((charge, *units))
@@ -73,9 +76,9 @@ fn apply(
     for (place, Adjustment { charge, change }) in places.iter().zip(adjustments) {
         let Some(shard) = &mut guards[place.lock] else { continue };
         let tag = place.address.tag;
-        let found = shard.find(charge.numbers, tag);
+        let found = shard.find(charge.params, tag);
         let receipt = match change {
-            Change::GiveBack { units, receipt, under } => {
+            Change::GiveBack { units, receipt, charged_params: under } => {
                 shard.give_back(shared, found, tag, charge, now_us, under, *units, receipt);
                 None
             }
@@ -90,7 +93,7 @@ fn apply(
             }
             Change::Owe { units } => Some(shard.charge(shared, found, tag, charge, now_us, *units)),
         };
-        let found = shard.find_dated(shared, tag, charge, now_us);
+        let found = shard.find_and_redate(shared, tag, charge, now_us);
         let mut answer = shard.decide(shared, found, charge, now_us, Intent::Peek);
         answer.receipt = receipt;
         answers.push(answer);

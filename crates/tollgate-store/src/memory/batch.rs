@@ -1,7 +1,7 @@
 //! Batches: several cache misses at once instead of one after the other.
 
 use super::MemoryStore;
-use super::address::Address;
+use super::address::CellAddress;
 use super::shard::is_wide;
 use crate::raw::prefetch::prefetch_ref;
 use crate::{Answers, Request};
@@ -19,39 +19,46 @@ impl MemoryStore {
     ) {
         match requests {
             [Request { charges: [charge], intent }] => {
-                self.decide_one(now_us, charge, *intent, answers);
+                self.decide_single(now_us, charge, *intent, answers);
             }
-            [request] => self.decide_many(now_us, request.charges, request.intent, answers),
-            requests => self.decide_each(now_us, requests, answers),
+            [request] => self.decide_multi(now_us, request.charges, request.intent, answers),
+            requests => self.decide_batch_prefetching(now_us, requests, answers),
         }
     }
 
     // Not inlined: a single request would have to clear the stack for a batch.
     #[inline(never)]
-    fn decide_each(&self, now_us: u64, requests: &[Request<'_>], answers: &mut Answers) {
-        let mut ahead = [Address { shard: 0, tag: 0 }; AHEAD];
+    fn decide_batch_prefetching(
+        &self,
+        now_us: u64,
+        requests: &[Request<'_>],
+        answers: &mut Answers,
+    ) {
+        let mut ahead = [CellAddress { shard: 0, tag: 0 }; AHEAD];
         for (address, request) in ahead.iter_mut().zip(requests) {
-            *address = self.ask_for(request);
+            *address = self.prefetch_cell(request);
         }
         for (n, request) in requests.iter().enumerate() {
             let address = ahead[n % AHEAD];
             if let Some(later) = requests.get(n + AHEAD) {
-                ahead[n % AHEAD] = self.ask_for(later);
+                ahead[n % AHEAD] = self.prefetch_cell(later);
             }
             match request.charges {
-                [charge] => self.decide_at(address, now_us, charge, request.intent, answers),
-                charges => self.decide_many(now_us, charges, request.intent, answers),
+                [charge] => {
+                    self.decide_prefetched(address, now_us, charge, request.intent, answers)
+                }
+                charges => self.decide_multi(now_us, charges, request.intent, answers),
             }
         }
     }
 
     /// Starts fetching what a request with one charge will need. One with several asks for all of it itself.
     #[inline(always)]
-    fn ask_for(&self, request: &Request<'_>) -> Address {
-        let [charge] = request.charges else { return Address { shard: 0, tag: 0 } };
-        let address = self.addresses.of(charge.limit, charge.key);
+    fn prefetch_cell(&self, request: &Request<'_>) -> CellAddress {
+        let [charge] = request.charges else { return CellAddress { shard: 0, tag: 0 } };
+        let address = self.addresses.address(charge.limit, charge.key);
         prefetch_ref(&self.shards[address.shard]);
-        self.shared.views.prefetch(address, is_wide(charge.numbers));
+        self.shared.table_hints.prefetch(address, is_wide(charge.params));
         address
     }
 }

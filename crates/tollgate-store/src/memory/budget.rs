@@ -24,7 +24,7 @@ impl Budget {
     }
 
     /// Whether more than seven eighths are in use, so that nothing is kept only because it may be wanted again.
-    pub(crate) fn is_short(&self) -> bool {
+    pub(crate) fn is_nearly_full(&self) -> bool {
         self.used() > self.max_bytes / 8 * 7
     }
 
@@ -40,7 +40,7 @@ impl Budget {
         self.used.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn give(&self, bytes: usize) {
+    pub(crate) fn release(&self, bytes: usize) {
         self.used.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 }

@@ -1,33 +1,33 @@
 //! Making room. Idle state goes first; then state of which next to nothing was used; never a key that is limited.
 
-use super::Shared;
+use super::ShardContext;
 use super::pack::{SPILLED, unpack_any};
-use super::shard::{Shard, Tables, is_wide};
-use super::slab::{Slab, Spilled};
-use super::sweep::spared_since;
-use super::table::{Slot, Table, same_key};
+use super::shard::{HasTable, Shard, is_wide};
+use super::slab::{Slab, SpilledCell};
+use super::sweep::idle_cutoff_us;
+use super::table::{CellTable, Slot, same_key};
 use crate::sync::Ordering;
-use tollgate_core::{Algorithm, Intent, Numbers, State};
+use tollgate_core::{Algorithm, Intent, LimitParams, LimitState};
 
 /// Slots looked at for idle state before state that is nearly unused goes.
-const LOOK: usize = 16;
+const IDLE_SCAN_SLOTS: usize = 16;
 /// Slots looked at before a new key has to share an overflow cell.
-const LOOK_MAX: usize = 128;
+const SCAN_SLOTS_MAX: usize = 128;
 
 /// What is lost when a cell is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Worth {
+enum EvictionClass {
     /// Nothing: its limit is as if never used.
     Idle,
     /// At most a tenth of its limit.
-    Little,
+    NearlyUnused,
     /// It would be a way around the limit.
     Keep,
 }
 
 /// Room that a request needs in one shard.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Want {
+pub(crate) struct RoomNeeded {
     /// Cells.
     pub(crate) cells: usize,
     /// Spilled ones among them.
@@ -38,14 +38,14 @@ impl Shard {
     /// Makes room for cells of these numbers, sparing those of `pinned`. With `force` beyond the cap if nothing else helps.
     pub(crate) fn reserve(
         &mut self,
-        shared: &Shared,
-        numbers: &Numbers,
+        shared: &ShardContext,
+        params: &LimitParams,
         now_us: u64,
-        want: Want,
+        want: RoomNeeded,
         pinned: &[u64],
         force: bool,
     ) -> bool {
-        let cells = match is_wide(numbers) {
+        let cells = match is_wide(params) {
             true => self.reserve_cells::<2>(shared, now_us, want.cells, pinned, force),
             false => self.reserve_cells::<1>(shared, now_us, want.cells, pinned, force),
         };
@@ -54,14 +54,14 @@ impl Shard {
 
     fn reserve_cells<const W: usize>(
         &mut self,
-        shared: &Shared,
+        shared: &ShardContext,
         now_us: u64,
         want: usize,
         pinned: &[u64],
         force: bool,
     ) -> bool
     where
-        Self: Tables<W>,
+        Self: HasTable<W>,
     {
         // Overflow cells may have taken the store beyond its cap. The room that came with them is not for new keys.
         let over = shared.budget.is_over();
@@ -71,31 +71,31 @@ impl Shard {
         }
         let evicted = (0..want).take_while(|_| self.evict_one::<W>(shared, now_us, pinned)).count();
         if self.table().room() < want && force {
-            let more = want.div_ceil(Table::<W>::capacity_of(1));
-            shared.budget.take(more * Table::<W>::CHUNK_BYTES);
-            let cells = self.parts().0.drain();
+            let more = want.div_ceil(CellTable::<W>::capacity_of(1));
+            shared.budget.take(more * CellTable::<W>::CHUNK_BYTES);
+            let cells = self.table_and_slab().0.drain();
             self.refill::<W>(shared, cells, self.table().chunks() + more);
         }
         self.table().room() >= want && (force || evicted == want)
     }
 
     /// Drops what has been idle for a while, and grows by about an eighth if that is not enough. Does nothing when the cap leaves no room to grow.
-    fn grow<const W: usize>(&mut self, shared: &Shared, now_us: u64, want: usize) -> bool
+    fn grow<const W: usize>(&mut self, shared: &ShardContext, now_us: u64, want: usize) -> bool
     where
-        Self: Tables<W>,
+        Self: HasTable<W>,
     {
         let chunks = self.table().chunks();
-        let step = (chunks / 8).max(want.div_ceil(Table::<W>::capacity_of(1)));
-        let bytes = |chunks: usize| chunks * Table::<W>::CHUNK_BYTES;
+        let step = (chunks / 8).max(want.div_ceil(CellTable::<W>::capacity_of(1)));
+        let bytes = |chunks: usize| chunks * CellTable::<W>::CHUNK_BYTES;
         let taken = match shared.budget.try_take(bytes(step)) {
             true => step,
             false if step > 1 && shared.budget.try_take(bytes(1)) => 1,
             false => return false,
         };
-        let cells = self.drain_idle::<W>(shared, spared_since(shared, now_us));
-        let enough = Table::<W>::capacity_of(chunks) * 4 / 5;
+        let cells = self.drain_idle::<W>(shared, idle_cutoff_us(shared, now_us));
+        let enough = CellTable::<W>::capacity_of(chunks) * 4 / 5;
         if cells.len() + want <= enough {
-            shared.budget.give(bytes(taken));
+            shared.budget.release(bytes(taken));
             self.refill::<W>(shared, cells, chunks);
         } else {
             self.refill::<W>(shared, cells, chunks + taken);
@@ -106,13 +106,13 @@ impl Shard {
     /// Takes every cell out of the table and forgets those that were idle at that instant.
     pub(super) fn drain_idle<const W: usize>(
         &mut self,
-        shared: &Shared,
+        shared: &ShardContext,
         idle_us: u64,
     ) -> Vec<Slot<W>>
     where
-        Self: Tables<W>,
+        Self: HasTable<W>,
     {
-        let (table, slab) = self.parts();
+        let (table, slab) = self.table_and_slab();
         let mut cells = table.drain();
         cells.retain(|slot| {
             let idle = idle_at_us(shared, slab, slot) <= idle_us;
@@ -126,46 +126,51 @@ impl Shard {
 
     pub(super) fn refill<const W: usize>(
         &mut self,
-        shared: &Shared,
+        shared: &ShardContext,
         cells: Vec<Slot<W>>,
         chunks: usize,
     ) where
-        Self: Tables<W>,
+        Self: HasTable<W>,
     {
-        let (table, _) = self.parts();
+        let (table, _) = self.table_and_slab();
         table.resize(chunks);
-        let view = table.view();
+        let view = table.location();
         for slot in cells {
             table.insert(slot);
         }
-        shared.views.publish::<W>(self.number, view);
+        shared.table_hints.publish::<W>(self.number, view);
     }
 
     /// Forgets one cell that may be forgotten, if the hand finds one.
-    fn evict_one<const W: usize>(&mut self, shared: &Shared, now_us: u64, pinned: &[u64]) -> bool
+    fn evict_one<const W: usize>(
+        &mut self,
+        shared: &ShardContext,
+        now_us: u64,
+        pinned: &[u64],
+    ) -> bool
     where
-        Self: Tables<W>,
+        Self: HasTable<W>,
     {
-        let (table, slab) = self.parts();
+        let (table, slab) = self.table_and_slab();
         let mut candidate = None;
-        for looked in 0..LOOK_MAX.min(table.chunks() * super::table::SLOTS) {
-            if looked >= LOOK && candidate.is_some() {
+        for looked in 0..SCAN_SLOTS_MAX.min(table.chunks() * super::table::SLOTS) {
+            if looked >= IDLE_SCAN_SLOTS && candidate.is_some() {
                 break;
             }
-            let Some((at, slot)) = table.turn() else {
+            let Some((at, slot)) = table.advance_hand() else {
                 continue;
             };
             if pinned.iter().any(|&tag| same_key(tag, slot.tag)) {
                 continue;
             }
-            match worth(shared, slab, &slot, now_us) {
-                Worth::Idle => {
+            match eviction_class(shared, slab, &slot, now_us) {
+                EvictionClass::Idle => {
                     let slot = table.remove(at);
                     forget_spilled(shared, slab, &slot);
                     return true;
                 }
-                Worth::Little => candidate = candidate.or(Some(slot.tag)),
-                Worth::Keep => {}
+                EvictionClass::NearlyUnused => candidate = candidate.or(Some(slot.tag)),
+                EvictionClass::Keep => {}
             }
         }
         let Some(at) = candidate.and_then(|tag| table.find(tag)) else {
@@ -180,7 +185,7 @@ impl Shard {
     /// Room in the slab: free entries, then memory, then what a spilled cell that may be forgotten leaves.
     pub(crate) fn reserve_spilled(
         &mut self,
-        shared: &Shared,
+        shared: &ShardContext,
         now_us: u64,
         want: usize,
         pinned: &[u64],
@@ -192,7 +197,7 @@ impl Shard {
                 let grown = self.slab.grow(step);
                 // The allocator may have given more or less than was asked for.
                 shared.budget.take(grown * Slab::ENTRY_BYTES);
-                shared.budget.give(step * Slab::ENTRY_BYTES);
+                shared.budget.release(step * Slab::ENTRY_BYTES);
             } else if !self.evict_spilled(shared, now_us, pinned) {
                 if force {
                     let grown = self.slab.grow(want);
@@ -204,28 +209,28 @@ impl Shard {
         self.slab.room() >= want
     }
 
-    fn evict_spilled(&mut self, shared: &Shared, now_us: u64, pinned: &[u64]) -> bool {
+    fn evict_spilled(&mut self, shared: &ShardContext, now_us: u64, pinned: &[u64]) -> bool {
         let mut candidate = None;
-        for looked in 0..LOOK_MAX {
-            if looked >= LOOK && candidate.is_some() {
+        for looked in 0..SCAN_SLOTS_MAX {
+            if looked >= IDLE_SCAN_SLOTS && candidate.is_some() {
                 break;
             }
             self.slab_hand = self.slab_hand.wrapping_add(1);
-            let Some((_, spilled)) = self.slab.around(self.slab_hand) else {
+            let Some((_, spilled)) = self.slab.get_wrapping(self.slab_hand) else {
                 continue;
             };
             if pinned.iter().any(|&tag| same_key(tag, spilled.tag)) {
                 continue;
             }
-            match spilled.worth(now_us) {
-                Worth::Idle => {
-                    candidate = Some((spilled.tag, is_wide(&spilled.numbers), 0));
+            match spilled.eviction_class(now_us) {
+                EvictionClass::Idle => {
+                    candidate = Some((spilled.tag, is_wide(&spilled.params), 0));
                     break;
                 }
-                Worth::Little => {
-                    candidate = candidate.or(Some((spilled.tag, is_wide(&spilled.numbers), 1)));
+                EvictionClass::NearlyUnused => {
+                    candidate = candidate.or(Some((spilled.tag, is_wide(&spilled.params), 1)));
                 }
-                Worth::Keep => {}
+                EvictionClass::Keep => {}
             }
         }
         let Some((tag, wide, lost)) = candidate else {
@@ -239,11 +244,11 @@ impl Shard {
     }
 
     /// Forgets the key of `tag`. Returns whether it was there.
-    pub(crate) fn forget<const W: usize>(&mut self, shared: &Shared, tag: u64) -> bool
+    pub(crate) fn forget<const W: usize>(&mut self, shared: &ShardContext, tag: u64) -> bool
     where
-        Self: Tables<W>,
+        Self: HasTable<W>,
     {
-        let (table, slab) = self.parts();
+        let (table, slab) = self.table_and_slab();
         let Some(at) = table.find(tag) else {
             return false;
         };
@@ -253,49 +258,60 @@ impl Shard {
     }
 }
 
-fn forget_spilled<const W: usize>(shared: &Shared, slab: &mut Slab, slot: &Slot<W>) {
+fn forget_spilled<const W: usize>(shared: &ShardContext, slab: &mut Slab, slot: &Slot<W>) {
     if slot.words[0] & SPILLED != 0
         && let Some(spilled) = slab.remove(slot.words[0] as u32)
     {
-        shared.budget.give(spilled.heap_bytes());
+        shared.budget.release(spilled.heap_bytes());
     }
 }
 
-pub(super) fn idle_at_us<const W: usize>(shared: &Shared, slab: &Slab, slot: &Slot<W>) -> u64 {
+pub(super) fn idle_at_us<const W: usize>(
+    shared: &ShardContext,
+    slab: &Slab,
+    slot: &Slot<W>,
+) -> u64 {
     if slot.words[0] & SPILLED != 0 {
-        return slab.get(slot.words[0] as u32).map_or(0, Spilled::idle_at_us);
+        return slab.get(slot.words[0] as u32).map_or(0, SpilledCell::idle_at_us);
     }
-    let numbers = shared.registry.get(slot.ticket());
-    numbers.map_or(0, |numbers| numbers.idle_at_us(&unpack_any(numbers, &slot.words)))
+    let params = shared.registry.get(slot.params_id());
+    params.map_or(0, |params| params.idle_at_us(&unpack_any(params, &slot.words)))
 }
 
-fn worth<const W: usize>(shared: &Shared, slab: &Slab, slot: &Slot<W>, now_us: u64) -> Worth {
+fn eviction_class<const W: usize>(
+    shared: &ShardContext,
+    slab: &Slab,
+    slot: &Slot<W>,
+    now_us: u64,
+) -> EvictionClass {
     if slot.words[0] & SPILLED != 0 {
-        return slab.get(slot.words[0] as u32).map_or(Worth::Idle, |spilled| spilled.worth(now_us));
+        return slab
+            .get(slot.words[0] as u32)
+            .map_or(EvictionClass::Idle, |spilled| spilled.eviction_class(now_us));
     }
-    let Some(numbers) = shared.registry.get(slot.ticket()) else {
-        return Worth::Idle;
+    let Some(params) = shared.registry.get(slot.params_id()) else {
+        return EvictionClass::Idle;
     };
-    worth_of(numbers, &unpack_any(numbers, &slot.words), now_us)
+    eviction_class_of(params, &unpack_any(params, &slot.words), now_us)
 }
 
-fn worth_of(numbers: &Numbers, state: &State, now_us: u64) -> Worth {
-    if numbers.idle_at_us(state) <= now_us {
-        return Worth::Idle;
+fn eviction_class_of(params: &LimitParams, state: &LimitState, now_us: u64) -> EvictionClass {
+    if params.idle_at_us(state) <= now_us {
+        return EvictionClass::Idle;
     }
-    let now = numbers.decide(state, now_us, 0, Intent::Peek);
+    let now = params.decide(state, now_us, 0, Intent::Peek);
     match now.remaining.saturating_mul(10) >= now.limit.saturating_mul(9) {
-        true => Worth::Little,
-        false => Worth::Keep,
+        true => EvictionClass::NearlyUnused,
+        false => EvictionClass::Keep,
     }
 }
 
-impl Spilled {
+impl SpilledCell {
     /// A key that was refused and may yet be blocked for it is kept, however much of its limit remains.
-    fn worth(&self, now_us: u64) -> Worth {
+    fn eviction_class(&self, now_us: u64) -> EvictionClass {
         match self.penalty_idle_at_us() <= now_us {
-            true => worth_of(&self.numbers, &self.state, now_us),
-            false => Worth::Keep,
+            true => eviction_class_of(&self.params, &self.state, now_us),
+            false => EvictionClass::Keep,
         }
     }
 }

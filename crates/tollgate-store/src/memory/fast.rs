@@ -1,30 +1,30 @@
 //! The usual case, in one go: a known key whose cell is in words, written under the same numbers. Of several limits some may have theirs in the slab.
 //!
-//! It does what [`find_dated`](Shard::find_dated), [`decide`](Shard::decide) and [`charge`](Shard::charge) do one after the other,
+//! It does what [`find_and_redate`](Shard::find_dated), [`decide`](Shard::decide) and [`charge`](Shard::charge) do one after the other,
 //! without asking three times where the cell is and which algorithm it is of. Whatever is unusual is left to them.
 
-use super::Shared;
+use super::ShardContext;
 use super::pack::{Inline, SPILLED, by_algorithm};
-use super::shard::{Found, Shard, Tables, is_wide};
-use super::views::Guess;
+use super::shard::{CellPosition, HasTable, Shard, is_wide};
+use super::views::SlotHint;
 use crate::{Answer, Answers, Charge, Origin};
-use tollgate_core::{Algorithm, Intent, Numbers};
+use tollgate_core::{Algorithm, Intent, LimitParams};
 
 /// What a request with several charges will write once all of its limits have spoken.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingWrite {
     /// The slot, as long as no cell is added or taken away.
     at: usize,
     /// Its words afterwards; those that the cell does not have are zero. Or the word of a spilled cell, which is charged then.
     words: [u64; 2],
 }
 
-impl Pending {
+impl PendingWrite {
     pub(super) const NOTHING: Self = Self { at: usize::MAX, words: [0; 2] };
 }
 
 /// What one charge would do to its cell.
-struct Asked<const W: usize> {
+struct CellUpdate<const W: usize> {
     at: usize,
     /// The cell's words afterwards.
     words: [u64; W],
@@ -35,41 +35,41 @@ struct Asked<const W: usize> {
 impl Shard {
     /// Answers a request with one charge, or says that this is not the usual case; then nothing has changed.
     #[inline(always)]
-    pub(super) fn decide_usual<A: Inline<W>, const W: usize>(
+    pub(super) fn decide_fast<A: Inline<W>, const W: usize>(
         &mut self,
         algorithm: &A,
-        (tag, guess): (u64, Guess),
+        (tag, guess): (u64, SlotHint),
         charge: &Charge<'_>,
         now_us: u64,
         intent: Intent,
         answers: &mut Answers,
     ) -> Option<()>
     where
-        Self: Tables<W>,
+        Self: HasTable<W>,
     {
-        let at = self.table().find_by(guess, tag)?;
-        let Asked { at, words, admitted } =
-            self.ask(algorithm, at, charge, now_us, intent, answers)?;
-        self.parts().0.slot_mut(at).words = words;
+        let at = self.table().find_with_hint(guess, tag)?;
+        let CellUpdate { at, words, admitted } =
+            self.cell_update(algorithm, at, charge, now_us, intent, answers)?;
+        self.table_and_slab().0.slot_mut(at).words = words;
         answers.finish(admitted || !charge.mode.is_enforced());
         Some(())
     }
 
     /// Adds the row of one charge among several, notes what an admission of all would write, and says whether the limit alone admits.
     #[inline(always)]
-    pub(super) fn consider_usual(
+    pub(super) fn plan_fast(
         &mut self,
-        (tag, guess): (u64, Guess),
+        (tag, guess): (u64, SlotHint),
         charge: &Charge<'_>,
         now_us: u64,
         answers: &mut Answers,
-        pending: &mut Pending,
+        pending: &mut PendingWrite,
     ) -> Option<bool> {
         by_algorithm!(
-            charge.numbers,
-            algorithm => self.consider(algorithm, (tag, guess), charge, now_us, answers, pending),
-            else match self.find(charge.numbers, tag) {
-                Found::Spilled(at) => self.consider_spilled(at, charge, now_us, answers, pending),
+            charge.params,
+            algorithm => self.plan_inline(algorithm, (tag, guess), charge, now_us, answers, pending),
+            else match self.find(charge.params, tag) {
+                CellPosition::Spilled(at) => self.plan_spilled(at, charge, now_us, answers, pending),
                 _ => None,
             }
         )
@@ -77,15 +77,15 @@ impl Shard {
 
     /// Does what was pending. What a cell in the slab gave for it is in its row only then.
     #[inline]
-    pub(super) fn write_usual(
+    pub(super) fn commit_plan(
         &mut self,
-        shared: &Shared,
+        shared: &ShardContext,
         charge: &Charge<'_>,
         now_us: u64,
-        pending: Pending,
+        pending: PendingWrite,
         row: &mut Answer,
     ) {
-        let Pending { at, words: [first, second] } = pending;
+        let PendingWrite { at, words: [first, second] } = pending;
         if first & SPILLED != 0 {
             if charge.cost > 0 {
                 let cost = charge.cost;
@@ -93,49 +93,49 @@ impl Shard {
             }
             return;
         }
-        match is_wide(charge.numbers) {
-            true => self.two.slot_mut(at).words = [first, second],
-            false => self.one.slot_mut(at).words = [first],
+        match is_wide(charge.params) {
+            true => self.wide.slot_mut(at).words = [first, second],
+            false => self.narrow.slot_mut(at).words = [first],
         }
     }
 
     #[inline(never)]
-    fn consider<A: Inline<W>, const W: usize>(
+    fn plan_inline<A: Inline<W>, const W: usize>(
         &mut self,
         algorithm: &A,
-        (tag, guess): (u64, Guess),
+        (tag, guess): (u64, SlotHint),
         charge: &Charge<'_>,
         now_us: u64,
         answers: &mut Answers,
-        pending: &mut Pending,
+        pending: &mut PendingWrite,
     ) -> Option<bool>
     where
-        Self: Tables<W>,
+        Self: HasTable<W>,
     {
-        let at = self.table().find_by(guess, tag)?;
+        let at = self.table().find_with_hint(guess, tag)?;
         let first = self.table().slot(at).words[0];
         if first & SPILLED != 0 {
-            return self.consider_spilled(first as u32, charge, now_us, answers, pending);
+            return self.plan_spilled(first as u32, charge, now_us, answers, pending);
         }
-        let asked = self.ask(algorithm, at, charge, now_us, Intent::Take, answers)?;
+        let asked = self.cell_update(algorithm, at, charge, now_us, Intent::Take, answers)?;
         pending.at = asked.at;
         pending.words.iter_mut().zip(asked.words).for_each(|(word, after)| *word = after);
         Some(asked.admitted)
     }
 
     /// The same for a cell in the slab, where the limit admits.
-    fn consider_spilled(
+    fn plan_spilled(
         &mut self,
         at: u32,
         charge: &Charge<'_>,
         now_us: u64,
         answers: &mut Answers,
-        pending: &mut Pending,
+        pending: &mut PendingWrite,
     ) -> Option<bool> {
         if charge.mode.owed().is_some() {
             return None;
         }
-        charge.numbers.redate(&mut self.slab.get_mut(at)?.state, now_us);
+        charge.params.redate(&mut self.slab.get_mut(at)?.state, now_us);
         let answer = self.decide_spilled(at, charge, now_us, Intent::Take);
         if !answer.outcome.admitted {
             return None;
@@ -147,7 +147,7 @@ impl Shard {
 
     /// Adds the row, and says what it would write. Changes nothing else.
     #[inline(always)]
-    fn ask<A: Inline<W>, const W: usize>(
+    fn cell_update<A: Inline<W>, const W: usize>(
         &self,
         algorithm: &A,
         at: usize,
@@ -155,16 +155,16 @@ impl Shard {
         now_us: u64,
         intent: Intent,
         answers: &mut Answers,
-    ) -> Option<Asked<W>>
+    ) -> Option<CellUpdate<W>>
     where
-        Self: Tables<W>,
+        Self: HasTable<W>,
     {
         if intent == Intent::Peek || charge.mode.owed().is_some() {
             return None;
         }
         let table = self.table();
         let words = table.slot(at).words;
-        if words[0] & SPILLED != 0 || table.slot(at).ticket() != charge.ticket {
+        if words[0] & SPILLED != 0 || table.slot(at).params_id() != charge.params_id {
             return None;
         }
         let mut state = algorithm.unpack(words);
@@ -172,8 +172,9 @@ impl Shard {
             return None;
         }
         let Some((outcome, receipt)) = algorithm.take(&mut state, now_us, charge.cost) else {
-            let (words, admitted) = otherwise(algorithm, state, words, charge, now_us, answers)?;
-            return Some(Asked { at, words, admitted });
+            let (words, admitted) =
+                decide_without_take(algorithm, state, words, charge, now_us, answers)?;
+            return Some(CellUpdate { at, words, admitted });
         };
         let words = algorithm.pack(&state)?;
         // Here, where its parts are still in registers: handing it up would copy it field by field three times.
@@ -183,13 +184,13 @@ impl Shard {
             receipt: Some(receipt),
             origin: Origin::State,
         });
-        Some(Asked { at, words, admitted: true })
+        Some(CellUpdate { at, words, admitted: true })
     }
 }
 
 /// Adds the row of a charge that cannot be taken in one go: it is refused, has to wait, or has unwieldy numbers.
 #[inline(never)]
-fn otherwise<A: Inline<W>, const W: usize>(
+fn decide_without_take<A: Inline<W>, const W: usize>(
     algorithm: &A,
     mut state: A::State,
     mut words: [u64; W],

@@ -1,31 +1,31 @@
 //! The locks of a request with several charges.
 
 use super::MemoryStore;
-use super::address::Address;
-use super::shard::{Found, Shard};
+use super::address::CellAddress;
+use super::shard::{CellPosition, Shard};
 use crate::sync::{Guard, lock};
 
 /// Where one charge of a request is decided.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) address: Address,
+pub(crate) struct ChargeCell {
+    pub(crate) address: CellAddress,
     /// Whether that is an overflow cell.
     pub(crate) overflow: bool,
     /// Which of the request's locks holds it; none after there was no room for it.
     pub(crate) lock: usize,
     /// The cell, as long as none is added or taken away.
-    pub(crate) found: Found,
+    pub(crate) found: CellPosition,
 }
 
-impl Place {
+impl ChargeCell {
     /// As many charges as most requests have: for them little stack is cleared.
-    pub(super) const FEW: usize = 4;
+    pub(super) const INLINE_FEW: usize = 4;
     /// Charges of one request for which no memory is allocated.
-    pub(super) const USUAL: usize = 16;
-    pub(super) const NOWHERE: Self = Self::at(Address { shard: 0, tag: 0 });
+    pub(super) const INLINE_MAX: usize = 16;
+    pub(super) const NOWHERE: Self = Self::at(CellAddress { shard: 0, tag: 0 });
 
-    pub(super) const fn at(address: Address) -> Self {
-        Self { address, overflow: false, lock: 0, found: Found::Absent }
+    pub(super) const fn at(address: CellAddress) -> Self {
+        Self { address, overflow: false, lock: 0, found: CellPosition::Absent }
     }
 }
 
@@ -35,8 +35,8 @@ impl MemoryStore {
     #[inline]
     pub(super) fn with_locks<const INLINE: usize, T>(
         &self,
-        places: &mut [Place],
-        work: impl FnOnce(&mut [Option<Guard<'_, Shard>>], &mut [Place]) -> T,
+        places: &mut [ChargeCell],
+        work: impl FnOnce(&mut [Option<Guard<'_, Shard>>], &mut [ChargeCell]) -> T,
     ) -> T {
         let mut inline = [const { None }; INLINE];
         let mut heap = Vec::new();

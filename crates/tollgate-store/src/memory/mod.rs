@@ -31,68 +31,68 @@ mod tests;
 mod together;
 mod views;
 
-use self::address::Addresses;
-use self::book::Book;
+use self::address::CellHasher;
+use self::book::Reservations;
 use self::budget::Budget;
-use self::registry::Registry;
+use self::registry::ParamsRegistry;
 use self::shard::Shard;
 use self::stats::Events;
-use self::views::Views;
+use self::views::TableHints;
 use crate::sync::{AtomicUsize, Lock, Ordering, lock};
-use crate::{Answers, Call, Charge, LeaseStore, Place, Store, StoreError, Ticket};
+use crate::{Answers, Charge, LeaseStore, ParamsId, StateKey, Store, StoreCall, StoreError};
 use std::convert::Infallible;
-use tollgate_core::Numbers;
+use tollgate_core::LimitParams;
 
-pub use self::options::Options;
-pub use self::stats::Stats;
+pub use self::options::MemoryOptions;
+pub use self::stats::MemoryStats;
 
 /// State in this process, within a cap on its bytes.
 #[derive(Debug)]
 pub struct MemoryStore {
-    addresses: Addresses,
-    shards: Box<[Padded]>,
-    shared: Shared,
-    book: Book,
+    addresses: CellHasher,
+    shards: Box<[PaddedShard]>,
+    shared: ShardContext,
+    reservations: Reservations,
     /// The shard that the next sweep starts with.
     next_sweep: AtomicUsize,
 }
 
 /// What all shards use.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    registry: Registry,
+pub(crate) struct ShardContext {
+    registry: ParamsRegistry,
     budget: Budget,
     events: Events,
-    views: Views,
+    table_hints: TableHints,
 }
 
 /// Two shards never share a cache line.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Padded(Lock<Shard>);
+struct PaddedShard(Lock<Shard>);
 
 impl MemoryStore {
     /// A store with the given options.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: MemoryOptions) -> Self {
         let shards = options.shard_count();
-        let fixed_bytes = shards * (size_of::<Padded>() + Views::SHARD_BYTES);
+        let fixed_bytes = shards * (size_of::<PaddedShard>() + TableHints::SHARD_BYTES);
         Self {
-            addresses: Addresses::new(shards, options.seed),
-            shards: (0..shards).map(|number| Padded(Lock::new(Shard::new(number)))).collect(),
-            shared: Shared {
-                registry: Registry::new(),
+            addresses: CellHasher::new(shards, options.seed),
+            shards: (0..shards).map(|number| PaddedShard(Lock::new(Shard::new(number)))).collect(),
+            shared: ShardContext {
+                registry: ParamsRegistry::new(),
                 budget: Budget::new(options.max_bytes, fixed_bytes as u64),
                 events: Events::default(),
-                views: Views::new(shards),
+                table_hints: TableHints::new(shards),
             },
-            book: Book::default(),
+            reservations: Reservations::default(),
             next_sweep: AtomicUsize::new(0),
         }
     }
 
     fn reset(&self, limit: u64, key: &[u8]) {
-        self.book.void(limit, key);
-        let address = self.addresses.of(limit, key);
+        self.reservations.note_reset(limit, key);
+        let address = self.addresses.address(limit, key);
         let mut shard = lock(&self.shards[address.shard].0);
         // Which table it is in depends on an algorithm that is not known here.
         shard.forget::<1>(&self.shared, address.tag);
@@ -102,7 +102,7 @@ impl MemoryStore {
     /// Forgets what has been idle for ten seconds, or is idle at all when the store is nearly full, in the next `shards` shards and returns memory that they no longer need. A timer that calls this with a few shards at a
     /// time reclaims everything in turn, and holds one shard's lock at a time.
     pub fn sweep(&self, now_us: u64, shards: usize) {
-        self.book.sweep(now_us);
+        self.reservations.sweep(now_us);
         for _ in 0..shards.min(self.shards.len()) {
             let at = self.next_sweep.fetch_add(1, Ordering::Relaxed) % self.shards.len();
             lock(&self.shards[at].0).sweep(&self.shared, now_us);
@@ -115,9 +115,9 @@ impl MemoryStore {
     }
 
     /// The figures of now. Looks at every shard in turn.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> MemoryStats {
         let events = &self.shared.events;
-        Stats {
+        MemoryStats {
             keys: self.shards.iter().map(|shard| lock(&shard.0).len() as u64).sum(),
             bytes: self.shared.budget.used(),
             evicted: events.evicted.load(Ordering::Relaxed),
@@ -134,21 +134,21 @@ impl MemoryStore {
 
 impl Default for MemoryStore {
     fn default() -> Self {
-        Self::new(Options::default())
+        Self::new(MemoryOptions::default())
     }
 }
 
 impl Store for MemoryStore {
-    type Rest = Infallible;
+    type Undecided = Infallible;
 
     // Always, so that a caller who decides has no code for the other calls.
     #[inline(always)]
-    fn begin(&self, now_us: u64, call: Call<'_>, answers: &mut Answers) -> Option<Infallible> {
+    fn begin(&self, now_us: u64, call: StoreCall<'_>, answers: &mut Answers) -> Option<Infallible> {
         answers.clear();
         match call {
-            Call::Decide(requests) => self.decide_batch(now_us, requests, answers),
-            Call::Adjust(adjustments) => self.adjust_all(now_us, adjustments, answers),
-            Call::Reset { limit, key } => self.reset(limit, key),
+            StoreCall::Decide(requests) => self.decide_batch(now_us, requests, answers),
+            StoreCall::Adjust(adjustments) => self.adjust_all(now_us, adjustments, answers),
+            StoreCall::Reset { limit, key } => self.reset(limit, key),
         }
         None
     }
@@ -156,23 +156,23 @@ impl Store for MemoryStore {
     async fn finish<'a>(
         &'a self,
         _: u64,
-        _: Call<'a>,
+        _: StoreCall<'a>,
         rest: Infallible,
         _: &'a mut Answers,
     ) -> Result<(), StoreError> {
         match rest {}
     }
 
-    fn place(&self, charge: &Charge<'_>) -> Place {
-        book::place(charge)
+    fn state_key(&self, charge: &Charge<'_>) -> StateKey {
+        book::state_key(charge)
     }
 
     fn is_shared(&self) -> bool {
         false
     }
 
-    fn enroll(&self, numbers: &Numbers) -> Ticket {
-        self.shared.registry.enroll(numbers)
+    fn register_params(&self, params: &LimitParams) -> ParamsId {
+        self.shared.registry.register(params)
     }
 }
 

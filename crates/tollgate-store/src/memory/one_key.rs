@@ -1,10 +1,10 @@
 //! Several limits on one key: one shard, one lock.
 
 use super::MemoryStore;
-use super::fast::Pending;
-use super::locks::Place;
+use super::fast::PendingWrite;
+use super::locks::ChargeCell;
 use super::shard::is_wide;
-use super::views::{Guess, LINE};
+use super::views::{LINE, SlotHint};
 use crate::raw::prefetch::prefetch;
 use crate::sync::lock;
 use crate::{Answers, Charge};
@@ -14,7 +14,7 @@ impl MemoryStore {
     /// Decides a request with a few charges on one key that are all in the [usual case](super::fast) and all admitted, each found and
     /// computed once. Otherwise nothing has changed but the rows.
     #[inline(never)]
-    pub(super) fn decide_on_one_key(
+    pub(super) fn decide_one_key_fast(
         &self,
         now_us: u64,
         charges: &[Charge<'_>],
@@ -22,7 +22,7 @@ impl MemoryStore {
         answers: &mut Answers,
     ) -> Option<()> {
         let key = charges.first()?.key;
-        if key.is_empty() || charges.len() > Place::FEW || intent == Intent::Peek {
+        if key.is_empty() || charges.len() > ChargeCell::INLINE_FEW || intent == Intent::Peek {
             return None;
         }
         let hashed = self.addresses.hash(key);
@@ -31,21 +31,21 @@ impl MemoryStore {
         let line = std::ptr::from_ref(shard).addr();
         prefetch(line);
         prefetch(line + LINE);
-        let mut cells = [(0, Guess::default()); Place::FEW];
+        let mut cells = [(0, SlotHint::default()); ChargeCell::INLINE_FEW];
         for (cell, charge) in cells.iter_mut().zip(charges) {
             if !std::ptr::eq(charge.key, key) && charge.key != key {
                 return None;
             }
-            let address = self.addresses.of_hashed(charge.limit, key, &hashed);
-            let guess = self.shared.views.prefetch(address, is_wide(charge.numbers));
+            let address = self.addresses.address_hashed(charge.limit, key, &hashed);
+            let guess = self.shared.table_hints.prefetch(address, is_wide(charge.params));
             *cell = (address.tag, guess);
         }
         let mut shard = lock(&shard.0);
-        let mut pending = [Pending::NOTHING; Place::FEW];
+        let mut pending = [PendingWrite::NOTHING; ChargeCell::INLINE_FEW];
         for (n, ((pending, &cell), charge)) in
             pending.iter_mut().zip(&cells).zip(charges).enumerate()
         {
-            let admitted = shard.consider_usual(cell, charge, now_us, answers, pending)?;
+            let admitted = shard.plan_fast(cell, charge, now_us, answers, pending)?;
             // After a refusal nothing is taken, so the rows have to show the numbers of now. And two limits that share all their bits
             // share a cell: what one of them takes must not overwrite what the other does.
             let refused = !admitted && charge.mode.is_enforced();
@@ -53,9 +53,9 @@ impl MemoryStore {
                 return None;
             }
         }
-        let rows = answers.open_rows();
+        let rows = answers.current_rows();
         for ((charge, &pending), row) in charges.iter().zip(&pending).zip(rows) {
-            shard.write_usual(&self.shared, charge, now_us, pending, row);
+            shard.commit_plan(&self.shared, charge, now_us, pending, row);
         }
         answers.finish(true);
         Some(())

@@ -8,19 +8,19 @@ const SHARD_BYTES: u64 = 64 << 10;
 
 /// What a [`MemoryStore`](super::MemoryStore) is to be like.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct MemoryOptions {
     pub(crate) max_bytes: u64,
     pub(crate) shards: Option<usize>,
     pub(crate) seed: Option<u64>,
 }
 
-impl Default for Options {
+impl Default for MemoryOptions {
     fn default() -> Self {
         Self { max_bytes: MAX_BYTES, shards: None, seed: None }
     }
 }
 
-impl Options {
+impl MemoryOptions {
     /// The cap on bytes; 256 MiB unless told otherwise. Memory follows the keys, so a high cap costs nothing.
     pub const fn max_bytes(mut self, max_bytes: u64) -> Self {
         self.max_bytes = max_bytes;

@@ -5,7 +5,7 @@
 //! cell's ticket names.
 
 use tollgate_core::{
-    Algorithm, MAX_US, Numbers, State,
+    Algorithm, LimitParams, LimitState, MAX_US,
     algorithm::{
         CalendarWindow, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket,
         calendar_window, fixed_window, sliding_window, token_bucket,
@@ -33,21 +33,21 @@ pub(crate) trait Inline<const W: usize>: Algorithm {
     /// The state that these numbers packed.
     fn unpack(&self, words: [u64; W]) -> Self::State;
     /// These numbers, if they are this algorithm's.
-    fn of(numbers: &Numbers) -> Option<&Self>;
+    fn of(params: &LimitParams) -> Option<&Self>;
     /// The state as one of any algorithm.
-    fn widen(state: Self::State) -> State;
+    fn widen(state: Self::State) -> LimitState;
 }
 
 /// The same expression for whichever algorithm packs its state, and another for those that never do.
 macro_rules! by_algorithm {
-    ($numbers:expr, $algorithm:ident => $inline:expr, else $spilled:expr) => {
-        match $numbers {
-            Numbers::Gcra($algorithm) => $inline,
-            Numbers::LeakyBucket($algorithm) => $inline,
-            Numbers::FixedWindow($algorithm) => $inline,
-            Numbers::SlidingWindow($algorithm) => $inline,
-            Numbers::TokenBucket($algorithm) => $inline,
-            Numbers::CalendarWindow($algorithm) => $inline,
+    ($params:expr, $algorithm:ident => $inline:expr, else $spilled:expr) => {
+        match $params {
+            LimitParams::Gcra($algorithm) => $inline,
+            LimitParams::LeakyBucket($algorithm) => $inline,
+            LimitParams::FixedWindow($algorithm) => $inline,
+            LimitParams::SlidingWindow($algorithm) => $inline,
+            LimitParams::TokenBucket($algorithm) => $inline,
+            LimitParams::CalendarWindow($algorithm) => $inline,
             _ => $spilled,
         }
     };
@@ -55,18 +55,18 @@ macro_rules! by_algorithm {
 pub(crate) use by_algorithm;
 
 /// Whether every state that these numbers lead to fits into words, debts aside.
-pub(crate) fn always_packs(numbers: &Numbers) -> bool {
-    match numbers {
-        Numbers::Gcra(one) => one.bucket().scale() <= 1 << FRACTION_BITS,
-        Numbers::LeakyBucket(one) => one.bucket().scale() <= 1 << FRACTION_BITS,
-        Numbers::TokenBucket(one) => {
+pub(crate) fn always_packs(params: &LimitParams) -> bool {
+    match params {
+        LimitParams::Gcra(one) => one.bucket().scale() <= 1 << FRACTION_BITS,
+        LimitParams::LeakyBucket(one) => one.bucket().scale() <= 1 << FRACTION_BITS,
+        LimitParams::TokenBucket(one) => {
             one.bucket().scale() <= 1 << (FRACTION_BITS + FRACTION_HIGH_BITS)
         }
-        Numbers::FixedWindow(window) => {
+        LimitParams::FixedWindow(window) => {
             window.pack(&fixed_window::State { index: 0, count: window.capacity() }).is_some()
         }
-        Numbers::CalendarWindow(window) => window.capacity() >> CALENDAR_COUNT_BITS == 0,
-        Numbers::SlidingWindow(window) => {
+        LimitParams::CalendarWindow(window) => window.capacity() >> CALENDAR_COUNT_BITS == 0,
+        LimitParams::SlidingWindow(window) => {
             let count = window.capacity();
             let full = sliding_window::State { index: 0, previous: count, current: count };
             window.pack(&full).is_some()
@@ -76,11 +76,11 @@ pub(crate) fn always_packs(numbers: &Numbers) -> bool {
 }
 
 /// Unpacks whatever it is. Words of another algorithm read as the state of a new key.
-pub(crate) fn unpack_any(numbers: &Numbers, words: &[u64]) -> State {
-    fn typed<A: Inline<W>, const W: usize>(algorithm: &A, words: &[u64]) -> State {
-        words.try_into().map_or(State::New, |words| A::widen(algorithm.unpack(words)))
+pub(crate) fn unpack_any(params: &LimitParams, words: &[u64]) -> LimitState {
+    fn typed<A: Inline<W>, const W: usize>(algorithm: &A, words: &[u64]) -> LimitState {
+        words.try_into().map_or(LimitState::New, |words| A::widen(algorithm.unpack(words)))
     }
-    by_algorithm!(numbers, algorithm => typed(algorithm, words), else State::New)
+    by_algorithm!(params, algorithm => typed(algorithm, words), else LimitState::New)
 }
 
 macro_rules! tat_in_one_word {
@@ -98,15 +98,15 @@ macro_rules! tat_in_one_word {
                 tat(word >> FRACTION_BITS, (word & ((1 << FRACTION_BITS) - 1)) as u32, self.bucket().count())
             }
 
-            fn of(numbers: &Numbers) -> Option<&Self> {
-                match numbers {
-                    Numbers::$algorithm(algorithm) => Some(algorithm),
+            fn of(params: &LimitParams) -> Option<&Self> {
+                match params {
+                    LimitParams::$algorithm(algorithm) => Some(algorithm),
                     _ => None,
                 }
             }
 
-            fn widen(tat: Tat) -> State {
-                State::Tat(tat)
+            fn widen(tat: Tat) -> LimitState {
+                LimitState::Tat(tat)
             }
         }
     )*};
@@ -141,15 +141,15 @@ impl Inline<2> for TokenBucket {
         }
     }
 
-    fn of(numbers: &Numbers) -> Option<&Self> {
-        match numbers {
-            Numbers::TokenBucket(algorithm) => Some(algorithm),
+    fn of(params: &LimitParams) -> Option<&Self> {
+        match params {
+            LimitParams::TokenBucket(algorithm) => Some(algorithm),
             _ => None,
         }
     }
 
-    fn widen(state: token_bucket::State) -> State {
-        State::TokenBucket(state)
+    fn widen(state: token_bucket::State) -> LimitState {
+        LimitState::TokenBucket(state)
     }
 }
 
@@ -168,15 +168,15 @@ impl Inline<1> for FixedWindow {
         fixed_window::State { index: word >> count_bits, count: word & ((1 << count_bits) - 1) }
     }
 
-    fn of(numbers: &Numbers) -> Option<&Self> {
-        match numbers {
-            Numbers::FixedWindow(algorithm) => Some(algorithm),
+    fn of(params: &LimitParams) -> Option<&Self> {
+        match params {
+            LimitParams::FixedWindow(algorithm) => Some(algorithm),
             _ => None,
         }
     }
 
-    fn widen(state: fixed_window::State) -> State {
-        State::FixedWindow(state)
+    fn widen(state: fixed_window::State) -> LimitState {
+        LimitState::FixedWindow(state)
     }
 }
 
@@ -195,15 +195,15 @@ impl Inline<1> for CalendarWindow {
         }
     }
 
-    fn of(numbers: &Numbers) -> Option<&Self> {
-        match numbers {
-            Numbers::CalendarWindow(algorithm) => Some(algorithm),
+    fn of(params: &LimitParams) -> Option<&Self> {
+        match params {
+            LimitParams::CalendarWindow(algorithm) => Some(algorithm),
             _ => None,
         }
     }
 
-    fn widen(state: calendar_window::State) -> State {
-        State::CalendarWindow(state)
+    fn widen(state: calendar_window::State) -> LimitState {
+        LimitState::CalendarWindow(state)
     }
 }
 
@@ -230,15 +230,15 @@ impl Inline<1> for SlidingWindow {
         }
     }
 
-    fn of(numbers: &Numbers) -> Option<&Self> {
-        match numbers {
-            Numbers::SlidingWindow(algorithm) => Some(algorithm),
+    fn of(params: &LimitParams) -> Option<&Self> {
+        match params {
+            LimitParams::SlidingWindow(algorithm) => Some(algorithm),
             _ => None,
         }
     }
 
-    fn widen(state: sliding_window::State) -> State {
-        State::SlidingWindow(state)
+    fn widen(state: sliding_window::State) -> LimitState {
+        LimitState::SlidingWindow(state)
     }
 }
 

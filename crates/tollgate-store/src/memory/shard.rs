@@ -1,19 +1,19 @@
 //! One lock's worth of cells, and what can be done to one of them.
 
-use super::Shared;
+use super::ShardContext;
 use super::pack::{Inline, SPILLED, by_algorithm};
 use super::slab::Slab;
-use super::table::{Slot, Table, with_ticket};
-use crate::{Answer, Charge, Origin, Ticket};
-use tollgate_core::{Algorithm, Intent, Numbers, Receipt, State};
+use super::table::{CellTable, Slot, with_params_id};
+use crate::{Answer, Charge, Origin, ParamsId};
+use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Receipt};
 
 /// The cells of the keys whose hashes chose this shard.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Shard {
     /// First, so that its header shares a cache line with the lock.
-    pub(crate) one: Table<1>,
-    pub(crate) two: Table<2>,
+    pub(crate) narrow: CellTable<1>,
+    pub(crate) wide: CellTable<2>,
     pub(crate) slab: Slab,
     /// Where the search for a spilled cell to evict goes on.
     pub(crate) slab_hand: usize,
@@ -23,93 +23,99 @@ pub(crate) struct Shard {
 
 /// Where a key's cell is. Valid until a cell is added to or taken from the shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum CellPosition {
     Absent,
     Inline(usize),
     Spilled(u32),
 }
 
 /// The table of cells with `W` words, beside the slab.
-pub(crate) trait Tables<const W: usize> {
-    fn table(&self) -> &Table<W>;
-    fn parts(&mut self) -> (&mut Table<W>, &mut Slab);
+pub(crate) trait HasTable<const W: usize> {
+    fn table(&self) -> &CellTable<W>;
+    fn table_and_slab(&mut self) -> (&mut CellTable<W>, &mut Slab);
 }
 
-impl Tables<1> for Shard {
+impl HasTable<1> for Shard {
     #[inline]
-    fn table(&self) -> &Table<1> {
-        &self.one
+    fn table(&self) -> &CellTable<1> {
+        &self.narrow
     }
 
     #[inline]
-    fn parts(&mut self) -> (&mut Table<1>, &mut Slab) {
-        (&mut self.one, &mut self.slab)
+    fn table_and_slab(&mut self) -> (&mut CellTable<1>, &mut Slab) {
+        (&mut self.narrow, &mut self.slab)
     }
 }
 
-impl Tables<2> for Shard {
+impl HasTable<2> for Shard {
     #[inline]
-    fn table(&self) -> &Table<2> {
-        &self.two
+    fn table(&self) -> &CellTable<2> {
+        &self.wide
     }
 
     #[inline]
-    fn parts(&mut self) -> (&mut Table<2>, &mut Slab) {
-        (&mut self.two, &mut self.slab)
+    fn table_and_slab(&mut self) -> (&mut CellTable<2>, &mut Slab) {
+        (&mut self.wide, &mut self.slab)
     }
 }
 
 /// Whether cells of these numbers live among those with two words. A change of rate or tier must not move a
 /// key to another table, so this depends on the algorithm alone.
-pub(crate) const fn is_wide(numbers: &Numbers) -> bool {
-    matches!(numbers, Numbers::TokenBucket(_))
+pub(crate) const fn is_wide(params: &LimitParams) -> bool {
+    matches!(params, LimitParams::TokenBucket(_))
 }
 
 impl Shard {
     pub(crate) const fn new(number: usize) -> Self {
-        Self { one: Table::new(), two: Table::new(), slab: Slab::new(), slab_hand: 0, number }
+        Self {
+            narrow: CellTable::new(),
+            wide: CellTable::new(),
+            slab: Slab::new(),
+            slab_hand: 0,
+            number,
+        }
     }
 
     pub(crate) const fn len(&self) -> usize {
-        self.one.len() + self.two.len()
+        self.narrow.len() + self.wide.len()
     }
 
     /// Looks the key of `tag` up.
     #[inline]
-    pub(crate) fn find(&self, numbers: &Numbers, tag: u64) -> Found {
-        fn typed<const W: usize>(table: &Table<W>, tag: u64) -> Found {
+    pub(crate) fn find(&self, params: &LimitParams, tag: u64) -> CellPosition {
+        fn typed<const W: usize>(table: &CellTable<W>, tag: u64) -> CellPosition {
             match table.find(tag) {
-                None => Found::Absent,
+                None => CellPosition::Absent,
                 Some(at) => match table.slot(at).words[0] {
-                    word if word & SPILLED != 0 => Found::Spilled(word as u32),
-                    _ => Found::Inline(at),
+                    word if word & SPILLED != 0 => CellPosition::Spilled(word as u32),
+                    _ => CellPosition::Inline(at),
                 },
             }
         }
-        if is_wide(numbers) { typed(&self.two, tag) } else { typed(&self.one, tag) }
+        if is_wide(params) { typed(&self.wide, tag) } else { typed(&self.narrow, tag) }
     }
 
     /// Looks the key of `tag` up, and brings back state that a leaping clock dated too far ahead of `now_us`.
     #[inline]
-    pub(crate) fn find_dated(
+    pub(crate) fn find_and_redate(
         &mut self,
-        shared: &Shared,
+        shared: &ShardContext,
         tag: u64,
         charge: &Charge<'_>,
         now_us: u64,
-    ) -> Found {
-        let numbers = charge.numbers;
-        let found = self.find(numbers, tag);
+    ) -> CellPosition {
+        let params = charge.params;
+        let found = self.find(params, tag);
         let redated = match found {
-            Found::Absent => false,
-            Found::Spilled(at) => {
+            CellPosition::Absent => false,
+            CellPosition::Spilled(at) => {
                 let spilled = self.slab.get_mut(at);
-                spilled.is_some_and(|spilled| numbers.redate(&mut spilled.state, now_us))
+                spilled.is_some_and(|spilled| params.redate(&mut spilled.state, now_us))
             }
-            Found::Inline(_) => by_algorithm!(
-                numbers,
+            CellPosition::Inline(_) => by_algorithm!(
+                params,
                 algorithm => {
-                    let mut state = self.state_of(shared, algorithm, found, charge.ticket);
+                    let mut state = self.state_of(shared, algorithm, found, charge.params_id);
                     let redated = algorithm.redate(&mut state, now_us);
                     if redated {
                         self.write(shared, algorithm, found, tag, charge, state);
@@ -119,30 +125,30 @@ impl Shard {
                 else false
             ),
         };
-        if redated { self.find(numbers, tag) } else { found }
+        if redated { self.find(params, tag) } else { found }
     }
 
     /// What the limit alone says. Changes nothing.
     #[inline]
     pub(crate) fn decide(
         &self,
-        shared: &Shared,
-        found: Found,
+        shared: &ShardContext,
+        found: CellPosition,
         charge: &Charge<'_>,
         now_us: u64,
         intent: Intent,
     ) -> Answer {
-        let Charge { numbers, cost, .. } = *charge;
-        if let Found::Spilled(at) = found {
+        let Charge { params, cost, .. } = *charge;
+        if let CellPosition::Spilled(at) = found {
             return self.decide_spilled(at, charge, now_us, intent);
         }
         let outcome = by_algorithm!(
-            numbers,
+            params,
             algorithm => {
-                let state = self.state_of(shared, algorithm, found, charge.ticket);
+                let state = self.state_of(shared, algorithm, found, charge.params_id);
                 algorithm.decide(&state, now_us, cost, intent)
             },
-            else numbers.decide(&State::New, now_us, cost, intent)
+            else params.decide(&LimitState::New, now_us, cost, intent)
         );
         Answer { outcome, blocked: false, receipt: None, origin: Origin::State }
     }
@@ -151,27 +157,27 @@ impl Shard {
     #[inline]
     pub(crate) fn charge(
         &mut self,
-        shared: &Shared,
-        found: Found,
+        shared: &ShardContext,
+        found: CellPosition,
         tag: u64,
         charge: &Charge<'_>,
         now_us: u64,
         units: u64,
     ) -> Receipt {
-        if let Found::Spilled(at) = found {
+        if let CellPosition::Spilled(at) = found {
             return self.charge_spilled(shared, at, charge, now_us, units);
         }
-        let numbers = charge.numbers;
+        let params = charge.params;
         by_algorithm!(
-            numbers,
+            params,
             algorithm => {
-                let mut state = self.state_of(shared, algorithm, found, charge.ticket);
+                let mut state = self.state_of(shared, algorithm, found, charge.params_id);
                 let receipt = algorithm.charge(&mut state, now_us, units);
                 self.write(shared, algorithm, found, tag, charge, state);
                 receipt
             },
             else {
-                let at = self.spill(shared, tag, charge, State::New);
+                let at = self.spill(shared, tag, charge, LimitState::New);
                 self.charge_spilled(shared, at, charge, now_us, units)
             }
         )
@@ -184,30 +190,30 @@ impl Shard {
     )]
     pub(crate) fn give_back(
         &mut self,
-        shared: &Shared,
-        found: Found,
+        shared: &ShardContext,
+        found: CellPosition,
         tag: u64,
         charge: &Charge<'_>,
         now_us: u64,
-        under: &Numbers,
+        under: &LimitParams,
         units: u64,
         receipt: &Receipt,
     ) {
-        let numbers = charge.numbers;
+        let params = charge.params;
         match found {
             _ if units == 0 => {}
-            Found::Absent => {}
-            Found::Spilled(at) => {
+            CellPosition::Absent => {}
+            CellPosition::Spilled(at) => {
                 if let Some(spilled) = self.slab.get_mut(at) {
                     under.give_back(&mut spilled.state, now_us, units, receipt);
-                    spilled.numbers = *numbers;
+                    spilled.params = *params;
                 }
             }
-            Found::Inline(_) => by_algorithm!(
-                numbers,
+            CellPosition::Inline(_) => by_algorithm!(
+                params,
                 algorithm => {
-                    let mut state = self.state_of(shared, algorithm, found, charge.ticket);
-                    if let Some(under) = same(algorithm, under) {
+                    let mut state = self.state_of(shared, algorithm, found, charge.params_id);
+                    if let Some(under) = params_of_same_algorithm(algorithm, under) {
                         under.give_back(&mut state, now_us, units, receipt);
                     }
                     self.write(shared, algorithm, found, tag, charge, state);
@@ -224,9 +230,9 @@ impl Shard {
             algorithm.charge(&mut state, now_us, units);
             algorithm.pack(&state).is_none()
         }
-        charge.ticket == Ticket::default()
+        charge.params_id == ParamsId::default()
             || by_algorithm!(
-                charge.numbers,
+                charge.params,
                 algorithm => typed(algorithm, now_us, units),
                 else true
             )
@@ -236,44 +242,47 @@ impl Shard {
     #[inline]
     pub(super) fn state_of<A: Inline<W>, const W: usize>(
         &self,
-        shared: &Shared,
+        shared: &ShardContext,
         algorithm: &A,
-        found: Found,
-        ticket: Ticket,
+        found: CellPosition,
+        params_id: ParamsId,
     ) -> A::State
     where
-        Self: Tables<W>,
+        Self: HasTable<W>,
     {
-        let Found::Inline(at) = found else {
+        let CellPosition::Inline(at) = found else {
             return A::State::default();
         };
         let slot = self.table().slot(at);
-        if slot.ticket() == ticket {
+        if slot.params_id() == params_id {
             return algorithm.unpack(slot.words);
         }
-        let writer = shared.registry.get(slot.ticket()).and_then(A::of);
+        let writer = shared.registry.get(slot.params_id()).and_then(A::of);
         writer.map_or_else(A::State::default, |writer| writer.unpack(slot.words))
     }
 
     #[inline]
     fn write<A: Inline<W>, const W: usize>(
         &mut self,
-        shared: &Shared,
+        shared: &ShardContext,
         algorithm: &A,
-        found: Found,
+        found: CellPosition,
         tag: u64,
         charge: &Charge<'_>,
         state: A::State,
     ) where
-        Self: Tables<W>,
+        Self: HasTable<W>,
     {
         // Without a ticket nobody could read the words later.
-        let words = (charge.ticket != Ticket::default()).then(|| algorithm.pack(&state)).flatten();
-        let (table, _) = self.parts();
+        let words =
+            (charge.params_id != ParamsId::default()).then(|| algorithm.pack(&state)).flatten();
+        let (table, _) = self.table_and_slab();
         match (words, found) {
-            (Some(words), Found::Inline(at)) => table.slot_mut(at).set(charge.ticket, words),
+            (Some(words), CellPosition::Inline(at)) => {
+                table.slot_mut(at).set(charge.params_id, words)
+            }
             (Some(words), _) => {
-                table.insert(Slot { tag: with_ticket(tag, charge.ticket), words });
+                table.insert(Slot { tag: with_params_id(tag, charge.params_id), words });
             }
             (None, _) => {
                 self.spill(shared, tag, charge, A::widen(state));
@@ -283,6 +292,9 @@ impl Shard {
 }
 
 /// `numbers`, if they are of the same algorithm.
-fn same<'a, A: Inline<W>, const W: usize>(_: &A, numbers: &'a Numbers) -> Option<&'a A> {
-    A::of(numbers)
+fn params_of_same_algorithm<'a, A: Inline<W>, const W: usize>(
+    _: &A,
+    params: &'a LimitParams,
+) -> Option<&'a A> {
+    A::of(params)
 }

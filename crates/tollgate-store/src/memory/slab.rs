@@ -1,22 +1,22 @@
 //! What does not fit into words: whole states, each with the numbers it was written under and its penalties.
 
-use tollgate_core::{Algorithm, Numbers, Penalty, State, penalty};
+use tollgate_core::{Algorithm, LimitParams, LimitState, Penalty, penalty};
 
 /// A spilled cell.
 #[derive(Clone, Debug)]
-pub(crate) struct Spilled {
+pub(crate) struct SpilledCell {
     /// The tag of the slot that points here.
     pub(crate) tag: u64,
-    pub(crate) numbers: Numbers,
-    pub(crate) state: State,
-    pub(crate) penalty: Option<(Penalty, penalty::State)>,
+    pub(crate) params: LimitParams,
+    pub(crate) state: LimitState,
+    pub(crate) penalty: Option<(Penalty, penalty::PenaltyState)>,
     /// The end of an operator's block; zero for none.
     pub(crate) blocked_until_us: u64,
 }
 
-impl Spilled {
-    pub(crate) const fn new(tag: u64, numbers: Numbers, state: State) -> Self {
-        Self { tag, numbers, state, penalty: None, blocked_until_us: 0 }
+impl SpilledCell {
+    pub(crate) const fn new(tag: u64, params: LimitParams, state: LimitState) -> Self {
+        Self { tag, params, state, penalty: None, blocked_until_us: 0 }
     }
 
     /// The end of the block that an enforced limit with this penalty sees, if there is one.
@@ -31,14 +31,14 @@ impl Spilled {
     /// Bytes held beyond the entry itself.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.state {
-            State::Ledger(ledger) => ledger.heap_bytes(),
+            LimitState::ExpiryLog(ledger) => ledger.heap_bytes(),
             _ => 0,
         }
     }
 
     /// The instant from which neither the state nor the penalties make a difference.
     pub(crate) fn idle_at_us(&self) -> u64 {
-        let state_us = self.numbers.idle_at_us(&self.state);
+        let state_us = self.params.idle_at_us(&self.state);
         state_us.max(self.penalty_idle_at_us())
     }
 
@@ -51,8 +51,8 @@ impl Spilled {
 }
 
 #[derive(Clone, Debug)]
-enum Entry {
-    Used(Spilled),
+enum SlabEntry {
+    Used(SpilledCell),
     /// And the next free one.
     Free(Option<u32>),
 }
@@ -60,14 +60,14 @@ enum Entry {
 /// A growing array of spilled cells with a list of free places.
 #[derive(Debug, Default)]
 pub(crate) struct Slab {
-    entries: Vec<Entry>,
+    entries: Vec<SlabEntry>,
     free: Option<u32>,
     used: u32,
 }
 
 impl Slab {
     /// Bytes that an entry counts for.
-    pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>();
+    pub(crate) const ENTRY_BYTES: usize = size_of::<SlabEntry>();
 
     pub(crate) const fn new() -> Self {
         Self { entries: Vec::new(), free: None, used: 0 }
@@ -93,43 +93,43 @@ impl Slab {
         self.entries.capacity() - before
     }
 
-    pub(crate) fn get(&self, at: u32) -> Option<&Spilled> {
+    pub(crate) fn get(&self, at: u32) -> Option<&SpilledCell> {
         match self.entries.get(at as usize)? {
-            Entry::Used(spilled) => Some(spilled),
-            Entry::Free(_) => None,
+            SlabEntry::Used(spilled) => Some(spilled),
+            SlabEntry::Free(_) => None,
         }
     }
 
-    pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut Spilled> {
+    pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut SpilledCell> {
         match self.entries.get_mut(at as usize)? {
-            Entry::Used(spilled) => Some(spilled),
-            Entry::Free(_) => None,
+            SlabEntry::Used(spilled) => Some(spilled),
+            SlabEntry::Free(_) => None,
         }
     }
 
     /// Adds an entry and answers where it is.
-    pub(crate) fn insert(&mut self, spilled: Spilled) -> u32 {
+    pub(crate) fn insert(&mut self, spilled: SpilledCell) -> u32 {
         self.used += 1;
         if let Some(at) = self.free
             && let Some(entry) = self.entries.get_mut(at as usize)
         {
-            if let Entry::Free(next) = *entry {
+            if let SlabEntry::Free(next) = *entry {
                 self.free = next;
             }
-            *entry = Entry::Used(spilled);
+            *entry = SlabEntry::Used(spilled);
             return at;
         }
-        self.entries.push(Entry::Used(spilled));
+        self.entries.push(SlabEntry::Used(spilled));
         (self.entries.len() - 1) as u32
     }
 
     /// Takes the entry at `at` out.
-    pub(crate) fn remove(&mut self, at: u32) -> Option<Spilled> {
+    pub(crate) fn remove(&mut self, at: u32) -> Option<SpilledCell> {
         let entry = self.entries.get_mut(at as usize)?;
-        if let Entry::Free(_) = entry {
+        if let SlabEntry::Free(_) = entry {
             return None;
         }
-        let Entry::Used(spilled) = std::mem::replace(entry, Entry::Free(self.free)) else {
+        let SlabEntry::Used(spilled) = std::mem::replace(entry, SlabEntry::Free(self.free)) else {
             return None;
         };
         self.free = Some(at);
@@ -138,16 +138,16 @@ impl Slab {
     }
 
     /// Takes everything out, the memory included.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Spilled> + use<> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = SpilledCell> + use<> {
         let entries = std::mem::take(self).entries;
         entries.into_iter().filter_map(|entry| match entry {
-            Entry::Used(spilled) => Some(spilled),
-            Entry::Free(_) => None,
+            SlabEntry::Used(spilled) => Some(spilled),
+            SlabEntry::Free(_) => None,
         })
     }
 
     /// What the entry at `at`, counted around the end, holds: for those who look for something to evict.
-    pub(crate) fn around(&self, at: usize) -> Option<(u32, &Spilled)> {
+    pub(crate) fn get_wrapping(&self, at: usize) -> Option<(u32, &SpilledCell)> {
         let at = at.checked_rem(self.entries.len())? as u32;
         self.get(at).map(|spilled| (at, spilled))
     }

@@ -1,19 +1,19 @@
 //! Cells whose state is in the slab: what does not fit into words, and keys with refusals to remember.
 
-use super::Shared;
+use super::ShardContext;
 use super::pack::{Inline, SPILLED, by_algorithm};
-use super::shard::{Found, Shard, is_wide};
-use super::slab::{Slab, Spilled};
-use super::table::{Slot, Table};
-use crate::{Answer, Charge, Origin, Ticket};
-use tollgate_core::{Algorithm, Intent, Numbers, Penalty, Receipt, State};
+use super::shard::{CellPosition, Shard, is_wide};
+use super::slab::{Slab, SpilledCell};
+use super::table::{CellTable, Slot};
+use crate::{Answer, Charge, Origin, ParamsId};
+use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Penalty, Receipt};
 
 impl Shard {
     /// Counts a refusal. Returns the end of the block that it starts, if it starts one. Room for the spilled cell must be there.
     pub(crate) fn count_refusal(
         &mut self,
-        shared: &Shared,
-        found: Found,
+        shared: &ShardContext,
+        found: CellPosition,
         tag: u64,
         charge: &Charge<'_>,
         penalty: &Penalty,
@@ -30,14 +30,14 @@ impl Shard {
     /// Blocks the key until then, or ends its blocks. Room for the spilled cell must be there.
     pub(crate) fn set_block(
         &mut self,
-        shared: &Shared,
-        found: Found,
+        shared: &ShardContext,
+        found: CellPosition,
         tag: u64,
         charge: &Charge<'_>,
         until_us: Option<u64>,
     ) {
         let at = match (found, until_us) {
-            (Found::Absent | Found::Inline(_), None) => return,
+            (CellPosition::Absent | CellPosition::Inline(_), None) => return,
             _ => self.spill_found(shared, found, tag, charge),
         };
         if let Some(spilled) = self.slab.get_mut(at) {
@@ -51,15 +51,21 @@ impl Shard {
     }
 
     /// Where the key's cell is in the slab, once it is there.
-    fn spill_found(&mut self, shared: &Shared, found: Found, tag: u64, charge: &Charge<'_>) -> u32 {
+    fn spill_found(
+        &mut self,
+        shared: &ShardContext,
+        found: CellPosition,
+        tag: u64,
+        charge: &Charge<'_>,
+    ) -> u32 {
         match found {
-            Found::Spilled(at) => at,
-            Found::Absent => self.spill(shared, tag, charge, State::New),
-            Found::Inline(_) => {
+            CellPosition::Spilled(at) => at,
+            CellPosition::Absent => self.spill(shared, tag, charge, LimitState::New),
+            CellPosition::Inline(_) => {
                 let state = by_algorithm!(
-                    charge.numbers,
-                    algorithm => widened(algorithm, self.state_of(shared, algorithm, found, charge.ticket)),
-                    else State::New
+                    charge.params,
+                    algorithm => widened(algorithm, self.state_of(shared, algorithm, found, charge.params_id)),
+                    else LimitState::New
                 );
                 self.spill(shared, tag, charge, state)
             }
@@ -71,16 +77,16 @@ impl Shard {
     /// losing their state would let them start afresh.
     pub(super) fn spill(
         &mut self,
-        shared: &Shared,
+        shared: &ShardContext,
         tag: u64,
         charge: &Charge<'_>,
-        state: State,
+        state: LimitState,
     ) -> u32 {
-        fn typed<const W: usize>(table: &mut Table<W>, tag: u64, at: u32) {
+        fn typed<const W: usize>(table: &mut CellTable<W>, tag: u64, at: u32) {
             let mut words = [0; W];
             words[0] = SPILLED | u64::from(at);
             match table.find(tag) {
-                Some(slot) => table.slot_mut(slot).set(Ticket::default(), words),
+                Some(slot) => table.slot_mut(slot).set(ParamsId::default(), words),
                 None => table.insert(Slot { tag, words }),
             }
         }
@@ -88,12 +94,12 @@ impl Shard {
             let grown = self.slab.grow((self.slab.capacity() / 4).max(4));
             shared.budget.take(grown * Slab::ENTRY_BYTES);
         }
-        let spilled = Spilled::new(tag, *charge.numbers, state);
+        let spilled = SpilledCell::new(tag, *charge.params, state);
         shared.budget.take(spilled.heap_bytes());
         let at = self.slab.insert(spilled);
-        match is_wide(charge.numbers) {
-            true => typed(&mut self.two, tag, at),
-            false => typed(&mut self.one, tag, at),
+        match is_wide(charge.params) {
+            true => typed(&mut self.wide, tag, at),
+            false => typed(&mut self.narrow, tag, at),
         }
         at
     }
@@ -105,9 +111,9 @@ impl Shard {
         now_us: u64,
         intent: Intent,
     ) -> Answer {
-        let Charge { numbers, cost, mode, penalty, .. } = *charge;
+        let Charge { params, cost, mode, penalty, .. } = *charge;
         let Some(spilled) = self.slab.get(at) else {
-            let outcome = numbers.decide(&State::New, now_us, cost, intent);
+            let outcome = params.decide(&LimitState::New, now_us, cost, intent);
             return Answer { outcome, blocked: false, receipt: None, origin: Origin::State };
         };
         let block = match mode.is_enforced() {
@@ -116,7 +122,7 @@ impl Shard {
         };
         let intent = if block.is_some() { Intent::Peek } else { intent };
         let mut answer = Answer {
-            outcome: numbers.decide(&spilled.state, now_us, cost, intent),
+            outcome: params.decide(&spilled.state, now_us, cost, intent),
             blocked: false,
             receipt: None,
             origin: Origin::State,
@@ -129,7 +135,7 @@ impl Shard {
 
     pub(super) fn charge_spilled(
         &mut self,
-        shared: &Shared,
+        shared: &ShardContext,
         at: u32,
         charge: &Charge<'_>,
         now_us: u64,
@@ -139,24 +145,24 @@ impl Shard {
             return Receipt::default();
         };
         let before = spilled.heap_bytes();
-        if let State::Ledger(ledger) = &mut spilled.state
+        if let LimitState::ExpiryLog(ledger) = &mut spilled.state
             && ledger.len() * size_of::<(u64, u64)>() >= before
             && before > 0
         {
             match shared.budget.try_take(before) {
-                true => shared.budget.give(before),
-                false => ledger.coarsen(),
+                true => shared.budget.release(before),
+                false => ledger.merge_two_earliest(),
             }
         }
-        let receipt = charge.numbers.charge(&mut spilled.state, now_us, units);
-        spilled.numbers = *charge.numbers;
+        let receipt = charge.params.charge(&mut spilled.state, now_us, units);
+        spilled.params = *charge.params;
         let after = spilled.heap_bytes();
         shared.budget.take(after.saturating_sub(before));
-        shared.budget.give(before.saturating_sub(after));
+        shared.budget.release(before.saturating_sub(after));
         receipt
     }
 }
 
-fn widened<A: Inline<W>, const W: usize>(_: &A, state: A::State) -> State {
+fn widened<A: Inline<W>, const W: usize>(_: &A, state: A::State) -> LimitState {
     A::widen(state)
 }

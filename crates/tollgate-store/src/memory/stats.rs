@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 /// A moment's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stats {
+pub struct MemoryStats {
     /// Cells kept, overflow cells included.
     pub keys: u64,
     /// Bytes in use, as counted against the cap.

@@ -4,17 +4,17 @@
 //! eighth of its chunks, never by doubling. Probing is linear, a new cell displaces those that are nearer to their homes than it is
 //! (Robin Hood), and deletion shifts back: no key is unlucky for long, and there are no tombstones.
 
-use super::registry::TICKET_BITS;
-use super::views::{Guess, LINE, View};
-use crate::Ticket;
+use super::registry::PARAMS_ID_BITS;
+use super::views::{LINE, SlotHint, TableLocation};
+use crate::ParamsId;
 
 /// Slots in a chunk. Loom needs tables that grow within a few steps.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 4 } else { 64 };
 /// What a chunk of cells costs beside the cells: arrays that grow leave holes in the allocator's heap, measured at up to 19 % of it.
 const CHUNK_OVERHEAD: usize = 192;
 /// Slots that are looked at together: those of a line, where lines hold a whole number of them.
-const TOGETHER: usize = 4;
-const TICKET_MASK: u64 = (1 << TICKET_BITS) - 1;
+const SLOTS_PER_LINE: usize = 4;
+const TICKET_MASK: u64 = (1 << PARAMS_ID_BITS) - 1;
 
 /// A cell: 52 bits of the key's hash with the ticket of the numbers its words were written under, then the words.
 #[derive(Clone, Copy, Debug)]
@@ -28,28 +28,28 @@ impl<const W: usize> Slot<W> {
     const EMPTY: Self = Self { tag: 0, words: [0; W] };
 
     #[inline]
-    pub(crate) const fn ticket(&self) -> Ticket {
-        Ticket((self.tag & TICKET_MASK) as u16)
+    pub(crate) const fn params_id(&self) -> ParamsId {
+        ParamsId((self.tag & TICKET_MASK) as u16)
     }
 
     /// Stores words written under the numbers of `ticket`.
     #[inline]
-    pub(crate) const fn set(&mut self, ticket: Ticket, words: [u64; W]) {
-        self.tag = with_ticket(self.tag, ticket);
+    pub(crate) const fn set(&mut self, params_id: ParamsId, words: [u64; W]) {
+        self.tag = with_params_id(self.tag, params_id);
         self.words = words;
     }
 }
 
 /// The same key's tag under another ticket.
 #[inline]
-pub(crate) const fn with_ticket(tag: u64, ticket: Ticket) -> u64 {
-    tag & !TICKET_MASK | ticket.0 as u64
+pub(crate) const fn with_params_id(tag: u64, params_id: ParamsId) -> u64 {
+    tag & !TICKET_MASK | params_id.0 as u64
 }
 
 /// Whether two tags are of one key.
 #[inline]
 pub(crate) const fn same_key(a: u64, b: u64) -> bool {
-    (a ^ b) >> TICKET_BITS == 0
+    (a ^ b) >> PARAMS_ID_BITS == 0
 }
 
 /// Whether a cache line holds a whole number of cells.
@@ -61,12 +61,12 @@ const fn in_lines<const W: usize>() -> bool {
 #[inline(always)]
 pub(crate) const fn home<const W: usize>(tag: u64, len: usize, aligned: usize) -> usize {
     let at = ((tag >> 32) as usize * len) >> 32;
-    if in_lines::<W>() { (at & !(TOGETHER - 1)) + aligned } else { at }
+    if in_lines::<W>() { (at & !(SLOTS_PER_LINE - 1)) + aligned } else { at }
 }
 
 /// Cells with `W` words of state.
 #[derive(Debug, Default)]
-pub(crate) struct Table<const W: usize> {
+pub(crate) struct CellTable<const W: usize> {
     slots: Vec<Slot<W>>,
     len: usize,
     /// Where the search for something to evict goes on.
@@ -75,7 +75,7 @@ pub(crate) struct Table<const W: usize> {
     aligned: usize,
 }
 
-impl<const W: usize> Table<W> {
+impl<const W: usize> CellTable<W> {
     /// Bytes that a chunk counts for.
     pub(crate) const CHUNK_BYTES: usize = size_of::<Slot<W>>() * SLOTS + CHUNK_OVERHEAD;
 
@@ -119,7 +119,7 @@ impl<const W: usize> Table<W> {
 
     /// As [`find`](Self::find), for whoever has made a guess where it is.
     #[inline(always)]
-    pub(crate) fn find_by(&self, guess: Guess, tag: u64) -> Option<usize> {
+    pub(crate) fn find_with_hint(&self, guess: SlotHint, tag: u64) -> Option<usize> {
         match guess.len == self.slots.len() {
             true => self.find_from(guess.home + self.aligned, tag),
             false => self.find(tag),
@@ -131,14 +131,14 @@ impl<const W: usize> Table<W> {
         let mut at = home;
         // A few keys that come often are at home, which can be foreseen. Where in its line another one is cannot be, so the rest of the line
         // is looked at as a whole: guessing wrong would cost more.
-        if let Some([a, b, c, d]) = self.slots.get(at..at + TOGETHER) {
+        if let Some([a, b, c, d]) = self.slots.get(at..at + SLOTS_PER_LINE) {
             if same_key(a.tag, tag) {
                 return Some(at);
             }
-            let nth = if same_key(d.tag, tag) { 3 } else { TOGETHER };
+            let nth = if same_key(d.tag, tag) { 3 } else { SLOTS_PER_LINE };
             let nth = if same_key(c.tag, tag) { 2 } else { nth };
             let nth = if same_key(b.tag, tag) { 1 } else { nth };
-            if nth < TOGETHER {
+            if nth < SLOTS_PER_LINE {
                 return Some(at + nth);
             }
         }
@@ -213,7 +213,7 @@ impl<const W: usize> Table<W> {
     }
 
     /// Moves the hand on and answers with the slot it left, if there is a cell in it.
-    pub(crate) fn turn(&mut self) -> Option<(usize, Slot<W>)> {
+    pub(crate) fn advance_hand(&mut self) -> Option<(usize, Slot<W>)> {
         let at = self.hand;
         let slot = *self.slots.get(at)?;
         self.hand = self.after(at);
@@ -221,8 +221,8 @@ impl<const W: usize> Table<W> {
     }
 
     /// Where the slots are.
-    pub(crate) fn view(&self) -> View {
-        View::new(self.slots.as_ptr().addr(), self.slots.len())
+    pub(crate) fn location(&self) -> TableLocation {
+        TableLocation::new(self.slots.as_ptr().addr(), self.slots.len())
     }
 
     #[inline]

@@ -2,52 +2,52 @@
 //!
 //! Under loom a chunk has four slots, so tables grow at the fourth key.
 
-use super::{MemoryStore, Options};
-use crate::{Adjustment, Answers, Call, Change, Charge, Mode, Request, Store};
+use super::{MemoryOptions, MemoryStore};
+use crate::{Adjustment, Answers, Change, Charge, Mode, Request, Store, StoreCall};
 use loom::sync::Arc;
 use loom::thread;
 use tollgate_core::algorithm::Gcra;
-use tollgate_core::{Intent, Numbers, Rate};
+use tollgate_core::{Intent, LimitParams, Rate};
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 
 /// `count` at once, one more each second.
-fn numbers(count: u64) -> Numbers {
+fn params(count: u64) -> LimitParams {
     let rate = Rate::try_new(count, count * 1_000_000).unwrap();
-    Numbers::Gcra(Gcra::try_new(rate, None).unwrap())
+    LimitParams::Gcra(Gcra::try_new(rate, None).unwrap())
 }
 
 fn store(shards: usize) -> Arc<MemoryStore> {
-    Arc::new(MemoryStore::new(Options::default().shards(shards).seed(3)))
+    Arc::new(MemoryStore::new(MemoryOptions::default().shards(shards).seed(3)))
 }
 
 /// One key in each of the store's two shards.
 fn one_in_each(store: &MemoryStore) -> [Vec<u8>; 2] {
     let in_shard = |shard| {
         let mut names = (0..u8::MAX).map(|n| vec![n]);
-        names.find(|name| store.addresses.of(1, name).shard == shard).unwrap()
+        names.find(|name| store.addresses.address(1, name).shard == shard).unwrap()
     };
     [in_shard(0), in_shard(1)]
 }
 
 /// One request with a charge for each key, all of limit 1.
-fn take(store: &MemoryStore, numbers: &Numbers, keys: &[&[u8]]) -> bool {
-    let charges: Vec<_> = keys.iter().map(|key| charge(store, numbers, key)).collect();
+fn take(store: &MemoryStore, params: &LimitParams, keys: &[&[u8]]) -> bool {
+    let charges: Vec<_> = keys.iter().map(|key| charge(store, params, key)).collect();
     let mut answers = Answers::default();
     let request = Request { charges: &charges, intent: Intent::Take };
-    store.begin(NOW_US, Call::Decide(&[request]), &mut answers);
+    store.begin(NOW_US, StoreCall::Decide(&[request]), &mut answers);
     answers.get(0).unwrap().0
 }
 
-fn charge<'a>(store: &MemoryStore, numbers: &'a Numbers, key: &'a [u8]) -> Charge<'a> {
-    let ticket = store.enroll(numbers);
-    Charge { limit: 1, key, numbers, ticket, cost: 1, mode: Mode::Enforce, penalty: None }
+fn charge<'a>(store: &MemoryStore, params: &'a LimitParams, key: &'a [u8]) -> Charge<'a> {
+    let params_id = store.register_params(params);
+    Charge { limit: 1, key, params, params_id, cost: 1, mode: Mode::Enforce, penalty: None }
 }
 
-fn remaining(store: &MemoryStore, numbers: &Numbers, key: &[u8]) -> u64 {
+fn remaining(store: &MemoryStore, params: &LimitParams, key: &[u8]) -> u64 {
     let mut answers = Answers::default();
-    let request = Request { charges: &[charge(store, numbers, key)], intent: Intent::Peek };
-    store.begin(NOW_US, Call::Decide(&[request]), &mut answers);
+    let request = Request { charges: &[charge(store, params, key)], intent: Intent::Peek };
+    store.begin(NOW_US, StoreCall::Decide(&[request]), &mut answers);
     answers.get(0).unwrap().1[0].outcome.remaining
 }
 
@@ -56,8 +56,8 @@ fn two_threads_insert_the_same_new_key() {
     loom::model(|| {
         let store = store(1);
         let other = store.clone();
-        let there = thread::spawn(move || take(&other, &numbers(1), &[b"new"]));
-        let here = take(&store, &numbers(1), &[b"new"]);
+        let there = thread::spawn(move || take(&other, &params(1), &[b"new"]));
+        let here = take(&store, &params(1), &[b"new"]);
         assert!(here ^ there.join().unwrap(), "exactly one of two is admitted");
         assert_eq!(store.stats().keys, 1, "one key, one cell");
     });
@@ -67,10 +67,10 @@ fn two_threads_insert_the_same_new_key() {
 fn two_threads_share_a_known_key() {
     loom::model(|| {
         let store = store(1);
-        assert!(take(&store, &numbers(3), &[b"key"]));
+        assert!(take(&store, &params(3), &[b"key"]));
         let other = store.clone();
         let two =
-            |store: &MemoryStore| (0..2).filter(|_| take(store, &numbers(3), &[b"key"])).count();
+            |store: &MemoryStore| (0..2).filter(|_| take(store, &params(3), &[b"key"])).count();
         let there = thread::spawn(move || two(&other));
         let here = two(&store);
         assert_eq!(here + there.join().unwrap(), 2, "three permitted, three admitted");
@@ -84,13 +84,10 @@ fn opposite_orders_neither_wait_for_ever_nor_split() {
         let [a, b] = one_in_each(&store);
         let other = store.clone();
         let (x, y) = (a.clone(), b.clone());
-        let there = thread::spawn(move || take(&other, &numbers(1), &[&y, &x]));
-        let here = take(&store, &numbers(1), &[&a, &b]);
+        let there = thread::spawn(move || take(&other, &params(1), &[&y, &x]));
+        let here = take(&store, &params(1), &[&a, &b]);
         assert!(here ^ there.join().unwrap(), "both keys go to one of the two");
-        assert_eq!(
-            (remaining(&store, &numbers(1), &a), remaining(&store, &numbers(1), &b)),
-            (0, 0)
-        );
+        assert_eq!((remaining(&store, &params(1), &a), remaining(&store, &params(1), &b)), (0, 0));
     });
 }
 
@@ -101,10 +98,10 @@ fn one_key_alone_beside_both_together() {
         let [a, b] = one_in_each(&store);
         let other = store.clone();
         let x = a.clone();
-        let there = thread::spawn(move || take(&other, &numbers(1), &[&x]));
-        let here = take(&store, &numbers(1), &[&a, &b]);
+        let there = thread::spawn(move || take(&other, &params(1), &[&x]));
+        let here = take(&store, &params(1), &[&a, &b]);
         assert!(here ^ there.join().unwrap(), "one unit of the first key");
-        let left = remaining(&store, &numbers(1), &b);
+        let left = remaining(&store, &params(1), &b);
         assert_eq!(
             left,
             u64::from(!here),
@@ -118,19 +115,19 @@ fn a_table_grows_under_a_reader() {
     loom::model(|| {
         let store = store(1);
         for key in [b"1", b"2", b"3"] {
-            assert!(take(&store, &numbers(2), &[key]));
+            assert!(take(&store, &params(2), &[key]));
         }
         let other = store.clone();
         let there = thread::spawn(move || {
-            assert!(take(&other, &numbers(2), &[b"4"]));
-            assert!(take(&other, &numbers(2), &[b"1"]));
+            assert!(take(&other, &params(2), &[b"4"]));
+            assert!(take(&other, &params(2), &[b"1"]));
         });
-        assert!(take(&store, &numbers(2), &[b"2"]));
-        assert!(!take(&store, &numbers(2), &[b"2"]));
+        assert!(take(&store, &params(2), &[b"2"]));
+        assert!(!take(&store, &params(2), &[b"2"]));
         there.join().unwrap();
         let left: Vec<_> = [b"1", b"2", b"3", b"4"]
             .iter()
-            .map(|key| remaining(&store, &numbers(2), *key))
+            .map(|key| remaining(&store, &params(2), *key))
             .collect();
         assert_eq!(left, [0, 0, 1, 1]);
     });
@@ -144,12 +141,12 @@ fn batches_in_opposite_orders() {
         let other = store.clone();
         let (x, y) = (a.clone(), b.clone());
         let batch = |store: &MemoryStore, keys: [&[u8]; 3]| {
-            let numbers = numbers(2);
-            let charges = keys.map(|key| [charge(store, &numbers, key)]);
+            let params = params(2);
+            let charges = keys.map(|key| [charge(store, &params, key)]);
             let requests =
                 [0, 1, 2].map(|n| Request { charges: &charges[n], intent: Intent::Take });
             let mut answers = Answers::default();
-            store.begin(NOW_US, Call::Decide(&requests), &mut answers);
+            store.begin(NOW_US, StoreCall::Decide(&requests), &mut answers);
             (0..3).filter(|&n| answers.get(n).unwrap().0).count()
         };
         let there = thread::spawn(move || batch(&other, [&y, &x, &y]));
@@ -162,19 +159,19 @@ fn batches_in_opposite_orders() {
 fn sweeping_and_settling_beside_a_decision() {
     loom::model(|| {
         let store = store(1);
-        assert!(take(&store, &numbers(2), &[b"key"]));
+        assert!(take(&store, &params(2), &[b"key"]));
         let other = store.clone();
         let there = thread::spawn(move || {
             other.sweep(NOW_US, 1);
-            let numbers = numbers(2);
-            let charge = charge(&other, &numbers, b"key");
+            let params = params(2);
+            let charge = charge(&other, &params, b"key");
             let mut answers = Answers::default();
             let owe = Adjustment { charge, change: Change::Owe { units: 1 } };
-            other.begin(NOW_US, Call::Adjust(&[owe]), &mut answers);
+            other.begin(NOW_US, StoreCall::Adjust(&[owe]), &mut answers);
         });
-        take(&store, &numbers(2), &[b"key"]);
+        take(&store, &params(2), &[b"key"]);
         there.join().unwrap();
-        assert!(!take(&store, &numbers(2), &[b"key"]), "two units were taken in any order");
+        assert!(!take(&store, &params(2), &[b"key"]), "two units were taken in any order");
     });
 }
 
@@ -185,12 +182,13 @@ fn full_stores_share_overflow_cells() {
     model.preemption_bound = Some(3);
     model.check(|| {
         // No memory at all, so that every new key goes to an overflow cell.
-        let store = Arc::new(MemoryStore::new(Options::default().shards(2).seed(3).max_bytes(0)));
+        let store =
+            Arc::new(MemoryStore::new(MemoryOptions::default().shards(2).seed(3).max_bytes(0)));
         let [a, b] = one_in_each(&store);
         let other = store.clone();
         let (x, y) = (a.clone(), b.clone());
-        let there = thread::spawn(move || take(&other, &numbers(1), &[&y, &x]));
-        let here = take(&store, &numbers(1), &[&a, &b]);
+        let there = thread::spawn(move || take(&other, &params(1), &[&y, &x]));
+        let here = take(&store, &params(1), &[&a, &b]);
         assert!(here ^ there.join().unwrap(), "shared cells are all-or-nothing, too");
         assert!(store.stats().overflowed > 0);
     });

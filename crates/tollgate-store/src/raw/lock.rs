@@ -118,7 +118,7 @@ impl<T> fmt::Debug for Lock<T> {
 
 impl<T> fmt::Debug for Guard<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").finish_non_exhaustive()
+        f.debug_struct("LoginThrottle").finish_non_exhaustive()
     }
 }
 

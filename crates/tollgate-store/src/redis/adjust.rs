@@ -1,42 +1,47 @@
 //! Settlements, cancellations, debts and blocks, on their way into one script call.
 
-use super::batch::{Named, Tables};
+use super::batch::{NamedCharge, ScriptTables};
 use super::pack::{self, array, clamp};
-use super::replay::{Cell, is_ledger, ledger_outcome, senseless};
-use super::reply::Adjusted;
+use super::replay::{StoredCell, expiry_log_outcome, invalid_reply, is_expiry_log};
+use super::reply::AdjustReply;
 use crate::{Answer, Change, StoreError};
-use tollgate_core::{Algorithm, Intent, Numbers, Receipt, lua};
+use tollgate_core::{Algorithm, Intent, LimitParams, Receipt, lua};
 
 /// Changes and what they refer to.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
-    pub(super) tables: Tables,
+pub(super) struct ChangeBatch {
+    pub(super) tables: ScriptTables,
     flat: Vec<i64>,
 }
 
-impl Changes {
-    pub(super) fn new<'a>(changes: impl IntoIterator<Item = (&'a Named, &'a Change)>) -> Self {
+impl ChangeBatch {
+    pub(super) fn new<'a>(
+        changes: impl IntoIterator<Item = (&'a NamedCharge, &'a Change)>,
+    ) -> Self {
         let mut all = Self::default();
         changes.into_iter().for_each(|(line, change)| all.push(line, change));
         all
     }
 
-    fn push(&mut self, line: &Named, change: &Change) {
-        let Named { name, numbers, cost, penalty, .. } = line;
-        let key = self.tables.key(name.clone());
-        let own = self.tables.numbers(numbers);
+    fn push(&mut self, line: &NamedCharge, change: &Change) {
+        let NamedCharge { name, params, cost, penalty, .. } = line;
+        let key = self.tables.key_index_of(name.clone());
+        let own = self.tables.params_index(params);
         let (kind, amount, receipt, under) = match *change {
-            Change::GiveBack { units, receipt, under } => (1, units, receipt, under),
-            Change::Owe { units } => (2, units, Receipt::default(), *numbers),
-            Change::Block { until_us: for_us } => (3, for_us, Receipt::default(), *numbers),
-            Change::Unblock => (4, 0, Receipt::default(), *numbers),
+            Change::GiveBack { units, receipt, charged_params: under } => {
+                (1, units, receipt, under)
+            }
+            Change::Owe { units } => (2, units, Receipt::default(), *params),
+            Change::Block { until_us: for_us } => (3, for_us, Receipt::default(), *params),
+            Change::Unblock => (4, 0, Receipt::default(), *params),
         };
-        let mark_us = match is_ledger(numbers) {
+        let mark_us = match is_expiry_log(params) {
             true => receipt.mark_us as i64 - lua::LEDGER_EPOCH_US as i64,
             false => clamp(receipt.mark_us),
         };
-        let under = self.tables.numbers(&under);
-        let penalty = self.tables.penalty(penalty.as_ref()).map_or(0, |penalty| penalty as i64 + 1);
+        let under = self.tables.params_index(&under);
+        let penalty =
+            self.tables.penalty_index(penalty.as_ref()).map_or(0, |penalty| penalty as i64 + 1);
         self.flat.extend([
             key as i64 + 1,
             own as i64 + 1,
@@ -58,11 +63,11 @@ impl Changes {
 
 /// A change for a server that has its own clock and no rules of time zones. A block has its
 /// duration in place of its end; a give-back has the windows of its calendar.
-pub(super) fn by_the_servers_clock(change: Change, now_us: u64) -> Change {
+pub(super) fn to_server_time(change: Change, now_us: u64) -> Change {
     match change {
         Change::Block { until_us } => Change::Block { until_us: until_us.saturating_sub(now_us) },
-        Change::GiveBack { units, receipt, under } => {
-            Change::GiveBack { units, receipt, under: under.at(now_us) }
+        Change::GiveBack { units, receipt, charged_params: under } => {
+            Change::GiveBack { units, receipt, charged_params: under.resolve_calendar(now_us) }
         }
         other => other,
     }
@@ -70,39 +75,39 @@ pub(super) fn by_the_servers_clock(change: Change, now_us: u64) -> Change {
 
 /// The rows afterwards: what a peek says, with the receipt of what is newly owed.
 pub(super) fn rows<'a>(
-    changes: impl IntoIterator<Item = (&'a Named, &'a Change)>,
-    adjusted: &Adjusted,
+    changes: impl IntoIterator<Item = (&'a NamedCharge, &'a Change)>,
+    adjusted: &AdjustReply,
 ) -> Result<Vec<Answer>, StoreError> {
     let mut outcomes = adjusted.outcomes.iter();
     let mut values = adjusted.values.iter().zip(&adjusted.receipts);
     let mut rows = Vec::with_capacity(adjusted.values.len());
     for (line, change) in changes {
-        let (value, receipt) = values.next().ok_or_else(senseless)?;
+        let (value, receipt) = values.next().ok_or_else(invalid_reply)?;
         let mut next = || outcomes.next().map(Vec::as_slice);
         let row = row(line, value.as_deref(), adjusted.now_us, &mut next);
-        let mut row = row.ok_or_else(senseless)?;
+        let mut row = row.ok_or_else(invalid_reply)?;
         if let (Some(receipt), Change::Owe { units }) = (receipt, change) {
-            let receipt = self::receipt(&line.numbers, *units, receipt);
-            row.receipt = Some(receipt.ok_or_else(senseless)?);
+            let receipt = self::receipt(&line.params, *units, receipt);
+            row.receipt = Some(receipt.ok_or_else(invalid_reply)?);
         }
         rows.push(row);
     }
     match values.next() {
         None => Ok(rows),
-        Some(_) => Err(senseless()),
+        Some(_) => Err(invalid_reply()),
     }
 }
 
 fn row<'a>(
-    line: &Named,
+    line: &NamedCharge,
     value: Option<&[u8]>,
     now_us: u64,
     outcome: &mut impl FnMut() -> Option<&'a [u8]>,
 ) -> Option<Answer> {
-    let cell = Cell::read(&line.numbers, value)?;
-    let mut row = Answer::untaken(match is_ledger(&line.numbers) {
-        true => ledger_outcome(&line.numbers, outcome()?)?,
-        false => line.numbers.decide(&cell.state, now_us, line.cost, Intent::Peek),
+    let cell = StoredCell::read(&line.params, value)?;
+    let mut row = Answer::without_receipt(match is_expiry_log(&line.params) {
+        true => expiry_log_outcome(&line.params, outcome()?)?,
+        false => line.params.decide(&cell.state, now_us, line.cost, Intent::Peek),
     });
     if line.mode.is_enforced()
         && let Some(left_us) = cell.blocked_for_us(line.penalty.as_ref(), now_us)
@@ -112,9 +117,9 @@ fn row<'a>(
     Some(row)
 }
 
-fn receipt(numbers: &Numbers, cost: u64, packed: &[u8]) -> Option<Receipt> {
+fn receipt(params: &LimitParams, cost: u64, packed: &[u8]) -> Option<Receipt> {
     let [at_us, mark_us, fraction] = pack::numbers(packed)?;
-    let epoch = if is_ledger(numbers) { lua::LEDGER_EPOCH_US as i64 } else { 0 };
+    let epoch = if is_expiry_log(params) { lua::LEDGER_EPOCH_US as i64 } else { 0 };
     Some(Receipt {
         cost,
         at_us: u64::try_from(at_us).ok()?,

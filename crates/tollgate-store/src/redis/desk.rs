@@ -11,12 +11,12 @@ use std::sync::{Arc, Weak};
 use tokio::runtime::Handle;
 
 thread_local! {
-    static DESK: RefCell<Desk> = RefCell::default();
+    static DESK: RefCell<ThreadConnections> = RefCell::default();
 }
 
 /// What one thread has.
 #[derive(Default)]
-struct Desk {
+struct ThreadConnections {
     /// The stores that it has connections to, by number: where they live, and how many to each server.
     stores: Vec<(u64, Handle, usize)>,
     /// By the number of the server, what waits for it.
@@ -24,7 +24,7 @@ struct Desk {
 }
 
 /// Gives the calling thread connections of its own to the servers of the store with this number, on the runtime that this is called in.
-pub(super) fn settle(store: u64, lanes: usize) {
+pub(super) fn attach_thread(store: u64, lanes: usize) {
     DESK.with_borrow_mut(|desk| {
         desk.stores.retain(|(one, ..)| *one != store);
         desk.stores.push((store, Handle::current(), lanes.max(1)));
@@ -34,13 +34,13 @@ pub(super) fn settle(store: u64, lanes: usize) {
 }
 
 /// What the calling thread's requests for the server wait in, if they have a connection of their own.
-pub(super) fn queue(node: &Arc<Node>) -> Option<Arc<Queue>> {
+pub(super) fn thread_queue(node: &Arc<Node>) -> Option<Arc<Queue>> {
     // A thread that is about to end has no desk any more.
     let found = DESK.try_with(|desk| desk.borrow_mut().queue(node)).ok()??;
     found.is_connected().then_some(found)
 }
 
-impl Desk {
+impl ThreadConnections {
     fn queue(&mut self, node: &Arc<Node>) -> Option<Arc<Queue>> {
         if let Some((_, queue)) = self.queues.iter().find(|(number, _)| *number == node.number) {
             return queue.upgrade();
@@ -48,7 +48,7 @@ impl Desk {
         let (_, runtime, lanes) =
             self.stores.iter().find(|(store, ..)| *store == node.shared.number)?;
         self.queues.retain(|(_, queue)| queue.strong_count() > 0);
-        let queue = node.start_own(runtime, *lanes);
+        let queue = node.start_thread_queue(runtime, *lanes);
         self.queues.push((node.number, Arc::downgrade(&queue)));
         Some(queue)
     }

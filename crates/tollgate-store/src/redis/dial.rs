@@ -1,7 +1,7 @@
 //! Connects to one server, within a deadline.
 
-use super::Options;
-use super::endpoint::{Address, Endpoint, Tls};
+use super::RedisOptions;
+use super::endpoint::{Endpoint, ServerAddress, Tls};
 use super::failure::Failure;
 use super::link::Link;
 use super::login::Login;
@@ -38,7 +38,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Dialer {
     /// For the servers themselves.
-    pub(super) fn new(endpoint: &Endpoint, options: &Options) -> Result<Self, StoreError> {
+    pub(super) fn new(endpoint: &Endpoint, options: &RedisOptions) -> Result<Self, StoreError> {
         Ok(Self {
             login: Login::new(&endpoint.username, &endpoint.password, endpoint.database),
             tls: endpoint.tls.as_ref().map(connector).transpose()?,
@@ -58,14 +58,14 @@ impl Dialer {
         }
     }
 
-    pub(super) async fn dial(&self, address: &Address) -> Result<Link, Failure> {
+    pub(super) async fn dial(&self, address: &ServerAddress) -> Result<Link, Failure> {
         match timeout(self.deadline, self.connect(address)).await {
             Ok(connected) => connected,
             Err(_) => Err(Failure::timeout()),
         }
     }
 
-    async fn connect(&self, address: &Address) -> Result<Link, Failure> {
+    async fn connect(&self, address: &ServerAddress) -> Result<Link, Failure> {
         let stream = self.stream(address).await.map_err(redis::RedisError::from)?;
         // Deadlines are kept by whoever makes a call, so that one rule counts for all of them.
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
@@ -74,14 +74,14 @@ impl Dialer {
         let made = MultiplexedConnection::new_with_config(&settings, stream, config).await;
         let (connection, driver) = made?;
         let link = Link::new(connection.clone(), driver, self.response_deadline);
-        self.login.introduce(connection).await?;
+        self.login.authenticate(connection).await?;
         Ok(link)
     }
 
-    async fn stream(&self, address: &Address) -> std::io::Result<Box<dyn Stream>> {
+    async fn stream(&self, address: &ServerAddress) -> std::io::Result<Box<dyn Stream>> {
         let (host, port) = match address {
-            Address::Unix(path) => return Ok(Box::new(UnixStream::connect(path).await?)),
-            Address::Tcp(host, port) => (host.as_str(), *port),
+            ServerAddress::Unix(path) => return Ok(Box::new(UnixStream::connect(path).await?)),
+            ServerAddress::Tcp(host, port) => (host.as_str(), *port),
         };
         let stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;

@@ -17,14 +17,14 @@ pub struct Endpoint {
 /// Which servers there are.
 #[derive(Clone, Debug)]
 pub(super) enum Topology {
-    One(Address),
-    Sentinel { master: String, nodes: Vec<Address> },
-    Cluster(Vec<Address>),
+    One(ServerAddress),
+    Sentinel { master: String, nodes: Vec<ServerAddress> },
+    Cluster(Vec<ServerAddress>),
 }
 
 /// One server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Address {
+pub(super) enum ServerAddress {
     Tcp(String, u16),
     Unix(PathBuf),
 }
@@ -42,12 +42,12 @@ pub struct Tls {
 impl Endpoint {
     /// One server.
     pub fn tcp(host: impl Into<String>, port: u16) -> Self {
-        Self::new(Topology::One(Address::Tcp(host.into(), port)))
+        Self::new(Topology::One(ServerAddress::Tcp(host.into(), port)))
     }
 
     /// One server, by its socket.
     pub fn unix(path: impl Into<PathBuf>) -> Self {
-        Self::new(Topology::One(Address::Unix(path.into())))
+        Self::new(Topology::One(ServerAddress::Unix(path.into())))
     }
 
     /// The server that most sentinels call `master`. They are asked whenever a connection has to be made, and about three times a second besides.
@@ -94,11 +94,11 @@ impl Endpoint {
     }
 }
 
-fn addresses(nodes: impl IntoIterator<Item = (String, u16)>) -> Vec<Address> {
-    nodes.into_iter().map(|(host, port)| Address::Tcp(host, port)).collect()
+fn addresses(nodes: impl IntoIterator<Item = (String, u16)>) -> Vec<ServerAddress> {
+    nodes.into_iter().map(|(host, port)| ServerAddress::Tcp(host, port)).collect()
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),

@@ -7,23 +7,23 @@ use redis::RedisError;
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) error: StoreError,
-    pub(super) then: Then,
+    pub(super) action: FailureAction,
 }
 
-/// What is to be done about it. Everything but `Keep`, `Refused` and `Reconnect` is said by a server that did nothing, so the call may be made again;
+/// What is to be done about it. Everything but `KeepConnection`, `CallRefused` and `Reconnect` is said by a server that did nothing, so the call may be made again;
 /// nothing else ever is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum FailureAction {
     /// Nothing.
-    Keep,
+    KeepConnection,
     /// Nothing; and it says nothing of other calls, which the server may well answer.
-    Refused,
+    CallRefused,
     /// The connection is of no use any more.
     Reconnect,
     /// The script has to be sent in full.
-    Reload,
+    SendScript,
     /// The server no longer takes writes; another one does.
-    Elsewhere,
+    NotPrimary,
     /// The slot is served there.
     Moved(String, u16),
     /// These keys are served there, this once.
@@ -35,25 +35,32 @@ pub(super) enum Then {
 impl Failure {
     pub(super) fn timeout() -> Self {
         let error = StoreError::new(StoreErrorKind::Timeout, "");
-        Self { error, then: Then::Reconnect }
+        Self { error, action: FailureAction::Reconnect }
     }
 
     /// Whether the server says that others serve these keys.
     pub(super) const fn is_redirection(&self) -> bool {
-        matches!(self.then, Then::Moved(..) | Then::Ask(..) | Then::TryAgain)
+        matches!(
+            self.action,
+            FailureAction::Moved(..) | FailureAction::Ask(..) | FailureAction::TryAgain
+        )
     }
 
-    pub(super) fn hung_up() -> Self {
-        Self::new(StoreErrorKind::Unreachable, Then::Reconnect, "it hung up")
+    pub(super) fn closed_by_server() -> Self {
+        Self::new(StoreErrorKind::Unreachable, FailureAction::Reconnect, "it hung up")
     }
 
     /// It was given up for another server.
-    pub(super) fn elsewhere() -> Self {
-        Self::new(StoreErrorKind::Unreachable, Then::Reconnect, "another one is the primary")
+    pub(super) fn primary_changed() -> Self {
+        Self::new(
+            StoreErrorKind::Unreachable,
+            FailureAction::Reconnect,
+            "another one is the primary",
+        )
     }
 
-    fn new(kind: StoreErrorKind, then: Then, detail: &str) -> Self {
-        Self { error: StoreError::new(kind, detail), then }
+    fn new(kind: StoreErrorKind, then: FailureAction, detail: &str) -> Self {
+        Self { error: StoreError::new(kind, detail), action: then }
     }
 }
 
@@ -63,23 +70,27 @@ impl From<RedisError> for Failure {
         if error.is_timeout() {
             return Self::timeout();
         }
-        if let Some((code, text)) = said(&error) {
+        if let Some((code, text)) = server_error(&error) {
             return by_code(&code, &text);
         }
         match error.kind() {
-            redis::ErrorKind::InvalidClientConfig => Self::new(Rejected, Then::Reconnect, ""),
+            redis::ErrorKind::InvalidClientConfig => {
+                Self::new(Rejected, FailureAction::Reconnect, "")
+            }
             redis::ErrorKind::Parse | redis::ErrorKind::UnexpectedReturnType => {
-                Self::new(Protocol, Then::Reconnect, STRANGER)
+                Self::new(Protocol, FailureAction::Reconnect, NOT_REDIS)
             }
             // What the system says about a connection names no key and no password.
-            redis::ErrorKind::Io => Self::new(Unreachable, Then::Reconnect, &error.to_string()),
-            _ => Self::new(Unreachable, Then::Reconnect, ""),
+            redis::ErrorKind::Io => {
+                Self::new(Unreachable, FailureAction::Reconnect, &error.to_string())
+            }
+            _ => Self::new(Unreachable, FailureAction::Reconnect, ""),
         }
     }
 }
 
 /// The code and the text that a server answered with. Redis before 7 reports what failed inside a script with a code of its own in front.
-fn said(error: &RedisError) -> Option<(String, String)> {
+fn server_error(error: &RedisError) -> Option<(String, String)> {
     let code = error.code()?;
     let text = error.detail().unwrap_or_default();
     if code == "ERR"
@@ -95,49 +106,69 @@ fn said(error: &RedisError) -> Option<(String, String)> {
 /// The server's own words may repeat arguments, so only its code is passed on.
 fn by_code(code: &str, text: &str) -> Failure {
     use StoreErrorKind::{Rejected, Unreachable};
-    let to = |redirect: fn(String, u16) -> Then| {
+    let to = |redirect: fn(String, u16) -> FailureAction| {
         // An address without a host means the server that said so, which the caller knows.
         let place = text.rsplit(' ').next().and_then(|place| place.rsplit_once(':'));
         place.and_then(|(host, port)| Some(redirect(host.into(), port.parse().ok()?)))
     };
     match code {
-        "NOSCRIPT" => Failure::new(Unreachable, Then::Reload, code),
-        "READONLY" => Failure::new(Unreachable, Then::Elsewhere, "READONLY: it is a replica"),
-        "MOVED" => Failure::new(Rejected, to(Then::Moved).unwrap_or(Then::Keep), CLUSTER),
-        "ASK" => Failure::new(Rejected, to(Then::Ask).unwrap_or(Then::Keep), CLUSTER),
-        "TRYAGAIN" => Failure::new(Unreachable, Then::TryAgain, code),
+        "NOSCRIPT" => Failure::new(Unreachable, FailureAction::SendScript, code),
+        "READONLY" => {
+            Failure::new(Unreachable, FailureAction::NotPrimary, "READONLY: it is a replica")
+        }
+        "MOVED" => Failure::new(
+            Rejected,
+            to(FailureAction::Moved).unwrap_or(FailureAction::KeepConnection),
+            CLUSTER,
+        ),
+        "ASK" => Failure::new(
+            Rejected,
+            to(FailureAction::Ask).unwrap_or(FailureAction::KeepConnection),
+            CLUSTER,
+        ),
+        "TRYAGAIN" => Failure::new(Unreachable, FailureAction::TryAgain, code),
         "LOADING" | "BUSY" | "CLUSTERDOWN" | "MASTERDOWN" | "UNKILLABLE" => {
-            Failure::new(Unreachable, Then::Keep, code)
+            Failure::new(Unreachable, FailureAction::KeepConnection, code)
         }
-        "ERR" if text.contains("user executing the script") => {
-            Failure::new(Rejected, Then::Refused, "NOPERM: its user lacks rights that scripts need")
-        }
-        "NOPERM" => Failure::new(Rejected, Then::Refused, &forbidden(text)),
-        "ERR" if text.contains("cluster support disabled") => {
-            Failure::new(Rejected, Then::Keep, "it is no part of a cluster; give its `url` instead")
-        }
+        "ERR" if text.contains("user executing the script") => Failure::new(
+            Rejected,
+            FailureAction::CallRefused,
+            "NOPERM: its user lacks rights that scripts need",
+        ),
+        "NOPERM" => Failure::new(Rejected, FailureAction::CallRefused, &missing_right(text)),
+        "ERR" if text.contains("cluster support disabled") => Failure::new(
+            Rejected,
+            FailureAction::KeepConnection,
+            "it is no part of a cluster; give its `url` instead",
+        ),
         "ERR" if text.contains("DB index is out of range") => {
-            Failure::new(Rejected, Then::Reconnect, "it has no database with this number")
+            Failure::new(Rejected, FailureAction::Reconnect, "it has no database with this number")
         }
-        "NOAUTH" => Failure::new(Rejected, Then::Reconnect, "NOAUTH: it wants a password"),
+        "NOAUTH" => Failure::new(Rejected, FailureAction::Reconnect, "NOAUTH: it wants a password"),
         "WRONGPASS" => {
-            Failure::new(Rejected, Then::Reconnect, "it does not accept the credentials")
+            Failure::new(Rejected, FailureAction::Reconnect, "it does not accept the credentials")
         }
-        "ERR" if text.contains("AUTH") && text.contains("without any password") => {
-            Failure::new(Rejected, Then::Reconnect, "it has no password, and was given one")
+        "ERR" if text.contains("AUTH") && text.contains("without any password") => Failure::new(
+            Rejected,
+            FailureAction::Reconnect,
+            "it has no password, and was given one",
+        ),
+        "ERR" if text.contains("unknown command") => {
+            Failure::new(Rejected, FailureAction::KeepConnection, NOT_REDIS)
         }
-        "ERR" if text.contains("unknown command") => Failure::new(Rejected, Then::Keep, STRANGER),
-        "OOM" => Failure::new(Rejected, Then::Keep, "OOM: raise its maxmemory"),
-        "ERR" if text.contains("max number of clients") => {
-            Failure::new(Unreachable, Then::Reconnect, "it has as many clients as it accepts")
-        }
-        "MISCONF" | "NOREPLICAS" => Failure::new(Rejected, Then::Keep, code),
-        _ => Failure::new(Rejected, Then::Refused, code),
+        "OOM" => Failure::new(Rejected, FailureAction::KeepConnection, "OOM: raise its maxmemory"),
+        "ERR" if text.contains("max number of clients") => Failure::new(
+            Unreachable,
+            FailureAction::Reconnect,
+            "it has as many clients as it accepts",
+        ),
+        "MISCONF" | "NOREPLICAS" => Failure::new(Rejected, FailureAction::KeepConnection, code),
+        _ => Failure::new(Rejected, FailureAction::CallRefused, code),
     }
 }
 
 /// Which right is missing. Of what the server says only the name of a command is passed on.
-fn forbidden(text: &str) -> String {
+fn missing_right(text: &str) -> String {
     let quoted = text.split('\'').nth(1).filter(|_| text.contains("to run the"));
     let is_name = |name: &&str| {
         name.len() < 32 && name.chars().all(|c| c.is_ascii_lowercase() || c == '|' || c == '-')
@@ -149,7 +180,7 @@ fn forbidden(text: &str) -> String {
     }
 }
 
-const STRANGER: &str =
+const NOT_REDIS: &str =
     "it does not answer as a server does; is it a sentinel? Those are named in `sentinel`";
 const CLUSTER: &str = "it is part of a cluster; name the cluster's nodes instead";
 

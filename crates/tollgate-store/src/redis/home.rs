@@ -1,19 +1,19 @@
 //! Where a server is at the moment.
 
 use super::dial::Dialer;
-use super::endpoint::Address;
+use super::endpoint::ServerAddress;
 use super::failure::Failure;
 use super::link::Link;
 use super::sentinel::Sentinels;
 
 /// Where a server is: always at the same address, or where the sentinels say.
 #[derive(Debug)]
-pub(super) enum Home {
-    Fixed(Address),
+pub(super) enum NodeLocation {
+    Fixed(ServerAddress),
     Sentinels(Sentinels),
 }
 
-impl Home {
+impl NodeLocation {
     /// Connects to the server; `cut_off` is whether there is no other connection to it.
     pub(super) async fn dial(&self, dialer: &Dialer, cut_off: bool) -> Result<Link, Failure> {
         match self {

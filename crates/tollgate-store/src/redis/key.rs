@@ -5,18 +5,18 @@
 //! outside can choose a slot.
 
 use sha2::{Digest, Sha256};
-use tollgate_core::{Numbers, lua};
+use tollgate_core::{LimitParams, lua};
 
 /// Names keys. Every node of a store has to have the same secret.
 #[derive(Clone)]
-pub(super) struct Namer {
+pub(super) struct KeyNamer {
     prefix: Box<[u8]>,
     keyed: Sha256,
 }
 
-impl std::fmt::Debug for Namer {
+impl std::fmt::Debug for KeyNamer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Namer").field("prefix", &String::from_utf8_lossy(&self.prefix)).finish()
+        f.debug_struct("KeyNamer").field("prefix", &String::from_utf8_lossy(&self.prefix)).finish()
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) fn secret(password: &str, prefix: &str) -> Vec<u8> {
     hash.chain_update(password).chain_update(prefix).finalize().to_vec()
 }
 
-impl Namer {
+impl KeyNamer {
     /// Under `prefix`, with a secret that no client knows.
     pub(super) fn new(prefix: &str, secret: &[u8]) -> Self {
         // A block of its own, so that its hash is worked out once.
@@ -43,24 +43,24 @@ impl Namer {
         Self { prefix: prefix.as_bytes().into(), keyed: Sha256::new_with_prefix(block) }
     }
 
-    /// The name of what `limit` has for `key` under an algorithm, by its place among those of [`Numbers`]: what another algorithm left there
+    /// The name of what `limit` has for `key` under an algorithm, by its place among those of [`LimitParams`]: what another algorithm left there
     /// cannot be read, so it has a name of its own.
-    pub(super) fn name(&self, limit: u64, key: &[u8], numbers: &Numbers) -> Vec<u8> {
-        self.name_at(limit, key, lua::mirrored(numbers)[0] as u8)
+    pub(super) fn state_key(&self, limit: u64, key: &[u8], params: &LimitParams) -> Vec<u8> {
+        self.name_at(limit, key, lua::to_lua_params(params)[0] as u8)
     }
 
     /// The names under every algorithm.
-    pub(super) fn names(&self, limit: u64, key: &[u8]) -> Vec<Vec<u8>> {
+    pub(super) fn state_keys(&self, limit: u64, key: &[u8]) -> Vec<Vec<u8>> {
         (1..=lua::MIRRORS.len() as u8).map(|place| self.name_at(limit, key, place)).collect()
     }
 
     /// The name of a reservation's record, which is that of no limit's state: algorithms are counted from one.
-    pub(super) fn record(&self, id: &str) -> Vec<u8> {
+    pub(super) fn reservation_key(&self, id: &str) -> Vec<u8> {
         self.name_at(0, id.as_bytes(), 0)
     }
 
     /// Names of keys by which servers are known again, in any slot: they hold nothing of anybody's, so that their tags need no secret.
-    pub(super) fn marks(&self) -> impl Iterator<Item = Vec<u8>> {
+    pub(super) fn marker_keys(&self) -> impl Iterator<Item = Vec<u8>> {
         let name = |n: u32| [&self.prefix, format!(":{{{n}}}:m").as_bytes()].concat();
         (0..1 << 17).map(name)
     }
@@ -80,7 +80,7 @@ impl Namer {
 }
 
 /// The name of what nodes hold of the state with this name: in the same slot, and that of no state.
-pub(super) fn book(name: &[u8]) -> Vec<u8> {
+pub(super) fn grant_book_key(name: &[u8]) -> Vec<u8> {
     [name, b":l"].concat()
 }
 

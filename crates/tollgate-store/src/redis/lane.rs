@@ -1,12 +1,12 @@
 //! Decides batches over one connection, for as long as it lasts, and makes another when it is lost.
 
-use super::failure::{Failure, Then};
+use super::failure::{Failure, FailureAction};
 use super::jitter::Backoff;
 use super::link::Link;
 use super::node::Node;
-use super::queue::{Pending, Queue};
-use super::replay::senseless;
-use super::reply::Decided;
+use super::queue::{PendingBatch, Queue};
+use super::replay::invalid_reply;
+use super::reply::DecideReply;
 use super::single;
 use crate::StoreError;
 use futures_util::StreamExt;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::time::timeout;
 
 /// How often a batch is sent to another server, or again to one that was replaced.
-pub(super) const HOPS_MOST: u8 = 5;
+pub(super) const REDIRECTS_MAX: u8 = 5;
 
 /// How many calls are under way over one connection: a request that arrives while one is does not have to wait for its answer.
 const CALLS_MOST: usize = 2;
@@ -29,13 +29,13 @@ pub(super) async fn run(node: Arc<Node>, queue: Arc<Queue>) {
     loop {
         let link = connect(&node, &mut backoff).await;
         let (served, error) = {
-            let _counted = [&node.connected, &queue.connected].map(Counted::new);
-            options.tell(|observer| observer.connected(&node.name));
+            let _counted = [&node.connected, &queue.connected].map(CountGuard::new);
+            options.notify(|observer| observer.connected(&node.name));
             serve(&node, &queue, &link).await
         };
         drop(link);
-        node.take_over(&queue);
-        options.tell(|observer| observer.disconnected(&node.name, &error));
+        node.requeue_elsewhere(&queue);
+        options.notify(|observer| observer.disconnected(&node.name, &error));
         match served {
             true => backoff.reset(),
             false => backoff.pause().await,
@@ -46,15 +46,15 @@ pub(super) async fn run(node: Arc<Node>, queue: Arc<Queue>) {
 /// Connects, sooner or later. While the server is left alone nobody but the probe tries, so that it is not overrun when it returns.
 async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
     loop {
-        node.breaker.until(false).await;
+        node.breaker.wait_until(false).await;
         let failure = match dial(node).await {
             Ok(link) => return link,
             Err(failure) => failure,
         };
-        node.shared.options.tell(|observer| observer.attempt_failed(&node.name, &failure.error));
+        node.shared.options.notify(|observer| observer.attempt_failed(&node.name, &failure.error));
         // A server that takes no more connections may well decide over those that it has.
-        if node.is_cut_off() {
-            node.failed(&failure.error);
+        if node.is_disconnected() {
+            node.record_failure(&failure.error);
             node.fail_all(&failure.error);
         }
         backoff.pause().await;
@@ -67,8 +67,8 @@ async fn dial(node: &Node) -> Result<Link, Failure> {
     loop {
         match timeout(node.shared.options.deadline, &mut dialing).await {
             Ok(dialed) => return dialed,
-            Err(_) if node.is_cut_off() && node.is_awaited() => {
-                node.failed(&Failure::timeout().error);
+            Err(_) if node.is_disconnected() && node.has_waiting_requests() => {
+                node.record_failure(&Failure::timeout().error);
             }
             Err(_) => {}
         }
@@ -79,33 +79,35 @@ async fn dial(node: &Node) -> Result<Link, Failure> {
 async fn serve(node: &Arc<Node>, queue: &Queue, link: &Link) -> (bool, StoreError) {
     let (mut served, mut ended) = (false, None);
     let mut calls = FuturesUnordered::new();
-    let mut lost = pin!(link.lost());
+    let mut lost = pin!(link.closed());
     loop {
         let takes = ended.is_none() && calls.len() < CALLS_MOST;
         let event = tokio::select! {
             biased;
-            Some(decided) = calls.next(), if !calls.is_empty() => Event::Decided(decided),
-            work = queue.next(), if takes => Event::Work(work),
-            () = &mut lost, if ended.is_none() => Event::Lost,
+            Some(decided) = calls.next(), if !calls.is_empty() => ConnectionEvent::Decided(decided),
+            work = queue.next(), if takes => ConnectionEvent::Work(work),
+            () = &mut lost, if ended.is_none() => ConnectionEvent::Lost,
             else => break,
         };
         match event {
-            Event::Work(work) => {
+            ConnectionEvent::Work(work) => {
                 calls.extend(work.into_iter().map(|pending| decide(node, queue, link, pending)));
             }
-            Event::Decided(Ok(answered)) => served |= answered,
+            ConnectionEvent::Decided(Ok(answered)) => served |= answered,
             // What else is under way may have been answered already, and has a deadline.
-            Event::Decided(Err(error)) => ended = ended.or(Some(error)),
-            Event::Lost if link.is_elsewhere() => ended = Some(Failure::elsewhere().error),
-            Event::Lost => ended = Some(Failure::hung_up().error),
+            ConnectionEvent::Decided(Err(error)) => ended = ended.or(Some(error)),
+            ConnectionEvent::Lost if link.has_primary_moved() => {
+                ended = Some(Failure::primary_changed().error)
+            }
+            ConnectionEvent::Lost => ended = Some(Failure::closed_by_server().error),
         }
     }
-    (served, ended.unwrap_or_else(senseless))
+    (served, ended.unwrap_or_else(invalid_reply))
 }
 
 /// What a connection waits for.
-enum Event {
-    Work(Vec<Pending>),
+enum ConnectionEvent {
+    Work(Vec<PendingBatch>),
     /// Whether the server answered to a batch; or why the connection is of no use any more.
     Decided(Result<bool, StoreError>),
     Lost,
@@ -116,9 +118,9 @@ async fn decide(
     node: &Arc<Node>,
     queue: &Queue,
     link: &Link,
-    mut pending: Pending,
+    mut pending: PendingBatch,
 ) -> Result<bool, StoreError> {
-    if !pending.prune() {
+    if !pending.drop_cancelled() {
         return Ok(false);
     }
     let call = node.call_for(&pending);
@@ -126,67 +128,71 @@ async fn decide(
         Ok(value) => {
             let decided = match call.single {
                 true => single::read(&pending.batch, pending.now_us, value),
-                false => Decided::read(value),
+                false => DecideReply::read(value),
             };
             match pending.answer(decided) {
-                Ok(()) => node.decided(&call),
-                Err(error) => node.failed(&error),
+                Ok(()) => node.record_success(&call),
+                Err(error) => node.record_failure(&error),
             }
             Ok(true)
         }
-        Err(Failure { then: Then::Refused, error }) => {
-            node.refused(&call, &error);
+        Err(Failure { action: FailureAction::CallRefused, error }) => {
+            node.record_refusal(&call, &error);
             pending.fail(&error);
             Ok(true)
         }
-        Err(failure) => give_up(node, queue, pending, failure).map_or(Ok(true), Err),
+        Err(failure) => redirect_or_fail(node, queue, pending, failure).map_or(Ok(true), Err),
     }
 }
 
 /// Sends a batch where it belongs, if the server said that it did nothing; otherwise says that it failed.
-fn give_up(
+fn redirect_or_fail(
     node: &Arc<Node>,
     queue: &Queue,
-    mut pending: Pending,
+    mut pending: PendingBatch,
     failure: Failure,
 ) -> Option<StoreError> {
-    let Failure { error, then } = failure;
-    let useless = matches!(then, Then::Reconnect | Then::Elsewhere).then(|| error.clone());
-    let elsewhere = !matches!(then, Then::Keep | Then::Reconnect | Then::Reload);
+    let Failure { error, action: then } = failure;
+    let useless =
+        matches!(then, FailureAction::Reconnect | FailureAction::NotPrimary).then(|| error.clone());
+    let elsewhere = !matches!(
+        then,
+        FailureAction::KeepConnection | FailureAction::Reconnect | FailureAction::SendScript
+    );
     // A slot on its way arrives, and whoever waits has a deadline.
-    let hop = u8::from(then != Then::TryAgain);
-    if elsewhere && pending.hops + hop <= HOPS_MOST {
-        pending.hops += hop;
+    let hop = u8::from(then != FailureAction::TryAgain);
+    if elsewhere && pending.redirects + hop <= REDIRECTS_MAX {
+        pending.redirects += hop;
         match node.cluster() {
             Some(cluster) => {
                 cluster.redirect(node, pending, then);
                 return useless;
             }
             // The address may lead to another server by now.
-            None if then == Then::Elsewhere => {
+            None if then == FailureAction::NotPrimary => {
                 queue.put_back(pending);
-                node.failed(&error);
+                node.record_failure(&error);
                 return useless;
             }
             None => {}
         }
     }
-    node.failed(&error);
+    node.record_failure(&error);
     pending.fail(&error);
     useless
 }
 
 /// Counts for as long as it lives.
-struct Counted<'a>(&'a AtomicUsize);
+struct CountGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Counted<'a> {
+impl<'a> CountGuard<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

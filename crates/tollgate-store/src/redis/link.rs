@@ -1,11 +1,11 @@
 //! One connection, and the calls that go over it.
 
-use super::batch::Tables;
-use super::failure::{Failure, Then};
+use super::batch::ScriptTables;
+use super::failure::{Failure, FailureAction};
 use super::pack;
 use super::script::{self, Script};
-use super::sentinel::Stay;
-use super::single::Singles;
+use super::sentinel::PrimaryWatch;
+use super::single::SingleChargeBatch;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Value};
 use std::time::Duration;
@@ -20,13 +20,13 @@ pub(super) struct Link {
     driver: AbortHandle,
     lost: watch::Receiver<bool>,
     /// For how long it leads to the right server.
-    stay: Option<Stay>,
+    primary_watch: Option<PrimaryWatch>,
     deadline: Duration,
 }
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("lost", &self.is_lost()).finish_non_exhaustive()
+        f.debug_struct("Link").field("lost", &self.is_closed()).finish_non_exhaustive()
     }
 }
 
@@ -44,45 +44,45 @@ const FIXED_BYTES: usize = 128;
 
 /// A script call, ready to be sent.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct ScriptCall {
     script: &'static Script,
     /// By the script's digest.
     command: Cmd,
     /// The command that sends the script itself.
-    whole_name: &'static str,
-    /// Whether [`Singles`] are decided.
+    eval_command: &'static str,
+    /// Whether [`SingleChargeBatch`] are decided.
     pub(super) single: bool,
     /// Whether the server is asked for keys of a slot that is not its own yet.
     pub(super) asking: bool,
 }
 
-impl Call {
+impl ScriptCall {
     pub(super) fn new(
         script: &'static Script,
-        tables: &Tables,
+        tables: &ScriptTables,
         program: Vec<u8>,
         now_us: Option<u64>,
         spare: Duration,
     ) -> Self {
-        let [numbers, penalties] = tables.packed();
-        Self::with(script, tables, &[numbers, penalties, program], now_us, spare)
+        let [params, penalties] = tables.packed();
+        Self::with(script, tables, &[params, penalties, program], now_us, spare)
     }
 
     /// Decides requests with one charge each.
     pub(super) fn single(
-        singles: &Singles,
-        tables: &Tables,
+        singles: &SingleChargeBatch,
+        tables: &ScriptTables,
         now_us: Option<u64>,
         spare: Duration,
     ) -> Self {
-        let script = script::single(singles);
+        let script = script::single_charge(singles);
         let call = Self::with(script, tables, &singles.arguments(), now_us, spare);
         Self { single: true, ..call }
     }
 
     fn with(
         script: &'static Script,
-        tables: &Tables,
+        tables: &ScriptTables,
         arguments: &[Vec<u8>; 3],
         now_us: Option<u64>,
         spare: Duration,
@@ -96,14 +96,14 @@ impl Call {
             Some(us) => command.arg(us.min(pack::MOST)),
         };
         command.arg(spare.as_millis() as u64).arg(arguments);
-        Self { script, command, whole_name: "EVAL", single: false, asking: false }
+        Self { script, command, eval_command: "EVAL", single: false, asking: false }
     }
 
     /// The same as a call that cannot write, for Redis 7 and later, and Valkey.
     pub(super) fn read_only(self) -> Self {
         let mut command = redis::cmd("EVALSHA_RO");
         copy_arguments(&self.command, 1, &mut command);
-        Self { command, whole_name: "EVAL_RO", ..self }
+        Self { command, eval_command: "EVAL_RO", ..self }
     }
 
     /// Which script it is of.
@@ -112,8 +112,8 @@ impl Call {
     }
 
     /// The same with the script itself.
-    fn whole(&self) -> Cmd {
-        let mut command = redis::cmd(self.whole_name);
+    fn with_script_text(&self) -> Cmd {
+        let mut command = redis::cmd(self.eval_command);
         command.arg(&*self.script.text);
         copy_arguments(&self.command, 2, &mut command);
         command
@@ -121,7 +121,9 @@ impl Call {
 
     async fn send(&self, over: &mut MultiplexedConnection) -> Result<Value, Failure> {
         match send(&self.command, self.asking, over).await {
-            Err(Failure { then: Then::Reload, .. }) => send(&self.whole(), self.asking, over).await,
+            Err(Failure { action: FailureAction::SendScript, .. }) => {
+                send(&self.with_script_text(), self.asking, over).await
+            }
             made => made,
         }
     }
@@ -166,37 +168,37 @@ impl Link {
             driver.await;
             let _ = ended.send(true);
         });
-        Self { connection, driver: driver.abort_handle(), lost, stay: None, deadline }
+        Self { connection, driver: driver.abort_handle(), lost, primary_watch: None, deadline }
     }
 
     /// The same with another deadline.
-    pub(super) const fn within(mut self, deadline: Duration) -> Self {
+    pub(super) const fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
     /// The same for as long as the server is the primary.
-    pub(super) fn staying(mut self, stay: Stay) -> Self {
-        self.stay = Some(stay);
+    pub(super) fn while_primary(mut self, stay: PrimaryWatch) -> Self {
+        self.primary_watch = Some(stay);
         self
     }
 
     /// Whether the other side has closed it, or another server is the primary.
-    pub(super) fn is_lost(&self) -> bool {
-        *self.lost.borrow() || self.is_elsewhere()
+    pub(super) fn is_closed(&self) -> bool {
+        *self.lost.borrow() || self.has_primary_moved()
     }
 
     /// Whether another server is the primary.
-    pub(super) fn is_elsewhere(&self) -> bool {
-        self.stay.as_ref().is_some_and(Stay::is_over)
+    pub(super) fn has_primary_moved(&self) -> bool {
+        self.primary_watch.as_ref().is_some_and(PrimaryWatch::has_moved)
     }
 
     /// Waits until the other side closes it, or another server is the primary.
-    pub(super) async fn lost(&self) {
+    pub(super) async fn closed(&self) {
         let mut closed = self.lost.clone();
         let over = async {
-            match &self.stay {
-                Some(stay) => stay.over().await,
+            match &self.primary_watch {
+                Some(stay) => stay.moved().await,
                 None => std::future::pending().await,
             }
         };
@@ -208,7 +210,7 @@ impl Link {
     }
 
     /// Makes a script call. The script itself is sent only when the server says that it does not have it, which proves that it did nothing.
-    pub(super) async fn call(&self, call: &Call) -> Result<Value, Failure> {
+    pub(super) async fn call(&self, call: &ScriptCall) -> Result<Value, Failure> {
         let mut connection = self.connection.clone();
         timeout(self.deadline, call.send(&mut connection))
             .await

@@ -1,6 +1,6 @@
 //! The first words over a connection.
 
-use super::failure::{Failure, Then};
+use super::failure::{Failure, FailureAction};
 use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value};
 
@@ -20,7 +20,7 @@ impl Login {
     }
 
     /// Logs in. Said here and not by the client, which keeps why it was refused to itself.
-    pub(super) async fn introduce(
+    pub(super) async fn authenticate(
         &self,
         mut connection: MultiplexedConnection,
     ) -> Result<(), Failure> {
@@ -39,7 +39,7 @@ impl Login {
         }
         let answers: Vec<RedisResult<Value>> = words.query_async(&mut connection).await?;
         for failure in answers.into_iter().filter_map(|answer| answer.err().map(Failure::from)) {
-            if !says_nothing || failure.then == Then::Reconnect {
+            if !says_nothing || failure.action == FailureAction::Reconnect {
                 return Err(failure);
             }
         }

@@ -42,50 +42,50 @@ mod single;
 mod status;
 mod task;
 
-pub use decide::Rest;
+pub use decide::UndecidedRequests;
 pub use endpoint::{Endpoint, Tls};
-pub use lease::{Stats as LeaseStats, lease_reply, lease_script};
+pub use lease::{LeaseStats, lease_reply, lease_script};
 pub use observer::Observer;
-pub use options::{BootClock, Options};
-pub use probe::Report;
+pub use options::{BootClock, RedisOptions};
+pub use probe::ServerReport;
 pub use status::Status;
 
 use crate::{
-    Adjustment, Answer, Answers, Call, Change, Charge, Ended, LeaseStore, Leasing, LedgerReport,
-    Opened, Opening, Place, Reply, ReservationStore, Settlement, Store, StoreError, StoreErrorKind,
-    Ticket,
+    Adjustment, Answer, Answers, Change, Charge, EndedReservation, LeaseSettings, LeaseStore,
+    LedgerReport, NewReservation, OpenOutcome, ParamsId, ReservationStore, Settlement, StateKey,
+    Store, StoreCall, StoreError, StoreErrorKind, StoreReply,
 };
-use adjust::Changes;
-use batch::Named;
+use adjust::ChangeBatch;
+use batch::NamedCharge;
 use cluster::slot_of;
-use key::Namer;
+use key::KeyNamer;
 use lease::Leases;
-use reply::Adjusted;
+use reply::AdjustReply;
 use servers::Servers;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use tollgate_core::Numbers;
+use tollgate_core::LimitParams;
 
 /// Redis or Valkey as a store: one server, the one that sentinels name, or a cluster.
 #[derive(Debug)]
 pub struct RedisStore {
-    namer: Arc<Namer>,
+    namer: Arc<KeyNamer>,
     servers: Arc<Servers>,
     leases: Arc<Leases>,
-    options: Arc<Options>,
+    options: Arc<RedisOptions>,
 }
 
 impl RedisStore {
     /// A store on the servers of `endpoint`. It connects in the background, on the runtime that this is called in, and again whenever a
     /// connection is lost; until then every call fails, at its deadline at the latest. An error means that certificates cannot be read.
-    pub fn open(endpoint: &Endpoint, options: Options) -> Result<Self, StoreError> {
+    pub fn open(endpoint: &Endpoint, options: RedisOptions) -> Result<Self, StoreError> {
         let password = endpoint.password.as_deref().unwrap_or_default();
         let secret = match options.secret.as_slice() {
             [] => key::secret(password, &options.prefix),
             given => given.to_vec(),
         };
-        let namer = Arc::new(Namer::new(&options.prefix, &secret));
+        let namer = Arc::new(KeyNamer::new(&options.prefix, &secret));
         let options = Arc::new(options);
         let servers = Arc::new(Servers::start(endpoint, &options, &namer)?);
         let leases = Arc::new(Leases::new(&namer, options.boot_clock.clone()));
@@ -95,8 +95,8 @@ impl RedisStore {
     /// Gives the calling thread connections of its own to every server, so that what is asked on it need not wake another thread. They live on
     /// the runtime that this is called in, which is to be of this thread alone; until they are up, and after it has ended, the store decides
     /// over those that all threads share.
-    pub fn settle_here(&self, connections: usize) {
-        self.servers.settle_here(connections);
+    pub fn attach_thread(&self, connections: usize) {
+        self.servers.attach_thread(connections);
     }
 
     /// How it is with the servers at the moment.
@@ -110,8 +110,8 @@ impl RedisStore {
     }
 
     /// Whether a server is left alone because it failed.
-    pub fn is_open(&self) -> bool {
-        self.servers.is_open()
+    pub fn is_breaker_open(&self) -> bool {
+        self.servers.is_breaker_open()
     }
 
     /// What leases came to.
@@ -126,22 +126,22 @@ impl RedisStore {
     }
 
     /// Applies changes, those of one slot together, and answers with the rows in their order.
-    async fn apply(
+    async fn apply_changes(
         &self,
         now_us: Option<u64>,
-        lines: &[(Named, Change)],
+        lines: &[(NamedCharge, Change)],
     ) -> Result<Vec<Answer>, StoreError> {
-        let slots = self.servers.parts(lines.iter().map(|(line, _)| line.name.as_slice()));
+        let slots = self.servers.group_by_slot(lines.iter().map(|(line, _)| line.name.as_slice()));
         let one = |(slot, places): &(u16, Vec<usize>)| {
             let slot = *slot;
             let picked: Vec<_> =
                 places.iter().map(|place| (&lines[*place].0, &lines[*place].1)).collect();
-            let changes = Changes::new(picked.iter().copied());
+            let changes = ChangeBatch::new(picked.iter().copied());
             async move {
                 let program = changes.program();
                 let value =
                     self.servers.call(slot, &script::ADJUST, &changes.tables, program, now_us);
-                adjust::rows(picked, &Adjusted::read(value.await?)?)
+                adjust::rows(picked, &AdjustReply::read(value.await?)?)
             }
         };
         let all = futures_util::future::try_join_all(slots.iter().map(one));
@@ -159,14 +159,15 @@ impl RedisStore {
         answers: &mut Answers,
     ) -> Result<(), StoreError> {
         let called_us = now_us;
-        let now_us = self.options.at(now_us);
-        let change = |change| adjust::by_the_servers_clock(change, called_us);
-        let name = |one: &Adjustment<'_>| (self.named(&one.charge, called_us), change(one.change));
+        let now_us = self.options.script_time(now_us);
+        let change = |change| adjust::to_server_time(change, called_us);
+        let name =
+            |one: &Adjustment<'_>| (self.named_charge(&one.charge, called_us), change(one.change));
         let lines: Vec<_> = adjustments.iter().map(name).collect();
-        let rows = self.in_time(self.apply(now_us, &lines)).await?;
+        let rows = self.with_deadline(self.apply_changes(now_us, &lines)).await?;
         for one in adjustments {
             let surrender = matches!(one.change, Change::Block { .. });
-            self.leases.changed(one.charge.limit, one.charge.key, surrender);
+            self.leases.limit_changed(one.charge.limit, one.charge.key, surrender);
         }
         rows.into_iter().for_each(|row| answers.push(row));
         answers.finish(true);
@@ -174,26 +175,26 @@ impl RedisStore {
     }
 
     async fn reset(&self, limit: u64, key: &[u8]) -> Result<(), StoreError> {
-        let names = self.namer.names(limit, key);
+        let names = self.namer.state_keys(limit, key);
         // Their tag is the same, and so their slot.
         let slot = names.first().map_or(0, |name| slot_of(name));
-        match self.leases.are_used() {
-            true => self.in_time(self.clear(slot, &names)).await?,
-            false => self.in_time(self.servers.unlink(slot, names)).await?,
+        match self.leases.is_enabled() {
+            true => self.with_deadline(self.clear(slot, &names)).await?,
+            false => self.with_deadline(self.servers.unlink(slot, names)).await?,
         }
-        self.leases.changed(limit, key, true);
+        self.leases.limit_changed(limit, key, true);
         Ok(())
     }
 
-    async fn in_time<T>(
+    async fn with_deadline<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        self.in_time_after(Duration::ZERO, work).await
+        self.with_deadline_after(Duration::ZERO, work).await
     }
 
     /// The same where a part of the deadline is gone.
-    async fn in_time_after<T>(
+    async fn with_deadline_after<T>(
         &self,
         spent: Duration,
         work: impl Future<Output = Result<T, StoreError>>,
@@ -212,38 +213,45 @@ impl Drop for RedisStore {
 }
 
 impl Store for RedisStore {
-    type Rest = Rest;
+    type Undecided = UndecidedRequests;
 
     /// Leases decide here; all else is left.
     #[inline]
-    fn begin(&self, _: u64, call: Call<'_>, answers: &mut Answers) -> Option<Rest> {
+    fn begin(
+        &self,
+        _: u64,
+        call: StoreCall<'_>,
+        answers: &mut Answers,
+    ) -> Option<UndecidedRequests> {
         answers.clear();
         match call {
-            Call::Decide(requests) => self.decide_locally(requests, answers),
-            Call::Adjust(_) | Call::Reset { .. } => Some(Rest::default()),
+            StoreCall::Decide(requests) => self.decide_locally(requests, answers),
+            StoreCall::Adjust(_) | StoreCall::Reset { .. } => Some(UndecidedRequests::default()),
         }
     }
 
     async fn finish<'a>(
         &'a self,
         now_us: u64,
-        call: Call<'a>,
-        rest: Rest,
+        call: StoreCall<'a>,
+        rest: UndecidedRequests,
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
         match call {
-            Call::Decide(requests) => self.decide_rest(now_us, requests, rest, answers).await,
-            Call::Adjust(adjustments) => self.adjust(now_us, adjustments, answers).await,
-            Call::Reset { limit, key } => self.reset(limit, key).await,
+            StoreCall::Decide(requests) => {
+                self.decide_in_store(now_us, requests, rest, answers).await
+            }
+            StoreCall::Adjust(adjustments) => self.adjust(now_us, adjustments, answers).await,
+            StoreCall::Reset { limit, key } => self.reset(limit, key).await,
         }
     }
 
-    fn place(&self, charge: &Charge<'_>) -> Place {
-        Place::new(self.namer.name(charge.limit, charge.key, charge.numbers))
+    fn state_key(&self, charge: &Charge<'_>) -> StateKey {
+        StateKey::new(self.namer.state_key(charge.limit, charge.key, charge.params))
     }
 
-    fn enroll(&self, _: &Numbers) -> Ticket {
-        Ticket::default()
+    fn register_params(&self, _: &LimitParams) -> ParamsId {
+        ParamsId::default()
     }
 }
 
@@ -251,10 +259,10 @@ impl ReservationStore for RedisStore {
     fn open_reservation<'a>(
         &'a self,
         now_us: u64,
-        opening: Opening<'a>,
-    ) -> Reply<'a, Result<Opened, StoreError>, Rest> {
+        opening: NewReservation<'a>,
+    ) -> StoreReply<'a, Result<OpenOutcome, StoreError>, UndecidedRequests> {
         let opening = async move { self.open_record(now_us, &opening).await };
-        Reply::later(Rest::default(), self.in_time(opening))
+        StoreReply::later(UndecidedRequests::default(), self.with_deadline(opening))
     }
 
     fn end_reservation<'a>(
@@ -263,31 +271,31 @@ impl ReservationStore for RedisStore {
         id: &'a str,
         end: u64,
         plan: impl Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a,
-    ) -> Reply<'a, Result<Option<Ended>, StoreError>, Rest> {
+    ) -> StoreReply<'a, Result<Option<EndedReservation>, StoreError>, UndecidedRequests> {
         let ending = async move {
-            let ended = self.in_time(self.end_record(now_us, id, end, &plan)).await?;
-            let places = ended.iter().flat_map(|ended| &ended.places);
-            places.for_each(|place| self.leases.changed_at(place.as_bytes()));
+            let ended = self.with_deadline(self.end_record(now_us, id, end, &plan)).await?;
+            let places = ended.iter().flat_map(|ended| &ended.state_keys);
+            places.for_each(|place| self.leases.limit_changed_by_name(place.as_bytes()));
             Ok(ended)
         };
-        Reply::later(Rest::default(), ending)
+        StoreReply::later(UndecidedRequests::default(), ending)
     }
 }
 
 impl LeaseStore for RedisStore {
-    async fn ledger<'a>(
+    async fn lease_report<'a>(
         &'a self,
         charge: &'a Charge<'a>,
     ) -> Result<Option<LedgerReport>, StoreError> {
-        match self.leases.of(charge.ticket) {
+        match self.leases.leased_limit(charge.params_id) {
             Some(_) => self.read_ledger(charge).await,
             None => Ok(None),
         }
     }
 
-    fn enroll_leased(&self, numbers: &Numbers, leasing: &Leasing) -> Option<Ticket> {
+    fn register_leased(&self, params: &LimitParams, leasing: &LeaseSettings) -> Option<ParamsId> {
         // A window that the caller's clock names is not one that a lease can end with.
         let leasable = !self.options.caller_time;
-        leasable.then(|| self.leases.enroll(&self.servers, numbers, leasing)).flatten()
+        leasable.then(|| self.leases.register(&self.servers, params, leasing)).flatten()
     }
 }

@@ -1,21 +1,21 @@
 //! One server: what waits for it, its connections, and whether it is left alone.
 
-use super::batch::{Ask, Asks, Named};
+use super::batch::{DecideRequest, DecideRequests, NamedCharge};
 use super::breaker::Breaker;
 use super::cluster::Cluster;
 use super::dial::Dialer;
-use super::failure::{Failure, Then};
-use super::home::Home;
+use super::failure::{Failure, FailureAction};
+use super::home::NodeLocation;
 use super::jitter::jitter;
-use super::key::Namer;
-use super::link::{Call, Link};
-use super::patient::Patient;
-use super::queue::{Pending, Queue, Reply, Room};
-use super::refusals::Refusals;
+use super::key::KeyNamer;
+use super::link::{Link, ScriptCall};
+use super::patient::BackgroundConnection;
+use super::queue::{PendingBatch, Queue, QueueLimit, ReplyReceiver};
+use super::refusals::RefusalTracker;
 use super::replica::ReplicaLink;
-use super::reply::Decided;
-use super::single::Singles;
-use super::{Options, desk, lane, script, task};
+use super::reply::DecideReply;
+use super::single::SingleChargeBatch;
+use super::{RedisOptions, desk, lane, script, task};
 use crate::{StoreError, StoreErrorKind};
 use redis::{Cmd, Value};
 use smallvec::smallvec;
@@ -24,19 +24,19 @@ use std::sync::{Arc, PoisonError, Weak};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tollgate_core::algorithm::FixedWindow;
-use tollgate_core::{Intent, Numbers, Rate};
+use tollgate_core::{Intent, LimitParams, Rate};
 
 /// How many servers there have been in this process.
 static NODES: AtomicU64 = AtomicU64::new(0);
 
 /// What all servers of a store share.
 #[derive(Clone, Debug)]
-pub(super) struct Shared {
+pub(super) struct NodeContext {
     pub(super) dialer: Arc<Dialer>,
-    pub(super) options: Arc<Options>,
-    pub(super) namer: Arc<Namer>,
+    pub(super) options: Arc<RedisOptions>,
+    pub(super) namer: Arc<KeyNamer>,
     /// How many tasks died and were started again.
-    pub(super) died: Arc<AtomicUsize>,
+    pub(super) task_restarts: Arc<AtomicUsize>,
     /// The store's number in this process.
     pub(super) number: u64,
     /// Where its tasks and connections live, whoever asks for them.
@@ -47,85 +47,96 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) name: Box<str>,
-    home: Home,
-    pub(super) shared: Shared,
+    location: NodeLocation,
+    pub(super) shared: NodeContext,
     /// Its number in this process.
     pub(super) number: u64,
     /// What waits for whichever connection is free.
     pub(super) queue: Arc<Queue>,
     /// What waits for the connections of single threads.
-    own: std::sync::Mutex<Vec<Arc<Queue>>>,
-    pub(super) room: Arc<Room>,
+    thread_queues: std::sync::Mutex<Vec<Arc<Queue>>>,
+    pub(super) queue_limit: Arc<QueueLimit>,
     pub(super) breaker: Breaker,
-    refusals: Refusals,
+    refusals: RefusalTracker,
     /// A connection for everything that is not a decision, so that it holds none up.
     control: Arc<Mutex<Option<Arc<Link>>>>,
     /// Another one for calls for which no request waits.
-    pub(super) patient: Patient,
+    pub(super) background: BackgroundConnection,
     /// One to a replica, for peeks.
     pub(super) replica: ReplicaLink,
     pub(super) connected: AtomicUsize,
     /// Connections that ever came about. Each of them may lead to another server than the one before.
-    dials: AtomicU64,
+    connects: AtomicU64,
     cluster: Weak<Cluster>,
-    tasks: task::Tasks,
+    tasks: task::TaskSupervisor,
 }
 
 impl Node {
     /// Starts to connect, on the runtime that this is called in.
-    pub(super) fn start(home: Home, shared: Shared, cluster: Weak<Cluster>) -> Arc<Self> {
+    pub(super) fn start(
+        home: NodeLocation,
+        shared: NodeContext,
+        cluster: Weak<Cluster>,
+    ) -> Arc<Self> {
         let options = Arc::clone(&shared.options);
         let name = home.name();
-        let room = Room::new(options.in_flight);
+        let room = QueueLimit::new(options.in_flight);
         let node = Arc::new(Self {
             breaker: Breaker::new(&name, &options),
-            refusals: Refusals::default(),
+            refusals: RefusalTracker::default(),
             name: name.into(),
-            home,
+            location: home,
             number: NODES.fetch_add(1, Ordering::Relaxed),
             queue: Arc::new(Queue::new(&room)),
-            own: std::sync::Mutex::default(),
-            room,
+            thread_queues: std::sync::Mutex::default(),
+            queue_limit: room,
             control: Arc::default(),
-            patient: Patient::default(),
+            background: BackgroundConnection::default(),
             replica: ReplicaLink::default(),
             connected: AtomicUsize::new(0),
-            dials: AtomicU64::new(0),
+            connects: AtomicU64::new(0),
             cluster,
-            tasks: task::Tasks::default(),
+            tasks: task::TaskSupervisor::default(),
             shared,
         });
         for _ in 0..options.connections.max(1) {
-            node.start_lane(&node.shared.runtime, &node.queue);
+            node.start_connection_task(&node.shared.runtime, &node.queue);
         }
         let healed = Arc::clone(&node);
         let runtime = &node.shared.runtime;
-        node.tasks.supervise("probe", &node.shared, runtime, move || heal(Arc::clone(&healed)));
-        if node.home.sentinels().is_some() {
+        node.tasks.supervise("probe", &node.shared, runtime, move || {
+            probe_while_open(Arc::clone(&healed))
+        });
+        if node.location.sentinels().is_some() {
             let moved = Arc::clone(&node);
-            node.tasks
-                .supervise("sentinels", &node.shared, runtime, move || follow(Arc::clone(&moved)));
+            node.tasks.supervise("sentinels", &node.shared, runtime, move || {
+                follow_sentinels(Arc::clone(&moved))
+            });
         }
         node
     }
 
     /// Adds a connection that decides what waits in the queue.
-    fn start_lane(self: &Arc<Self>, runtime: &Handle, queue: &Arc<Queue>) {
+    fn start_connection_task(self: &Arc<Self>, runtime: &Handle, queue: &Arc<Queue>) {
         let (node, queue) = (Arc::clone(self), Arc::clone(queue));
         let run = move || lane::run(Arc::clone(&node), Arc::clone(&queue));
         self.tasks.supervise("lane", &self.shared, runtime, run);
     }
 
     /// Adds a queue with connections of its own, for the requests of one thread.
-    pub(super) fn start_own(self: &Arc<Self>, runtime: &Handle, lanes: usize) -> Arc<Queue> {
-        let queue = Arc::new(Queue::new(&self.room));
-        self.own().push(Arc::clone(&queue));
-        (0..lanes).for_each(|_| self.start_lane(runtime, &queue));
+    pub(super) fn start_thread_queue(
+        self: &Arc<Self>,
+        runtime: &Handle,
+        lanes: usize,
+    ) -> Arc<Queue> {
+        let queue = Arc::new(Queue::new(&self.queue_limit));
+        self.thread_queues().push(Arc::clone(&queue));
+        (0..lanes).for_each(|_| self.start_connection_task(runtime, &queue));
         queue
     }
 
-    fn own(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Queue>>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    fn thread_queues(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Queue>>> {
+        self.thread_queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends its tasks and closes its connections.
@@ -138,30 +149,30 @@ impl Node {
     }
 
     /// Whether the node was started for this address.
-    pub(super) fn is_at(&self, address: &super::endpoint::Address) -> bool {
-        matches!(&self.home, Home::Fixed(own) if own == address)
+    pub(super) fn is_at(&self, address: &super::endpoint::ServerAddress) -> bool {
+        matches!(&self.location, NodeLocation::Fixed(own) if own == address)
     }
 
-    pub(super) fn address(&self) -> Option<&super::endpoint::Address> {
-        match &self.home {
-            Home::Fixed(address) => Some(address),
-            Home::Sentinels(_) => None,
+    pub(super) fn address(&self) -> Option<&super::endpoint::ServerAddress> {
+        match &self.location {
+            NodeLocation::Fixed(address) => Some(address),
+            NodeLocation::Sentinels(_) => None,
         }
     }
 
     pub(super) async fn dial(&self) -> Result<Link, Failure> {
         let link = self.reach().await?;
-        self.dials.fetch_add(1, Ordering::AcqRel);
+        self.connects.fetch_add(1, Ordering::AcqRel);
         Ok(link)
     }
 
     async fn reach(&self) -> Result<Link, Failure> {
-        self.home.dial(&self.shared.dialer, self.is_cut_off()).await
+        self.location.dial(&self.shared.dialer, self.is_disconnected()).await
     }
 
     /// How many connections there have been.
-    pub(super) fn dials(&self) -> u64 {
-        self.dials.load(Ordering::Acquire)
+    pub(super) fn connects(&self) -> u64 {
+        self.connects.load(Ordering::Acquire)
     }
 
     /// Has `asks` decided, with whatever else waits.
@@ -169,31 +180,31 @@ impl Node {
         self: &Arc<Self>,
         slot: Option<u16>,
         now_us: Option<u64>,
-        asks: Asks,
-    ) -> Result<Reply, StoreError> {
+        asks: DecideRequests,
+    ) -> Result<ReplyReceiver, StoreError> {
         self.breaker.check()?;
-        match desk::queue(self) {
+        match desk::thread_queue(self) {
             Some(own) => own.push(slot, now_us, asks),
-            None => self.shelter(&self.queue).push(slot, now_us, asks),
+            None => self.connected_queue(&self.queue).push(slot, now_us, asks),
         }
     }
 
     /// Whether a request waits, for whichever connection.
-    pub(super) fn is_awaited(&self) -> bool {
-        !self.queue.is_empty() || self.own().iter().any(|queue| !queue.is_empty())
+    pub(super) fn has_waiting_requests(&self) -> bool {
+        !self.queue.is_empty() || self.thread_queues().iter().any(|queue| !queue.is_empty())
     }
 
     /// Tells everybody who waits that nothing was decided.
     pub(super) fn fail_all(&self, error: &StoreError) {
-        let own = self.own().clone();
+        let own = self.thread_queues().clone();
         for queue in own.iter().chain([&self.queue]) {
             queue.drain().into_iter().for_each(|pending| pending.fail(error));
         }
     }
 
     /// What waited for a connection that was lost waits for any other from now on, unless the server is left alone.
-    pub(super) fn take_over(&self, queue: &Arc<Queue>) {
-        let shelter = self.shelter(queue);
+    pub(super) fn requeue_elsewhere(&self, queue: &Arc<Queue>) {
+        let shelter = self.connected_queue(queue);
         if Arc::ptr_eq(queue, &shelter) {
             return;
         }
@@ -206,58 +217,58 @@ impl Node {
     }
 
     /// The queue itself, if it has a connection; else one that does: the shared one first, which is also the one where to wait when none does.
-    fn shelter(&self, queue: &Arc<Queue>) -> Arc<Queue> {
+    fn connected_queue(&self, queue: &Arc<Queue>) -> Arc<Queue> {
         let connected = [queue, &self.queue].into_iter().find(|queue| queue.is_connected());
-        let other = || self.own().iter().find(|queue| queue.is_connected()).cloned();
+        let other = || self.thread_queues().iter().find(|queue| queue.is_connected()).cloned();
         connected.cloned().or_else(other).unwrap_or_else(|| Arc::clone(&self.queue))
     }
 
     /// Counts a failure. The one that opens the breaker also answers whoever waits.
-    pub(super) fn failed(&self, error: &StoreError) {
+    pub(super) fn record_failure(&self, error: &StoreError) {
         if self.breaker.fail(error) {
             self.fail_all(error);
         }
         if let Some(cluster) = self.cluster() {
-            cluster.look_again();
+            cluster.request_refresh();
         }
     }
 
     /// The server answered to a call.
-    pub(super) fn decided(&self, call: &Call) {
+    pub(super) fn record_success(&self, call: &ScriptCall) {
         self.breaker.succeed();
         self.note_answer(call);
     }
 
     /// The server refused a call for reasons of the call's own, which takes no time and costs other calls nothing: so it is not left alone for it.
-    pub(super) fn refused(&self, call: &Call, error: &StoreError) {
+    pub(super) fn record_refusal(&self, call: &ScriptCall, error: &StoreError) {
         self.breaker.succeed();
         self.note_refusal(call, error);
     }
 
     /// Tells of the end of refusals, where this answer is it.
-    pub(super) fn note_answer(&self, call: &Call) {
-        if self.refusals.end_with(call.script()) {
-            self.shared.options.tell(|observer| observer.accepts_again(&self.name));
+    pub(super) fn note_answer(&self, call: &ScriptCall) {
+        if self.refusals.record_answer(call.script()) {
+            self.shared.options.notify(|observer| observer.accepts_again(&self.name));
         }
     }
 
     /// Tells of refusals, where this is the first.
-    pub(super) fn note_refusal(&self, call: &Call, error: &StoreError) {
-        if self.refusals.begin_with(call.script()) {
-            self.shared.options.tell(|observer| observer.refuses(&self.name, error));
+    pub(super) fn note_refusal(&self, call: &ScriptCall, error: &StoreError) {
+        if self.refusals.record_refusal(call.script()) {
+            self.shared.options.notify(|observer| observer.refuses(&self.name, error));
         }
     }
 
     /// A batch as a call.
-    pub(super) fn call_for(&self, pending: &Pending) -> Call {
+    pub(super) fn call_for(&self, pending: &PendingBatch) -> ScriptCall {
         let batch = &pending.batch;
-        let spare = self.shared.options.spare;
+        let spare = self.shared.options.ttl_margin;
         let (tables, now_us) = (&batch.tables, pending.now_us);
-        let mut call = match Singles::of(batch) {
-            Some(singles) => Call::single(&singles, tables, now_us, spare),
+        let mut call = match SingleChargeBatch::of(batch) {
+            Some(singles) => ScriptCall::single(&singles, tables, now_us, spare),
             None => {
-                let script = script::decide(tables, batch.owes());
-                Call::new(script, tables, batch.program(), now_us, spare)
+                let script = script::decide(tables, batch.has_debts());
+                ScriptCall::new(script, tables, batch.program(), now_us, spare)
             }
         };
         call.asking = pending.asking;
@@ -265,7 +276,7 @@ impl Node {
     }
 
     /// Makes a call that is not a decision.
-    pub(super) async fn control(self: &Arc<Self>, call: &Call) -> Result<Value, Failure> {
+    pub(super) async fn control(self: &Arc<Self>, call: &ScriptCall) -> Result<Value, Failure> {
         let link = self.control_link().await?;
         let made = link.call(call).await;
         self.after_control(&link, made).await
@@ -285,9 +296,11 @@ impl Node {
     /// A connection is made on the store's own runtime: whoever asked for it waits for a call's deadline only, which is over sooner, and would
     /// take it along.
     async fn control_link(self: &Arc<Self>) -> Result<Arc<Link>, Failure> {
-        self.breaker.check().map_err(|error| Failure { error, then: Then::Keep })?;
+        self.breaker
+            .check()
+            .map_err(|error| Failure { error, action: FailureAction::KeepConnection })?;
         let mut control = Arc::clone(&self.control).lock_owned().await;
-        if let Some(link) = control.as_ref().filter(|link| !link.is_lost()) {
+        if let Some(link) = control.as_ref().filter(|link| !link.is_closed()) {
             return Ok(Arc::clone(link));
         }
         *control = None;
@@ -295,9 +308,9 @@ impl Node {
         let dialing = self.shared.runtime.spawn(async move {
             let dialed = node.dial().await;
             if let Err(failure) = &dialed
-                && node.is_cut_off()
+                && node.is_disconnected()
             {
-                node.failed(&failure.error);
+                node.record_failure(&failure.error);
             }
             let link = Arc::new(dialed?);
             *control = Some(Arc::clone(&link));
@@ -316,19 +329,19 @@ impl Node {
             self.breaker.succeed();
             return made;
         };
-        if matches!(failure.then, Then::Reconnect | Then::Elsewhere) {
+        if matches!(failure.action, FailureAction::Reconnect | FailureAction::NotPrimary) {
             let mut control = self.control.lock().await;
             if control.as_ref().is_some_and(|own| Arc::ptr_eq(own, link)) {
                 *control = None;
             }
         }
         // What a server refuses to do about one call says nothing of decisions, which count their own failures.
-        let counts = match failure.then {
-            Then::Keep => failure.error.kind != StoreErrorKind::Rejected,
-            _ => failure.then == Then::Reconnect,
+        let counts = match failure.action {
+            FailureAction::KeepConnection => failure.error.kind != StoreErrorKind::Rejected,
+            _ => failure.action == FailureAction::Reconnect,
         };
         if counts {
-            self.failed(&failure.error);
+            self.record_failure(&failure.error);
         }
         made
     }
@@ -337,47 +350,50 @@ impl Node {
     async fn probe(&self) -> Result<(), StoreError> {
         // Nothing else goes over it, so that it is none of those that may lead to another server.
         let link = self.reach().await.map_err(|failure| failure.error)?;
-        let Some(pending) = self.probing() else { return Ok(()) };
+        let Some(pending) = self.probe_batch() else { return Ok(()) };
         match link.call(&self.call_for(&pending)).await {
-            Ok(value) => Decided::read(value).map(drop),
+            Ok(value) => DecideReply::read(value).map(drop),
             // None of the cluster's keys is the server's at the moment, and it can say so.
             Err(failure) if failure.is_redirection() && self.cluster().is_some() => Ok(()),
             Err(failure) => Err(failure.error),
         }
     }
 
-    fn probing(&self) -> Option<Pending> {
-        let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000).ok()?));
+    fn probe_batch(&self) -> Option<PendingBatch> {
+        let params = LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000).ok()?));
         let cluster = self.cluster();
-        let mut names =
-            (0..1_024_u32).map(|n| self.shared.namer.name(u64::MAX, &n.to_be_bytes(), &numbers));
+        let mut names = (0..1_024_u32)
+            .map(|n| self.shared.namer.state_key(u64::MAX, &n.to_be_bytes(), &params));
         let map = cluster.as_ref();
         let served = names.clone().find(|name| map.is_none_or(|map| map.is_served_by(name, self)));
         let name = served.or_else(|| names.next())?;
         let (cost, mode, penalty) = (1, crate::Mode::Enforce, None);
-        let lines = smallvec![Named { name, numbers, cost, mode, penalty }];
-        let now_us = self.shared.options.at(0);
-        Some(Pending::unawaited(Ask { intent: Intent::Take, lines }, now_us))
+        let lines = smallvec![NamedCharge { name, params, cost, mode, penalty }];
+        let now_us = self.shared.options.script_time(0);
+        Some(PendingBatch::without_waiters(
+            DecideRequest { intent: Intent::Take, charges: lines },
+            now_us,
+        ))
     }
 
     /// Whether no connection is up.
-    pub(super) fn is_cut_off(&self) -> bool {
+    pub(super) fn is_disconnected(&self) -> bool {
         self.connected.load(Ordering::Relaxed) == 0
     }
 }
 
 /// Probes the server while it is left alone.
-async fn heal(node: Arc<Node>) {
+async fn probe_while_open(node: Arc<Node>) {
     loop {
-        node.breaker.until(true).await;
+        node.breaker.wait_until(true).await;
         tokio::time::sleep(jitter(node.shared.options.breaker_probe)).await;
         match node.probe().await {
             Ok(()) => node.breaker.close(),
             Err(error) => {
                 let options = &node.shared.options;
-                options.tell(|observer| observer.attempt_failed(&node.name, &error));
+                options.notify(|observer| observer.attempt_failed(&node.name, &error));
                 if let Some(cluster) = node.cluster() {
-                    cluster.look_again();
+                    cluster.request_refresh();
                 }
             }
         }
@@ -385,8 +401,8 @@ async fn heal(node: Arc<Node>) {
 }
 
 /// Moves to another primary when the sentinels name one.
-async fn follow(node: Arc<Node>) {
-    if let Some(sentinels) = node.home.sentinels() {
-        sentinels.follow(&node.shared.dialer).await;
+async fn follow_sentinels(node: Arc<Node>) {
+    if let Some(sentinels) = node.location.sentinels() {
+        sentinels.watch_primary(&node.shared.dialer).await;
     }
 }

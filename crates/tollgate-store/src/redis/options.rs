@@ -9,7 +9,7 @@ use std::time::Duration;
 /// How a [`RedisStore`](super::RedisStore) behaves. The defaults are those of the file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct RedisOptions {
     /// What every key starts with.
     pub prefix: String,
     /// What keys are hashed with: the same on every node, and known to no client. Where it is empty it is worked out of the password and the
@@ -24,7 +24,7 @@ pub struct Options {
     /// Requests that may wait at once for one server.
     pub in_flight: usize,
     /// How long a key outlives its use.
-    pub spare: Duration,
+    pub ttl_margin: Duration,
     /// Failures in a row after which a server is left alone: every call is answered with
     /// [`Busy`](crate::StoreErrorKind::Busy) at once, until a probe succeeds.
     pub breaker_errors: u32,
@@ -44,7 +44,7 @@ pub struct BootClock(Option<Arc<dyn Clock>>);
 
 impl BootClock {
     /// A clock of the caller's. It must not begin at zero.
-    pub fn given(clock: Arc<dyn Clock>) -> Self {
+    pub fn custom(clock: Arc<dyn Clock>) -> Self {
         Self(Some(clock))
     }
 
@@ -64,7 +64,7 @@ impl std::fmt::Debug for BootClock {
     }
 }
 
-impl Default for Options {
+impl Default for RedisOptions {
     fn default() -> Self {
         Self {
             prefix: "tg".into(),
@@ -73,7 +73,7 @@ impl Default for Options {
             deadline: Duration::from_millis(25),
             connections: 2,
             in_flight: 10_000,
-            spare: Duration::from_secs(1),
+            ttl_margin: Duration::from_secs(1),
             breaker_errors: 5,
             breaker_probe: Duration::from_millis(500),
             replica_reads: false,
@@ -83,15 +83,15 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl RedisOptions {
     /// The instant to send along, if any.
-    pub(super) fn at(&self, now_us: u64) -> Option<u64> {
+    pub(super) fn script_time(&self, now_us: u64) -> Option<u64> {
         self.caller_time.then_some(now_us)
     }
 
     /// How long a connection may take to come about, which is more than one round trip.
     /// How long a call may take for which no request waits.
-    pub(super) fn patience(&self) -> Duration {
+    pub(super) fn background_timeout(&self) -> Duration {
         self.deadline.max(Duration::from_millis(250))
     }
 
@@ -100,7 +100,7 @@ impl Options {
     }
 
     /// Tells the observer, if there is one.
-    pub(super) fn tell(&self, what: impl FnOnce(&dyn Observer)) {
+    pub(super) fn notify(&self, what: impl FnOnce(&dyn Observer)) {
         if let Some(observer) = &self.observer {
             what(&**observer);
         }

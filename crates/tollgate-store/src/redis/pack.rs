@@ -4,11 +4,11 @@
 pub(super) const MOST: u64 = tollgate_core::MAX_US;
 
 /// A flat array of whole numbers.
-pub(super) fn array(numbers: &[i64]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(5 + numbers.len() * 3);
+pub(super) fn array(params: &[i64]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(5 + params.len() * 3);
     out.push(0xdd);
-    out.extend_from_slice(&(numbers.len() as u32).to_be_bytes());
-    numbers.iter().for_each(|number| push(&mut out, *number));
+    out.extend_from_slice(&(params.len() as u32).to_be_bytes());
+    params.iter().for_each(|number| push(&mut out, *number));
     out
 }
 
@@ -41,11 +41,11 @@ pub(super) fn numbers<const N: usize>(bytes: &[u8]) -> Option<[i64; N]> {
     if head != 0x90 | N as u8 {
         return None;
     }
-    let mut numbers = [0; N];
-    for number in &mut numbers {
+    let mut params = [0; N];
+    for number in &mut params {
         *number = read(&mut rest)?;
     }
-    rest.is_empty().then_some(numbers)
+    rest.is_empty().then_some(params)
 }
 
 fn read(bytes: &mut &[u8]) -> Option<i64> {

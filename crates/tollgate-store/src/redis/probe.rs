@@ -1,9 +1,9 @@
 //! What an operator wants to know of a server before it matters.
 
-use super::batch::Tables;
+use super::batch::ScriptTables;
 use super::cluster::slot_of;
 use super::pack::array;
-use super::replay::senseless;
+use super::replay::invalid_reply;
 use super::{RedisStore, script};
 use crate::{ProcessClock, StoreError};
 use redis::Value;
@@ -11,7 +11,7 @@ use redis::Value;
 /// What a server says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Report {
+pub struct ServerReport {
     /// Its name and version, such as `redis 7.0.15`.
     pub version: Option<Box<str>>,
     /// `standalone` or `cluster`, whoever found it.
@@ -29,7 +29,7 @@ pub struct Report {
     pub missing: Vec<Box<str>>,
 }
 
-impl Report {
+impl ServerReport {
     /// Whether counts stay until their time has passed. A server that does not say is trusted.
     pub fn keeps_counts(&self) -> bool {
         self.eviction.as_deref().is_none_or(|policy| policy == "noeviction")
@@ -47,40 +47,42 @@ impl RedisStore {
     /// # Errors
     ///
     /// When it cannot be reached, or refuses scripts.
-    pub async fn probe(&self, leases: bool) -> Result<Report, StoreError> {
+    pub async fn probe(&self, leases: bool) -> Result<ServerReport, StoreError> {
         let first = self.probe_with("probe", leases).await?;
         if !self.servers.is_cluster() {
             return Ok(first);
         }
         let mut reports = Vec::new();
         for node in self.servers.primaries() {
-            let here = |name: &String| self.servers.is_at(slot_of(&self.namer.record(name)), &node);
+            let here = |name: &String| {
+                self.servers.serves_slot(slot_of(&self.namer.reservation_key(name)), &node)
+            };
             // Some of so many are in the slots of any server that has a fair part of them.
             if let Some(name) = (0..1_024).map(|n| format!("probe {n}")).find(here) {
                 reports.push((node.name.clone(), self.probe_with(&name, leases).await?));
             }
         }
-        Ok(all(reports).unwrap_or(first))
+        Ok(merge_reports(reports).unwrap_or(first))
     }
 
     /// Asks the server that has the record with this name.
-    async fn probe_with(&self, record: &str, leases: bool) -> Result<Report, StoreError> {
-        let leases = i64::from(leases || self.leases.are_used());
-        let name = self.namer.record(record);
-        let (slot, mut tables) = (slot_of(&name), Tables::default());
-        tables.key(name);
+    async fn probe_with(&self, record: &str, leases: bool) -> Result<ServerReport, StoreError> {
+        let leases = i64::from(leases || self.leases.is_enabled());
+        let name = self.namer.reservation_key(record);
+        let (slot, mut tables) = (slot_of(&name), ScriptTables::default());
+        tables.key_index_of(name);
         let asked_us = ProcessClock.now_us();
         let call = self.servers.call(slot, &script::PROBE, &tables, array(&[leases]), None);
-        let reply = self.in_time(call).await?;
+        let reply = self.with_deadline(call).await?;
         let latency_us = ProcessClock.now_us().saturating_sub(asked_us);
-        let mut report = read(reply).ok_or_else(senseless)?;
+        let mut report = read(reply).ok_or_else(invalid_reply)?;
         let keys: Box<str> = format!("~{}:*", self.options.prefix).into();
         report
             .missing
             .iter_mut()
             .filter(|name| ***name == *"KEYS")
             .for_each(|name| *name = keys.clone());
-        self.look_for_rights(slot, &tables.keys, &mut report.missing).await;
+        self.probe_rights(slot, &tables.keys, &mut report.missing).await;
         report.latency_us = latency_us;
         if !report.missing.iter().any(|name| **name == *"TIME") {
             report.clock_ahead_us -= i64::try_from(asked_us + latency_us / 2).unwrap_or(i64::MAX);
@@ -89,7 +91,7 @@ impl RedisStore {
     }
 
     /// What a script cannot ask about: whether it may be sent in full, and what is run without one.
-    async fn look_for_rights(&self, slot: u16, keys: &[Vec<u8>], missing: &mut Vec<Box<str>>) {
+    async fn probe_rights(&self, slot: u16, keys: &[Vec<u8>], missing: &mut Vec<Box<str>>) {
         let mut eval = redis::cmd("EVAL");
         eval.arg("return 1").arg(keys.len()).arg(keys);
         let mut wanted = vec![("EVAL", eval), ("PING", redis::cmd("PING"))];
@@ -97,7 +99,7 @@ impl RedisStore {
             wanted.push(("ASKING", redis::cmd("ASKING")));
         }
         for (name, command) in wanted {
-            let asked = self.in_time(self.servers.command(slot, &command)).await;
+            let asked = self.with_deadline(self.servers.command(slot, &command)).await;
             if asked.is_err_and(|error| error.detail.contains("NOPERM")) {
                 missing.push(name.into());
             }
@@ -115,7 +117,7 @@ impl RedisStore {
         hash: &str,
         fields: &[impl AsRef<str>],
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        self.in_time(async {
+        self.with_deadline(async {
             for field in fields {
                 // Not in a script: those want to be allowed to write what they name.
                 let mut command = redis::cmd("HGET");
@@ -123,7 +125,7 @@ impl RedisStore {
                 match self.servers.command(slot_of(hash.as_bytes()), &command).await? {
                     Value::Nil => {}
                     Value::BulkString(value) => return Ok(Some(value)),
-                    _ => return Err(senseless()),
+                    _ => return Err(invalid_reply()),
                 }
             }
             Ok(None)
@@ -133,7 +135,7 @@ impl RedisStore {
 }
 
 /// The worst of what several servers say. What only some of them refuse is followed by who does.
-fn all(reports: Vec<(Box<str>, Report)>) -> Option<Report> {
+fn merge_reports(reports: Vec<(Box<str>, ServerReport)>) -> Option<ServerReport> {
     let count = |name: &str| reports.iter().filter(|(_, one)| one.refuses(name)).count();
     let mut missing: Vec<Box<str>> = Vec::new();
     for (server, report) in &reports {
@@ -145,7 +147,7 @@ fn all(reports: Vec<(Box<str>, Report)>) -> Option<Report> {
     missing.sort();
     missing.dedup();
     let each = reports.into_iter().map(|(_, report)| report);
-    let worst = each.reduce(|worst, next| Report {
+    let worst = each.reduce(|worst, next| ServerReport {
         eviction: if worst.keeps_counts() { next.eviction } else { worst.eviction },
         latency_us: worst.latency_us.max(next.latency_us),
         clock_ahead_us: match worst.clock_ahead_us.abs() < next.clock_ahead_us.abs() {
@@ -154,11 +156,11 @@ fn all(reports: Vec<(Box<str>, Report)>) -> Option<Report> {
         },
         ..worst
     });
-    worst.map(|worst| Report { missing, ..worst })
+    worst.map(|worst| ServerReport { missing, ..worst })
 }
 
 /// The report, with the server's time for how far it is ahead.
-fn read(reply: Value) -> Option<Report> {
+fn read(reply: Value) -> Option<ServerReport> {
     let Value::Array(parts) = reply else { return None };
     let [seconds, micros, server, memory, missing]: [Value; 5] = parts.try_into().ok()?;
     let number = |value| text(value)?.parse::<i64>().ok();
@@ -170,7 +172,7 @@ fn read(reply: Value) -> Option<Report> {
     };
     let valkey = of(&server, "valkey_version").map(|version| format!("valkey {version}").into());
     let redis = || of(&server, "redis_version").map(|version| format!("redis {version}").into());
-    Some(Report {
+    Some(ServerReport {
         version: valkey.or_else(redis),
         mode: of(&server, "redis_mode").or_else(|| of(&server, "server_mode")),
         eviction: of(&memory, "maxmemory_policy"),

@@ -2,11 +2,11 @@
 
 mod room;
 
-pub(super) use room::Room;
+pub(super) use room::QueueLimit;
 
-use super::batch::{Ask, Asks, Batch};
-use super::replay::replay;
-use super::reply::Decided;
+use super::batch::{Batch, DecideRequest, DecideRequests};
+use super::replay::replay_rows;
+use super::reply::DecideReply;
 use crate::{Answer, StoreError};
 use ahash::RandomState;
 use smallvec::SmallVec;
@@ -16,34 +16,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
 /// How many requests one call decides at most: more gain nothing, and would hold Redis up for longer.
-pub(super) const BATCH_MOST: usize = 64;
+pub(super) const BATCH_REQUESTS_MAX: usize = 64;
 /// How many charges, since Lua passes only so many keys to one command.
-const LINES_MOST: usize = 2_048;
+const BATCH_CHARGES_MAX: usize = 2_048;
 /// How many calls for different slots go out together.
 const CALLS_MOST: usize = 16;
 
 /// Requests that wait for a connection, in the batches that they will be decided in.
 #[derive(Debug)]
 pub(super) struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingBatches>,
     arrived: Notify,
-    room: Arc<Room>,
+    limit: Arc<QueueLimit>,
     /// How many connections serve it at the moment.
     pub(super) connected: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    batches: VecDeque<Pending>,
+struct WaitingBatches {
+    batches: VecDeque<PendingBatch>,
     /// How many batches have left at the front.
-    left: u64,
+    popped: u64,
     /// By slot, the number of the batch that can still grow.
     open: HashMap<Option<u16>, u64, RandomState>,
 }
 
 /// A batch, with those who wait for it.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
+pub(super) struct PendingBatch {
     /// Of a cluster.
     pub(super) slot: Option<u16>,
     pub(super) now_us: Option<u64>,
@@ -52,29 +52,29 @@ pub(super) struct Pending {
     /// Whether the slot is only on its way to the server that is asked.
     pub(super) asking: bool,
     /// How often it was sent elsewhere.
-    pub(super) hops: u8,
+    pub(super) redirects: u8,
 }
 
 /// Whoever asked for the next `requests` of the batch. It may have gone away meanwhile, which concerns nobody else.
 #[derive(Debug)]
 struct Waiter {
     requests: usize,
-    reply: oneshot::Sender<Result<Answered, StoreError>>,
+    reply: oneshot::Sender<Result<BatchRows, StoreError>>,
 }
 
 /// Whether a request was admitted, and what each of its limits said.
-pub(super) type Rows = (bool, SmallVec<[Answer; 1]>);
+pub(super) type RequestRows = (bool, SmallVec<[Answer; 1]>);
 /// The same of all requests that were asked together.
-pub(super) type Answered = SmallVec<[Rows; 1]>;
+pub(super) type BatchRows = SmallVec<[RequestRows; 1]>;
 /// What whoever asked waits for.
-pub(super) type Reply = oneshot::Receiver<Result<Answered, StoreError>>;
+pub(super) type ReplyReceiver = oneshot::Receiver<Result<BatchRows, StoreError>>;
 
 impl Queue {
-    pub(super) fn new(room: &Arc<Room>) -> Self {
+    pub(super) fn new(room: &Arc<QueueLimit>) -> Self {
         Self {
             waiting: Mutex::default(),
             arrived: Notify::new(),
-            room: Arc::clone(room),
+            limit: Arc::clone(room),
             connected: AtomicUsize::new(0),
         }
     }
@@ -84,13 +84,13 @@ impl Queue {
         &self,
         slot: Option<u16>,
         now_us: Option<u64>,
-        asks: Asks,
-    ) -> Result<Reply, StoreError> {
-        let (requests, lines) = (asks.len(), asks.iter().map(|ask| ask.lines.len()).sum());
-        self.room.enter(requests)?;
+        asks: DecideRequests,
+    ) -> Result<ReplyReceiver, StoreError> {
+        let (requests, lines) = (asks.len(), asks.iter().map(|ask| ask.charges.len()).sum());
+        self.limit.acquire(requests)?;
         let (reply, answer) = oneshot::channel();
         let mut waiting = self.lock();
-        let pending = waiting.growing(slot, now_us, requests, lines);
+        let pending = waiting.batch_with_room(slot, now_us, requests, lines);
         asks.into_iter().for_each(|ask| pending.batch.push(ask));
         pending.waiters.push(Waiter { requests, reply });
         drop(waiting);
@@ -99,17 +99,17 @@ impl Queue {
     }
 
     /// Queues a batch again, before all others.
-    pub(super) fn put_back(&self, pending: Pending) {
-        self.room.enter_again(pending.batch.requests.len());
+    pub(super) fn put_back(&self, pending: PendingBatch) {
+        self.limit.acquire_unchecked(pending.batch.requests.len());
         let mut waiting = self.lock();
-        waiting.left = waiting.left.wrapping_sub(1);
+        waiting.popped = waiting.popped.wrapping_sub(1);
         waiting.batches.push_front(pending);
         drop(waiting);
         self.arrived.notify_one();
     }
 
     /// The next batches, once there are some: several only if they are for different slots.
-    pub(super) async fn next(&self) -> Vec<Pending> {
+    pub(super) async fn next(&self) -> Vec<PendingBatch> {
         loop {
             let arrived = self.arrived.notified();
             let popped = self.pop();
@@ -120,16 +120,17 @@ impl Queue {
         }
     }
 
-    fn pop(&self) -> Vec<Pending> {
+    fn pop(&self) -> Vec<PendingBatch> {
         let (mut popped, mut requests) = (Vec::new(), 0);
         let mut waiting = self.lock();
         while let Some(next) = waiting.batches.front() {
             requests += next.batch.requests.len();
-            let alone = next.slot.is_none() || requests > BATCH_MOST || popped.len() == CALLS_MOST;
+            let alone =
+                next.slot.is_none() || requests > BATCH_REQUESTS_MAX || popped.len() == CALLS_MOST;
             if alone && !popped.is_empty() {
                 break;
             }
-            popped.extend(waiting.pop(&self.room));
+            popped.extend(waiting.pop(&self.limit));
             if alone {
                 break;
             }
@@ -141,9 +142,9 @@ impl Queue {
     }
 
     /// Everything that waits.
-    pub(super) fn drain(&self) -> Vec<Pending> {
+    pub(super) fn drain(&self) -> Vec<PendingBatch> {
         let mut waiting = self.lock();
-        std::iter::from_fn(|| waiting.pop(&self.room)).collect()
+        std::iter::from_fn(|| waiting.pop(&self.limit)).collect()
     }
 
     /// Whether a connection serves it at the moment.
@@ -156,7 +157,7 @@ impl Queue {
     }
 
     /// A panic elsewhere leaves it whole: a request is added in one piece or its caller is gone.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingBatches> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -167,25 +168,25 @@ impl Drop for Queue {
     }
 }
 
-impl Waiting {
+impl WaitingBatches {
     /// The batch that so much more goes into.
-    fn growing(
+    fn batch_with_room(
         &mut self,
         slot: Option<u16>,
         now_us: Option<u64>,
         requests: usize,
         lines: usize,
-    ) -> &mut Pending {
-        let open = self.open.get(&slot).map(|number| number.wrapping_sub(self.left) as usize);
-        let fits = |pending: &&Pending| {
-            pending.batch.requests.len() + requests <= BATCH_MOST
-                && pending.batch.lines.len() + lines <= LINES_MOST
+    ) -> &mut PendingBatch {
+        let open = self.open.get(&slot).map(|number| number.wrapping_sub(self.popped) as usize);
+        let fits = |pending: &&PendingBatch| {
+            pending.batch.requests.len() + requests <= BATCH_REQUESTS_MAX
+                && pending.batch.charges.len() + lines <= BATCH_CHARGES_MAX
         };
         let place = open.filter(|place| self.batches.get(*place).filter(fits).is_some());
         let place = place.unwrap_or_else(|| {
             let place = self.batches.len();
-            self.open.insert(slot, self.left.wrapping_add(place as u64));
-            self.batches.push_back(Pending { slot, now_us, ..Pending::default() });
+            self.open.insert(slot, self.popped.wrapping_add(place as u64));
+            self.batches.push_back(PendingBatch { slot, now_us, ..PendingBatch::default() });
             place
         });
         let pending = &mut self.batches[place];
@@ -194,41 +195,41 @@ impl Waiting {
         pending
     }
 
-    fn pop(&mut self, room: &Room) -> Option<Pending> {
+    fn pop(&mut self, room: &QueueLimit) -> Option<PendingBatch> {
         let pending = self.batches.pop_front()?;
-        if self.open.get(&pending.slot) == Some(&self.left) {
+        if self.open.get(&pending.slot) == Some(&self.popped) {
             self.open.remove(&pending.slot);
         }
-        self.left = self.left.wrapping_add(1);
-        room.leave(pending.batch.requests.len());
+        self.popped = self.popped.wrapping_add(1);
+        room.release(pending.batch.requests.len());
         Some(pending)
     }
 }
 
-impl Pending {
+impl PendingBatch {
     /// A batch of one that nobody waits for.
-    pub(super) fn unawaited(ask: Ask, now_us: Option<u64>) -> Self {
+    pub(super) fn without_waiters(ask: DecideRequest, now_us: Option<u64>) -> Self {
         let mut pending = Self { now_us, ..Self::default() };
         pending.batch.push(ask);
         pending
     }
 
     /// Leaves out what nobody waits for any more, and answers whether anything is left.
-    pub(super) fn prune(&mut self) -> bool {
-        let mut asked = self.batch.requests.iter_mut().filter(|asked| !asked.gone);
+    pub(super) fn drop_cancelled(&mut self) -> bool {
+        let mut asked = self.batch.requests.iter_mut().filter(|asked| !asked.cancelled);
         self.waiters.retain(|waiter| {
             let gone = waiter.reply.is_closed();
-            asked.by_ref().take(waiter.requests).for_each(|asked| asked.gone = gone);
+            asked.by_ref().take(waiter.requests).for_each(|asked| asked.cancelled = gone);
             !gone
         });
         !self.waiters.is_empty()
     }
 
     /// Answers everybody from what the script said.
-    pub(super) fn answer(self, decided: Result<Decided, StoreError>) -> Result<(), StoreError> {
+    pub(super) fn answer(self, decided: Result<DecideReply, StoreError>) -> Result<(), StoreError> {
         let mut all = Vec::with_capacity(self.batch.requests.len());
         let replayed = decided.and_then(|decided| {
-            replay(&self.batch, &decided, |admitted, rows| {
+            replay_rows(&self.batch, &decided, |admitted, rows| {
                 all.push((admitted, SmallVec::from_slice(rows)))
             })
         });
@@ -253,14 +254,15 @@ impl Pending {
 
     /// A batch for each who waits.
     pub(super) fn split(mut self) -> Vec<Self> {
-        self.prune();
-        let mut left = (0..self.batch.requests.len()).filter(|n| !self.batch.requests[*n].gone);
+        self.drop_cancelled();
+        let mut left =
+            (0..self.batch.requests.len()).filter(|n| !self.batch.requests[*n].cancelled);
         let each = self.waiters.into_iter().map(|waiter| {
             let mut batch = Batch::default();
-            let asks = left.by_ref().take(waiter.requests).filter_map(|n| self.batch.ask(n));
+            let asks = left.by_ref().take(waiter.requests).filter_map(|n| self.batch.request_at(n));
             asks.for_each(|ask| batch.push(ask));
-            let (slot, now_us, hops) = (self.slot, self.now_us, self.hops);
-            Self { slot, now_us, batch, waiters: vec![waiter], asking: false, hops }
+            let (slot, now_us, hops) = (self.slot, self.now_us, self.redirects);
+            Self { slot, now_us, batch, waiters: vec![waiter], asking: false, redirects: hops }
         });
         each.collect()
     }

@@ -8,22 +8,22 @@ const ANSWERED_LEAST: u32 = 100;
 
 /// What is refused. Of several sorts the first counts: they have the same cause more often than not.
 #[derive(Debug, Default)]
-pub(super) struct Refusals {
+pub(super) struct RefusalTracker {
     /// Whether there are any, which is all that most calls have to know.
     any: AtomicBool,
-    refused: Mutex<Option<Refused>>,
+    refused: Mutex<Option<RefusedScript>>,
 }
 
 #[derive(Debug)]
-struct Refused {
+struct RefusedScript {
     script: &'static str,
     /// Calls that were answered since.
     answered: u32,
 }
 
-impl Refusals {
+impl RefusalTracker {
     /// A call of this script was refused. Answers whether that is news.
-    pub(super) fn begin_with(&self, script: &'static str) -> bool {
+    pub(super) fn record_refusal(&self, script: &'static str) -> bool {
         let mut refused = self.lock();
         match refused.as_mut() {
             Some(known) => {
@@ -33,7 +33,7 @@ impl Refusals {
                 false
             }
             None => {
-                *refused = Some(Refused { script, answered: 0 });
+                *refused = Some(RefusedScript { script, answered: 0 });
                 self.any.store(true, Ordering::Relaxed);
                 true
             }
@@ -41,7 +41,7 @@ impl Refusals {
     }
 
     /// A call of this script was answered. Answers whether that ends the refusals.
-    pub(super) fn end_with(&self, script: &'static str) -> bool {
+    pub(super) fn record_answer(&self, script: &'static str) -> bool {
         if !self.any.load(Ordering::Relaxed) {
             return false;
         }
@@ -59,7 +59,7 @@ impl Refusals {
     }
 
     /// A panic elsewhere leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, Option<Refused>> {
+    fn lock(&self) -> MutexGuard<'_, Option<RefusedScript>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

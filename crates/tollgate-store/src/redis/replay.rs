@@ -3,28 +3,30 @@
 //! The script says who was admitted and what the values were before. The algorithms here are the same to the microsecond, so the rows are
 //! worked out again on this side, where it is cheap; that both sides agree on who was admitted is checked each time.
 
-use super::batch::{Batch, Line};
+use super::batch::{Batch, BatchCharge};
 use super::pack;
-use super::reply::Decided;
+use super::reply::DecideReply;
 use crate::{Answer, Answers, StoreError, StoreErrorKind};
-use tollgate_core::{Algorithm, Intent, Numbers, Outcome, Penalty, Receipt, State, lua, penalty};
+use tollgate_core::{
+    Algorithm, Intent, LimitParams, LimitState, Outcome, Penalty, Receipt, lua, penalty,
+};
 
 /// What one key has.
 #[derive(Debug, Default)]
-pub(super) struct Cell {
-    pub(super) state: State,
-    pub(super) penalty: Option<penalty::State>,
+pub(super) struct StoredCell {
+    pub(super) state: LimitState,
+    pub(super) penalty: Option<penalty::PenaltyState>,
     pub(super) block_us: u64,
 }
 
 /// What a value that carries a head begins with.
-const HEAD: u8 = 127;
+const CELL_HEADER: u8 = 127;
 
-impl Cell {
+impl StoredCell {
     /// Reads a value; of a ledger only the head.
-    pub(super) fn read(numbers: &Numbers, value: Option<&[u8]>) -> Option<Self> {
+    pub(super) fn read(params: &LimitParams, value: Option<&[u8]>) -> Option<Self> {
         let (mut cell, mut rest) = (Self::default(), value.unwrap_or_default());
-        if let Some((&HEAD, head)) = rest.split_first() {
+        if let Some((&CELL_HEADER, head)) = rest.split_first() {
             let (block, head) = head.split_first_chunk::<7>()?;
             cell.block_us = block.iter().fold(0, |us, byte| us << 8 | u64::from(*byte));
             let (&length, head) = head.split_first()?;
@@ -35,7 +37,7 @@ impl Cell {
             rest = state;
         }
         if !rest.is_empty() {
-            cell.state = lua::decode_state(numbers, rest)?;
+            cell.state = lua::decode_state(params, rest)?;
         }
         Some(cell)
     }
@@ -51,14 +53,14 @@ impl Cell {
 }
 
 /// Whether a limit's rows are worked out where its state is.
-pub(super) const fn is_ledger(numbers: &Numbers) -> bool {
-    matches!(numbers, Numbers::SlidingLog(_) | Numbers::Concurrency(_))
+pub(super) const fn is_expiry_log(params: &LimitParams) -> bool {
+    matches!(params, LimitParams::SlidingLog(_) | LimitParams::Concurrency(_))
 }
 
 /// A ledger's own outcome, as the script worked it out.
-pub(super) fn ledger_outcome(numbers: &Numbers, packed: &[u8]) -> Option<Outcome> {
+pub(super) fn expiry_log_outcome(params: &LimitParams, packed: &[u8]) -> Option<Outcome> {
     let [admitted, remaining, retry_us, reset_us, more_us] = pack::numbers(packed)?;
-    let mut outcome = Outcome::unasked(numbers.capacity());
+    let mut outcome = Outcome::admitting(params.capacity());
     outcome.admitted = admitted == 1;
     outcome.remaining = u64::try_from(remaining).ok()?;
     outcome.retry_after_us = u64::try_from(retry_us).ok();
@@ -68,12 +70,12 @@ pub(super) fn ledger_outcome(numbers: &Numbers, packed: &[u8]) -> Option<Outcome
 }
 
 /// Answers every request of the batch in order.
-pub(super) fn replay(
+pub(super) fn replay_rows(
     batch: &Batch,
-    decided: &Decided,
+    decided: &DecideReply,
     mut answer: impl FnMut(bool, &[Answer]),
 ) -> Result<(), StoreError> {
-    let mut replay = Replay {
+    let mut replay = RowReplay {
         batch,
         now_us: decided.now_us,
         cells: (0..batch.tables.keys.len()).map(|_| None).collect(),
@@ -81,38 +83,43 @@ pub(super) fn replay(
         outcomes: decided.outcomes.iter(),
     };
     let mut rows = Vec::new();
-    for (index, (intent, lines)) in batch.each().enumerate() {
+    for (index, (intent, lines)) in batch.live_requests().enumerate() {
         rows.clear();
-        let admitted = replay.request(intent, lines, &mut rows).ok_or_else(senseless)?;
+        let admitted = replay.request(intent, lines, &mut rows).ok_or_else(invalid_reply)?;
         if decided.verdicts.get(index) != Some(&if admitted { b'1' } else { b'0' }) {
-            return Err(senseless());
+            return Err(invalid_reply());
         }
         answer(admitted, &rows);
     }
     Ok(())
 }
 
-pub(super) fn senseless() -> StoreError {
+pub(super) fn invalid_reply() -> StoreError {
     StoreError::new(StoreErrorKind::Protocol, "")
 }
 
-struct Replay<'a> {
+struct RowReplay<'a> {
     batch: &'a Batch,
     now_us: u64,
-    cells: Vec<Option<Cell>>,
+    cells: Vec<Option<StoredCell>>,
     values: &'a [Option<Vec<u8>>],
     outcomes: std::slice::Iter<'a, Vec<u8>>,
 }
 
-impl Replay<'_> {
-    fn request(&mut self, intent: Intent, lines: &[Line], rows: &mut Vec<Answer>) -> Option<bool> {
+impl RowReplay<'_> {
+    fn request(
+        &mut self,
+        intent: Intent,
+        lines: &[BatchCharge],
+        rows: &mut Vec<Answer>,
+    ) -> Option<bool> {
         for line in lines {
-            let row = self.alone(line, intent)?;
+            let row = self.decide_alone(line, intent)?;
             rows.push(row);
         }
-        let ledgers = self.ledgers(lines, rows)?;
+        let ledgers = self.fill_expiry_log_rows(lines, rows)?;
         let admits =
-            |(line, row): (&Line, &Answer)| !line.mode.is_enforced() || row.outcome.admitted;
+            |(line, row): (&BatchCharge, &Answer)| !line.mode.is_enforced() || row.outcome.admitted;
         let admitted = lines.iter().zip(&*rows).all(admits);
         for (n, (line, row)) in lines.iter().zip(rows).enumerate() {
             self.finish(line, row, intent, admitted, ledgers[n])?;
@@ -121,41 +128,45 @@ impl Replay<'_> {
     }
 
     /// What the limit alone says. Changes nothing but what a leaping clock dated too far ahead.
-    fn alone(&mut self, line: &Line, intent: Intent) -> Option<Answer> {
-        let numbers = &self.batch.tables.numbers[line.numbers];
+    fn decide_alone(&mut self, line: &BatchCharge, intent: Intent) -> Option<Answer> {
+        let params = &self.batch.tables.params[line.params];
         if self.cells[line.key].is_none() {
             let value = self.values.get(line.key)?.as_deref();
-            self.cells[line.key] = Some(Cell::read(numbers, value)?);
+            self.cells[line.key] = Some(StoredCell::read(params, value)?);
         }
         let cell = self.cells[line.key].as_mut()?;
-        numbers.redate(&mut cell.state, self.now_us);
+        params.redate(&mut cell.state, self.now_us);
         let blocked = self.blocked(line);
         let looks = blocked.is_some() || line.mode.owed().is_some();
         let intent = if looks { Intent::Peek } else { intent };
         let cell = self.cells[line.key].as_ref()?;
         let mut answer =
-            Answer::untaken(numbers.decide(&cell.state, self.now_us, line.cost, intent));
+            Answer::without_receipt(params.decide(&cell.state, self.now_us, line.cost, intent));
         if let Some(left_us) = blocked {
             answer.show_block(left_us);
         }
         Some(answer)
     }
 
-    fn blocked(&self, line: &Line) -> Option<u64> {
+    fn blocked(&self, line: &BatchCharge) -> Option<u64> {
         let penalty = line.penalty.map(|penalty| &self.batch.tables.penalties[penalty]);
         let cell = self.cells[line.key].as_ref().filter(|_| line.mode.is_enforced())?;
         cell.blocked_for_us(penalty, self.now_us)
     }
 
     /// Puts the ledgers' own outcomes into their rows, and answers with the receipts of what they took.
-    fn ledgers(&mut self, lines: &[Line], rows: &mut [Answer]) -> Option<Vec<Option<Receipt>>> {
+    fn fill_expiry_log_rows(
+        &mut self,
+        lines: &[BatchCharge],
+        rows: &mut [Answer],
+    ) -> Option<Vec<Option<Receipt>>> {
         let mut receipts = Vec::with_capacity(lines.len());
         for (line, row) in lines.iter().zip(rows) {
-            let numbers = &self.batch.tables.numbers[line.numbers];
+            let params = &self.batch.tables.params[line.params];
             let mut receipt = None;
-            if is_ledger(numbers) {
-                let outcome = ledger_outcome(numbers, self.outcomes.next()?)?;
-                *row = Answer::untaken(outcome);
+            if is_expiry_log(params) {
+                let outcome = expiry_log_outcome(params, self.outcomes.next()?)?;
+                *row = Answer::without_receipt(outcome);
                 if let Some(left_us) = self.blocked(line) {
                     row.show_block(left_us);
                 }
@@ -179,23 +190,23 @@ impl Replay<'_> {
     /// Takes what was admitted, counts what was refused, and lets the row show it.
     fn finish(
         &mut self,
-        line: &Line,
+        line: &BatchCharge,
         row: &mut Answer,
         intent: Intent,
         admitted: bool,
         ledger: Option<Receipt>,
     ) -> Option<()> {
-        let numbers = &self.batch.tables.numbers[line.numbers];
+        let params = &self.batch.tables.params[line.params];
         let own = row.outcome.admitted;
         if let (Intent::Take, Some(units)) = (intent, line.mode.owed()) {
-            return self.owe(line, row, units);
+            return self.charge_debt(line, row, units);
         }
         let cell = self.cells[line.key].as_mut()?;
         match (intent, admitted && own) {
             (Intent::Take, true) if line.cost > 0 => {
-                row.receipt = match is_ledger(numbers) {
+                row.receipt = match is_expiry_log(params) {
                     true => ledger,
-                    false => Some(numbers.charge(&mut cell.state, self.now_us, line.cost)),
+                    false => Some(params.charge(&mut cell.state, self.now_us, line.cost)),
                 };
             }
             (Intent::Take, false) if !own && !row.blocked && line.mode.is_enforced() => {
@@ -208,8 +219,8 @@ impl Replay<'_> {
                 }
             }
             // Nothing was taken after all, so the numbers are those of now.
-            (Intent::Take, false) if own && !is_ledger(numbers) => {
-                row.outcome = numbers.decide(&cell.state, self.now_us, line.cost, Intent::Peek);
+            (Intent::Take, false) if own && !is_expiry_log(params) => {
+                row.outcome = params.decide(&cell.state, self.now_us, line.cost, Intent::Peek);
             }
             _ => {}
         }
@@ -217,29 +228,29 @@ impl Replay<'_> {
     }
 }
 
-impl Replay<'_> {
+impl RowReplay<'_> {
     /// Takes what is owed, counts a refusal, and lets the row show both.
-    fn owe(&mut self, line: &Line, row: &mut Answer, units: u64) -> Option<()> {
-        let numbers = &self.batch.tables.numbers[line.numbers];
+    fn charge_debt(&mut self, line: &BatchCharge, row: &mut Answer, units: u64) -> Option<()> {
+        let params = &self.batch.tables.params[line.params];
         let before = *row;
         let cell = self.cells[line.key].as_mut()?;
-        if !is_ledger(numbers) && units > 0 {
-            numbers.charge(&mut cell.state, self.now_us, units);
+        if !is_expiry_log(params) && units > 0 {
+            params.charge(&mut cell.state, self.now_us, units);
         }
         let counts = !before.outcome.admitted && !before.blocked && line.mode.is_enforced();
         let started = line.penalty.filter(|_| counts).and_then(|penalty| {
             let penalty = &self.batch.tables.penalties[penalty];
             penalty.count(cell.penalty.get_or_insert_default(), self.now_us)
         });
-        let after = match is_ledger(numbers) {
+        let after = match is_expiry_log(params) {
             // The script worked it out after taking what was owed.
             true => before,
             false => {
-                let outcome = numbers.decide(&cell.state, self.now_us, line.cost, Intent::Peek);
-                Answer::untaken(outcome)
+                let outcome = params.decide(&cell.state, self.now_us, line.cost, Intent::Peek);
+                Answer::without_receipt(outcome)
             }
         };
-        *row = before.owing(after);
+        *row = before.after_debt(after);
         // One that starts at the end of time is over at once, and shown all the same.
         let started = started.map(|end_us| end_us - self.now_us);
         if let Some(left_us) = started.or_else(|| self.blocked(line)) {

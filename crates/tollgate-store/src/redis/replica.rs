@@ -5,12 +5,12 @@
 //! after one failed, the primary answers. `EVALSHA_RO` runs the scripts, so a server refuses to
 //! write.
 
-use super::endpoint::Address;
+use super::endpoint::ServerAddress;
 use super::link::Link;
 use super::node::Node;
-use super::queue::{Pending, Rows};
-use super::replay::replay;
-use super::reply::Decided;
+use super::queue::{PendingBatch, RequestRows};
+use super::replay::replay_rows;
+use super::reply::DecideReply;
 use super::single;
 use crate::ProcessClock;
 use redis::Value;
@@ -49,21 +49,24 @@ impl ReplicaLink {
 
 impl Node {
     /// Answers a peek of one request; none where no replica can.
-    pub(super) async fn peek_at_replica(self: &Arc<Self>, pending: &Pending) -> Option<Rows> {
+    pub(super) async fn peek_at_replica(
+        self: &Arc<Self>,
+        pending: &PendingBatch,
+    ) -> Option<RequestRows> {
         let link = self.replica_link()?;
         let call = self.call_for(pending).read_only();
         // The primary has to have time left to answer instead.
         let within = self.shared.options.deadline / 2;
         let decided = match timeout(within, link.call(&call)).await {
             Ok(Ok(value)) if call.single => single::read(&pending.batch, pending.now_us, value),
-            Ok(Ok(value)) => Decided::read(value),
+            Ok(Ok(value)) => DecideReply::read(value),
             Ok(Err(_)) | Err(_) => {
                 self.replica.forget(&link);
                 return None;
             }
         };
         let mut rows = None;
-        let answered = replay(&pending.batch, &decided.ok()?, |admitted, answers| {
+        let answered = replay_rows(&pending.batch, &decided.ok()?, |admitted, answers| {
             rows = Some((admitted, answers.iter().copied().collect()));
         });
         answered.ok().and(rows)
@@ -77,11 +80,11 @@ impl Node {
             found.is_looking = true;
             self.shared.runtime.spawn(look(Arc::clone(self)));
         }
-        found.link.clone().filter(|link| !link.is_lost())
+        found.link.clone().filter(|link| !link.is_closed())
     }
 
     /// Those who replicate this server, by its own account.
-    async fn replicas(self: &Arc<Self>) -> Vec<Address> {
+    async fn replicas(self: &Arc<Self>) -> Vec<ServerAddress> {
         match self.command(&redis::cmd("ROLE"), false).await {
             Ok(role) => listed(&role),
             Err(_) => Vec::new(),
@@ -107,7 +110,7 @@ impl Node {
 
 /// Keeps the replica there is as long as it follows its primary, or finds another one.
 async fn look(node: Arc<Node>) {
-    let known = node.replica.lock().link.clone().filter(|link| !link.is_lost());
+    let known = node.replica.lock().link.clone().filter(|link| !link.is_closed());
     let link = match known {
         Some(link) if follows(&link).await => Some(link),
         _ => node.find_replica().await,
@@ -125,7 +128,7 @@ async fn follows(link: &Link) -> bool {
 }
 
 /// The replicas in a primary's answer to `ROLE`.
-fn listed(role: &Value) -> Vec<Address> {
+fn listed(role: &Value) -> Vec<ServerAddress> {
     let Value::Array(parts) = role else { return Vec::new() };
     let (Some("master"), Some(Value::Array(replicas))) = (text(parts.first()), parts.get(2)) else {
         return Vec::new();
@@ -133,7 +136,7 @@ fn listed(role: &Value) -> Vec<Address> {
     let address = |replica: &Value| {
         let Value::Array(replica) = replica else { return None };
         let port = text(replica.get(1))?.parse().ok()?;
-        Some(Address::Tcp(text(replica.first())?.to_owned(), port))
+        Some(ServerAddress::Tcp(text(replica.first())?.to_owned(), port))
     };
     replicas.iter().filter_map(address).collect()
 }

@@ -1,12 +1,12 @@
 //! What the scripts answer.
 
-use super::replay::senseless;
+use super::replay::invalid_reply;
 use crate::StoreError;
 use redis::Value;
 
 /// The answer of `decide.lua`.
 #[derive(Debug)]
-pub(super) struct Decided {
+pub(super) struct DecideReply {
     pub(super) now_us: u64,
     /// `1` or `0` for each request.
     pub(super) verdicts: Vec<u8>,
@@ -18,7 +18,7 @@ pub(super) struct Decided {
 
 /// The answer of `adjust.lua`.
 #[derive(Debug)]
-pub(super) struct Adjusted {
+pub(super) struct AdjustReply {
     pub(super) now_us: u64,
     /// What each value is afterwards.
     pub(super) values: Vec<Option<Vec<u8>>>,
@@ -27,9 +27,9 @@ pub(super) struct Adjusted {
     pub(super) receipts: Vec<Option<Vec<u8>>>,
 }
 
-impl Decided {
+impl DecideReply {
     pub(super) fn read(value: Value) -> Result<Self, StoreError> {
-        let [now, verdicts, values, outcomes] = parts(value).ok_or_else(senseless)?;
+        let [now, verdicts, values, outcomes] = parts(value).ok_or_else(invalid_reply)?;
         let read = || {
             Some(Self {
                 now_us: instant(now)?,
@@ -38,13 +38,13 @@ impl Decided {
                 outcomes: list(outcomes)?.into_iter().collect::<Option<_>>()?,
             })
         };
-        read().ok_or_else(senseless)
+        read().ok_or_else(invalid_reply)
     }
 }
 
-impl Adjusted {
+impl AdjustReply {
     pub(super) fn read(value: Value) -> Result<Self, StoreError> {
-        let [now, values, outcomes, receipts] = parts(value).ok_or_else(senseless)?;
+        let [now, values, outcomes, receipts] = parts(value).ok_or_else(invalid_reply)?;
         let read = || {
             Some(Self {
                 now_us: instant(now)?,
@@ -53,7 +53,7 @@ impl Adjusted {
                 receipts: list(receipts)?,
             })
         };
-        read().ok_or_else(senseless)
+        read().ok_or_else(invalid_reply)
     }
 }
 

@@ -4,44 +4,46 @@
 //! the end and all that it changes are one step. In a cluster they are in several slots: then what is newly owed is taken first, the record is
 //! closed, and what comes back is given back last. Whatever is lost in between was taken and not returned, so nobody is admitted who should not be.
 
-use super::adjust::{self, Changes};
-use super::batch::{Named, Tables};
+use super::adjust::{self, ChangeBatch};
+use super::batch::{NamedCharge, ScriptTables};
 use super::cluster::slot_of;
 use super::pack::{self, array};
-use super::replay::senseless;
-use super::reply::Adjusted;
+use super::replay::invalid_reply;
+use super::reply::AdjustReply;
 use super::{RedisStore, script};
-use crate::REPEATABLE_US;
-use crate::{Answer, Change, Ended, Opened, Opening, Place, Settlement, StoreError};
+use crate::END_REPEATABLE_US;
+use crate::{
+    Answer, Change, EndedReservation, NewReservation, OpenOutcome, Settlement, StateKey, StoreError,
+};
 use redis::Value;
 
 mod saved;
 
 /// A record, as it was found.
-struct Found {
+struct StoredReservation {
     name: Vec<u8>,
     body: Vec<u8>,
     has_ended: bool,
 }
 
-type Lines = [(Named, Change)];
+type NamedChanges = [(NamedCharge, Change)];
 
 impl RedisStore {
     pub(super) async fn open_record(
         &self,
         now_us: u64,
-        opening: &Opening<'_>,
-    ) -> Result<Opened, StoreError> {
-        let name = self.namer.record(opening.id);
-        let (slot, mut tables) = (slot_of(&name), Tables::default());
-        tables.key(name);
+        opening: &NewReservation<'_>,
+    ) -> Result<OpenOutcome, StoreError> {
+        let name = self.namer.reservation_key(opening.id);
+        let (slot, mut tables) = (slot_of(&name), ScriptTables::default());
+        tables.key_index_of(name);
         let ttl_us = array(&[pack::clamp(opening.ttl_us)]);
         let program = list(&[&ttl_us, &text(&body(opening))]);
-        let now_us = self.options.at(now_us);
+        let now_us = self.options.script_time(now_us);
         match self.servers.call(slot, &script::OPEN, &tables, program, now_us).await? {
-            Value::Int(1) => Ok(Opened::Kept),
-            Value::Int(0) => Ok(Opened::Taken),
-            _ => Err(senseless()),
+            Value::Int(1) => Ok(OpenOutcome::Opened),
+            Value::Int(0) => Ok(OpenOutcome::IdInUse),
+            _ => Err(invalid_reply()),
         }
     }
 
@@ -53,78 +55,78 @@ impl RedisStore {
         id: &str,
         end: u64,
         plan: impl Fn(&[u8]) -> Option<Vec<Settlement>>,
-    ) -> Result<Option<Ended>, StoreError> {
+    ) -> Result<Option<EndedReservation>, StoreError> {
         let called_us = now_us;
-        let now_us = self.options.at(now_us);
+        let now_us = self.options.script_time(now_us);
         let Some(found) = self.find_record(now_us, id).await? else { return Ok(None) };
-        let (places, note) = split(&found.body).ok_or_else(senseless)?;
+        let (places, note) = split(&found.body).ok_or_else(invalid_reply)?;
         let settlements = plan(note).filter(|all| all.len() == places.len());
-        let settlements = settlements.ok_or_else(senseless)?;
+        let settlements = settlements.ok_or_else(invalid_reply)?;
         let pairs = places.iter().zip(&settlements);
         let lines: Vec<_> = pairs.map(|(place, one)| line(place, one, called_us)).collect();
         let names = lines.iter().map(|(line, _)| line.name.as_slice()).chain([&*found.name]);
-        let ended = match self.servers.parts(names).len() {
-            ..=1 => self.end_at_once(now_us, &found, end, &lines).await?,
-            _ => self.end_apart(now_us, &found, end, &lines).await?,
+        let ended = match self.servers.group_by_slot(names).len() {
+            ..=1 => self.end_in_one_slot(now_us, &found, end, &lines).await?,
+            _ => self.end_across_slots(now_us, &found, end, &lines).await?,
         };
         let Some((end, rows)) = ended else { return Ok(None) };
-        Ok(Some(Ended { end, note: note.to_vec(), places, rows }))
+        Ok(Some(EndedReservation { end, note: note.to_vec(), state_keys: places, rows }))
     }
 
     async fn find_record(
         &self,
         now_us: Option<u64>,
         id: &str,
-    ) -> Result<Option<Found>, StoreError> {
-        let name = self.namer.record(id);
-        let (slot, mut tables) = (slot_of(&name), Tables::default());
-        tables.key(name.clone());
+    ) -> Result<Option<StoredReservation>, StoreError> {
+        let name = self.namer.reservation_key(id);
+        let (slot, mut tables) = (slot_of(&name), ScriptTables::default());
+        tables.key_index_of(name.clone());
         match self.servers.call(slot, &script::FIND, &tables, array(&[]), now_us).await? {
             Value::Nil => Ok(None),
             Value::Array(parts) => match <[Value; 2]>::try_from(parts) {
                 Ok([Value::Int(ended), Value::BulkString(body)]) => {
-                    Ok(Some(Found { name, body, has_ended: ended == 1 }))
+                    Ok(Some(StoredReservation { name, body, has_ended: ended == 1 }))
                 }
-                _ => Err(senseless()),
+                _ => Err(invalid_reply()),
             },
-            _ => Err(senseless()),
+            _ => Err(invalid_reply()),
         }
     }
 
     /// The end and its changes in one script.
-    async fn end_at_once(
+    async fn end_in_one_slot(
         &self,
         now_us: Option<u64>,
-        found: &Found,
+        found: &StoredReservation,
         end: u64,
-        lines: &Lines,
+        lines: &NamedChanges,
     ) -> Result<Option<(u64, Vec<Answer>)>, StoreError> {
-        let changes = Changes::new(lines.iter().map(|(line, change)| (line, change)));
+        let changes = ChangeBatch::new(lines.iter().map(|(line, change)| (line, change)));
         let Some((end, _, reply)) = self.close(now_us, found, end, changes).await? else {
             return Ok(None);
         };
         let rows = lines.iter().map(|(line, change)| (line, change));
-        Ok(Some((end, adjust::rows(rows, &Adjusted::read(reply)?)?)))
+        Ok(Some((end, adjust::rows(rows, &AdjustReply::read(reply)?)?)))
     }
 
     /// Debts, the end, give-backs, and what was answered, for those who ask again.
-    async fn end_apart(
+    async fn end_across_slots(
         &self,
         now_us: Option<u64>,
-        found: &Found,
+        found: &StoredReservation,
         end: u64,
-        lines: &Lines,
+        lines: &NamedChanges,
     ) -> Result<Option<(u64, Vec<Answer>)>, StoreError> {
         let (debts, others): (Vec<_>, Vec<_>) =
             lines.iter().cloned().partition(|(_, change)| matches!(change, Change::Owe { .. }));
         let owed = match found.has_ended {
             true => Vec::new(),
-            false => self.apply(now_us, &debts).await?,
+            false => self.apply_changes(now_us, &debts).await?,
         };
-        let closed = self.close(now_us, found, end, Changes::default()).await?;
+        let closed = self.close(now_us, found, end, ChangeBatch::default()).await?;
         if let Some((end, true, _)) = closed {
             let (mut owed, mut others) =
-                (owed.into_iter(), self.apply(now_us, &others).await?.into_iter());
+                (owed.into_iter(), self.apply_changes(now_us, &others).await?.into_iter());
             let rows = lines.iter().filter_map(|(_, change)| match change {
                 Change::Owe { .. } => owed.next(),
                 _ => others.next(),
@@ -135,17 +137,20 @@ impl RedisStore {
         }
         // Somebody else was faster, or its time has passed: then this one's debts are not owed.
         let back = debts.iter().zip(&owed).filter_map(|((line, _), row)| {
-            let (receipt, under) = (row.receipt?, line.numbers);
-            Some((line.clone(), Change::GiveBack { units: receipt.cost, receipt, under }))
+            let (receipt, under) = (row.receipt?, line.params);
+            Some((
+                line.clone(),
+                Change::GiveBack { units: receipt.cost, receipt, charged_params: under },
+            ))
         });
-        self.apply(now_us, &back.collect::<Vec<_>>()).await?;
+        self.apply_changes(now_us, &back.collect::<Vec<_>>()).await?;
         let Some((end, _, reply)) = closed else { return Ok(None) };
         // Whoever ended it may not have come to say what it answered; then these are the rows of now.
         let rows = match saved::read(&reply) {
             Some(rows) => rows,
             None => {
-                let look = |(line, _): &(Named, _)| (line.clone(), look(line));
-                self.apply(now_us, &lines.iter().map(look).collect::<Vec<_>>()).await?
+                let look = |(line, _): &(NamedCharge, _)| (line.clone(), no_change(line));
+                self.apply_changes(now_us, &lines.iter().map(look).collect::<Vec<_>>()).await?
             }
         };
         Ok(Some((end, rows)))
@@ -154,11 +159,11 @@ impl RedisStore {
     async fn save(
         &self,
         now_us: Option<u64>,
-        found: &Found,
+        found: &StoredReservation,
         rows: &[Answer],
     ) -> Result<(), StoreError> {
-        let mut tables = Tables::default();
-        tables.key(found.name.clone());
+        let mut tables = ScriptTables::default();
+        tables.key_index_of(found.name.clone());
         let program = list(&[&text(&found.body), &text(&saved::write(rows))]);
         let slot = slot_of(&found.name);
         self.servers.call(slot, &script::SAVE, &tables, program, now_us).await.map(drop)
@@ -168,13 +173,13 @@ impl RedisStore {
     async fn close(
         &self,
         now_us: Option<u64>,
-        found: &Found,
+        found: &StoredReservation,
         end: u64,
-        mut changes: Changes,
+        mut changes: ChangeBatch,
     ) -> Result<Option<(u64, bool, Value)>, StoreError> {
         let program = changes.program();
-        changes.tables.key(found.name.clone());
-        let end = array(&[pack::clamp(end), REPEATABLE_US as i64]);
+        changes.tables.key_index_of(found.name.clone());
+        let end = array(&[pack::clamp(end), END_REPEATABLE_US as i64]);
         let program = list(&[&text(&found.body), &end, &program]);
         let slot = slot_of(&found.name);
         match self.servers.call(slot, &script::END, &changes.tables, program, now_us).await? {
@@ -182,35 +187,35 @@ impl RedisStore {
             Value::Array(parts) => match <[Value; 3]>::try_from(parts) {
                 Ok([Value::BulkString(digits), Value::Int(first), reply]) => {
                     let end = str::from_utf8(&digits).ok().and_then(|digits| digits.parse().ok());
-                    Ok(Some((end.ok_or_else(senseless)?, first == 1, reply)))
+                    Ok(Some((end.ok_or_else(invalid_reply)?, first == 1, reply)))
                 }
-                _ => Err(senseless()),
+                _ => Err(invalid_reply()),
             },
-            _ => Err(senseless()),
+            _ => Err(invalid_reply()),
         }
     }
 }
 
-fn line(place: &Place, one: &Settlement, called_us: u64) -> (Named, Change) {
-    let named = Named {
+fn line(place: &StateKey, one: &Settlement, called_us: u64) -> (NamedCharge, Change) {
+    let named = NamedCharge {
         name: place.as_bytes().to_vec(),
-        numbers: one.numbers.at(called_us),
+        params: one.params.resolve_calendar(called_us),
         cost: one.cost,
         mode: one.mode,
         penalty: one.penalty,
     };
-    (named, adjust::by_the_servers_clock(one.change, called_us))
+    (named, adjust::to_server_time(one.change, called_us))
 }
 
 /// A change that changes nothing.
-fn look(line: &Named) -> Change {
-    Change::GiveBack { units: 0, receipt: Default::default(), under: line.numbers }
+fn no_change(line: &NamedCharge) -> Change {
+    Change::GiveBack { units: 0, receipt: Default::default(), charged_params: line.params }
 }
 
 /// How many places there are, each behind its length, and the note.
-fn body(opening: &Opening<'_>) -> Vec<u8> {
-    let mut out = (opening.places.len() as u16).to_be_bytes().to_vec();
-    for place in &opening.places {
+fn body(opening: &NewReservation<'_>) -> Vec<u8> {
+    let mut out = (opening.state_keys.len() as u16).to_be_bytes().to_vec();
+    for place in &opening.state_keys {
         out.extend_from_slice(&(place.as_bytes().len() as u16).to_be_bytes());
         out.extend_from_slice(place.as_bytes());
     }
@@ -218,7 +223,7 @@ fn body(opening: &Opening<'_>) -> Vec<u8> {
     out
 }
 
-fn split(body: &[u8]) -> Option<(Vec<Place>, &[u8])> {
+fn split(body: &[u8]) -> Option<(Vec<StateKey>, &[u8])> {
     fn number(bytes: &mut &[u8]) -> Option<usize> {
         let (number, rest) = bytes.split_first_chunk()?;
         *bytes = rest;
@@ -230,7 +235,7 @@ fn split(body: &[u8]) -> Option<(Vec<Place>, &[u8])> {
     for _ in 0..count {
         let length = number(&mut rest)?;
         let (place, after) = rest.split_at_checked(length)?;
-        places.push(Place::new(place));
+        places.push(StateKey::new(place));
         rest = after;
     }
     Some((places, rest))

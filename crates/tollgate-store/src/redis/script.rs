@@ -2,11 +2,11 @@
 //!
 //! A script's functions are made anew in every call, so that a batch is decided by a script with no more algorithms than it uses.
 
-use super::batch::Tables;
-use super::single::Singles;
+use super::batch::ScriptTables;
+use super::single::SingleChargeBatch;
 use sha1::{Digest, Sha1};
 use std::sync::{LazyLock, OnceLock};
-use tollgate_core::{Numbers, lua};
+use tollgate_core::{LimitParams, lua};
 
 /// A script and its digest.
 #[derive(Debug)]
@@ -53,18 +53,18 @@ const TAT: &str = include_str!("script/tat.lua");
 const FULL: &str = include_str!("script/decide.lua");
 
 /// The script that decides such requests.
-pub(super) fn single(_: &Singles) -> &'static Script {
+pub(super) fn single_charge(_: &SingleChargeBatch) -> &'static Script {
     &SINGLE
 }
 
 /// The script that decides any batch with these tables, in which something is owed or not.
-pub(super) fn decide(tables: &Tables, owes: bool) -> &'static Script {
-    let place = |numbers: &Numbers| lua::mirrored(numbers)[0].saturating_sub(1) as u8;
-    let used = tables.numbers.iter().fold(0, |used, one| used | 1 << place(one)) & ALL;
+pub(super) fn decide(tables: &ScriptTables, owes: bool) -> &'static Script {
+    let place = |params: &LimitParams| lua::to_lua_params(params)[0].saturating_sub(1) as u8;
+    let used = tables.params.iter().fold(0, |used, one| used | 1 << place(one)) & ALL;
     let punished = !tables.penalties.is_empty();
     let kind = 2 * usize::from(owes) + usize::from(punished);
     DECIDE[4 * usize::from(used) + kind].get_or_init(|| {
-        if punished || owes || used & LEDGERS != 0 {
+        if punished || owes || used & EXPIRY_LOGS != 0 {
             Script::new(used, punished, [CELLS, FULL])
         } else if used & !TATS != 0 {
             Script::new(used, false, [PLAIN])
@@ -75,17 +75,17 @@ pub(super) fn decide(tables: &Tables, owes: bool) -> &'static Script {
 }
 
 /// Sliding log and concurrency, by their places.
-const LEDGERS: u8 = 1 << 2 | 1 << 6;
+const EXPIRY_LOGS: u8 = 1 << 2 | 1 << 6;
 /// Leaky bucket and gcra.
 const TATS: u8 = 1 << 4 | 1 << 5;
 
 /// A script that needs nothing else.
-pub(super) fn alone(body: &str) -> Script {
+pub(super) fn standalone(body: &str) -> Script {
     Script::of(body.to_owned())
 }
 
 /// A script of one part that needs only these mirrors.
-pub(super) fn with(used: u8, body: &str) -> Script {
+pub(super) fn with_mirrors(used: u8, body: &str) -> Script {
     Script::new(used, false, [body])
 }
 

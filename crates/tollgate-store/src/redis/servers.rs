@@ -1,19 +1,19 @@
 //! The servers of a store, whatever their arrangement.
 
-use super::batch::{Ask, Asks, Tables};
-use super::cluster::{Cluster, Errand, slot_of};
+use super::batch::{DecideRequest, DecideRequests, ScriptTables};
+use super::cluster::{Cluster, NodeCommand, slot_of};
 use super::dial::Dialer;
 use super::endpoint::{Endpoint, Topology};
-use super::failure::{Failure, Then};
-use super::home::Home;
-use super::key::Namer;
-use super::lane::HOPS_MOST;
-use super::link::Call;
-use super::node::{Node, Shared};
-use super::queue::{Answered, Pending, Reply};
+use super::failure::{Failure, FailureAction};
+use super::home::NodeLocation;
+use super::key::KeyNamer;
+use super::lane::REDIRECTS_MAX;
+use super::link::ScriptCall;
+use super::node::{Node, NodeContext};
+use super::queue::{BatchRows, PendingBatch, ReplyReceiver};
 use super::script::Script;
 use super::sentinel::Sentinels;
-use super::{Options, Status, desk};
+use super::{RedisOptions, Status, desk};
 use crate::{StoreError, StoreErrorKind};
 use redis::{Cmd, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ static STORES: AtomicU64 = AtomicU64::new(0);
 /// One server, or a cluster of them.
 #[derive(Debug)]
 pub(super) struct Servers {
-    shared: Shared,
+    shared: NodeContext,
     kind: Kind,
 }
 
@@ -40,23 +40,23 @@ enum Kind {
 impl Servers {
     pub(super) fn start(
         endpoint: &Endpoint,
-        options: &Arc<Options>,
-        namer: &Arc<Namer>,
+        options: &Arc<RedisOptions>,
+        namer: &Arc<KeyNamer>,
     ) -> Result<Self, StoreError> {
         let dialer = Dialer::new(endpoint, options)?;
         let home = match &endpoint.topology {
-            Topology::One(address) => Some(Home::Fixed(address.clone())),
+            Topology::One(address) => Some(NodeLocation::Fixed(address.clone())),
             Topology::Sentinel { master, nodes } => {
                 let dialer = dialer.for_sentinels(endpoint);
-                Some(Home::Sentinels(Sentinels::new(master, nodes, dialer, options)))
+                Some(NodeLocation::Sentinels(Sentinels::new(master, nodes, dialer, options)))
             }
             Topology::Cluster(_) => None,
         };
-        let shared = Shared {
+        let shared = NodeContext {
             dialer: Arc::new(dialer),
             options: Arc::clone(options),
             namer: Arc::clone(namer),
-            died: Arc::default(),
+            task_restarts: Arc::default(),
             number: STORES.fetch_add(1, Ordering::Relaxed),
             runtime: Handle::current(),
         };
@@ -71,9 +71,9 @@ impl Servers {
     }
 
     /// Gives the calling thread connections of its own.
-    pub(super) fn settle_here(&self, connections: usize) {
-        desk::settle(self.shared.number, connections);
-        self.nodes().iter().for_each(|node| drop(desk::queue(node)));
+    pub(super) fn attach_thread(&self, connections: usize) {
+        desk::attach_thread(self.shared.number, connections);
+        self.nodes().iter().for_each(|node| drop(desk::thread_queue(node)));
     }
 
     pub(super) fn stop(&self) {
@@ -90,11 +90,12 @@ impl Servers {
         }
     }
 
-    pub(super) fn is_open(&self) -> bool {
+    pub(super) fn is_breaker_open(&self) -> bool {
         match &self.kind {
             Kind::One(node) => node.breaker.is_open(),
             Kind::Cluster(cluster) => {
-                cluster.is_lost() || self.nodes().iter().any(|node| node.breaker.is_open())
+                cluster.is_map_unreadable()
+                    || self.nodes().iter().any(|node| node.breaker.is_open())
             }
         }
     }
@@ -108,10 +109,10 @@ impl Servers {
         let count = |is: fn(&Arc<Node>) -> bool| nodes.iter().filter(|node| is(node)).count();
         Status {
             servers: nodes.len(),
-            open: count(|node| node.breaker.is_open()),
-            cut_off: count(|node| node.is_cut_off()),
-            waiting: nodes.iter().map(|node| node.room.taken()).sum(),
-            died: self.shared.died.load(Ordering::Relaxed),
+            open_breakers: count(|node| node.breaker.is_open()),
+            disconnected: count(|node| node.is_disconnected()),
+            waiting: nodes.iter().map(|node| node.queue_limit.waiting()).sum(),
+            task_restarts: self.shared.task_restarts.load(Ordering::Relaxed),
         }
     }
 
@@ -119,8 +120,8 @@ impl Servers {
     pub(super) async fn decide(
         &self,
         now_us: Option<u64>,
-        asks: Asks,
-    ) -> Result<Answered, StoreError> {
+        asks: DecideRequests,
+    ) -> Result<BatchRows, StoreError> {
         if self.shared.options.replica_reads
             && let Some(answered) = self.peek_at_replicas(now_us, &asks).await
         {
@@ -133,18 +134,27 @@ impl Servers {
     }
 
     /// Has replicas answer, where all of it is peeks; none where one of them cannot.
-    async fn peek_at_replicas(&self, now_us: Option<u64>, asks: &Asks) -> Option<Answered> {
+    async fn peek_at_replicas(
+        &self,
+        now_us: Option<u64>,
+        asks: &DecideRequests,
+    ) -> Option<BatchRows> {
         if asks.iter().any(|ask| ask.intent != Intent::Peek) {
             return None;
         }
-        let mut answered = Answered::new();
+        let mut answered = BatchRows::new();
         for ask in asks {
-            let (mut admitted, mut placed) = (true, Vec::with_capacity(ask.lines.len()));
+            let (mut admitted, mut placed) = (true, Vec::with_capacity(ask.charges.len()));
             // A peek changes nothing, so the limits of several slots may be asked one by one.
-            for (slot, places) in self.parts(ask.lines.iter().map(|line| line.name.as_slice())) {
-                let lines = places.iter().map(|place| ask.lines[*place].clone()).collect();
-                let pending = Pending::unawaited(Ask { intent: ask.intent, lines }, now_us);
-                let node = self.home(slot).await.ok()?;
+            for (slot, places) in
+                self.group_by_slot(ask.charges.iter().map(|line| line.name.as_slice()))
+            {
+                let lines = places.iter().map(|place| ask.charges[*place].clone()).collect();
+                let pending = PendingBatch::without_waiters(
+                    DecideRequest { intent: ask.intent, charges: lines },
+                    now_us,
+                );
+                let node = self.node_for_slot(slot).await.ok()?;
                 let (all_admit, rows) = node.peek_at_replica(&pending).await?;
                 admitted &= all_admit;
                 placed.extend(places.into_iter().zip(rows));
@@ -156,7 +166,7 @@ impl Servers {
     }
 
     /// The places of names that one call can be for, by slot.
-    pub(super) fn parts<'a>(
+    pub(super) fn group_by_slot<'a>(
         &self,
         names: impl Iterator<Item = &'a [u8]>,
     ) -> Vec<(u16, Vec<usize>)> {
@@ -179,27 +189,27 @@ impl Servers {
         &self,
         slot: u16,
         script: &'static Script,
-        tables: &Tables,
+        tables: &ScriptTables,
         program: Vec<u8>,
         now_us: Option<u64>,
     ) -> Result<Value, StoreError> {
-        let call = Call::new(script, tables, program, now_us, self.shared.options.spare);
-        self.run(slot, Errand::Script(call)).await
+        let call = ScriptCall::new(script, tables, program, now_us, self.shared.options.ttl_margin);
+        self.run(slot, NodeCommand::Script(call)).await
     }
 
     /// The same where no request waits for it.
-    pub(super) async fn call_patiently(
+    pub(super) async fn background_call(
         &self,
         slot: u16,
         script: &'static Script,
-        tables: &Tables,
+        tables: &ScriptTables,
         program: Vec<u8>,
     ) -> Result<Value, StoreError> {
-        let call = Call::new(script, tables, program, None, self.shared.options.spare);
-        self.run(slot, Errand::Patient(call)).await
+        let call = ScriptCall::new(script, tables, program, None, self.shared.options.ttl_margin);
+        self.run(slot, NodeCommand::Background(call)).await
     }
 
-    pub(super) const fn shared(&self) -> &Shared {
+    pub(super) const fn shared(&self) -> &NodeContext {
         &self.shared
     }
 
@@ -212,15 +222,15 @@ impl Servers {
     }
 
     /// Who has a slot.
-    pub(super) async fn home(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
+    pub(super) async fn node_for_slot(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
         match &self.kind {
             Kind::One(node) => Ok(Arc::clone(node)),
-            Kind::Cluster(cluster) => cluster.home(slot).await,
+            Kind::Cluster(cluster) => cluster.node_for_slot(slot).await,
         }
     }
 
     /// Whether the node has the slot.
-    pub(super) fn is_at(&self, slot: u16, node: &Arc<Node>) -> bool {
+    pub(super) fn serves_slot(&self, slot: u16, node: &Arc<Node>) -> bool {
         match &self.kind {
             Kind::One(_) => true,
             Kind::Cluster(cluster) => cluster.serves(node, slot),
@@ -236,8 +246,8 @@ impl Servers {
     }
 
     /// The name of a key by which the node is known again, in one of its own slots.
-    pub(super) fn mark(&self, node: &Arc<Node>) -> Option<Vec<u8>> {
-        let mut names = self.shared.namer.marks();
+    pub(super) fn marker_key(&self, node: &Arc<Node>) -> Option<Vec<u8>> {
+        let mut names = self.shared.namer.marker_keys();
         match &self.kind {
             Kind::One(_) => names.next(),
             Kind::Cluster(cluster) => names.find(|name| cluster.is_served_by(name, node)),
@@ -245,17 +255,17 @@ impl Servers {
     }
 
     /// Calls a script at one server, wherever its keys may be by now, where no request waits for it.
-    pub(super) async fn call_at(
+    pub(super) async fn background_call_at(
         &self,
         node: &Arc<Node>,
         script: &'static Script,
-        tables: &Tables,
+        tables: &ScriptTables,
         program: Vec<u8>,
     ) -> Result<Value, StoreError> {
-        let call = Call::new(script, tables, program, None, self.shared.options.spare);
-        node.patiently(&call).await.map_err(|failure| {
-            if failure.then == Then::Elsewhere {
-                node.failed(&failure.error);
+        let call = ScriptCall::new(script, tables, program, None, self.shared.options.ttl_margin);
+        node.background_call(&call).await.map_err(|failure| {
+            if failure.action == FailureAction::NotPrimary {
+                node.record_failure(&failure.error);
             }
             failure.error
         })
@@ -278,18 +288,20 @@ impl Servers {
 
     /// Runs a command that is no script, for keys of one slot.
     pub(super) async fn command(&self, slot: u16, command: &Cmd) -> Result<Value, StoreError> {
-        self.run(slot, Errand::Command(command, false)).await
+        self.run(slot, NodeCommand::Command(command, false)).await
     }
 
-    async fn run(&self, slot: u16, mut errand: Errand<'_>) -> Result<Value, StoreError> {
+    async fn run(&self, slot: u16, mut errand: NodeCommand<'_>) -> Result<Value, StoreError> {
         let node = match &self.kind {
             Kind::One(node) => node,
             Kind::Cluster(cluster) => return cluster.run(slot, &mut errand).await,
         };
-        for _ in 0..HOPS_MOST {
-            match errand.at(node).await {
+        for _ in 0..REDIRECTS_MAX {
+            match errand.run_on(node).await {
                 // The next connection may lead to the server that took over.
-                Err(Failure { then: Then::Elsewhere, error }) => node.failed(&error),
+                Err(Failure { action: FailureAction::NotPrimary, error }) => {
+                    node.record_failure(&error)
+                }
                 answered => return answered.map_err(|failure| failure.error),
             }
         }
@@ -297,7 +309,7 @@ impl Servers {
     }
 }
 
-async fn wait(reply: Reply) -> Result<Answered, StoreError> {
+async fn wait(reply: ReplyReceiver) -> Result<BatchRows, StoreError> {
     // Nobody answers when the connection's task was ended.
     reply.await.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::Unreachable, "")))
 }

@@ -2,41 +2,41 @@
 
 use super::batch::Batch;
 use super::pack;
-use super::replay::senseless;
-use super::reply::{Decided, bytes};
+use super::replay::invalid_reply;
+use super::reply::{DecideReply, bytes};
 use crate::{Mode, StoreError};
 use redis::Value;
 use tollgate_core::{Intent, lua};
 
 /// A batch of such requests, by keys: those for different keys do not concern each other.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Singles {
+pub(super) struct SingleChargeBatch {
     /// Numbers and costs, as `single.lua` has them.
-    ways: Vec<[u64; 6]>,
+    charge_kinds: Vec<[u64; 6]>,
     /// Which of them each key is charged, counted from one.
-    way_of: Vec<u8>,
+    kind_of_key: Vec<u8>,
     /// How many requests each key has.
-    many: Vec<u8>,
+    requests_of_key: Vec<u8>,
 }
 
-impl Singles {
+impl SingleChargeBatch {
     /// The batch by keys, if it can be decided that way.
     pub(super) fn of(batch: &Batch) -> Option<Self> {
         let keys = batch.tables.keys.len();
         let (mut way_of, mut many) = (vec![0; keys], vec![0_u8; keys]);
         let (mut charges, mut ways) = (Vec::new(), Vec::new());
-        for (intent, lines) in batch.each() {
+        for (intent, lines) in batch.live_requests() {
             let [line] = lines else { return None };
             let takes = intent == Intent::Take && line.cost > 0;
             if !takes || line.mode != Mode::Enforce || line.penalty.is_some() {
                 return None;
             }
-            let charge = (line.numbers, line.cost);
+            let charge = (line.params, line.cost);
             let place = match charges.iter().position(|one| *one == charge) {
                 Some(place) => place,
                 None => {
                     charges.push(charge);
-                    ways.push(lua::spans(&batch.tables.numbers[line.numbers], line.cost)?);
+                    ways.push(lua::tat_spans(&batch.tables.params[line.params], line.cost)?);
                     ways.len() - 1
                 }
             };
@@ -49,16 +49,20 @@ impl Singles {
         }
         // A key that nobody waits for any more is charged nothing, in whatever way.
         way_of.iter_mut().for_each(|way| *way = (*way).max(1));
-        Some(Self { ways, way_of, many })
+        Some(Self { charge_kinds: ways, kind_of_key: way_of, requests_of_key: many })
     }
 
     /// What the script gets besides the keys.
     pub(super) fn arguments(&self) -> [Vec<u8>; 3] {
         let seven = |number: &u64| number.to_be_bytes().into_iter().skip(1);
-        let ways = self.ways.iter().flatten().flat_map(seven).collect();
+        let ways = self.charge_kinds.iter().flatten().flat_map(seven).collect();
         let unless = |same: bool, list: &Vec<u8>| if same { Vec::new() } else { list.clone() };
-        let one_each = self.many.iter().all(|many| *many == 1);
-        [ways, unless(self.ways.len() == 1, &self.way_of), unless(one_each, &self.many)]
+        let one_each = self.requests_of_key.iter().all(|many| *many == 1);
+        [
+            ways,
+            unless(self.charge_kinds.len() == 1, &self.kind_of_key),
+            unless(one_each, &self.requests_of_key),
+        ]
     }
 }
 
@@ -67,7 +71,7 @@ pub(super) fn read(
     batch: &Batch,
     now_us: Option<u64>,
     reply: Value,
-) -> Result<Decided, StoreError> {
+) -> Result<DecideReply, StoreError> {
     let read = || {
         let Value::Array(parts) = reply else { return None };
         let mut parts = parts.into_iter();
@@ -87,9 +91,9 @@ pub(super) fn read(
         };
         let values = values.into_iter().map(bytes).collect::<Option<_>>()?;
         let verdicts = verdicts(batch, &refused)?;
-        Some(Decided { now_us, verdicts, values, outcomes: Vec::new() })
+        Some(DecideReply { now_us, verdicts, values, outcomes: Vec::new() })
     };
-    read().ok_or_else(senseless)
+    read().ok_or_else(invalid_reply)
 }
 
 /// Of each key's requests the first ones were admitted, in the order asked: all unless the script said how many.
@@ -100,13 +104,13 @@ fn verdicts(batch: &Batch, refused: &[Value]) -> Option<Vec<u8>> {
         let place = usize::try_from(*key).ok()?.checked_sub(1)?;
         *left.get_mut(place)? = u8::try_from(*admitted).ok()?;
     }
-    let verdict = |lines: &[super::batch::Line]| {
+    let verdict = |lines: &[super::batch::BatchCharge]| {
         let left = left.get_mut(lines.first()?.key)?;
         let admitted = *left > 0;
         *left = left.saturating_sub(1);
         Some(if admitted { b'1' } else { b'0' })
     };
-    batch.each().map(|(_, lines)| lines).map(verdict).collect()
+    batch.live_requests().map(|(_, lines)| lines).map(verdict).collect()
 }
 
 #[cfg(test)]

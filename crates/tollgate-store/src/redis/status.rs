@@ -7,18 +7,18 @@ pub struct Status {
     /// How many servers there are; none if a cluster's are not known yet.
     pub servers: usize,
     /// How many of them are left alone because they failed.
-    pub open: usize,
+    pub open_breakers: usize,
     /// How many have no connection.
-    pub cut_off: usize,
+    pub disconnected: usize,
     /// How many requests wait.
     pub waiting: usize,
     /// How many of the store's own tasks died and were started again, ever.
-    pub died: usize,
+    pub task_restarts: usize,
 }
 
 impl Status {
     /// Whether every server can be asked.
     pub const fn is_ready(&self) -> bool {
-        self.servers > 0 && self.open == 0 && self.cut_off == 0
+        self.servers > 0 && self.open_breakers == 0 && self.disconnected == 0
     }
 }

@@ -1,7 +1,7 @@
 //! Tasks that are started again if they die.
 
 use super::jitter::jitter;
-use super::node::Shared;
+use super::node::NodeContext;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,25 +10,25 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 /// The tasks of one owner.
 #[derive(Debug, Default)]
-pub(super) struct Tasks(Mutex<Vec<AbortHandle>>);
+pub(super) struct TaskSupervisor(Mutex<Vec<AbortHandle>>);
 
-impl Tasks {
+impl TaskSupervisor {
     /// Runs a task on the runtime until [`stop`](Self::stop), and again if it panics.
     pub(super) fn supervise<F: Future<Output = ()> + Send + 'static>(
         &self,
         name: &'static str,
-        shared: &Shared,
+        shared: &NodeContext,
         runtime: &Handle,
         run: impl Fn() -> F + Send + 'static,
     ) {
         let shared = shared.clone();
         let supervisor = runtime.spawn(async move {
             loop {
-                let mut task = Ends(tokio::spawn(run()));
+                let mut task = AbortOnDrop(tokio::spawn(run()));
                 match (&mut task.0).await {
                     Err(error) if error.is_panic() => {
-                        shared.died.fetch_add(1, Ordering::Relaxed);
-                        shared.options.tell(|observer| observer.task_died(name));
+                        shared.task_restarts.fetch_add(1, Ordering::Relaxed);
+                        shared.options.notify(|observer| observer.task_died(name));
                         tokio::time::sleep(jitter(Duration::from_millis(100))).await;
                     }
                     _ => return,
@@ -48,9 +48,9 @@ impl Tasks {
 }
 
 /// A task that ends with its supervisor.
-struct Ends(JoinHandle<()>);
+struct AbortOnDrop(JoinHandle<()>);
 
-impl Drop for Ends {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }

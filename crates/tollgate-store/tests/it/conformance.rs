@@ -5,7 +5,7 @@ use std::{
     pin::pin,
     task::{Context, Poll, Waker},
 };
-use tollgate_store::{MemoryStore, conformance, memory::Options};
+use tollgate_store::{MemoryStore, conformance, memory::MemoryOptions};
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
@@ -21,7 +21,7 @@ fn the_memory_store_conforms() {
 
 #[test]
 fn one_shard_conforms() {
-    block_on(conformance::run(async || MemoryStore::new(Options::default().shards(1))));
+    block_on(conformance::run(async || MemoryStore::new(MemoryOptions::default().shards(1))));
 }
 
 #[test]

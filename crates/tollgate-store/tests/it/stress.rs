@@ -3,20 +3,20 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use tollgate_core::{Intent, algorithm::Algorithm};
-use tollgate_store::{Answers, Call, Charge, MemoryStore, Mode, Request, Store, conformance};
+use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Store, StoreCall, conformance};
 
 const THREADS: u64 = 4;
 const NOW_US: u64 = 1_700_000_000_000_000;
 
 #[test]
 fn exactly_a_thousand_of_many() {
-    for numbers in conformance::seven(1_000) {
+    for params in conformance::algorithms(1_000) {
         let store = MemoryStore::default();
-        let ticket = store.enroll(&numbers);
+        let params_id = store.register_params(&params);
         let admitted = AtomicU64::new(0);
         thread::scope(|scope| {
             for thread in 0..THREADS {
-                let (store, admitted, numbers) = (&store, &admitted, &numbers);
+                let (store, admitted, params) = (&store, &admitted, &params);
                 scope.spawn(move || {
                     let mut answers = Answers::default();
                     for n in 0..2_000 {
@@ -25,8 +25,8 @@ fn exactly_a_thousand_of_many() {
                         let charge = |key| Charge {
                             limit: 1,
                             key,
-                            numbers,
-                            ticket,
+                            params,
+                            params_id,
                             cost: 1,
                             mode: Mode::Enforce,
                             penalty: None,
@@ -35,7 +35,7 @@ fn exactly_a_thousand_of_many() {
                         let request = |charges| Request { charges, intent: Intent::Take };
                         store.begin(
                             NOW_US,
-                            Call::Decide(&[request(&hot), request(&cold)]),
+                            StoreCall::Decide(&[request(&hot), request(&cold)]),
                             &mut answers,
                         );
                         if answers.get(0).is_some_and(|(admitted, _)| admitted) {
@@ -45,7 +45,7 @@ fn exactly_a_thousand_of_many() {
                 });
             }
         });
-        assert_eq!(admitted.into_inner(), 1_000, "{}", numbers.algorithm());
-        assert_eq!(numbers.capacity(), 1_000);
+        assert_eq!(admitted.into_inner(), 1_000, "{}", params.algorithm());
+        assert_eq!(params.capacity(), 1_000);
     }
 }

@@ -1,7 +1,7 @@
 //! One process: leases, what it knows of the primaries, a clock of its own.
 
 use std::collections::BTreeMap;
-use tollgate_store::lease::{Holder, Lease, Reply, Watch};
+use tollgate_store::lease::{Holder, Lease, LedgerReply, PrimaryMonitor};
 
 /// One process, or the place where one runs.
 #[derive(Debug)]
@@ -18,10 +18,10 @@ pub(crate) struct Node {
     holdings: u64,
     flights: u64,
     pub(crate) leases: BTreeMap<usize, Lease>,
-    pub(crate) watches: Vec<Watch>,
+    pub(crate) watches: Vec<PrimaryMonitor>,
     pub(crate) looking: Vec<bool>,
     /// Answers whose units wait for a look at the primary: key, number, when they came.
-    pub(crate) doubtful: Vec<(usize, u64, u64, Reply)>,
+    pub(crate) doubtful: Vec<(usize, u64, u64, LedgerReply)>,
     /// Requests that wait for an answer, by key: cost, and when they give up.
     pub(crate) waiting: BTreeMap<usize, Vec<(u64, u64)>>,
 }
@@ -39,7 +39,7 @@ impl Node {
             holdings: 0,
             flights: 0,
             leases: BTreeMap::new(),
-            watches: vec![Watch::default(); primaries],
+            watches: vec![PrimaryMonitor::default(); primaries],
             looking: vec![false; primaries],
             doubtful: Vec::new(),
             waiting: BTreeMap::new(),
@@ -57,7 +57,7 @@ impl Node {
         self.leases.clear();
         self.waiting.clear();
         self.doubtful.clear();
-        self.watches.fill(Watch::default());
+        self.watches.fill(PrimaryMonitor::default());
         self.looking.fill(false);
     }
 

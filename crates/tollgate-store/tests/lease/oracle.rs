@@ -1,12 +1,12 @@
 //! Judges admissions alone, by when they happened. It knows the limit and nothing of leases.
 
 use std::collections::BTreeMap;
-use tollgate_core::{Algorithm, Numbers};
+use tollgate_core::{Algorithm, LimitParams};
 
 /// What was admitted for one key.
 #[derive(Debug)]
 pub(crate) struct Oracle {
-    numbers: Numbers,
+    params: LimitParams,
     /// Whether the store's clock may step, so that windows are of no certain length.
     stepping: bool,
     /// Instant, units that were not cancelled, and the window by the store's clock.
@@ -22,9 +22,9 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    pub(crate) fn new(numbers: Numbers, stepping: bool) -> Self {
+    pub(crate) fn new(params: LimitParams, stepping: bool) -> Self {
         Self {
-            numbers,
+            params,
             stepping,
             admissions: Vec::new(),
             windows: BTreeMap::new(),
@@ -36,19 +36,19 @@ impl Oracle {
     }
 
     fn is_fixed(&self) -> bool {
-        matches!(self.numbers, Numbers::FixedWindow(_))
+        matches!(self.params, LimitParams::FixedWindow(_))
     }
 
     /// Units that may be admitted at one instant, and units per period: `sum <= burst + rate * time / period` for every two admissions.
     fn envelope(&self) -> (u64, u64) {
-        let capacity = self.numbers.capacity();
-        match &self.numbers {
+        let capacity = self.params.capacity();
+        match &self.params {
             // Two windows meet, and a step may cut a third one short.
-            Numbers::FixedWindow(_) => (2 * capacity, capacity),
-            Numbers::SlidingLog(_) | Numbers::Concurrency(_) => {
+            LimitParams::FixedWindow(_) => (2 * capacity, capacity),
+            LimitParams::SlidingLog(_) | LimitParams::Concurrency(_) => {
                 unreachable!("these are not leased")
             }
-            numbers => (capacity, numbers.count()),
+            params => (capacity, params.count()),
         }
     }
 
@@ -61,7 +61,7 @@ impl Oracle {
 
     /// Counts an admission at `at_us`, when the store's clock said `clock_us`, and says what is wrong with it.
     pub(crate) fn admit(&mut self, at_us: u64, clock_us: u64, units: u64) -> Result<usize, String> {
-        let window = clock_us / self.numbers.period_us();
+        let window = clock_us / self.params.period_us();
         self.admissions.push((at_us, units, window));
         *self.windows.entry(window).or_default() += units;
         let place = self.admissions.len() - 1;
@@ -90,7 +90,7 @@ impl Oracle {
             return Ok(());
         }
         let excused = self.excused.get(&window).copied().unwrap_or(0) + self.excused_ever;
-        let (admitted, limit) = (self.windows[&window], self.numbers.capacity());
+        let (admitted, limit) = (self.windows[&window], self.params.capacity());
         match admitted <= limit + excused {
             true => Ok(()),
             false => Err(format!(
@@ -101,7 +101,7 @@ impl Oracle {
 
     fn keep(&mut self, at_us: u64, units: u64) -> Result<(), String> {
         let (burst, rate) = self.envelope();
-        let period_us = i128::from(self.numbers.period_us());
+        let period_us = i128::from(self.params.period_us());
         let passed = i128::from(rate) * i128::from(at_us);
         self.least = self.least.min(i128::from(self.total) * period_us - passed);
         self.total += units;

@@ -6,10 +6,10 @@ use crate::world::World;
 use std::path::PathBuf;
 use std::{env, fs};
 use tollgate_core::algorithm::FixedWindow;
-use tollgate_core::{Numbers, Rate};
+use tollgate_core::{LimitParams, Rate};
 use tollgate_picture::Canvas;
-use tollgate_picture::axis::grouped;
-use tollgate_store::lease::Terms;
+use tollgate_picture::axis::format_grouped;
+use tollgate_store::lease::LeaseTerms;
 
 const SEED: u64 = 6;
 const LIMIT: u64 = 1_000;
@@ -31,10 +31,11 @@ const RULES: &str = "\
 
 /// Five nodes, twice as many requests as the limit has, and a node that dies now and then, to be back within two lifetimes.
 fn world() -> World {
-    let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(LIMIT, WINDOW_US).unwrap()));
+    let params =
+        LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(LIMIT, WINDOW_US).unwrap()));
     let plan = Plan {
-        numbers,
-        terms: Terms::of(&numbers, 500_000, 100, 1_500_000).unwrap(),
+        params,
+        terms: LeaseTerms::for_limit(&params, 500_000, 100, 1_500_000).unwrap(),
         others: None,
         nodes: 5,
         keys: 1,
@@ -66,7 +67,7 @@ fn svg(world: &World) -> String {
     let y = |units: u64| base - units * HEIGHT / SCALE;
     for units in (0..=LIMIT).step_by(250) {
         canvas.line("g", (LEFT, y(units)), (WIDTH - RIGHT, y(units)));
-        canvas.text("m e", LEFT - 80, y(units) + 40, &grouped(units));
+        canvas.text("m e", LEFT - 80, y(units) + 40, &format_grouped(units));
     }
     for window in first..first + SHOWN {
         let from_us = window * WINDOW_US;
@@ -80,9 +81,9 @@ fn svg(world: &World) -> String {
             points.push((x(at_us), y(count)));
         }
         points.push((x(at_us), base));
-        let shown = format!("{} s: {} admitted", window - first, grouped(count));
+        let shown = format!("{} s: {} admitted", window - first, format_grouped(count));
         canvas.group(&shown, |canvas| canvas.path("f", &points));
-        canvas.text("m c", x(from_us + WINDOW_US / 2), base - 110, &grouped(count));
+        canvas.text("m c", x(from_us + WINDOW_US / 2), base - 110, &format_grouped(count));
         canvas.line("g", (x(from_us), base), (x(from_us), base + 50));
         canvas.text("m c", x(from_us), base + 200, &format!("{} s", window - first));
     }

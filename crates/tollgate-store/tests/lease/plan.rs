@@ -2,8 +2,8 @@
 
 use crate::rng::Rng;
 use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow, TokenBucket};
-use tollgate_core::{Algorithm, Numbers, Rate};
-use tollgate_store::lease::Terms;
+use tollgate_core::{Algorithm, LimitParams, Rate};
+use tollgate_store::lease::LeaseTerms;
 
 /// Which faults happen, each once in so many chances; zero is never.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,10 +30,10 @@ pub(crate) struct Faults {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    pub(crate) numbers: Numbers,
-    pub(crate) terms: Terms,
+    pub(crate) params: LimitParams,
+    pub(crate) terms: LeaseTerms,
     /// Those of every second node, where an operator changes them one node after the other.
-    pub(crate) others: Option<Terms>,
+    pub(crate) others: Option<LeaseTerms>,
     pub(crate) nodes: usize,
     pub(crate) keys: usize,
     pub(crate) length_us: u64,
@@ -51,20 +51,22 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The terms by which a node leases.
-    pub(crate) fn terms_of(&self, node: usize) -> Terms {
+    pub(crate) fn terms_of(&self, node: usize) -> LeaseTerms {
         self.others.filter(|_| node % 2 == 1).unwrap_or(self.terms)
     }
 
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         loop {
-            let (numbers, lifetime_us) = any_numbers(rng);
+            let (params, lifetime_us) = any_numbers(rng);
             let quiet_us = lifetime_us * 2 + 300_000;
-            let Some(terms) = Terms::of(&numbers, lifetime_us, 2, quiet_us) else { continue };
+            let Some(terms) = LeaseTerms::for_limit(&params, lifetime_us, 2, quiet_us) else {
+                continue;
+            };
             let nodes = rng.within(1, 5) as usize;
             let length_us = rng.within(1_000_000, 4_000_000);
             // Mostly more than the limit allows, and never so much that a run takes long.
-            let period_us = numbers.period_us();
-            let wanted = numbers.capacity().max(1) * rng.pick(&[1, 2, 2, 4]) / 2;
+            let period_us = params.period_us();
+            let wanted = params.capacity().max(1) * rng.pick(&[1, 2, 2, 4]) / 2;
             let between_us = (period_us / wanted.max(1)).clamp(length_us / 700, 20_000);
             let phases_us = rng.once_in(2).then(|| {
                 let on_us = rng.within(lifetime_us / 20, lifetime_us);
@@ -76,7 +78,7 @@ impl Plan {
             return Self {
                 phases_us,
                 hoard,
-                numbers,
+                params,
                 terms,
                 others: None,
                 nodes,
@@ -92,29 +94,29 @@ impl Plan {
 }
 
 /// A limit, and a lifetime that its algorithm allows.
-pub(crate) fn any_numbers(rng: &mut Rng) -> (Numbers, u64) {
-    let numbers = numbers(rng);
-    let longest_us = match numbers {
-        Numbers::SlidingWindow(_) => numbers.period_us() / 40,
+pub(crate) fn any_numbers(rng: &mut Rng) -> (LimitParams, u64) {
+    let params = params(rng);
+    let longest_us = match params {
+        LimitParams::SlidingWindow(_) => params.period_us() / 40,
         _ => 500_000,
     };
-    (numbers, rng.within(longest_us / 10, longest_us))
+    (params, rng.within(longest_us / 10, longest_us))
 }
 
-fn numbers(rng: &mut Rng) -> Numbers {
+fn params(rng: &mut Rng) -> LimitParams {
     let count = rng.pick(&[5, 20, 60, 100, 250, 600]);
     let period_us = rng.pick(&[200_000, 500_000, 1_000_000, 2_000_000]);
     let rate = Rate::try_new(count, period_us).unwrap();
     let burst = Some(count * rng.pick(&[1, 1, 2, 3]));
     match rng.within(0, 9) {
-        0..4 => Numbers::FixedWindow(FixedWindow::new(rate)),
+        0..4 => LimitParams::FixedWindow(FixedWindow::new(rate)),
         4..6 => {
             let rate = Rate::try_new(count, period_us.max(1_000_000)).unwrap();
-            Numbers::SlidingWindow(SlidingWindow::new(rate))
+            LimitParams::SlidingWindow(SlidingWindow::new(rate))
         }
-        6 => Numbers::TokenBucket(TokenBucket::try_new(rate, burst).unwrap()),
-        7 => Numbers::LeakyBucket(LeakyBucket::try_new(rate, burst, None).unwrap()),
-        _ => Numbers::Gcra(Gcra::try_new(rate, burst).unwrap()),
+        6 => LimitParams::TokenBucket(TokenBucket::try_new(rate, burst).unwrap()),
+        7 => LimitParams::LeakyBucket(LeakyBucket::try_new(rate, burst, None).unwrap()),
+        _ => LimitParams::Gcra(Gcra::try_new(rate, burst).unwrap()),
     }
 }
 

@@ -4,14 +4,15 @@ use crate::plan::{Faults, Plan};
 use crate::rng::Rng;
 use crate::world::World;
 use tollgate_core::algorithm::{FixedWindow, Gcra};
-use tollgate_core::{Numbers, Rate};
-use tollgate_store::lease::{Ask, Holder, Ledger, Terms};
+use tollgate_core::{LimitParams, Rate};
+use tollgate_store::lease::{Holder, LeaseTerms, Ledger, LedgerRequest};
 
 fn plan(nodes: usize, skew: u64) -> Plan {
-    let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1_000, 1_000_000).unwrap()));
+    let params =
+        LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(1_000, 1_000_000).unwrap()));
     Plan {
-        numbers,
-        terms: Terms::of(&numbers, 500_000, 100, 1_500_000).unwrap(),
+        params,
+        terms: LeaseTerms::for_limit(&params, 500_000, 100, 1_500_000).unwrap(),
         others: None,
         nodes,
         keys: 1,
@@ -57,12 +58,12 @@ fn a_cold_herd_shares_the_limit_with_few_calls() {
 #[test]
 fn nodes_with_two_lifetimes_find_no_loss_where_there_was_none() {
     let rate = Rate::try_new(100, 1_000_000).unwrap();
-    let numbers = Numbers::Gcra(Gcra::try_new(rate, Some(600)).unwrap());
-    let terms = |lifetime_us| Terms::of(&numbers, lifetime_us, 100, 4_500_000);
+    let params = LimitParams::Gcra(Gcra::try_new(rate, Some(600)).unwrap());
+    let terms = |lifetime_us| LeaseTerms::for_limit(&params, lifetime_us, 100, 4_500_000);
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
         let plan = Plan {
-            numbers,
+            params,
             terms: terms(2_000_000).unwrap(),
             others: terms(100_000),
             length_us: 25_000_000,
@@ -80,25 +81,26 @@ fn nodes_with_two_lifetimes_find_no_loss_where_there_was_none() {
 /// A node with more keys than room drops what it has spent and comes back as another holder, all day long. Another node says nothing for hours.
 #[test]
 fn a_day_of_evicted_leases_leaves_no_more_in_a_book_than_there_are_nodes() {
-    let numbers =
-        Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1_000_000, 86_400_000_000).unwrap()));
-    let terms = Terms::of(&numbers, 500_000, 100, 1_500_000).unwrap();
+    let params = LimitParams::FixedWindow(FixedWindow::new(
+        Rate::try_new(1_000_000, 86_400_000_000).unwrap(),
+    ));
+    let terms = LeaseTerms::for_limit(&params, 500_000, 100, 1_500_000).unwrap();
     let (mut ledger, start_us) = (Ledger::default(), 1_699_920_000_000_000);
-    let mut ask = Ask::default();
+    let mut ask = LedgerRequest::default();
     (ask.holder, ask.want) = (Holder { process: [1; 4], number: 7 }, 10);
-    let silent = ledger.ask(start_us, 1_000_000, &terms, &ask);
+    let silent = ledger.handle(start_us, 1_000_000, &terms, &ask);
     let mut says = ask;
-    (says.ledger, says.known, says.want) = (silent.ledger, silent.granted, 0);
+    (says.ledger, says.known_granted, says.want) = (silent.ledger, silent.granted, 0);
     let mut granted = silent.granted;
     for turn in 1..2_000 {
         ask.holder = Holder { process: [2; 4], number: turn };
-        let reply = ledger.ask(start_us + turn * 1_000_000, 1_000_000, &terms, &ask);
+        let reply = ledger.handle(start_us + turn * 1_000_000, 1_000_000, &terms, &ask);
         assert!(!reply.rolled_back && reply.granted > 0, "turn {turn}: {reply:?}");
         granted += reply.granted;
         let holders = ledger.book.as_ref().unwrap().holders.len();
         assert!(holders <= 6, "turn {turn}: {holders} are in the book");
     }
-    let reply = ledger.ask(start_us + 2_000_000_000, 1_000_000, &terms, &says);
+    let reply = ledger.handle(start_us + 2_000_000_000, 1_000_000, &terms, &says);
     assert!(!reply.rolled_back, "it was there all the time");
     assert_eq!(reply.left, 1_000_000 - granted, "what was granted stays counted");
 }

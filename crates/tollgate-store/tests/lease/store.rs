@@ -1,8 +1,10 @@
 //! The store: primaries with ledgers, replicas that lag, clocks that step.
 
 use std::collections::{BTreeMap, VecDeque};
-use tollgate_core::{Algorithm, Intent, Numbers};
-use tollgate_store::lease::{Ask, Holder, Ledger, Reply, Sighting, Terms};
+use tollgate_core::{Algorithm, Intent, LimitParams};
+use tollgate_store::lease::{
+    Holder, LeaseTerms, Ledger, LedgerReply, LedgerRequest, MarkerReading,
+};
 
 /// How much of the past a replica may lack, in writes.
 const REMEMBERED: usize = 24;
@@ -50,13 +52,13 @@ impl Primary {
         now_us.checked_add_signed(self.ahead_us).unwrap()
     }
 
-    pub(crate) fn look(&mut self, now_us: u64) -> Sighting {
+    pub(crate) fn look(&mut self, now_us: u64) -> MarkerReading {
         let clock_us = self.clock_us(now_us);
         let (run, since_us) = *self.mark.get_or_insert((self.run, clock_us));
         let (run, since_us) = if run == self.run { (run, since_us) } else { (self.run, clock_us) };
         self.mark = Some((run, since_us));
         let name = u128::from(run) << 64 | u128::from(since_us);
-        Sighting { run: name, age_us: clock_us.saturating_sub(since_us) }
+        MarkerReading { run: name, age_us: clock_us.saturating_sub(since_us) }
     }
 
     /// Answers as the script does, and says what the losses before this excuse.
@@ -64,10 +66,10 @@ impl Primary {
         &mut self,
         now_us: u64,
         key: usize,
-        terms: &Terms,
-        ask: &Ask,
+        terms: &LeaseTerms,
+        ask: &LedgerRequest,
         keep_past: bool,
-    ) -> (Reply, Vec<Excuse>) {
+    ) -> (LedgerReply, Vec<Excuse>) {
         let clock_us = self.clock_us(now_us);
         if keep_past {
             self.past.push_back((now_us, self.ledgers.clone(), self.mark));
@@ -78,16 +80,22 @@ impl Primary {
         let ledger = self.ledgers.entry(key).or_default();
         ledger.expire(clock_us);
         let before = ledger.clone();
-        let reply = ledger.ask(clock_us, 1_000_000, terms, ask);
+        let reply = ledger.handle(clock_us, 1_000_000, terms, ask);
         let had = before.book.as_ref().filter(|book| book.ledger == reply.ledger);
         let had = had.and_then(|book| book.holders.get(&ask.holder)).map_or(0, |h| h.granted);
-        let known = if ask.ledger == reply.ledger { ask.known } else { 0 };
+        let known = if ask.ledger == reply.ledger { ask.known_granted } else { 0 };
         let granted = reply.granted.saturating_sub(had.max(known));
         (reply, self.excuses(key, ask, &reply, granted))
     }
 
     /// Units that went to somebody before anybody said what had been lost elsewhere are excused.
-    fn excuses(&mut self, key: usize, ask: &Ask, reply: &Reply, granted: u64) -> Vec<Excuse> {
+    fn excuses(
+        &mut self,
+        key: usize,
+        ask: &LedgerRequest,
+        reply: &LedgerReply,
+        granted: u64,
+    ) -> Vec<Excuse> {
         let mut all = Vec::new();
         for loss in self.losses.iter_mut().filter(|loss| loss.key == key) {
             if reply.rolled_back {
@@ -95,7 +103,7 @@ impl Primary {
                 loss.whole = None;
             }
             let held = loss.holders.get(&ask.holder).filter(|_| ask.ledger == loss.ledger);
-            if held.is_some_and(|had| ask.known >= had.0) {
+            if held.is_some_and(|had| ask.known_granted >= had.0) {
                 loss.holders.remove(&ask.holder);
             }
             let same = loss.window.is_none_or(|window| window == reply.ledger);
@@ -134,7 +142,7 @@ impl Primary {
     }
 
     /// Another server takes over, without the last writes, or the same one without any.
-    pub(crate) fn lose(&mut self, now_us: u64, lag_us: Option<u64>, run: u64, terms: &Terms) {
+    pub(crate) fn lose(&mut self, now_us: u64, lag_us: Option<u64>, run: u64, terms: &LeaseTerms) {
         let (after, mark) = match lag_us {
             None => (Ledgers::new(), None),
             Some(lag_us) => {
@@ -156,13 +164,13 @@ impl Primary {
     }
 
     /// Whether the ledgers hold what the theorem says of them, where nothing was ever lost.
-    pub(crate) fn check(&self, terms: &Terms) -> Result<(), String> {
+    pub(crate) fn check(&self, terms: &LeaseTerms) -> Result<(), String> {
         for ledger in self.ledgers.values() {
             let Some(book) = &ledger.book else { continue };
-            if let Numbers::FixedWindow(_) = terms.central {
+            if let LimitParams::FixedWindow(_) = terms.store_params {
                 let held: u64 = book.holders.values().map(|h| h.granted - h.returned).sum();
-                if held > terms.central.capacity() {
-                    return Err(format!("{held} are granted of {}", terms.central.capacity()));
+                if held > terms.store_params.capacity() {
+                    return Err(format!("{held} are granted of {}", terms.store_params.capacity()));
                 }
             }
         }
@@ -176,16 +184,16 @@ fn loss(
     after: &Ledger,
     clock_us: u64,
     now_us: u64,
-    terms: &Terms,
+    terms: &LeaseTerms,
 ) -> Option<Loss> {
     let book = before.book.as_ref()?;
-    let numbers = &terms.central;
-    let fixed = matches!(numbers, Numbers::FixedWindow(_));
-    if fixed && book.ledger < clock_us / numbers.period_us() {
+    let params = &terms.store_params;
+    let fixed = matches!(params, LimitParams::FixedWindow(_));
+    if fixed && book.ledger < clock_us / params.period_us() {
         return None;
     }
     let same = after.book.as_ref().filter(|after| after.ledger == book.ledger);
-    let net = |held: &tollgate_store::lease::Held| held.granted - held.returned;
+    let net = |held: &tollgate_store::lease::HolderGrant| held.granted - held.returned;
     let mut holders = BTreeMap::new();
     for (holder, held) in &book.holders {
         let kept = same.and_then(|after| after.holders.get(holder)).map_or(0, net);
@@ -193,8 +201,8 @@ fn loss(
     }
     let used = |ledger: &Ledger| {
         let state = ledger.state.clone().unwrap_or_default();
-        let left = numbers.decide(&state, clock_us, 0, Intent::Peek).remaining;
-        numbers.capacity() - left.min(numbers.capacity())
+        let left = params.decide(&state, clock_us, 0, Intent::Peek).remaining;
+        params.capacity() - left.min(params.capacity())
     };
     let whole = (!fixed && same.is_none()).then(|| used(before));
     Some(Loss {

@@ -11,7 +11,7 @@ use crate::store::{Excuse, Primary};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tollgate_core::{Algorithm, Receipt};
-use tollgate_store::lease::{Ask, Reply, Sighting, Spent};
+use tollgate_store::lease::{LedgerReply, LedgerRequest, MarkerReading, SpentUnits};
 
 /// Requests and settlements wait so long for an answer.
 const PATIENCE_US: u64 = 25_000;
@@ -29,7 +29,7 @@ enum Event {
     Answers { node: usize, start: u64, primary: usize, run: u64, sent_us: u64, what: Answer },
     Overdue { node: usize, start: u64, key: usize, number: u64 },
     Unlooked { node: usize, start: u64, primary: usize },
-    Refused { node: usize, start: u64, key: usize, spent: Spent },
+    Refused { node: usize, start: u64, key: usize, spent: SpentUnits },
     Cancelled { key: usize, place: usize, granted_us: u64 },
     Moved { key: usize, to: usize },
 }
@@ -37,13 +37,13 @@ enum Event {
 #[derive(Clone, Copy, Debug)]
 enum Call {
     Look { sent_us: u64 },
-    Ask { key: usize, number: u64, ask: Ask },
+    Ask { key: usize, number: u64, ask: LedgerRequest },
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    Seen(Sighting),
-    Reply { key: usize, number: u64, reply: Reply },
+    Seen(MarkerReading),
+    Reply { key: usize, number: u64, reply: LedgerReply },
 }
 
 pub(crate) struct World {
@@ -78,7 +78,7 @@ impl World {
         let allowed = plan.others.map_or(0, |others| {
             // Until all have the same, a bucket may admit what returns within the difference.
             let differ_us = plan.terms.lifetime_us.abs_diff(others.lifetime_us);
-            (plan.numbers.count() * differ_us).div_ceil(plan.numbers.period_us())
+            (plan.params.count() * differ_us).div_ceil(plan.params.period_us())
         });
         let pace = plan.faults.pace_ppm;
         let nodes = (0..plan.nodes).map(|_| {
@@ -90,7 +90,7 @@ impl World {
             nodes,
             primaries: (0..PRIMARIES as u64).map(Primary::new).collect(),
             homes: (0..plan.keys).map(|key| (key % PRIMARIES, 0)).collect(),
-            oracles: (0..plan.keys).map(|_| Oracle::new(plan.numbers, stepping)).collect(),
+            oracles: (0..plan.keys).map(|_| Oracle::new(plan.params, stepping)).collect(),
             now_us: EPOCH_US + rng.within(0, 5_000_000),
             plan,
             rng,
@@ -187,7 +187,7 @@ impl World {
             Event::Unlooked { node, start, primary } => {
                 if self.is_same(node, start) && self.nodes[node].looking[primary] {
                     self.nodes[node].looking[primary] = false;
-                    self.nodes[node].watches[primary].lost();
+                    self.nodes[node].watches[primary].connection_lost();
                 }
                 Ok(())
             }
@@ -196,7 +196,7 @@ impl World {
                 if self.is_same(node, start)
                     && let Some(lease) = self.nodes[node].leases.get_mut(&key)
                 {
-                    lease.unspend(clock_us, &spent);
+                    lease.refund(clock_us, &spent);
                 }
                 Ok(())
             }
@@ -242,7 +242,7 @@ impl World {
     fn drain(&mut self) -> Result<(), String> {
         let lifetime_us = self.plan.terms.lifetime_us;
         // A window's end is when most can go wrong: what is left of the old one, and the new one beside it.
-        let period_us = self.plan.numbers.period_us();
+        let period_us = self.plan.params.period_us();
         let rest_us = period_us - self.primaries[0].clock_us(self.now_us) % period_us;
         let after_us = match self.rng.within(0, 3) {
             0 => self.rng.within(lifetime_us / 4, 2 * lifetime_us),
@@ -256,7 +256,8 @@ impl World {
                 continue;
             }
             for key in 0..self.plan.keys {
-                let good = self.nodes[node].leases.get(&key).map_or(0, |one| one.good(clock_us));
+                let good =
+                    self.nodes[node].leases.get(&key).map_or(0, |one| one.spendable(clock_us));
                 if good > 0 {
                     self.spend(node, key, good)?;
                 }
@@ -267,7 +268,7 @@ impl World {
 
     /// Until the next request. Around the end of a window there are more.
     fn pause_between(&mut self) -> u64 {
-        let period_us = self.plan.numbers.period_us();
+        let period_us = self.plan.params.period_us();
         let into_us = self.primaries[0].clock_us(self.now_us) % period_us;
         let near = into_us.min(period_us - into_us) < 1_000;
         let most_us = if near { 200 } else { 2 * self.plan.between_us };
@@ -311,7 +312,7 @@ impl World {
         if let Some(state) = primary.ledgers.get_mut(&key).and_then(|ledger| ledger.state.as_mut())
         {
             let receipt = Receipt { cost: units, at_us: granted_us, ..Receipt::default() };
-            self.plan.terms.central.give_back(state, clock_us, units, &receipt);
+            self.plan.terms.store_params.give_back(state, clock_us, units, &receipt);
         }
     }
 
@@ -333,23 +334,23 @@ impl World {
         }
         let clock_us = self.nodes[node].clock_us(now_us);
         for primary in 0..PRIMARIES {
-            if self.nodes[node].watches[primary].is_due(clock_us, terms.quiet_us) {
+            if self.nodes[node].watches[primary].is_check_due(clock_us, terms.quiet_us) {
                 self.look(node, primary);
             }
         }
         for key in 0..self.plan.keys {
             let evicts = self.rng.once_in(self.plan.faults.evict);
             let Some(lease) = self.nodes[node].leases.get_mut(&key) else { continue };
-            let spent = lease.is_spent(clock_us) && !lease.should_return(clock_us);
-            if lease.is_idle(&terms, clock_us) || evicts && spent {
+            let spent = lease.holds_nothing(clock_us) && !lease.should_return(clock_us);
+            if lease.can_be_dropped(&terms, clock_us) || evicts && spent {
                 self.nodes[node].leases.remove(&key);
             } else if lease.should_return(clock_us) {
                 self.send(node, key, (0, true));
-            } else if self.plan.hoard && !lease.is_asking() {
-                let share = self.plan.numbers.capacity() / self.plan.nodes as u64;
-                let need = lease.good(clock_us) + share.min(lease.view().left).max(1);
+            } else if self.plan.hoard && !lease.has_request_in_flight() {
+                let share = self.plan.params.capacity() / self.plan.nodes as u64;
+                let need = lease.spendable(clock_us) + share.min(lease.snapshot().left).max(1);
                 let home = self.homes[key].0;
-                if self.nodes[node].watches[home].may_ask(clock_us, terms.quiet_us) {
+                if self.nodes[node].watches[home].may_request(clock_us, terms.quiet_us) {
                     self.send(node, key, (need, false));
                 }
             } else {
@@ -378,7 +379,7 @@ impl World {
                 continue;
             };
             for lease in self.nodes.iter().filter_map(|node| node.leases.get(&key)) {
-                let (holder, ledger, [granted, spent, returned]) = lease.figures();
+                let (holder, ledger, [granted, spent, returned]) = lease.totals();
                 if spent + returned > granted {
                     return Err(format!("{spent} spent and {returned} returned of {granted}"));
                 }

@@ -1,7 +1,7 @@
 //! The memory store and the Redis store decide alike, at the ends of the range too.
 
 use crate::server::Server;
-use crate::shop::patient;
+use crate::shop::long_deadline;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
@@ -9,10 +9,10 @@ use tollgate_core::algorithm::{
     CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow,
     TokenBucket,
 };
-use tollgate_core::{CalendarUnit, Intent, MAX_US, Numbers, Penalty, Rate, Receipt, Zone};
+use tollgate_core::{CalendarUnit, Intent, LimitParams, MAX_US, Penalty, Rate, Receipt, Zone};
 use tollgate_store::{
-    Adjustment, Answers, Call, Change, Charge, MemoryStore, Mode, RedisStore, Request, Store,
-    Ticket,
+    Adjustment, Answers, Change, Charge, MemoryStore, Mode, ParamsId, RedisStore, Request, Store,
+    StoreCall,
 };
 
 const YEAR_US: u64 = 366 * 86_400_000_000;
@@ -36,11 +36,11 @@ struct TraceStep {
     cost: u64,
     /// How often it is asked in one batch.
     times: usize,
-    what: What,
+    what: StepKind,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum StepKind {
     Ask(Intent, Mode),
     Owe,
     GiveBack,
@@ -66,17 +66,17 @@ fn steps() -> impl Strategy<Value = Vec<TraceStep>> {
         1 => -100_000_000..0_i64,
     ];
     let what = prop_oneof![
-        8 => Just(What::Ask(Intent::Take, Mode::Enforce)),
-        1 => Just(What::Ask(Intent::Take, Mode::Shadow)),
-        1 => Just(What::Ask(Intent::Peek, Mode::Enforce)),
+        8 => Just(StepKind::Ask(Intent::Take, Mode::Enforce)),
+        1 => Just(StepKind::Ask(Intent::Take, Mode::Shadow)),
+        1 => Just(StepKind::Ask(Intent::Peek, Mode::Enforce)),
         2 => (costs(), any::<bool>())
             .prop_map(|(units, enforced)| Mode::Owe { units: units.min(4_294_967_295), enforced })
-            .prop_map(|mode| What::Ask(Intent::Take, mode)),
-        1 => Just(What::Owe),
-        2 => Just(What::GiveBack),
-        1 => (0..10_000_000_u64).prop_map(What::Block),
-        1 => Just(What::Unblock),
-        1 => Just(What::Reset),
+            .prop_map(|mode| StepKind::Ask(Intent::Take, mode)),
+        1 => Just(StepKind::Owe),
+        2 => Just(StepKind::GiveBack),
+        1 => (0..10_000_000_u64).prop_map(StepKind::Block),
+        1 => Just(StepKind::Unblock),
+        1 => Just(StepKind::Reset),
     ];
     let times = prop_oneof![3 => Just(1), 1 => 2..5_usize];
     let step = (forward, 0..2_u8, costs(), times, what);
@@ -90,22 +90,22 @@ fn steps() -> impl Strategy<Value = Vec<TraceStep>> {
     prop::collection::vec(step, 1..40)
 }
 
-fn numbers() -> impl Strategy<Value = Numbers> {
+fn params() -> impl Strategy<Value = LimitParams> {
     (0..RATES.len(), 0..8_usize).prop_filter_map("not every rate is one", |(rate, algorithm)| {
         let (count, period_us) = RATES[rate];
         let rate = Rate::try_new(count, period_us).ok()?;
         Some(match algorithm {
-            0 => Numbers::FixedWindow(FixedWindow::new(rate)),
-            1 => Numbers::SlidingWindow(SlidingWindow::new(rate)),
-            2 => Numbers::SlidingLog(SlidingLog::new(rate)),
-            3 => Numbers::TokenBucket(TokenBucket::try_new(rate, None).ok()?),
-            4 => Numbers::Gcra(Gcra::try_new(rate, Some(count.max(3))).ok()?),
-            5 => Numbers::LeakyBucket(LeakyBucket::try_new(rate, Some(2), Some(3)).ok()?),
-            6 => Numbers::Concurrency(Concurrency::try_new(count, period_us).ok()?),
+            0 => LimitParams::FixedWindow(FixedWindow::new(rate)),
+            1 => LimitParams::SlidingWindow(SlidingWindow::new(rate)),
+            2 => LimitParams::SlidingLog(SlidingLog::new(rate)),
+            3 => LimitParams::TokenBucket(TokenBucket::try_new(rate, None).ok()?),
+            4 => LimitParams::Gcra(Gcra::try_new(rate, Some(count.max(3))).ok()?),
+            5 => LimitParams::LeakyBucket(LeakyBucket::try_new(rate, Some(2), Some(3)).ok()?),
+            6 => LimitParams::Concurrency(Concurrency::try_new(count, period_us).ok()?),
             _ => {
                 let units = [CalendarUnit::Day, CalendarUnit::Week, CalendarUnit::Month];
                 let unit = units[period_us as usize % 3];
-                Numbers::CalendarWindow(CalendarWindow::new(rate.count(), unit, Zone::UTC))
+                LimitParams::CalendarWindow(CalendarWindow::new(rate.count(), unit, Zone::UTC))
             }
         })
     })
@@ -121,36 +121,40 @@ async fn answers(store: &impl Store, trace: &Trace) -> Vec<String> {
         let charge = |mode| Charge {
             limit: trace.limit,
             key: &key,
-            numbers: &trace.numbers,
-            ticket: Ticket::default(),
+            params: &trace.params,
+            params_id: ParamsId::default(),
             cost: step.cost,
             mode,
             penalty: trace.penalty.as_ref(),
         };
         let mut answers = Answers::default();
         let change = match step.what {
-            What::Ask(intent, mode) => {
+            StepKind::Ask(intent, mode) => {
                 let charges = [charge(mode)];
                 let requests = vec![Request { charges: &charges, intent }; step.times];
-                store.call(now_us, Call::Decide(&requests), &mut answers).await.unwrap();
+                store.call(now_us, StoreCall::Decide(&requests), &mut answers).await.unwrap();
                 let rows = (0..step.times).map(|place| answers.get(place).unwrap().1[0]);
                 taken.extend(rows.filter_map(|row| Some((step.key, row.receipt?))));
                 None
             }
-            What::Owe => Some(Change::Owe { units: step.cost.min(4_294_967_295) }),
-            What::GiveBack => match taken.iter().position(|(key, _)| *key == step.key) {
+            StepKind::Owe => Some(Change::Owe { units: step.cost.min(4_294_967_295) }),
+            StepKind::GiveBack => match taken.iter().position(|(key, _)| *key == step.key) {
                 Some(place) => {
                     let receipt = taken.remove(place).1;
                     let units = step.cost.min(receipt.cost);
-                    Some(Change::GiveBack { units, receipt, under: trace.numbers })
+                    Some(Change::GiveBack { units, receipt, charged_params: trace.params })
                 }
                 None => continue,
             },
-            What::Block(us) => Some(Change::Block { until_us: (now_us + us).min(MAX_US) }),
-            What::Unblock => Some(Change::Unblock),
-            What::Reset => {
+            StepKind::Block(us) => Some(Change::Block { until_us: (now_us + us).min(MAX_US) }),
+            StepKind::Unblock => Some(Change::Unblock),
+            StepKind::Reset => {
                 store
-                    .call(0, Call::Reset { limit: trace.limit, key: &key }, &mut Answers::default())
+                    .call(
+                        0,
+                        StoreCall::Reset { limit: trace.limit, key: &key },
+                        &mut Answers::default(),
+                    )
                     .await
                     .unwrap();
                 continue;
@@ -158,7 +162,7 @@ async fn answers(store: &impl Store, trace: &Trace) -> Vec<String> {
         };
         if let Some(change) = change {
             let adjustments = [Adjustment { charge: charge(Mode::Enforce), change }];
-            store.call(now_us, Call::Adjust(&adjustments), &mut answers).await.unwrap();
+            store.call(now_us, StoreCall::Adjust(&adjustments), &mut answers).await.unwrap();
         }
         let all = (0..).map_while(|place| answers.get(place));
         said.push(format!("{:?}", all.collect::<Vec<_>>()));
@@ -170,7 +174,7 @@ async fn answers(store: &impl Store, trace: &Trace) -> Vec<String> {
 struct Trace {
     limit: u64,
     start_us: u64,
-    numbers: Numbers,
+    params: LimitParams,
     penalty: Option<Penalty>,
     steps: Vec<TraceStep>,
 }
@@ -185,11 +189,11 @@ fn traces() -> impl Strategy<Value = Trace> {
         2 => Just(None),
         1 => Just(Penalty::try_new(2, 1_000_000, 1_500, 60_000_000).ok()),
     ];
-    (any::<u64>(), start, numbers(), penalty, steps()).prop_map(
-        |(limit, start_us, numbers, penalty, steps)| Trace {
+    (any::<u64>(), start, params(), penalty, steps()).prop_map(
+        |(limit, start_us, params, penalty, steps)| Trace {
             limit,
             start_us,
-            numbers,
+            params,
             penalty,
             steps,
         },
@@ -213,7 +217,7 @@ fn memory_and_redis_decide_alike() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = runtime.block_on(Server::start());
     let guard = runtime.enter();
-    let redis = RedisStore::open(&server.endpoint(), patient()).unwrap();
+    let redis = RedisStore::open(&server.endpoint(), long_deadline()).unwrap();
     let mut runner = TestRunner::new(Config { cases: 400, ..Config::default() });
     let ran = runner.run(&traces(), |trace| {
         let memory = MemoryStore::default();
@@ -234,19 +238,19 @@ fn memory_and_redis_decide_alike() {
 #[tokio::test]
 async fn a_block_at_the_end_of_time_is_shown() {
     let server = Server::start().await;
-    let redis = RedisStore::open(&server.endpoint(), patient()).unwrap();
+    let redis = RedisStore::open(&server.endpoint(), long_deadline()).unwrap();
     let step = |forward_us, cost, times, mode| TraceStep {
         forward_us,
         key: 0,
         cost,
         times,
-        what: What::Ask(Intent::Take, mode),
+        what: StepKind::Ask(Intent::Take, mode),
     };
     let owe = Mode::Owe { units: 1, enforced: true };
     let trace = Trace {
         limit: 0,
         start_us: MAX_US - 50_000_000,
-        numbers: Numbers::FixedWindow(FixedWindow::new(Rate::try_new(7, 60_000_000).unwrap())),
+        params: LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(7, 60_000_000).unwrap())),
         penalty: Penalty::try_new(2, 1_000_000, 1_500, 60_000_000).ok(),
         steps: vec![step(50_000_000, 1, 1, Mode::Enforce), step(0, 5, 4, owe)],
     };

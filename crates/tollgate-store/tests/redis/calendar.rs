@@ -1,24 +1,25 @@
 //! Windows of the calendar by the server's clock, whatever the caller's says.
 
 use crate::server::Server;
-use crate::shop::patient;
+use crate::shop::long_deadline;
 use tollgate_core::algorithm::CalendarWindow;
-use tollgate_core::{CalendarUnit, Intent, Numbers, Receipt, Zone};
+use tollgate_core::{CalendarUnit, Intent, LimitParams, Receipt, Zone};
 use tollgate_store::{
-    Adjustment, Answer, Answers, Call, Change, Charge, Mode, RedisStore, Request, Store, Ticket,
+    Adjustment, Answer, Answers, Change, Charge, Mode, ParamsId, RedisStore, Request, Store,
+    StoreCall,
 };
 
 const SECOND_US: u64 = 1_000_000;
 
-fn charge<'a>(key: &'a [u8], numbers: &'a Numbers) -> Charge<'a> {
-    let (limit, ticket, cost, mode, penalty) = (1, Ticket::default(), 1, Mode::Enforce, None);
-    Charge { limit, key, numbers, ticket, cost, mode, penalty }
+fn charge<'a>(key: &'a [u8], params: &'a LimitParams) -> Charge<'a> {
+    let (limit, params_id, cost, mode, penalty) = (1, ParamsId::default(), 1, Mode::Enforce, None);
+    Charge { limit, key, params, params_id, cost, mode, penalty }
 }
 
-async fn take(store: &RedisStore, now_us: u64, key: &[u8], numbers: &Numbers) -> Answer {
-    let (charges, mut answers) = ([charge(key, numbers)], Answers::default());
+async fn take(store: &RedisStore, now_us: u64, key: &[u8], params: &LimitParams) -> Answer {
+    let (charges, mut answers) = ([charge(key, params)], Answers::default());
     let requests = [Request { charges: &charges, intent: Intent::Take }];
-    store.call(now_us, Call::Decide(&requests), &mut answers).await.unwrap();
+    store.call(now_us, StoreCall::Decide(&requests), &mut answers).await.unwrap();
     answers.get(0).unwrap().1[0]
 }
 
@@ -32,13 +33,13 @@ fn end_us(unit: CalendarUnit, now_us: u64) -> u64 {
 #[tokio::test]
 async fn nodes_whose_clocks_differ_count_in_one_window() {
     let server = Server::start().await;
-    let mut options = patient();
+    let mut options = long_deadline();
     options.caller_time = false;
     let store = RedisStore::open(&server.endpoint(), options).unwrap();
     let mut connection = server.connect().await;
     for unit in [CalendarUnit::Day, CalendarUnit::Week, CalendarUnit::Month] {
-        let numbers = Numbers::CalendarWindow(CalendarWindow::new(5, unit, Zone::UTC));
-        let key = unit.word().as_bytes();
+        let params = LimitParams::CalendarWindow(CalendarWindow::new(5, unit, Zone::UTC));
+        let key = unit.as_str().as_bytes();
         let (seconds, micros): (u64, u64) =
             redis::cmd("TIME").query_async(&mut connection).await.unwrap();
         let now_us = seconds * SECOND_US + micros;
@@ -47,7 +48,7 @@ async fn nodes_whose_clocks_differ_count_in_one_window() {
         for (used, called_us) in
             [now_us, now_us - window_us, now_us + window_us, now_us].into_iter().enumerate()
         {
-            let answer = take(&store, called_us, key, &numbers).await;
+            let answer = take(&store, called_us, key, &params).await;
             assert_eq!(answer.outcome.remaining, 4 - used as u64, "{unit:?}");
             let receipt = answer.receipt.unwrap();
             assert_eq!(
@@ -57,10 +58,13 @@ async fn nodes_whose_clocks_differ_count_in_one_window() {
             );
             receipts.push(receipt);
         }
-        let change = Change::GiveBack { units: 1, receipt: receipts[1], under: numbers };
-        let adjustments = [Adjustment { charge: charge(key, &numbers), change }];
+        let change = Change::GiveBack { units: 1, receipt: receipts[1], charged_params: params };
+        let adjustments = [Adjustment { charge: charge(key, &params), change }];
         let mut answers = Answers::default();
-        store.call(now_us - window_us, Call::Adjust(&adjustments), &mut answers).await.unwrap();
+        store
+            .call(now_us - window_us, StoreCall::Adjust(&adjustments), &mut answers)
+            .await
+            .unwrap();
         assert_eq!(answers.get(0).unwrap().1[0].outcome.remaining, 2, "{unit:?}");
     }
 }

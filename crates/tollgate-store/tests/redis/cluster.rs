@@ -3,16 +3,16 @@
 use crate::half_moved::{reservations_that_are_half_way, slots_that_are_half_way};
 use crate::leased::spread::Spread;
 use crate::server::Server;
-use crate::shop::{NOW_US, a_day, patient, take, take_all, until_healed};
+use crate::shop::{NOW_US, a_day, long_deadline, take, take_all, until_healed};
 use futures_util::future::{join, join_all};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tollgate_core::{Intent, Numbers};
-use tollgate_store::conformance::seven;
-use tollgate_store::redis::{Endpoint, Options};
+use tollgate_core::{Intent, LimitParams};
+use tollgate_store::conformance::algorithms;
+use tollgate_store::redis::{Endpoint, RedisOptions};
 use tollgate_store::{
-    Adjustment, Answers, Call, Change, Charge, Mode, RedisStore, Request, Store, Ticket,
+    Adjustment, Answers, Change, Charge, Mode, ParamsId, RedisStore, Request, Store, StoreCall,
     conformance,
 };
 
@@ -51,7 +51,7 @@ impl Cluster {
         cluster
     }
 
-    fn open(&self, options: Options) -> RedisStore {
+    fn open(&self, options: RedisOptions) -> RedisStore {
         // One is enough: the others are found through it.
         let endpoint = Endpoint::cluster([("127.0.0.1".into(), self.servers[0].port)]);
         RedisStore::open(&endpoint, options).unwrap()
@@ -119,24 +119,27 @@ async fn until_agreed(address: &str) {
 }
 
 /// How much a key has left.
-async fn left(store: &RedisStore, key: &[u8], numbers: &Numbers) -> u64 {
-    let (ticket, cost, mode) = (Ticket::default(), 1, Mode::Enforce);
-    let charge = Charge { limit: 1, key, numbers, ticket, cost, mode, penalty: None };
+async fn left(store: &RedisStore, key: &[u8], params: &LimitParams) -> u64 {
+    let (params_id, cost, mode) = (ParamsId::default(), 1, Mode::Enforce);
+    let charge = Charge { limit: 1, key, params, params_id, cost, mode, penalty: None };
     let change = Change::Owe { units: 0 };
     let mut answers = Answers::default();
-    store.call(NOW_US, Call::Adjust(&[Adjustment { charge, change }]), &mut answers).await.unwrap();
+    store
+        .call(NOW_US, StoreCall::Adjust(&[Adjustment { charge, change }]), &mut answers)
+        .await
+        .unwrap();
     answers.get(0).unwrap().1[0].outcome.remaining
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster() {
     let mut cluster = Cluster::start().await;
-    every_rule_holds(&cluster.open(patient())).await;
+    every_rule_holds(&cluster.open(long_deadline())).await;
     cluster.flush().await;
-    let store = cluster.open(patient());
+    let store = cluster.open(long_deadline());
     requests_of_one_caller_come_one_after_the_other(&store).await;
-    for numbers in seven(50).filter(|numbers| !matches!(numbers, Numbers::LeakyBucket(_))) {
-        split_requests_count_for_all_slots_or_none(&store, numbers).await;
+    for params in algorithms(50).filter(|params| !matches!(params, LimitParams::LeakyBucket(_))) {
+        split_requests_count_for_all_slots_or_none(&store, params).await;
     }
     cluster.flush().await;
     crate::alike::sampled(&store, 60, async || cluster.flush().await).await;
@@ -152,7 +155,7 @@ async fn a_cluster() {
 /// Also over several slots, each asked at a replica of its own.
 async fn replicas_answer_peeks(cluster: &Cluster) {
     use crate::replica::{peek, reading, reads, until_read};
-    let (store, plain) = (cluster.open(reading()), cluster.open(patient()));
+    let (store, plain) = (cluster.open(reading()), cluster.open(long_deadline()));
     until_healed(&store, b"key").await;
     until_read(&store, &cluster.servers.iter().collect::<Vec<_>>()).await;
     let keys: Vec<Vec<u8>> = (0..8).map(|n| format!("peeked {n}").into_bytes()).collect();
@@ -211,11 +214,11 @@ async fn every_rule_holds(store: &RedisStore) {
 
 /// Ten rounds of a batch over many slots: each client's requests in their order, those over several slots too.
 async fn requests_of_one_caller_come_one_after_the_other(store: &RedisStore) {
-    let (limit, ticket, cost, mode, penalty) = (2, Ticket::default(), 1, Mode::Enforce, None);
+    let (limit, params_id, cost, mode, penalty) = (2, ParamsId::default(), 1, Mode::Enforce, None);
     let (few, none) = (a_day(3), a_day(0));
     for round in 0..10 {
         let keys: Vec<_> = (0..8).map(|n| format!("round {round} {n}").into_bytes()).collect();
-        let charge = |key, numbers| Charge { limit, key, numbers, ticket, cost, mode, penalty };
+        let charge = |key, params| Charge { limit, key, params, params_id, cost, mode, penalty };
         let one = |n: usize| vec![charge(&keys[n % 8], &few)];
         // Counts for one of them, until the other has refused it.
         let split = |n: usize| vec![charge(&keys[n % 8], &few), charge(b"nobody", &none)];
@@ -223,7 +226,7 @@ async fn requests_of_one_caller_come_one_after_the_other(store: &RedisStore) {
         let requests: Vec<_> =
             charges.iter().map(|charges| Request { charges, intent: Intent::Take }).collect();
         let mut answers = Answers::default();
-        store.call(NOW_US, Call::Decide(&requests), &mut answers).await.unwrap();
+        store.call(NOW_US, StoreCall::Decide(&requests), &mut answers).await.unwrap();
         let mut left = [3; 8];
         for (n, charges) in charges.iter().enumerate() {
             let (admitted, rows) = answers.get(n).unwrap();
@@ -235,7 +238,7 @@ async fn requests_of_one_caller_come_one_after_the_other(store: &RedisStore) {
     }
 }
 
-async fn split_requests_count_for_all_slots_or_none(store: &RedisStore, many: Numbers) {
+async fn split_requests_count_for_all_slots_or_none(store: &RedisStore, many: LimitParams) {
     let none = a_day(0);
     // Every second request is refused by its own key, after the shared one may have counted it.
     let asks = (0..400_u32).map(async |n| {
@@ -287,13 +290,13 @@ async fn slots_that_move_lose_and_double_nothing(cluster: &Cluster, store: &Redi
         done.store(true, Ordering::Relaxed);
     };
     let asking = async {
-        let (keys, numbers) = (60, a_day(4_000_000_000));
+        let (keys, params) = (60, a_day(4_000_000_000));
         let mut rounds = 0;
         while !done.load(Ordering::Relaxed) {
             let ask = async |n: u32| {
                 let key = format!("moving {n}");
                 // Two limits of one client, in one slot, and twice at once.
-                let ask = || take(store, key.as_bytes(), &numbers);
+                let ask = || take(store, key.as_bytes(), &params);
                 let (one, other) = join(ask(), ask()).await;
                 assert!(one.expect("no caller sees it") && other.expect("no caller sees it"));
             };
@@ -311,7 +314,7 @@ async fn slots_that_move_lose_and_double_nothing(cluster: &Cluster, store: &Redi
 }
 
 async fn a_primary_that_dies_is_replaced(cluster: &mut Cluster) {
-    let mut options = patient();
+    let mut options = long_deadline();
     options.deadline = Duration::from_millis(500);
     options.breaker_probe = Duration::from_millis(100);
     let store = cluster.open(options.clone());
@@ -325,8 +328,8 @@ async fn a_primary_that_dies_is_replaced(cluster: &mut Cluster) {
     let mut spread = Spread::new((0..2).map(|_| cluster.open(brisk.clone())).collect());
     spread.round(200).await;
     cluster.servers[2].kill();
-    let numbers = a_day(4_000_000_000);
-    let asked = join_all(keys.iter().map(|key| take(&store, key, &numbers))).await;
+    let params = a_day(4_000_000_000);
+    let asked = join_all(keys.iter().map(|key| take(&store, key, &params))).await;
     let failed = asked.iter().filter(|asked| asked.is_err()).count();
     assert!(failed < keys.len(), "only the slots of that server are affected");
     for key in &keys {

@@ -2,18 +2,19 @@
 
 use crate::server::Server;
 use crate::shop::{
-    NOW_US, Notes, a_day, brisk, patient, take, until_failed, until_healed, until_open,
+    NOW_US, RecordingObserver, a_day, long_deadline, short_deadline, take, until_failed,
+    until_healed, until_open,
 };
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate_core::algorithm::Gcra;
-use tollgate_core::{Numbers, Rate};
-use tollgate_store::{Answers, Call, RedisStore, Store, StoreError, StoreErrorKind};
+use tollgate_core::{LimitParams, Rate};
+use tollgate_store::{Answers, RedisStore, Store, StoreCall, StoreError, StoreErrorKind};
 
 /// What breaks a server, what its callers are then told, and what mends it.
 async fn breaks_and_heals(server: &Server, breaks: &str, says: &str, mends: &str) {
-    let notes = Notes::default();
-    let mut options = brisk();
+    let notes = RecordingObserver::default();
+    let mut options = short_deadline();
     // Each reply is to be seen, and on a busy machine a reply may take long.
     options.deadline = Duration::from_secs(20);
     options.observer = Some(Arc::new(notes.clone()));
@@ -28,7 +29,7 @@ async fn breaks_and_heals(server: &Server, breaks: &str, says: &str, mends: &str
     assert_eq!(notes.count("opened"), 1, "{:?}", notes.all());
     server.run(mends).await;
     until_healed(&store, b"key").await;
-    assert!(!store.is_open());
+    assert!(!store.is_breaker_open());
     assert_eq!((notes.count("opened"), notes.count("closed")), (1, 1), "{:?}", notes.all());
 }
 
@@ -49,14 +50,15 @@ async fn a_replica_takes_no_writes() {
 #[tokio::test]
 async fn no_permission_for_one_sort_of_decision() {
     let server = Server::start().await;
-    let notes = Notes::default();
-    let mut options = patient();
+    let notes = RecordingObserver::default();
+    let mut options = long_deadline();
     options.observer = Some(Arc::new(notes.clone()));
     // By the server's clock what follows on a decision of a pace is `INCRBY`, but for one in two seconds.
     options.caller_time = false;
     let store = RedisStore::open(&server.endpoint(), options).unwrap();
-    let pace =
-        Numbers::Gcra(Gcra::try_new(Rate::try_new(1_000_000, 1_000_000).unwrap(), None).unwrap());
+    let pace = LimitParams::Gcra(
+        Gcra::try_new(Rate::try_new(1_000_000, 1_000_000).unwrap(), None).unwrap(),
+    );
     let told = || (notes.count("refuses"), notes.count("accepts again"), notes.count("opened"));
     server.run("ACL SETUSER default -incrby").await;
     let mut refused = 0;
@@ -78,7 +80,7 @@ async fn no_permission_for_one_sort_of_decision() {
 #[tokio::test]
 async fn a_key_that_holds_something_else_is_its_own_trouble() {
     let server = Server::start().await;
-    let store = RedisStore::open(&server.endpoint(), patient()).unwrap();
+    let store = RedisStore::open(&server.endpoint(), long_deadline()).unwrap();
     take(&store, b"key", &a_day(1_000)).await.unwrap();
     let redis::Value::Array(names) = server.run("KEYS *").await else { panic!("no keys") };
     let redis::Value::BulkString(name) = &names[0] else { panic!("no name") };
@@ -89,7 +91,7 @@ async fn a_key_that_holds_something_else_is_its_own_trouble() {
         let other = format!("other {n}");
         assert!(take(&store, other.as_bytes(), &a_day(1)).await.unwrap(), "{n}");
     }
-    assert!(!store.is_open());
+    assert!(!store.is_breaker_open());
 }
 
 #[tokio::test]
@@ -111,7 +113,7 @@ async fn a_password_that_is_not_accepted_yet() {
         let mut other = redis::cmd("AUTH");
         other.arg("other");
         let endpoint = server.endpoint().credentials(None, password);
-        let mut options = patient();
+        let mut options = long_deadline();
         options.breaker_probe = Duration::from_millis(50);
         let store = RedisStore::open(&endpoint, options).unwrap();
         let error = until_failed(&store, b"key").await;
@@ -137,7 +139,7 @@ async fn a_password_that_is_not_accepted_yet() {
 #[tokio::test]
 async fn a_script_that_never_ends() {
     let server = Server::start_with(&["--lua-time-limit", "1"]).await;
-    let mut options = brisk();
+    let mut options = short_deadline();
     options.deadline = Duration::from_secs(20);
     let store = RedisStore::open(&server.endpoint(), options).unwrap();
     until_healed(&store, b"key").await;
@@ -161,7 +163,7 @@ async fn a_server_that_is_still_loading() {
     let mut connection = server.connect().await;
     redis::cmd("EVAL").arg(fill).arg(0).exec_async(&mut connection).await.unwrap();
     server.run("SAVE").await;
-    let mut options = patient();
+    let mut options = long_deadline();
     // What the server says is to be seen for as long as it says it.
     options.breaker_errors = u32::MAX;
     let store = RedisStore::open(&server.endpoint(), options).unwrap();
@@ -198,7 +200,7 @@ async fn as_many_clients_as_it_accepts() {
         command
     };
     limit("5").exec_async(&mut admin).await.unwrap();
-    let mut options = patient();
+    let mut options = long_deadline();
     options.breaker_probe = Duration::from_millis(50);
     let store = RedisStore::open(&server.endpoint(), options).unwrap();
     let error = until_failed(&store, b"key").await;
@@ -216,13 +218,13 @@ async fn a_full_server_decides_over_the_connections_that_it_has() {
         let server = Server::start().await;
         server.run("ACL SETUSER own on >marker-pw ~* +@all").await;
         let mut admin = server.connect().await;
-        let notes = Notes::default();
-        let mut options = patient();
+        let notes = RecordingObserver::default();
+        let mut options = long_deadline();
         options.connections = 2;
         options.observer = Some(Arc::new(notes.clone()));
         let endpoint = server.endpoint().credentials(credentials.0, credentials.1);
         let store = RedisStore::open(&endpoint, options).unwrap();
-        store.settle_here(1);
+        store.attach_thread(1);
         until_healed(&store, b"key").await;
         while notes.count("connected") < 3 {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -251,15 +253,15 @@ async fn a_full_server_decides_over_the_connections_that_it_has() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         assert!(take(&store, b"key", &a_day(4_000_000_000)).await.unwrap());
-        assert!(!store.is_open(), "{:?}", notes.all());
+        assert!(!store.is_breaker_open(), "{:?}", notes.all());
     }
 }
 
 #[tokio::test]
 async fn scripts_that_are_wiped_while_everybody_asks() {
     let server = Server::start().await;
-    let store = Arc::new(RedisStore::open(&server.endpoint(), patient()).unwrap());
-    let numbers = a_day(1_000);
+    let store = Arc::new(RedisStore::open(&server.endpoint(), long_deadline()).unwrap());
+    let params = a_day(1_000);
     let wiping = async {
         for _ in 0..200 {
             server.run("SCRIPT FLUSH").await;
@@ -268,12 +270,12 @@ async fn scripts_that_are_wiped_while_everybody_asks() {
     let asking = async {
         let mut admitted = 0;
         for _ in 0..100 {
-            let asked = (0..15).map(|_| take(&store, b"key", &numbers));
+            let asked = (0..15).map(|_| take(&store, b"key", &params));
             for taken in futures_util::future::join_all(asked).await {
                 admitted += usize::from(taken.expect("no caller sees it"));
             }
             store
-                .call(0, Call::Reset { limit: 2, key: b"another" }, &mut Answers::default())
+                .call(0, StoreCall::Reset { limit: 2, key: b"another" }, &mut Answers::default())
                 .await
                 .expect("nor does this");
         }
@@ -286,7 +288,7 @@ async fn scripts_that_are_wiped_while_everybody_asks() {
 #[tokio::test]
 async fn a_server_that_is_killed_and_returns() {
     let mut server = Server::start().await;
-    let store = RedisStore::open(&server.endpoint(), brisk()).unwrap();
+    let store = RedisStore::open(&server.endpoint(), short_deadline()).unwrap();
     until_healed(&store, b"key").await;
     server.kill();
     let error = until_failed(&store, b"key").await;
@@ -299,17 +301,17 @@ async fn a_server_that_is_killed_and_returns() {
 #[tokio::test]
 async fn a_server_that_accepts_and_never_answers() {
     let server = Server::start().await;
-    let store = RedisStore::open(&server.endpoint(), brisk()).unwrap();
+    let store = RedisStore::open(&server.endpoint(), short_deadline()).unwrap();
     until_healed(&store, b"key").await;
     server.signal("STOP");
     let error = until_failed(&store, b"key").await;
     assert_eq!(error.kind, StoreErrorKind::Timeout);
     until_open(&store, b"key").await;
     let mut answers = Answers::default();
-    let error = store.call(NOW_US, Call::Adjust(&[]), &mut answers).await;
+    let error = store.call(NOW_US, StoreCall::Adjust(&[]), &mut answers).await;
     assert!(error.is_ok(), "nothing was asked of it");
     let error = store
-        .call(0, Call::Reset { limit: 1, key: b"key" }, &mut Answers::default())
+        .call(0, StoreCall::Reset { limit: 1, key: b"key" }, &mut Answers::default())
         .await
         .unwrap_err();
     assert_eq!(error.kind, StoreErrorKind::Busy);
@@ -321,15 +323,15 @@ async fn a_server_that_accepts_and_never_answers() {
 async fn a_server_that_is_not_there_yet() {
     let mut server = Server::start().await;
     server.kill();
-    let store = RedisStore::open(&server.endpoint(), brisk()).unwrap();
+    let store = RedisStore::open(&server.endpoint(), short_deadline()).unwrap();
     assert!(until_failed(&store, b"key").await.is_transient());
     // Nobody has to ask for the breaker to open.
-    while !store.is_open() {
+    while !store.is_breaker_open() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(!store.status().is_ready());
     server.relaunch();
-    while store.is_open() || !store.status().is_ready() {
+    while store.is_breaker_open() || !store.status().is_ready() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
@@ -338,7 +340,7 @@ async fn a_server_that_is_not_there_yet() {
 #[tokio::test]
 async fn callers_that_go_away_shift_no_replies() {
     let server = Server::start().await;
-    let store = RedisStore::open(&server.endpoint(), patient()).unwrap();
+    let store = RedisStore::open(&server.endpoint(), long_deadline()).unwrap();
     let (some, none) = (a_day(4_000_000_000), a_day(0));
     until_healed(&store, b"key").await;
     for round in 0..300_u64 {

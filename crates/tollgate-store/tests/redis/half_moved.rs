@@ -5,37 +5,43 @@ use crate::cluster::{Cluster, until_says};
 use crate::server::Server;
 use crate::shop::{NOW_US, a_day};
 use futures_util::future::{join, join_all};
-use tollgate_core::{Intent, Numbers};
+use tollgate_core::{Intent, LimitParams};
 use tollgate_store::{
-    Adjustment, Answers, Call, Change, Charge, Mode, Opened, Opening, RedisStore, Request,
-    ReservationStore, Settlement, Store, Ticket,
+    Adjustment, Answers, Change, Charge, Mode, NewReservation, OpenOutcome, ParamsId, RedisStore,
+    Request, ReservationStore, Settlement, Store, StoreCall,
 };
 
 const CLIENT: &[u8] = b"\x06moved";
 
 /// A limit of the one client: the same slot for all of them.
-fn charge(limit: u64, numbers: &Numbers) -> Charge<'_> {
-    let (ticket, mode, penalty) = (Ticket::default(), Mode::Enforce, None);
-    Charge { limit, key: CLIENT, numbers, ticket, cost: 1, mode, penalty }
+fn charge(limit: u64, params: &LimitParams) -> Charge<'_> {
+    let (params_id, mode, penalty) = (ParamsId::default(), Mode::Enforce, None);
+    Charge { limit, key: CLIENT, params, params_id, cost: 1, mode, penalty }
 }
 
-async fn take(store: &RedisStore, limits: &[u64], numbers: &Numbers) -> bool {
-    let charges: Vec<_> = limits.iter().map(|limit| charge(*limit, numbers)).collect();
+async fn take(store: &RedisStore, limits: &[u64], params: &LimitParams) -> bool {
+    let charges: Vec<_> = limits.iter().map(|limit| charge(*limit, params)).collect();
     let mut answers = Answers::default();
     let requests = [Request { charges: &charges, intent: Intent::Take }];
-    store.call(NOW_US, Call::Decide(&requests), &mut answers).await.expect("no caller sees it");
+    store
+        .call(NOW_US, StoreCall::Decide(&requests), &mut answers)
+        .await
+        .expect("no caller sees it");
     answers.get(0).unwrap().0
 }
 
-async fn adjust(store: &RedisStore, limit: u64, numbers: &Numbers, change: Change) -> u64 {
+async fn adjust(store: &RedisStore, limit: u64, params: &LimitParams, change: Change) -> u64 {
     let mut answers = Answers::default();
-    let adjustments = [Adjustment { charge: charge(limit, numbers), change }];
-    store.call(NOW_US, Call::Adjust(&adjustments), &mut answers).await.expect("no caller sees it");
+    let adjustments = [Adjustment { charge: charge(limit, params), change }];
+    store
+        .call(NOW_US, StoreCall::Adjust(&adjustments), &mut answers)
+        .await
+        .expect("no caller sees it");
     answers.get(0).unwrap().1[0].outcome.remaining
 }
 
-fn name(store: &RedisStore, limit: u64, numbers: &Numbers) -> String {
-    String::from_utf8(store.place(&charge(limit, numbers)).as_bytes().to_vec()).unwrap()
+fn name(store: &RedisStore, limit: u64, params: &LimitParams) -> String {
+    String::from_utf8(store.state_key(&charge(limit, params)).as_bytes().to_vec()).unwrap()
 }
 
 /// A slot between two servers.
@@ -82,34 +88,34 @@ impl<'a> Move<'a> {
 
 /// Decisions, changes and resets in a slot that is half-way, and what waits for it to arrive.
 pub(crate) async fn slots_that_are_half_way(cluster: &Cluster, store: &RedisStore) {
-    let numbers = a_day(40);
-    assert!(take(store, &[1], &numbers).await);
-    assert!(take(store, &[2], &numbers).await);
-    let moving = Move::begin(cluster, &name(store, 1, &numbers)).await;
-    moving.carry(&name(store, 2, &numbers)).await;
+    let params = a_day(40);
+    assert!(take(store, &[1], &params).await);
+    assert!(take(store, &[2], &params).await);
+    let moving = Move::begin(cluster, &name(store, 1, &params)).await;
+    moving.carry(&name(store, 2, &params)).await;
     // 1 is here, 2 is there, and 3 comes into being there. Together they share calls, which have to be taken apart.
-    let asks = (0..30).map(|n| take(store, std::slice::from_ref(&[1, 2, 3][n % 3]), &numbers));
+    let asks = (0..30).map(|n| take(store, std::slice::from_ref(&[1, 2, 3][n % 3]), &params));
     assert!(join_all(asks).await.into_iter().all(|admitted| admitted));
     let nothing = Change::Owe { units: 0 };
     for (limit, left) in [(1, 29), (2, 29), (3, 30)] {
-        assert_eq!(adjust(store, limit, &numbers, nothing).await, left, "limit {limit}");
-        assert_eq!(adjust(store, limit, &numbers, Change::Owe { units: 4 }).await, left - 4);
+        assert_eq!(adjust(store, limit, &params, nothing).await, left, "limit {limit}");
+        assert_eq!(adjust(store, limit, &params, Change::Owe { units: 4 }).await, left - 4);
     }
     for limit in [1, 2, 3] {
         store
-            .call(0, Call::Reset { limit, key: CLIENT }, &mut Answers::default())
+            .call(0, StoreCall::Reset { limit, key: CLIENT }, &mut Answers::default())
             .await
             .expect("no caller sees it");
-        assert_eq!(adjust(store, limit, &numbers, nothing).await, 40, "limit {limit} was reset");
+        assert_eq!(adjust(store, limit, &params, nothing).await, 40, "limit {limit} was reset");
     }
-    waits_for_the_rest(cluster, store, &numbers, &moving).await;
+    waits_for_the_rest(cluster, store, &params, &moving).await;
 }
 
 /// One request, a key of it here and one there.
 async fn waits_for_the_rest(
     cluster: &Cluster,
     store: &RedisStore,
-    numbers: &Numbers,
+    params: &LimitParams,
     moving: &Move<'_>,
 ) {
     let few = a_day(4);
@@ -132,28 +138,32 @@ async fn waits_for_the_rest(
     for limit in [4, 5] {
         assert_eq!(adjust(store, limit, &few, nothing).await, 2, "counted once");
     }
-    assert_eq!(adjust(store, 1, numbers, nothing).await, 40, "and whoever comes later follows");
+    assert_eq!(adjust(store, 1, params, nothing).await, 40, "and whoever comes later follows");
 }
 
 /// A reservation whose record has gone ahead of its slot.
 pub(crate) async fn reservations_that_are_half_way(cluster: &Cluster, store: &RedisStore) {
-    let numbers = a_day(10);
-    let places = [store.place(&charge(9, &numbers))];
+    let params = a_day(10);
+    let places = [store.state_key(&charge(9, &params))];
     let open = async |id: &str| {
-        let opening =
-            Opening { id, ttl_us: 60_000_000, places: places.to_vec(), note: b"note".to_vec() };
+        let opening = NewReservation {
+            id,
+            ttl_us: 60_000_000,
+            state_keys: places.to_vec(),
+            note: b"note".to_vec(),
+        };
         store.open_reservation(NOW_US, opening).await.expect("no caller sees it")
     };
     cluster.flush().await;
-    assert_eq!(open("one").await, Opened::Kept);
+    assert_eq!(open("one").await, OpenOutcome::Opened);
     let record = cluster.only_key().await;
     let moving = Move::begin(cluster, &record).await;
     moving.carry(&record).await;
-    assert_eq!(open("one").await, Opened::Taken, "it is found there");
+    assert_eq!(open("one").await, OpenOutcome::IdInUse, "it is found there");
     let plan = |_: &[u8]| {
         let (cost, mode, penalty) = (1, Mode::Enforce, None);
         let change = Change::Owe { units: 3 };
-        Some(vec![Settlement { numbers, cost, mode, penalty, change }])
+        Some(vec![Settlement { params, cost, mode, penalty, change }])
     };
     for end in [3, 4] {
         let ended = store.end_reservation(NOW_US, "one", end, plan).await;
@@ -162,6 +172,6 @@ pub(crate) async fn reservations_that_are_half_way(cluster: &Cluster, store: &Re
         assert_eq!(ended.rows[0].outcome.remaining, 7);
     }
     moving.end(cluster).await;
-    let left = adjust(store, 9, &numbers, Change::Owe { units: 0 }).await;
+    let left = adjust(store, 9, &params, Change::Owe { units: 0 }).await;
     assert_eq!(left, 7, "settled once");
 }

@@ -1,20 +1,28 @@
 //! What stands in Redis: nothing for ever, nothing secret, not much.
 
 use crate::server::Server;
-use crate::shop::patient;
+use crate::shop::long_deadline;
 use redis::aio::MultiplexedConnection;
 use tollgate_core::algorithm::Gcra;
-use tollgate_core::{Intent, Numbers, Penalty, Rate};
-use tollgate_store::conformance::seven;
+use tollgate_core::{Intent, LimitParams, Penalty, Rate};
+use tollgate_store::conformance::algorithms;
 use tollgate_store::{
-    Adjustment, Answers, Call, Change, Charge, Mode, RedisStore, Request, Store, Ticket,
+    Adjustment, Answers, Change, Charge, Mode, ParamsId, RedisStore, Request, Store, StoreCall,
 };
 
 const MARKER: &str = "marker-api-key";
 
-fn charge<'a>(key: &'a [u8], numbers: &'a Numbers, penalty: Option<&'a Penalty>) -> Charge<'a> {
+fn charge<'a>(key: &'a [u8], params: &'a LimitParams, penalty: Option<&'a Penalty>) -> Charge<'a> {
     let limit = 7;
-    Charge { limit, key, numbers, ticket: Ticket::default(), cost: 1, mode: Mode::Enforce, penalty }
+    Charge {
+        limit,
+        key,
+        params,
+        params_id: ParamsId::default(),
+        cost: 1,
+        mode: Mode::Enforce,
+        penalty,
+    }
 }
 
 async fn keys(connection: &mut MultiplexedConnection) -> Vec<Vec<u8>> {
@@ -24,19 +32,19 @@ async fn keys(connection: &mut MultiplexedConnection) -> Vec<Vec<u8>> {
 #[tokio::test]
 async fn every_key_ends_by_itself_and_none_shows_what_a_client_sent() {
     let server = Server::start().await;
-    let mut options = patient();
+    let mut options = long_deadline();
     options.caller_time = false;
     options.secret = b"marker-secret".to_vec();
     let store = RedisStore::open(&server.endpoint(), options).unwrap();
     let penalty = Penalty::try_new(1, 1_000_000, 2_000, 60_000_000).unwrap();
     let mut answers = Answers::default();
-    for numbers in seven(2) {
+    for params in algorithms(2) {
         for key in [MARKER, "another", "blocked"] {
             for penalty in [None, Some(&penalty)] {
                 // Admitted, then refused, then punished.
-                let charges = [charge(key.as_bytes(), &numbers, penalty)];
+                let charges = [charge(key.as_bytes(), &params, penalty)];
                 let requests = [Request { charges: &charges, intent: Intent::Take }; 4];
-                store.call(0, Call::Decide(&requests), &mut answers).await.unwrap();
+                store.call(0, StoreCall::Decide(&requests), &mut answers).await.unwrap();
             }
         }
         let changes = [
@@ -46,11 +54,11 @@ async fn every_key_ends_by_itself_and_none_shows_what_a_client_sent() {
             ("fresh", Change::Owe { units: 1 }),
         ];
         let adjust = |(key, change): &(&'static str, Change)| Adjustment {
-            charge: charge(key.as_bytes(), &numbers, Some(&penalty)),
+            charge: charge(key.as_bytes(), &params, Some(&penalty)),
             change: *change,
         };
         let adjustments: Vec<_> = changes.iter().map(adjust).collect();
-        store.call(0, Call::Adjust(&adjustments), &mut answers).await.unwrap();
+        store.call(0, StoreCall::Adjust(&adjustments), &mut answers).await.unwrap();
     }
     let mut connection = server.connect().await;
     let keys = keys(&mut connection).await;
@@ -68,7 +76,7 @@ async fn every_key_ends_by_itself_and_none_shows_what_a_client_sent() {
 #[tokio::test]
 async fn a_key_of_gcra_takes_little_room() {
     let server = Server::start().await;
-    let mut options = patient();
+    let mut options = long_deadline();
     options.caller_time = false;
     let store = RedisStore::open(&server.endpoint(), options).unwrap();
     let used = async || -> u64 {
@@ -82,14 +90,15 @@ async fn a_key_of_gcra_takes_little_room() {
     };
     // Seven a day leaves a fraction, three a second none.
     for (count, period_us) in [(7, 86_400_000_000), (60, 86_400_000_000)] {
-        let numbers =
-            Numbers::Gcra(Gcra::try_new(Rate::try_new(count, period_us).unwrap(), None).unwrap());
+        let params = LimitParams::Gcra(
+            Gcra::try_new(Rate::try_new(count, period_us).unwrap(), None).unwrap(),
+        );
         let fill = async |from: u32, to: u32| {
             let names: Vec<_> = (from..to).map(|n| n.to_be_bytes()).collect();
-            let charges: Vec<_> = names.iter().map(|name| [charge(name, &numbers, None)]).collect();
+            let charges: Vec<_> = names.iter().map(|name| [charge(name, &params, None)]).collect();
             let requests: Vec<_> =
                 charges.iter().map(|charges| Request { charges, intent: Intent::Take }).collect();
-            store.call(0, Call::Decide(&requests), &mut Answers::default()).await.unwrap();
+            store.call(0, StoreCall::Decide(&requests), &mut Answers::default()).await.unwrap();
         };
         server.run("FLUSHALL").await;
         let before = used().await;

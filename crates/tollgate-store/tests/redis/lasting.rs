@@ -1,33 +1,33 @@
 //! At the server's own time: what stands in Redis is what was answered, and it stays exactly as long as it should.
 
 use crate::server::Server;
-use crate::shop::patient;
+use crate::shop::long_deadline;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use redis::aio::MultiplexedConnection;
 use std::time::Duration;
 use tollgate_core::algorithm::{Gcra, LeakyBucket};
-use tollgate_core::{Intent, Numbers, Penalty, Rate, Receipt};
-use tollgate_store::conformance::seven;
-use tollgate_store::redis::Options;
+use tollgate_core::{Intent, LimitParams, Penalty, Rate, Receipt};
+use tollgate_store::conformance::algorithms;
+use tollgate_store::redis::RedisOptions;
 use tollgate_store::{
-    Adjustment, Answers, Call, Change, Charge, Mode, Opening, RedisStore, Request,
-    ReservationStore, Settlement, Store, Ticket,
+    Adjustment, Answers, Change, Charge, Mode, NewReservation, ParamsId, RedisStore, Request,
+    ReservationStore, Settlement, Store, StoreCall,
 };
 
 const SPARE: Duration = Duration::from_millis(1_500);
 /// Keys end with a step of time, which is this long.
 const STEP_MS: i64 = 2_000;
 
-pub(crate) fn options() -> Options {
-    let mut options = patient();
-    (options.caller_time, options.spare) = (false, SPARE);
+pub(crate) fn options() -> RedisOptions {
+    let mut options = long_deadline();
+    (options.caller_time, options.ttl_margin) = (false, SPARE);
     options
 }
 
-fn charge<'a>(key: &'a [u8], numbers: &'a Numbers, cost: u64) -> Charge<'a> {
-    let (ticket, mode, penalty) = (Ticket::default(), Mode::Enforce, None);
-    Charge { limit: 7, key, numbers, ticket, cost, mode, penalty }
+fn charge<'a>(key: &'a [u8], params: &'a LimitParams, cost: u64) -> Charge<'a> {
+    let (params_id, mode, penalty) = (ParamsId::default(), Mode::Enforce, None);
+    Charge { limit: 7, key, params, params_id, cost, mode, penalty }
 }
 
 async fn ask<T: redis::FromRedisValue>(
@@ -48,12 +48,12 @@ async fn server_us(connection: &mut MultiplexedConnection) -> u64 {
 }
 
 /// Those whose whole state is a TAT, with and without fractions, slow and fast.
-pub(crate) fn slow_and_fast() -> Vec<Numbers> {
+pub(crate) fn slow_and_fast() -> Vec<LimitParams> {
     let rates = [(7, 60_000_000), (1_000, 1_000_000), (60, 60_000_000), (3, 1_000)];
     let both = |(count, period_us)| {
         let rate = Rate::try_new(count, period_us).unwrap();
         let leaky = LeakyBucket::try_new(rate, Some(3), Some(9)).unwrap();
-        [Numbers::LeakyBucket(leaky), Numbers::Gcra(Gcra::try_new(rate, Some(60)).unwrap())]
+        [LimitParams::LeakyBucket(leaky), LimitParams::Gcra(Gcra::try_new(rate, Some(60)).unwrap())]
     };
     rates.into_iter().flat_map(both).collect()
 }
@@ -72,16 +72,16 @@ fn kept(value: &[u8]) -> (u64, u32) {
 pub(crate) async fn check(
     server: &Server,
     store: &RedisStore,
-    numbers: Numbers,
+    params: LimitParams,
     batches: &[(usize, u64)],
 ) {
     server.run("FLUSHALL").await;
     let mut connection = server.connect().await;
     let (mut last, mut answers) = (None::<Receipt>, Answers::default());
     for (times, cost) in batches {
-        let charges = [charge(b"key", &numbers, *cost)];
+        let charges = [charge(b"key", &params, *cost)];
         let requests = vec![Request { charges: &charges, intent: Intent::Take }; *times];
-        store.call(0, Call::Decide(&requests), &mut answers).await.unwrap();
+        store.call(0, StoreCall::Decide(&requests), &mut answers).await.unwrap();
         let mut receipts = (0..*times).filter_map(|place| answers.get(place).unwrap().1[0].receipt);
         last = receipts.next_back().or(last);
         let names = keys(&mut connection).await;
@@ -121,11 +121,10 @@ fn a_tat_is_kept_as_it_was_answered_until_it_makes_no_difference() {
     let store = RedisStore::open(&server.endpoint(), options()).unwrap();
     let mut runner = TestRunner::new(Config { cases: 60, ..Config::default() });
     let batches = prop::collection::vec((1..5_usize, 1..5_u64), 1..20);
-    let ran =
-        runner.run(&(prop::sample::select(slow_and_fast()), batches), |(numbers, batches)| {
-            runtime.block_on(check(&server, &store, numbers, &batches));
-            Ok(())
-        });
+    let ran = runner.run(&(prop::sample::select(slow_and_fast()), batches), |(params, batches)| {
+        runtime.block_on(check(&server, &store, params, &batches));
+        Ok(())
+    });
     drop((store, guard));
     ran.unwrap();
 }
@@ -136,16 +135,16 @@ async fn no_key_stays_for_ever_or_for_much_longer_than_its_window() {
     let server = Server::start().await;
     let mut options = options();
     // However slow the machine is, nothing may end while the test looks.
-    options.spare = Duration::from_secs(100);
-    let spare_ms = options.spare.as_millis() as i64;
+    options.ttl_margin = Duration::from_secs(100);
+    let spare_ms = options.ttl_margin.as_millis() as i64;
     let store = RedisStore::open(&server.endpoint(), options).unwrap();
     let penalty = Penalty::try_new(1, 1_000_000, 2_000, 30_000_000).unwrap();
     let mut answers = Answers::default();
     let mut connection = server.connect().await;
     let now_us = server_us(&mut connection).await;
-    for (n, numbers) in seven(2).enumerate() {
-        let numbers = &numbers;
-        let plain = charge(b"plain", numbers, 1);
+    for (n, params) in algorithms(2).enumerate() {
+        let params = &params;
+        let plain = charge(b"plain", params, 1);
         let punished = Charge { key: b"punished", penalty: Some(&penalty), ..plain };
         let other = Charge { key: b"other", ..plain };
         for charges in [[plain, other], [punished, plain], [plain, punished]] {
@@ -153,29 +152,29 @@ async fn no_key_stays_for_ever_or_for_much_longer_than_its_window() {
             let both = Request { charges: &charges, intent: Intent::Take };
             let alone = Request { charges: &charges[..1], intent: Intent::Take };
             let requests = [both, alone, alone, alone, alone];
-            store.call(0, Call::Decide(&requests), &mut answers).await.unwrap();
+            store.call(0, StoreCall::Decide(&requests), &mut answers).await.unwrap();
         }
         let receipt = Receipt { cost: 1, at_us: now_us, ..Receipt::default() };
-        let under = *numbers;
+        let charged_params = *params;
         let changes: [(&[u8], Change); 6] = [
             (b"plain", Change::Owe { units: 1 }),
-            (b"plain", Change::GiveBack { units: 1, receipt, under }),
+            (b"plain", Change::GiveBack { units: 1, receipt, charged_params }),
             (b"owing", Change::Owe { units: 1 }),
             (b"blocked", Change::Block { until_us: now_us + 1_000_000 }),
             (b"punished", Change::Unblock),
-            (b"nobody", Change::GiveBack { units: 1, receipt, under }),
+            (b"nobody", Change::GiveBack { units: 1, receipt, charged_params }),
         ];
         let adjustments =
             changes.map(|(key, change)| Adjustment { charge: Charge { key, ..plain }, change });
-        store.call(now_us, Call::Adjust(&adjustments), &mut answers).await.unwrap();
-        let (place, note) = (store.place(&plain), b"note".to_vec());
+        store.call(now_us, StoreCall::Adjust(&adjustments), &mut answers).await.unwrap();
+        let (place, note) = (store.state_key(&plain), b"note".to_vec());
         for ended in [false, true] {
             let id = format!("{n} {ended}");
-            let (places, note) = (vec![place.clone()], note.clone());
-            let opening = Opening { id: &id, ttl_us: 1_000_000, places, note };
+            let (state_keys, note) = (vec![place.clone()], note.clone());
+            let opening = NewReservation { id: &id, ttl_us: 1_000_000, state_keys, note };
             store.open_reservation(0, opening).await.unwrap();
             if ended {
-                let plan = |_: &[u8]| Some(vec![settlement(numbers, receipt)]);
+                let plan = |_: &[u8]| Some(vec![settlement(params, receipt)]);
                 store.end_reservation(0, &id, 1, plan).await.unwrap().unwrap();
             }
         }
@@ -189,7 +188,7 @@ async fn no_key_stays_for_ever_or_for_much_longer_than_its_window() {
         let most_ms = match value[0] {
             // A reservation, and one that has ended.
             b'O' => 1_000,
-            b'E' => (tollgate_store::REPEATABLE_US / 1_000) as i64,
+            b'E' => (tollgate_store::END_REPEATABLE_US / 1_000) as i64,
             // A penalty is remembered for its longest time after the longest block.
             127 => 60_000,
             // Windows of ten seconds.
@@ -202,8 +201,8 @@ async fn no_key_stays_for_ever_or_for_much_longer_than_its_window() {
     }
 }
 
-fn settlement(numbers: &Numbers, receipt: Receipt) -> Settlement {
+fn settlement(params: &LimitParams, receipt: Receipt) -> Settlement {
     let (cost, mode, penalty) = (1, Mode::Enforce, None);
-    let change = Change::GiveBack { units: 1, receipt, under: *numbers };
-    Settlement { numbers: *numbers, cost, mode, penalty, change }
+    let change = Change::GiveBack { units: 1, receipt, charged_params: *params };
+    Settlement { params: *params, cost, mode, penalty, change }
 }

@@ -6,8 +6,8 @@ use redis::Value;
 use redis::aio::MultiplexedConnection;
 use std::collections::HashMap;
 use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow, TokenBucket};
-use tollgate_core::{Numbers, Rate};
-use tollgate_store::lease::{Ask, Holder, Ledger, Reply, Terms};
+use tollgate_core::{LimitParams, Rate};
+use tollgate_store::lease::{Holder, LeaseTerms, Ledger, LedgerReply, LedgerRequest};
 use tollgate_store::redis::lease_script;
 
 const SPARE_MS: u64 = 1_000;
@@ -47,54 +47,59 @@ fn step() -> impl Strategy<Value = Step> {
     )
 }
 
-fn numbers() -> impl Strategy<Value = Numbers> {
+fn params() -> impl Strategy<Value = LimitParams> {
     let count = prop_oneof![Just(7_u64), Just(100), Just(1_000), Just(1_000_007)];
     let period = prop_oneof![Just(1_000_000_u64), Just(60_000_000), Just(20_000_000)];
     (0..5, count, period, 1_u64..4).prop_map(|(which, count, period_us, times)| {
         let rate = Rate::try_new(count, period_us).unwrap();
         let burst = Some(count * times);
         match which {
-            0 => Numbers::FixedWindow(FixedWindow::new(rate)),
-            1 => Numbers::SlidingWindow(SlidingWindow::new(rate)),
-            2 => Numbers::Gcra(Gcra::try_new(rate, burst).unwrap()),
-            3 => Numbers::TokenBucket(TokenBucket::try_new(rate, burst).unwrap()),
-            _ => Numbers::LeakyBucket(LeakyBucket::try_new(rate, burst, None).unwrap()),
+            0 => LimitParams::FixedWindow(FixedWindow::new(rate)),
+            1 => LimitParams::SlidingWindow(SlidingWindow::new(rate)),
+            2 => LimitParams::Gcra(Gcra::try_new(rate, burst).unwrap()),
+            3 => LimitParams::TokenBucket(TokenBucket::try_new(rate, burst).unwrap()),
+            _ => LimitParams::LeakyBucket(LeakyBucket::try_new(rate, burst, None).unwrap()),
         }
     })
 }
 
 /// What a holder has been told, so that most of what it says makes sense.
 #[derive(Clone, Copy, Default)]
-struct Told {
+struct KnownHolding {
     ledger: u64,
     granted: u64,
     returned: u64,
 }
 
-fn ask(step: &Step, told: Told, now_us: u64) -> Ask {
-    let mut ask = Ask::default();
+fn ask(step: &Step, told: KnownHolding, now_us: u64) -> LedgerRequest {
+    let mut ask = LedgerRequest::default();
     ask.holder = Holder { process: [1, 2, u32::MAX, 4], number: step.holder };
     ask.ledger = if step.stale { told.ledger.saturating_sub(1) } else { told.ledger };
-    ask.known = told.granted + step.beyond;
+    ask.known_granted = told.granted + step.beyond;
     (ask.want, ask.need) = (step.want, step.need);
-    ask.returned = (told.returned + step.returned).min(ask.known);
+    ask.returned = (told.returned + step.returned).min(ask.known_granted);
     ask.return_at_us = now_us.saturating_sub(step.age_us);
     ask
 }
 
-async fn run(server: &mut MultiplexedConnection, terms: &Terms, now_us: u64, ask: &Ask) -> Reply {
-    let (script, numbers, program) = lease_script(terms, ask);
+async fn run(
+    server: &mut MultiplexedConnection,
+    terms: &LeaseTerms,
+    now_us: u64,
+    ask: &LedgerRequest,
+) -> LedgerReply {
+    let (script, params, program) = lease_script(terms, ask);
     let mut command = redis::cmd("EVAL");
     command.arg(script).arg(2).arg("state").arg("book").arg(now_us.to_string());
-    command.arg(SPARE_MS.to_string()).arg(numbers).arg("").arg(program);
+    command.arg(SPARE_MS.to_string()).arg(params).arg("").arg(program);
     match command.query_async(server).await.unwrap() {
         Value::BulkString(bytes) => tollgate_store::redis::lease_reply(&bytes).unwrap(),
         other => panic!("{other:?}"),
     }
 }
 
-async fn compare(server: &mut MultiplexedConnection, numbers: Numbers, steps: Vec<Step>) {
-    let Some(terms) = Terms::of(&numbers, 400_000, 2, 1_500_000) else { return };
+async fn compare(server: &mut MultiplexedConnection, params: LimitParams, steps: Vec<Step>) {
+    let Some(terms) = LeaseTerms::for_limit(&params, 400_000, 2, 1_500_000) else { return };
     let _: Value = redis::cmd("FLUSHALL").query_async(server).await.unwrap();
     let (mut mirror, mut told, mut now_us) = (Ledger::default(), HashMap::new(), EPOCH_US);
     for (place, step) in steps.iter().enumerate() {
@@ -103,13 +108,13 @@ async fn compare(server: &mut MultiplexedConnection, numbers: Numbers, steps: Ve
             let _: Value = redis::cmd("FLUSHALL").query_async(server).await.unwrap();
             mirror = Ledger::default();
         }
-        let told: &mut Told = told.entry(step.holder).or_default();
+        let told: &mut KnownHolding = told.entry(step.holder).or_default();
         let ask = ask(step, *told, now_us);
-        let expected = mirror.ask(now_us, SPARE_MS * 1_000, &terms, &ask);
+        let expected = mirror.handle(now_us, SPARE_MS * 1_000, &terms, &ask);
         let answered = run(server, &terms, now_us, &ask).await;
         assert_eq!(answered, expected, "step {place}: {step:?} {ask:?} {mirror:?}");
         let (ledger, granted) = (answered.ledger, answered.granted);
-        *told = Told { ledger, granted, returned: answered.returned };
+        *told = KnownHolding { ledger, granted, returned: answered.returned };
         for key in ["state", "book"] {
             let left: i64 = redis::cmd("PTTL").arg(key).query_async(server).await.unwrap();
             let most = expected.kept_us.div_ceil(1_000) + SPARE_MS;
@@ -124,7 +129,7 @@ fn the_ledgers_script_and_its_mirror_agree() {
     let server = runtime.block_on(Server::start());
     let connection = runtime.block_on(server.connect());
     let config = ProptestConfig { cases: 96, ..ProptestConfig::default() };
-    proptest!(config, |(numbers in numbers(), steps in prop::collection::vec(step(), 1..40))| {
-        runtime.block_on(compare(&mut connection.clone(), numbers, steps));
+    proptest!(config, |(params in params(), steps in prop::collection::vec(step(), 1..40))| {
+        runtime.block_on(compare(&mut connection.clone(), params, steps));
     });
 }

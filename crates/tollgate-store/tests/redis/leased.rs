@@ -9,13 +9,13 @@ pub(crate) mod spread;
 use crate::server::Server;
 use crate::shop::a_day;
 use crate::ways_in::RIGHTS;
-use desk::{Desk, LEASING, leased, manual, with_clock};
+use desk::{LEASING, LeasedClient, leased, manual, with_clock};
 use std::sync::Arc;
 use tollgate_core::Intent;
-use tollgate_store::{Answers, Call, LeaseStore, Origin, Request, Store};
+use tollgate_store::{Answers, LeaseStore, Origin, Request, Store, StoreCall};
 
 /// What a crowd of callers was admitted at several nodes, each of them until it is refused twenty times in a row.
-async fn crowd(nodes: &[Arc<Desk>], callers: usize) -> u64 {
+async fn crowd(nodes: &[Arc<LeasedClient>], callers: usize) -> u64 {
     let mut tasks = Vec::new();
     for number in 0..nodes.len() * callers {
         let node = Arc::clone(&nodes[number % nodes.len()]);
@@ -43,8 +43,8 @@ async fn crowd(nodes: &[Arc<Desk>], callers: usize) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn several_nodes_never_admit_more_than_the_limit_and_nearly_all_of_it() {
     let server = Server::start().await;
-    let numbers = a_day(20_000);
-    let nodes: Vec<_> = (0..5).map(|_| Arc::new(Desk::open(&server, &numbers))).collect();
+    let params = a_day(20_000);
+    let nodes: Vec<_> = (0..5).map(|_| Arc::new(LeasedClient::open(&server, &params))).collect();
     nodes[0].until_trusted().await;
     let admitted = crowd(&nodes, 4).await + nodes[0].warm_up();
     assert!(admitted <= 20_000, "{admitted} of 20000");
@@ -57,7 +57,7 @@ async fn several_nodes_never_admit_more_than_the_limit_and_nearly_all_of_it() {
 #[tokio::test]
 async fn a_busy_key_is_decided_here_and_says_so() {
     let server = Server::start().await;
-    let desk = Desk::open(&server, &a_day(1_000_000));
+    let desk = LeasedClient::open(&server, &a_day(1_000_000));
     desk.until_trusted().await;
     desk.until_leased().await;
     let (admitted, row) = desk.take(1).await;
@@ -72,7 +72,7 @@ async fn a_busy_key_is_decided_here_and_says_so() {
 async fn a_lease_costs_no_allocation() {
     let server = Server::start().await;
     let clock = manual();
-    let desk = Desk::with_clock(&server, &a_day(4_000_000_000), &clock);
+    let desk = LeasedClient::with_clock(&server, &a_day(4_000_000_000), &clock);
     desk.until_leased_at(&clock).await;
     while desk.store.lease_stats().held < 4_000 {
         assert!(desk.take(1).await.0);
@@ -82,10 +82,10 @@ async fn a_lease_costs_no_allocation() {
         .each_ref()
         .map(|charge| Request { charges: std::slice::from_ref(charge), intent: Intent::Take });
     let mut answers = Answers::default();
-    assert!(desk.store.begin(0, Call::Decide(&requests), &mut answers).is_none());
+    assert!(desk.store.begin(0, StoreCall::Decide(&requests), &mut answers).is_none());
     let counted = allocation_counter::measure(|| {
         for _ in 0..500 {
-            assert!(desk.store.begin(0, Call::Decide(&requests), &mut answers).is_none());
+            assert!(desk.store.begin(0, StoreCall::Decide(&requests), &mut answers).is_none());
         }
     });
     assert_eq!(counted.count_total, 0, "{counted:?}");
@@ -98,15 +98,15 @@ async fn the_rights_that_are_documented_suffice() {
     server.run(&format!("ACL SETUSER gate on >pw {RIGHTS} {more}")).await;
     let endpoint = server.endpoint().credentials(Some("gate".into()), Some("pw".into()));
     let clock = manual();
-    let desk = Desk::at(&endpoint, &a_day(100_000), with_clock(&clock));
+    let desk = LeasedClient::at(&endpoint, &a_day(100_000), with_clock(&clock));
     desk.until_leased_at(&clock).await;
     desk.store
-        .call(0, Call::Reset { limit: 1, key: b"hot" }, &mut Answers::default())
+        .call(0, StoreCall::Reset { limit: 1, key: b"hot" }, &mut Answers::default())
         .await
         .unwrap();
     desk.until_leased_at(&clock).await;
-    let report = desk.store.ledger(&desk.charge(0)).await.unwrap().unwrap();
-    assert!(report.holdings[0].own);
+    let report = desk.store.lease_report(&desk.charge(0)).await.unwrap().unwrap();
+    assert!(report.holders[0].is_this_process);
     desk.store.release_leases(std::time::Duration::from_secs(20)).await;
     assert_eq!(desk.store.lease_stats().held, 0);
 }
@@ -114,8 +114,8 @@ async fn the_rights_that_are_documented_suffice() {
 #[tokio::test]
 async fn small_limits_are_decided_exactly() {
     let server = Server::start().await;
-    let desk = Desk::open(&server, &a_day(5));
-    assert_eq!(desk.ticket, None);
+    let desk = LeasedClient::open(&server, &a_day(5));
+    assert_eq!(desk.params_id, None);
     assert!(leased(&desk.store, &a_day(LEASING.min_limit)).is_some());
     let mut admitted = 0;
     for _ in 0..20 {

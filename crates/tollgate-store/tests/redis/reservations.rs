@@ -1,55 +1,63 @@
 //! Reservations that several processes share.
 
 use super::Server;
-use super::shop::patient;
+use super::shop::long_deadline;
 use std::collections::BTreeSet;
 use tollgate_core::algorithm::FixedWindow;
-use tollgate_core::{Intent, Numbers, Rate};
+use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::{
-    Answers, Call, Change, Charge, Mode, Opening, RedisStore, Request, ReservationStore,
-    Settlement, Store, Ticket,
+    Answers, Change, Charge, Mode, NewReservation, ParamsId, RedisStore, Request, ReservationStore,
+    Settlement, Store, StoreCall,
 };
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 /// Stands for an API key: it must not be found anywhere.
 const MARKER: &[u8] = b"marker-of-a-secret";
 
-fn hundred() -> Numbers {
-    Numbers::FixedWindow(FixedWindow::new(Rate::try_new(100, 3_600_000_000).unwrap()))
+fn hundred() -> LimitParams {
+    LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(100, 3_600_000_000).unwrap()))
 }
 
-fn charge(numbers: &Numbers, cost: u64) -> Charge<'_> {
-    let (ticket, mode) = (Ticket::default(), Mode::Enforce);
-    Charge { limit: 7, key: MARKER, numbers, ticket, cost, mode, penalty: None }
+fn charge(params: &LimitParams, cost: u64) -> Charge<'_> {
+    let (params_id, mode) = (ParamsId::default(), Mode::Enforce);
+    Charge { limit: 7, key: MARKER, params, params_id, cost, mode, penalty: None }
 }
 
 async fn ask(store: &RedisStore, cost: u64, intent: Intent) -> tollgate_store::Answer {
-    let (numbers, mut answers) = (hundred(), Answers::default());
-    let charges = [charge(&numbers, cost)];
+    let (params, mut answers) = (hundred(), Answers::default());
+    let charges = [charge(&params, cost)];
     let requests = [Request { charges: &charges, intent }];
-    store.call(NOW_US, Call::Decide(&requests), &mut answers).await.unwrap();
+    store.call(NOW_US, StoreCall::Decide(&requests), &mut answers).await.unwrap();
     answers.get(0).unwrap().1[0]
 }
 
 #[tokio::test]
 async fn many_ends_from_two_nodes_are_one() {
     let server = Server::start().await;
-    let stores = [(); 2].map(|()| RedisStore::open(&server.endpoint(), patient()).unwrap());
+    let stores = [(); 2].map(|()| RedisStore::open(&server.endpoint(), long_deadline()).unwrap());
     let receipt = ask(&stores[0], 60, Intent::Take).await.receipt.unwrap();
-    let numbers = hundred();
-    let places = [stores[0].place(&charge(&numbers, 1))];
-    assert_eq!(places[0], stores[1].place(&charge(&numbers, 1)), "every node has the same names");
-    let opening =
-        Opening { id: "r", ttl_us: 30_000_000, places: places.to_vec(), note: b"note".to_vec() };
+    let params = hundred();
+    let places = [stores[0].state_key(&charge(&params, 1))];
+    assert_eq!(
+        places[0],
+        stores[1].state_key(&charge(&params, 1)),
+        "every node has the same names"
+    );
+    let opening = NewReservation {
+        id: "r",
+        ttl_us: 30_000_000,
+        state_keys: places.to_vec(),
+        note: b"note".to_vec(),
+    };
     stores[0].open_reservation(NOW_US, opening).await.unwrap();
     let ends = (0..32).map(|n| {
         let store = &stores[n % 2];
         async move {
             let units = 60 - n as u64;
             let plan = move |_: &[u8]| {
-                let change = Change::GiveBack { units, receipt, under: numbers };
+                let change = Change::GiveBack { units, receipt, charged_params: params };
                 Some(vec![Settlement {
-                    numbers,
+                    params,
                     cost: 1,
                     mode: Mode::Enforce,
                     penalty: None,
@@ -98,19 +106,23 @@ async fn join<F: Future + Unpin>(mut futures: Vec<F>) -> Vec<F::Output> {
 #[tokio::test]
 async fn records_live_as_long_as_their_reservation_and_hold_nothing_secret() {
     let server = Server::start().await;
-    let store = RedisStore::open(&server.endpoint(), patient()).unwrap();
+    let store = RedisStore::open(&server.endpoint(), long_deadline()).unwrap();
     ask(&store, 5, Intent::Take).await;
-    let numbers = hundred();
-    let places = [store.place(&charge(&numbers, 1))];
+    let params = hundred();
+    let places = [store.state_key(&charge(&params, 1))];
     for (id, ends) in [("open", false), ("ended", true)] {
-        let opening =
-            Opening { id, ttl_us: 30_000_000, places: places.to_vec(), note: b"note".to_vec() };
+        let opening = NewReservation {
+            id,
+            ttl_us: 30_000_000,
+            state_keys: places.to_vec(),
+            note: b"note".to_vec(),
+        };
         store.open_reservation(NOW_US, opening).await.unwrap();
         if ends {
             let plan = |_: &[u8]| {
                 let change = Change::Owe { units: 1 };
                 Some(vec![Settlement {
-                    numbers: hundred(),
+                    params: hundred(),
                     cost: 1,
                     mode: Mode::Enforce,
                     penalty: None,

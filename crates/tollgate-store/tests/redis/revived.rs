@@ -1,7 +1,7 @@
 //! A task of the store that dies is started again, and whoever looks on is told.
 
 use crate::server::Server;
-use crate::shop::{patient, until_healed};
+use crate::shop::{long_deadline, until_healed};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tollgate_store::RedisStore;
@@ -28,11 +28,11 @@ impl Observer for Saboteur {
 async fn a_task_that_dies_is_started_again() {
     let server = Server::start().await;
     let saboteur = Arc::new(Saboteur::default());
-    let mut options = patient();
+    let mut options = long_deadline();
     options.connections = 1;
     options.observer = Some(saboteur.clone());
     let store = RedisStore::open(&server.endpoint(), options).unwrap();
     until_healed(&store, b"key").await;
     assert_eq!(*saboteur.told.lock().unwrap(), ["died lane"]);
-    assert_eq!(store.status().died, 1);
+    assert_eq!(store.status().task_restarts, 1);
 }

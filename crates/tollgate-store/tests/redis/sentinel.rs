@@ -2,7 +2,7 @@
 
 use crate::leased::spread::Spread;
 use crate::server::Server;
-use crate::shop::{a_day, patient, take, until_healed};
+use crate::shop::{a_day, long_deadline, take, until_healed};
 use std::time::Duration;
 use tollgate_store::RedisStore;
 use tollgate_store::redis::Endpoint;
@@ -22,7 +22,7 @@ async fn it_follows_the_primary() {
     sentinel.run(&format!("SENTINEL MONITOR store 127.0.0.1 {} 1", first.port)).await;
     sentinel.run("SENTINEL SET store down-after-milliseconds 500").await;
     sentinel.run("SENTINEL SET store failover-timeout 2000").await;
-    let mut options = patient();
+    let mut options = long_deadline();
     options.deadline = Duration::from_millis(500);
     options.breaker_probe = Duration::from_millis(100);
     // The first sentinel does not exist, which is no reason to give up.

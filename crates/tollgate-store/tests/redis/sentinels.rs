@@ -1,7 +1,9 @@
 //! Several sentinels, not all of which are right, and primaries that are replaced while they go on.
 
 use crate::server::{Server, free_port};
-use crate::shop::{Notes, a_day, brisk, patient, take, until_failed, until_healed};
+use crate::shop::{
+    RecordingObserver, a_day, long_deadline, short_deadline, take, until_failed, until_healed,
+};
 use crate::ways_in::RIGHTS;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
-use tollgate_store::redis::{Endpoint, Options};
+use tollgate_store::redis::{Endpoint, RedisOptions};
 use tollgate_store::{RedisStore, StoreErrorKind};
 
 /// A sentinel that names the server at this port, and waits for longer than a test before it doubts it.
@@ -34,8 +36,8 @@ fn endpoint(sentinels: &[&Server]) -> Endpoint {
     Endpoint::sentinel("store", nodes)
 }
 
-fn noting(mut options: Options) -> (Notes, Options) {
-    let notes = Notes::default();
+fn noting(mut options: RedisOptions) -> (RecordingObserver, RedisOptions) {
+    let notes = RecordingObserver::default();
     options.observer = Some(Arc::new(notes.clone()));
     (notes, options)
 }
@@ -110,10 +112,10 @@ async fn one_sentinel_that_names_a_dead_primary_keeps_nobody_from_the_living() {
     let living = Server::listen(&[]).await;
     let (stale, one, two) =
         (naming(free_port()).await, naming(living.port).await, naming(living.port).await);
-    let store = RedisStore::open(&endpoint(&[&stale, &one, &two]), patient()).unwrap();
+    let store = RedisStore::open(&endpoint(&[&stale, &one, &two]), long_deadline()).unwrap();
     until_healed(&store, b"key").await;
     // Alone against one other it is tried, and found out.
-    let store = RedisStore::open(&endpoint(&[&stale, &one]), patient()).unwrap();
+    let store = RedisStore::open(&endpoint(&[&stale, &one]), long_deadline()).unwrap();
     until_healed(&store, b"key").await;
 }
 
@@ -123,12 +125,12 @@ async fn a_server_that_says_it_is_a_replica_is_not_the_primary_whoever_names_it(
     let of_primary = ["--replicaof", &format!("127.0.0.1 {}", primary.port)];
     let replica = Server::listen(&of_primary).await;
     let (wrong, right) = (naming(replica.port).await, naming(primary.port).await);
-    let (notes, options) = noting(patient());
+    let (notes, options) = noting(long_deadline());
     let store = RedisStore::open(&endpoint(&[&wrong, &right]), options).unwrap();
     until_healed(&store, b"key").await;
     assert_eq!(calls(&replica, "evalsha").await, 0, "it was never asked to decide");
     assert_eq!(notes.count("opened"), 0, "{:?}", notes.all());
-    let store = RedisStore::open(&endpoint(&[&wrong]), brisk()).unwrap();
+    let store = RedisStore::open(&endpoint(&[&wrong]), short_deadline()).unwrap();
     let error = until_failed(&store, b"key").await.to_string();
     let says = format!("name 127.0.0.1:{}, which is a replica", replica.port);
     assert!(error.contains(&says), "{error}");
@@ -140,9 +142,9 @@ async fn a_sentinel_that_hangs_holds_nobody_up() {
     let (one, two, hung) =
         (naming(primary.port).await, naming(primary.port).await, naming(primary.port).await);
     hung.signal("STOP");
-    let store = RedisStore::open(&endpoint(&[&hung, &one, &two]), patient()).unwrap();
+    let store = RedisStore::open(&endpoint(&[&hung, &one, &two]), long_deadline()).unwrap();
     until_healed(&store, b"key").await;
-    let store = RedisStore::open(&endpoint(&[&hung, &one]), patient()).unwrap();
+    let store = RedisStore::open(&endpoint(&[&hung, &one]), long_deadline()).unwrap();
     until_healed(&store, b"key").await;
     hung.signal("CONT");
 }
@@ -153,7 +155,7 @@ async fn connections_to_a_primary_that_goes_on_are_given_up_when_most_name_anoth
     let (one, two) = (naming(first.port).await, naming(first.port).await);
     let liar = Liar::start(second.port);
     let nodes = [liar.port, one.port, two.port].map(|port| ("127.0.0.1".to_owned(), port));
-    let (notes, options) = noting(patient());
+    let (notes, options) = noting(long_deadline());
     let store = RedisStore::open(&Endpoint::sentinel("store", nodes), options).unwrap();
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
     // What a single one says moves nobody, however often it is asked.
@@ -186,7 +188,7 @@ async fn a_failover_on_purpose_is_followed_before_the_old_primary_knows() {
         .await;
     until("it is known", async || says(&sentinel, "SENTINEL REPLICAS store", "slave-prio").await)
         .await;
-    let (notes, options) = noting(patient());
+    let (notes, options) = noting(long_deadline());
     let store = RedisStore::open(&endpoint(&[&sentinel]), options).unwrap();
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
     until("it is there too", async || says(&second, "DBSIZE", "int(1)").await).await;
@@ -212,14 +214,14 @@ async fn why_no_sentinel_answers_is_said() {
         (with("wrong"), "the credentials, which are `sentinel.username` and `sentinel.password`"),
         (other, "it watches nothing that is called other"),
     ] {
-        let store = RedisStore::open(&endpoint, brisk()).unwrap();
+        let store = RedisStore::open(&endpoint, short_deadline()).unwrap();
         let error = until_failed(&store, b"key").await;
         assert!(error.to_string().contains(says), "{error}");
         assert!(error.to_string().contains(&format!("127.0.0.1:{}", sentinel.port)), "{error}");
         assert!(!error.to_string().contains("marker"), "{error}");
         assert!(matches!(error.kind, StoreErrorKind::Rejected | StoreErrorKind::Busy), "{error}");
     }
-    let store = RedisStore::open(&with("marker-pw"), patient()).unwrap();
+    let store = RedisStore::open(&with("marker-pw"), long_deadline()).unwrap();
     until_healed(&store, b"key").await;
 }
 
@@ -232,6 +234,6 @@ async fn a_user_that_may_not_ask_for_its_role_is_served_all_the_same() {
     let endpoint = endpoint(&[&sentinel])
         .credentials(Some("gate".into()), Some("marker-pw".into()))
         .sentinel_credentials(Some("gate".into()), Some("pw".into()));
-    let store = RedisStore::open(&endpoint, patient()).unwrap();
+    let store = RedisStore::open(&endpoint, long_deadline()).unwrap();
     until_healed(&store, b"key").await;
 }

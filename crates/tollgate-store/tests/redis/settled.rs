@@ -1,7 +1,7 @@
 //! Threads with connections of their own.
 
 use crate::server::Server;
-use crate::shop::{a_day, patient, take, until_failed, until_healed};
+use crate::shop::{a_day, long_deadline, take, until_failed, until_healed};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tollgate_store::RedisStore;
@@ -13,11 +13,11 @@ fn runtime() -> Runtime {
 /// A store whose own runtime is never driven, so that whatever is decided is decided over a thread's own connection.
 fn aloof(server: &Server, of: &Runtime) -> RedisStore {
     let _inside = of.enter();
-    RedisStore::open(&server.endpoint(), patient()).unwrap()
+    RedisStore::open(&server.endpoint(), long_deadline()).unwrap()
 }
 
 async fn until_connected(store: &RedisStore) {
-    while store.status().cut_off > 0 {
+    while store.status().disconnected > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
@@ -28,7 +28,7 @@ fn what_a_settled_thread_asks_needs_no_other_thread() {
     runtime().block_on(async {
         let server = Server::start().await;
         let store = aloof(&server, &idle);
-        store.settle_here(1);
+        store.attach_thread(1);
         until_connected(&store).await;
         let three = a_day(3);
         let asked = (0..5).map(|_| take(&store, b"key", &three));
@@ -42,11 +42,11 @@ fn without_a_connection_of_its_own_a_thread_uses_the_common_ones() {
     let idle = runtime();
     runtime().block_on(async {
         let server = Server::start().await;
-        let store = RedisStore::open(&server.endpoint(), patient()).unwrap();
+        let store = RedisStore::open(&server.endpoint(), long_deadline()).unwrap();
         // Nobody drives this one, so nothing ever comes up there.
         {
             let _inside = idle.enter();
-            store.settle_here(1);
+            store.attach_thread(1);
         }
         until_healed(&store, b"key").await;
     });
@@ -56,8 +56,8 @@ fn without_a_connection_of_its_own_a_thread_uses_the_common_ones() {
 fn a_settled_thread_is_told_of_an_outage_and_heals() {
     runtime().block_on(async {
         let mut server = Server::start().await;
-        let store = RedisStore::open(&server.endpoint(), patient()).unwrap();
-        store.settle_here(2);
+        let store = RedisStore::open(&server.endpoint(), long_deadline()).unwrap();
+        store.attach_thread(2);
         until_healed(&store, b"key").await;
         server.kill();
         until_failed(&store, b"key").await;

@@ -2,56 +2,58 @@
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tollgate_core::{Intent, Numbers, Rate, algorithm::FixedWindow};
-use tollgate_store::redis::{Observer, Options};
-use tollgate_store::{Answers, Call, Charge, Mode, RedisStore, Request, Store, StoreError, Ticket};
+use tollgate_core::{Intent, LimitParams, Rate, algorithm::FixedWindow};
+use tollgate_store::redis::{Observer, RedisOptions};
+use tollgate_store::{
+    Answers, Charge, Mode, ParamsId, RedisStore, Request, Store, StoreCall, StoreError,
+};
 
 /// The instant at which everything is asked.
 pub(crate) const NOW_US: u64 = 1_700_000_000_000_000;
 
 /// The test's own instants, and a busy machine may be slow.
-pub(crate) fn patient() -> Options {
-    let mut options = Options::default();
+pub(crate) fn long_deadline() -> RedisOptions {
+    let mut options = RedisOptions::default();
     options.caller_time = true;
     options.deadline = Duration::from_secs(20);
-    options.spare = Duration::from_secs(600);
+    options.ttl_margin = Duration::from_secs(600);
     options
 }
 
 /// The same with little patience: for servers that do not answer.
-pub(crate) fn brisk() -> Options {
-    let mut options = patient();
+pub(crate) fn short_deadline() -> RedisOptions {
+    let mut options = long_deadline();
     options.deadline = Duration::from_millis(100);
     options.breaker_probe = Duration::from_millis(50);
     options
 }
 
 /// So many a day for a key, which is never again within a test.
-pub(crate) fn a_day(count: u64) -> Numbers {
-    Numbers::FixedWindow(FixedWindow::new(Rate::try_new(count, 86_400_000_000).unwrap()))
+pub(crate) fn a_day(count: u64) -> LimitParams {
+    LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(count, 86_400_000_000).unwrap()))
 }
 
 /// One unit of `numbers` for each key, together.
 pub(crate) async fn take_all(
     store: &RedisStore,
     keys: &[&[u8]],
-    numbers: &Numbers,
+    params: &LimitParams,
 ) -> Result<bool, StoreError> {
-    let all: Vec<_> = keys.iter().map(|key| (*key, numbers)).collect();
+    let all: Vec<_> = keys.iter().map(|key| (*key, params)).collect();
     take_mixed(store, &all).await
 }
 
 /// One unit for each key under its own numbers, together.
 pub(crate) async fn take_mixed(
     store: &RedisStore,
-    keys: &[(&[u8], &Numbers)],
+    keys: &[(&[u8], &LimitParams)],
 ) -> Result<bool, StoreError> {
-    let (limit, ticket, cost, mode, penalty) = (1, Ticket::default(), 1, Mode::Enforce, None);
-    let charge = |(key, numbers)| Charge { limit, key, numbers, ticket, cost, mode, penalty };
+    let (limit, params_id, cost, mode, penalty) = (1, ParamsId::default(), 1, Mode::Enforce, None);
+    let charge = |(key, params)| Charge { limit, key, params, params_id, cost, mode, penalty };
     let charges: Vec<_> = keys.iter().copied().map(charge).collect();
     let mut answers = Answers::default();
     let requests = [Request { charges: &charges, intent: Intent::Take }];
-    store.call(NOW_US, Call::Decide(&requests), &mut answers).await?;
+    store.call(NOW_US, StoreCall::Decide(&requests), &mut answers).await?;
     Ok(answers.get(0).unwrap().0)
 }
 
@@ -59,9 +61,9 @@ pub(crate) async fn take_mixed(
 pub(crate) async fn take(
     store: &RedisStore,
     key: &[u8],
-    numbers: &Numbers,
+    params: &LimitParams,
 ) -> Result<bool, StoreError> {
-    take_all(store, &[key], numbers).await
+    take_all(store, &[key], params).await
 }
 
 /// Asks until the store decides again.
@@ -89,7 +91,7 @@ pub(crate) async fn until_failed(store: &RedisStore, key: &[u8]) -> StoreError {
 /// Asks until the breaker is open.
 pub(crate) async fn until_open(store: &RedisStore, key: &[u8]) {
     for _ in 0..6_000 {
-        if store.is_open() {
+        if store.is_breaker_open() {
             return;
         }
         let _ = take(store, key, &a_day(4_000_000_000)).await;
@@ -100,9 +102,9 @@ pub(crate) async fn until_open(store: &RedisStore, key: &[u8]) {
 
 /// Writes down what it is told.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
+pub(crate) struct RecordingObserver(Arc<Mutex<Vec<String>>>);
 
-impl Notes {
+impl RecordingObserver {
     pub(crate) fn all(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
@@ -117,7 +119,7 @@ impl Notes {
     }
 }
 
-impl Observer for Notes {
+impl Observer for RecordingObserver {
     fn breaker_opened(&self, server: &str, error: &StoreError) {
         self.note(format!("opened {server}: {error}"));
     }

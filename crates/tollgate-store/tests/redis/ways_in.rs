@@ -1,13 +1,13 @@
 //! Ports, sockets, TLS, users, databases and prefixes.
 
 use crate::server::{Server, free_port};
-use crate::shop::{Notes, a_day, patient, take, until_failed, until_healed};
+use crate::shop::{RecordingObserver, a_day, long_deadline, take, until_failed, until_healed};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tollgate_store::redis::{Endpoint, Tls};
-use tollgate_store::{Answers, Call, RedisStore, Store, StoreErrorKind};
+use tollgate_store::{Answers, RedisStore, Store, StoreCall, StoreErrorKind};
 
 /// What a user of the store may do, as the documentation has it.
 pub(crate) const RIGHTS: &str = "resetkeys ~tg:* resetchannels -@all +evalsha +eval +get +mget +set +incrby +unlink \
@@ -21,12 +21,15 @@ async fn a_user_with_the_least_of_rights_in_another_database() {
         .credentials(Some("gate".into()), Some("marker-pw".into()))
         .database(3);
     assert!(!format!("{endpoint:?}").contains("marker"));
-    let mut options = patient();
+    let mut options = long_deadline();
     options.caller_time = false;
     let store = RedisStore::open(&endpoint, options).unwrap();
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
     assert!(!take(&store, b"key", &a_day(1)).await.unwrap());
-    store.call(0, Call::Reset { limit: 1, key: b"key" }, &mut Answers::default()).await.unwrap();
+    store
+        .call(0, StoreCall::Reset { limit: 1, key: b"key" }, &mut Answers::default())
+        .await
+        .unwrap();
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
     let keyspace = format!("{:?}", server.run("INFO keyspace").await);
     assert!(keyspace.contains("db3:keys=1,") && !keyspace.contains("db0"), "{keyspace}");
@@ -38,7 +41,7 @@ async fn a_user_without_a_password_is_not_the_default_user() {
     let server = Server::start().await;
     server.run(&format!("ACL SETUSER gate on nopass {RIGHTS}")).await;
     let endpoint = server.endpoint().credentials(Some("gate".into()), None);
-    let store = RedisStore::open(&endpoint, patient()).unwrap();
+    let store = RedisStore::open(&endpoint, long_deadline()).unwrap();
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
     let clients = format!("{:?}", server.run("CLIENT LIST").await);
     assert!(clients.contains("user=gate"), "{clients}");
@@ -48,7 +51,7 @@ async fn a_user_without_a_password_is_not_the_default_user() {
 async fn prefixes_and_secrets_keep_stores_apart() {
     let server = Server::start().await;
     let open = |prefix: &str, password: Option<&str>, secret: &[u8]| {
-        let mut options = patient();
+        let mut options = long_deadline();
         (options.prefix, options.secret) = (prefix.into(), secret.into());
         // This user accepts any.
         let user = password.map(|_| "default".to_owned());
@@ -75,7 +78,7 @@ async fn prefixes_and_secrets_keep_stores_apart() {
 async fn the_servers_of_a_cluster_are_no_news_when_they_are_first_found() {
     let server = Server::listen(&["--cluster-enabled", "yes"]).await;
     server.run("CLUSTER ADDSLOTSRANGE 0 16383").await;
-    let (notes, mut options) = (Notes::default(), patient());
+    let (notes, mut options) = (RecordingObserver::default(), long_deadline());
     options.observer = Some(Arc::new(notes.clone()));
     let endpoint = Endpoint::cluster([("127.0.0.1".into(), server.port)]);
     let store = RedisStore::open(&endpoint, options).unwrap();
@@ -92,12 +95,12 @@ async fn no_cluster_where_one_is_said_to_be() {
         (nowhere, StoreErrorKind::Unreachable, "refused"),
     ] {
         let endpoint = Endpoint::cluster([("127.0.0.1".into(), port)]);
-        let store = RedisStore::open(&endpoint, patient()).unwrap();
+        let store = RedisStore::open(&endpoint, long_deadline()).unwrap();
         // At once, and not when the deadline is over.
         let error = take(&store, b"key", &a_day(1)).await.unwrap_err();
         assert_eq!(error.kind, kind, "{error}");
         assert!(error.to_string().contains(says), "{error}");
-        assert!(store.is_open(), "nobody is asked");
+        assert!(store.is_breaker_open(), "nobody is asked");
     }
 }
 
@@ -124,19 +127,19 @@ async fn tls_with_an_authority_and_a_certificate_of_its_own() {
     tls.ca = Some(read("ca.pem"));
     tls.client = Some((read("client.pem"), read("client.key")));
     let endpoint = |tls: &Tls| Endpoint::tcp("localhost", port).tls(tls.clone());
-    let store = RedisStore::open(&endpoint(&tls), patient()).unwrap();
+    let store = RedisStore::open(&endpoint(&tls), long_deadline()).unwrap();
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
     // Without its certificate the server sends it away, and the server itself is not trusted without the authority.
     let (mut nobody, mut distrustful) = (tls.clone(), tls.clone());
     nobody.client = None;
     distrustful.ca = Some(read("other.pem"));
     for broken in [nobody, distrustful] {
-        let store = RedisStore::open(&endpoint(&broken), patient()).unwrap();
+        let store = RedisStore::open(&endpoint(&broken), long_deadline()).unwrap();
         let error = until_failed(&store, b"key").await;
         assert_ne!(error.kind, StoreErrorKind::Protocol, "{error}");
     }
     tls.ca = Some(b"no certificate".to_vec());
-    let error = RedisStore::open(&endpoint(&tls), patient()).unwrap_err();
+    let error = RedisStore::open(&endpoint(&tls), long_deadline()).unwrap_err();
     assert!(error.to_string().contains("PEM"), "{error}");
     drop(server);
 }

@@ -5,7 +5,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 
 /// The form of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum RefusalFormat {
     /// RFC 9457.
     Problem,
     /// A plain object, for clients that ask for application/json by name.
@@ -14,7 +14,7 @@ pub(super) enum Form {
     Grpc,
 }
 
-impl Form {
+impl RefusalFormat {
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
         let is_grpc = content_type

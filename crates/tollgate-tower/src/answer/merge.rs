@@ -3,50 +3,56 @@
 //! Lists get our members after its own. Where there is room for one limit only, the tighter set stands, whole: half of one and
 //! half of the other would describe neither. A set is all that begins as its fields do, known here or not. The policies of the older drafts are a list beside such a set, and get ours too.
 
-use super::{Shown, field_name};
+use super::{RateLimitHeaders, header_name};
 use crate::HeaderClass;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use tollgate_core::header::{Parsed, Profile, parse};
+use tollgate_core::header::{ParsedHeaders, Profile, parse};
 
-impl Shown {
+impl RateLimitHeaders {
     /// Adds the fields to an answer that may have some of its own.
     pub fn merge(&self, headers: &mut HeaderMap) {
-        if !headers.keys().any(|name| Self::may_meet(name.as_str())) {
+        if !headers.keys().any(|name| Self::is_rate_limit_header(name.as_str())) {
             headers.reserve(self.fields.len());
             return self.write(headers);
         }
         for &profile in &self.profiles {
             // Without any of ours theirs stay.
-            if self.of(profile).next().is_some() {
-                self.merge_with(profile, headers);
+            if self.headers_of_profile(profile).next().is_some() {
+                self.merge_profile(profile, headers);
             }
         }
         self.write_source(headers);
     }
 
     /// Whether a field of the service behind may be one that these are merged with, whatever the profiles.
-    pub fn may_meet(name: &str) -> bool {
+    pub fn is_rate_limit_header(name: &str) -> bool {
         HeaderClass::of(name.as_bytes()) == HeaderClass::Quota
     }
 
-    fn merge_with(&self, profile: Profile, headers: &mut HeaderMap) {
-        let stand = self.stand(profile, headers);
-        if matches!(stand.numbers, Whose::Ours) {
-            remove_set(profile, stand.replaces, headers);
+    fn merge_profile(&self, profile: Profile, headers: &mut HeaderMap) {
+        let stand = self.merge_plan(profile, headers);
+        if matches!(stand.values, MergeChoice::Ours) {
+            remove_set(profile, stand.replaces_theirs, headers);
         }
-        for name in profile.fields().iter().filter_map(|field| field_name(field)) {
+        for name in profile.fields().iter().filter_map(|field| header_name(field)) {
             let is_policy = name == POLICY || name == X_POLICY;
-            let ours = self.of(profile).find(|(own, _)| *own == name).map(|(_, value)| value);
-            match (if is_policy { stand.policies } else { stand.numbers }, ours) {
-                (Whose::Theirs, _) | (Whose::Both, None) => {}
-                (Whose::Ours, None) => drop(headers.remove(name)),
-                (Whose::Ours, Some(ours)) => drop(headers.insert(name, ours)),
-                (Whose::Both, Some(ours)) => append(name, &ours, headers),
+            let ours = self
+                .headers_of_profile(profile)
+                .find(|(own, _)| *own == name)
+                .map(|(_, value)| value);
+            match (if is_policy { stand.policies } else { stand.values }, ours) {
+                (MergeChoice::Theirs, _) | (MergeChoice::Both, None) => {}
+                (MergeChoice::Ours, None) => drop(headers.remove(name)),
+                (MergeChoice::Ours, Some(ours)) => drop(headers.insert(name, ours)),
+                (MergeChoice::Both, Some(ours)) => append(name, &ours, headers),
             }
         }
     }
 
-    fn of(&self, profile: Profile) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    fn headers_of_profile(
+        &self,
+        profile: Profile,
+    ) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let names = profile.fields();
         self.values().filter(move |(name, _)| {
             names.iter().any(|own| own.eq_ignore_ascii_case(name.as_str()))
@@ -54,8 +60,12 @@ impl Shown {
     }
 
     /// What of both is shown in the fields of a profile.
-    fn stand(&self, profile: Profile, headers: &HeaderMap) -> Stand {
-        const OURS: Stand = Stand { numbers: Whose::Ours, policies: Whose::Ours, replaces: true };
+    fn merge_plan(&self, profile: Profile, headers: &HeaderMap) -> MergePlan {
+        const OURS: MergePlan = MergePlan {
+            values: MergeChoice::Ours,
+            policies: MergeChoice::Ours,
+            replaces_theirs: true,
+        };
         let lines =
             headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         // A list with an empty line is malformed; `append` leaves the line out, so it is left out
@@ -63,29 +73,33 @@ impl Shown {
         let lines = lines.filter(|(_, value)| !value.trim_ascii().is_empty());
         // What nobody can read is worth nothing, to a client neither.
         let Ok(theirs) = parse(profile, lines) else { return OURS };
-        let list = policy_field(profile);
-        let joins = list.as_ref().is_some_and(|list| joins(profile, headers, list));
+        let list = policy_header(profile);
+        let joins = list.as_ref().is_some_and(|list| can_append(profile, headers, list));
         if profile == Profile::Draft11 && joins && is_named(&theirs) {
-            return Stand { numbers: Whose::Both, policies: Whose::Both, replaces: false };
+            return MergePlan {
+                values: MergeChoice::Both,
+                policies: MergeChoice::Both,
+                replaces_theirs: false,
+            };
         }
         let left = theirs.limits.iter().map(|item| item.remaining).min();
-        let numbers = match (left, self.remaining) {
-            (Some(theirs), Some(ours)) if theirs <= ours => Whose::Theirs,
-            (Some(_), None) => Whose::Theirs,
-            _ => Whose::Ours,
+        let params = match (left, self.remaining) {
+            (Some(theirs), Some(ours)) if theirs <= ours => MergeChoice::Theirs,
+            (Some(_), None) => MergeChoice::Theirs,
+            _ => MergeChoice::Ours,
         };
         let has_policies =
             !theirs.policies.is_empty() && list.is_some_and(|list| headers.contains_key(list));
         let policies = match left {
             // Policies that one limit's numbers come with are a list in the drafts only.
-            Some(_) if has_policies && joins && is_draft(profile) => Whose::Both,
-            Some(_) => numbers,
-            None if has_policies && joins => Whose::Both,
+            Some(_) if has_policies && joins && is_draft(profile) => MergeChoice::Both,
+            Some(_) => params,
+            None if has_policies && joins => MergeChoice::Both,
             // Of another generation: members of both in one list nobody could read.
-            None if has_policies => Whose::Theirs,
-            None => Whose::Ours,
+            None if has_policies => MergeChoice::Theirs,
+            None => MergeChoice::Ours,
         };
-        Stand { numbers, policies, replaces: left.is_some() }
+        MergePlan { values: params, policies, replaces_theirs: left.is_some() }
     }
 }
 
@@ -93,23 +107,23 @@ const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const X_POLICY: HeaderName = HeaderName::from_static("x-ratelimit-policy");
 
 /// Who is heard in the fields of a profile.
-struct Stand {
-    numbers: Whose,
+struct MergePlan {
+    values: MergeChoice,
     /// In the field that lists policies.
-    policies: Whose,
+    policies: MergeChoice,
     /// Whether there is a set of theirs, which ours would replace.
-    replaces: bool,
+    replaces_theirs: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Whose {
+enum MergeChoice {
     Theirs,
     Ours,
     /// Ours after theirs.
     Both,
 }
 
-fn is_named(theirs: &Parsed) -> bool {
+fn is_named(theirs: &ParsedHeaders) -> bool {
     theirs.limits.iter().all(|item| item.name.is_some())
         && theirs.policies.iter().all(|item| item.name.is_some())
 }
@@ -140,7 +154,7 @@ fn remove_set(profile: Profile, replaces: bool, headers: &mut HeaderMap) {
     // `RateLimit-Policy` is merged separately, if any of the profiles sends it.
     let list = match profile {
         Profile::RateLimit => Some(POLICY),
-        _ => policy_field(profile),
+        _ => policy_header(profile),
     };
     let goes = |name: &&HeaderName| {
         let part = name.as_str().strip_prefix(family);
@@ -153,14 +167,14 @@ fn remove_set(profile: Profile, replaces: bool, headers: &mut HeaderMap) {
 }
 
 /// Where a profile lists policies.
-fn policy_field(profile: Profile) -> Option<HeaderName> {
+fn policy_header(profile: Profile) -> Option<HeaderName> {
     [POLICY, X_POLICY]
         .into_iter()
         .find(|list| profile.fields().iter().any(|field| list.as_str().eq_ignore_ascii_case(field)))
 }
 
 /// Whether members of ours fit behind theirs: before draft-08 they are numbers, since then they have names in front.
-fn joins(profile: Profile, headers: &HeaderMap, list: &HeaderName) -> bool {
+fn can_append(profile: Profile, headers: &HeaderMap, list: &HeaderName) -> bool {
     let is_number = |line: &HeaderValue| line.as_bytes().first().is_some_and(u8::is_ascii_digit);
     let is_named = profile == Profile::Draft11;
     headers.get_all(list).iter().all(|line| is_number(line) != is_named)

@@ -12,18 +12,18 @@ use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use smallvec::SmallVec;
 use std::ops::Deref;
-use tollgate::{Row, Source, Spares, Verdict};
-use tollgate_core::Numbers;
+use tollgate::{BufferPool, Row, Source, Verdict};
+use tollgate_core::LimitParams;
 use tollgate_core::header::{self, Fields, Profile, Scope, Unit};
 
-pub use name::field_name;
-pub(crate) use refusal::refuse;
+pub use name::header_name;
+pub(crate) use refusal::build_refusal;
 pub use refusal::{Refusal, problem_of};
 
 /// The fields of an answer: what clients are told about their quota.
 #[derive(Clone, Debug, Default)]
-pub struct Shown {
-    fields: Kept,
+pub struct RateLimitHeaders {
+    fields: PooledFields,
     profiles: SmallVec<[Profile; 2]>,
     /// What is left of the tightest limit; `None` where no limit is shown.
     remaining: Option<u64>,
@@ -32,15 +32,15 @@ pub struct Shown {
 
 /// Rendered fields, in memory that goes to another answer afterwards.
 #[derive(Clone, Debug, Default)]
-struct Kept(Option<Box<Fields>>);
+struct PooledFields(Option<Box<Fields>>);
 
 thread_local! {
-    static FIELDS: Spares<Fields> = const { Spares::new() };
+    static FIELDS: BufferPool<Fields> = const { BufferPool::new() };
 }
 
 static NONE: Fields = Fields::new();
 
-impl Deref for Kept {
+impl Deref for PooledFields {
     type Target = Fields;
 
     fn deref(&self) -> &Fields {
@@ -48,7 +48,7 @@ impl Deref for Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for PooledFields {
     fn drop(&mut self) {
         if let Some(mut fields) = self.0.take() {
             fields.clear();
@@ -58,13 +58,13 @@ impl Drop for Kept {
     }
 }
 
-impl Shown {
+impl RateLimitHeaders {
     /// Those of an answer given at `now_us`.
     pub fn new(verdict: &Verdict<'_>, profiles: &[Profile], now_us: u64) -> Self {
-        let mut fields = FIELDS.with(Spares::take);
-        let remaining = render_fields(verdict, profiles, now_us, &mut fields);
+        let mut fields = FIELDS.with(BufferPool::take);
+        let remaining = render_headers(verdict, profiles, now_us, &mut fields);
         Self {
-            fields: Kept(Some(fields)),
+            fields: PooledFields(Some(fields)),
             profiles: SmallVec::from_slice(profiles),
             remaining,
             source: (!verdict.source.is_usual()).then_some(verdict.source),
@@ -100,14 +100,14 @@ impl Shown {
         let fields = &*self.fields;
         let lines = Bytes::copy_from_slice(fields.lines());
         fields.places().filter_map(move |(name, place)| {
-            Some((field_name(name)?, HeaderValue::from_maybe_shared(lines.slice(place)).ok()?))
+            Some((header_name(name)?, HeaderValue::from_maybe_shared(lines.slice(place)).ok()?))
         })
     }
 }
 
 /// Appends the fields of an answer given at `now_us`: those of the profiles, and `Retry-After` on a refusal that a wait can help. What is left of the
 /// tightest limit; `None` where none is shown.
-pub fn render_fields(
+pub fn render_headers(
     verdict: &Verdict<'_>,
     profiles: &[Profile],
     now_us: u64,
@@ -115,7 +115,7 @@ pub fn render_fields(
 ) -> Option<u64> {
     let mut rows: SmallVec<[header::Row<'_>; 4]> = SmallVec::new();
     for row in verdict.rows.iter().filter(|row| is_shown(row)) {
-        rows.push(shown(row));
+        rows.push(header_row(row));
     }
     let remaining = header::render_all(profiles, &rows, now_us, fields).map(|row| row.remaining);
     if !verdict.allowed
@@ -139,9 +139,9 @@ fn is_shown(row: &Row<'_>) -> bool {
     row.enforced() && row.limit.disclose
 }
 
-fn shown<'a>(row: &Row<'a>) -> header::Row<'a> {
-    let unit = match row.limit.numbers {
-        Some(Numbers::Concurrency(_)) => Unit::ConcurrentRequests,
+fn header_row<'a>(row: &Row<'a>) -> header::Row<'a> {
+    let unit = match row.limit.params {
+        Some(LimitParams::Concurrency(_)) => Unit::ConcurrentRequests,
         _ => Unit::Requests,
     };
     let scope = if row.limit.key.is_empty() { Scope::Shared } else { Scope::User };

@@ -3,7 +3,7 @@
 use http::HeaderName;
 
 /// The name of a field that a profile writes. Known ones cost nothing; a new one is read from its text.
-pub fn field_name(name: &'static str) -> Option<HeaderName> {
+pub fn header_name(name: &'static str) -> Option<HeaderName> {
     macro_rules! known {
         ($($text:literal => $lower:literal,)*) => {
             Some(match name {

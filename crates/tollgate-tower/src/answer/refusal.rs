@@ -1,7 +1,7 @@
 //! The whole answer to a request that is refused.
 
-use super::accept::Form;
-use super::{Shown, status};
+use super::accept::RefusalFormat;
+use super::{RateLimitHeaders, status};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
@@ -26,7 +26,7 @@ pub struct Refusal {
     /// The figures of the tightest of these; `None` where none is disclosed.
     pub quota: Option<Quota>,
     /// What clients are told about their quota, `Retry-After` included.
-    pub shown: Shown,
+    pub headers: RateLimitHeaders,
     /// Why the token did not verify, if that caused the refusal. Then no wait helps; another token
     /// does.
     pub unverified: Option<Unverified>,
@@ -50,9 +50,9 @@ pub fn problem_of(verdict: &Verdict<'_>) -> (Problem, Option<Quota>) {
 }
 
 /// What a verdict that refuses comes to.
-pub(crate) fn refuse(
+pub(crate) fn build_refusal(
     verdict: &Verdict<'_>,
-    shown: Shown,
+    shown: RateLimitHeaders,
     template: Option<&Template>,
     unverified: Option<Unverified>,
 ) -> Refusal {
@@ -66,7 +66,7 @@ pub(crate) fn refuse(
         limits: verdict.rows.iter().filter(named).map(|row| row.limit.name.clone()).collect(),
         // Where the token is at fault, no figure of a limit explains the refusal.
         quota: quota.filter(|_| !for_token),
-        shown,
+        headers: shown,
         unverified: unverified.filter(|_| for_token),
         problem,
         template: template.cloned(),
@@ -76,14 +76,16 @@ pub(crate) fn refuse(
 impl Refusal {
     /// The answer, in the form that the request with these fields asks for.
     pub fn into_response(self, request: &HeaderMap) -> Response<Bytes> {
-        let form = Form::of(request);
+        let form = RefusalFormat::of(request);
         let (status, kind, body) = match (form, &self.template) {
-            (Form::Grpc, _) => (StatusCode::OK, "application/grpc".into(), String::new()),
+            (RefusalFormat::Grpc, _) => (StatusCode::OK, "application/grpc".into(), String::new()),
             (_, Some(template)) => {
                 (self.status, template.content_type.to_string(), self.fill(template))
             }
-            (Form::Json, None) => (self.status, "application/json".into(), self.json()),
-            (Form::Problem, None) => (self.status, Problem::MEDIA_TYPE.into(), self.problem()),
+            (RefusalFormat::Json, None) => (self.status, "application/json".into(), self.json()),
+            (RefusalFormat::Problem, None) => {
+                (self.status, Problem::MEDIA_TYPE.into(), self.problem())
+            }
         };
         let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = status;
@@ -92,7 +94,7 @@ impl Refusal {
             headers.insert(CONTENT_TYPE, kind);
         }
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if form == Form::Grpc {
+        if form == RefusalFormat::Grpc {
             let (code, text) = match self.status.as_u16() {
                 503 => ("14", "the rate limit could not be decided"),
                 _ if self.unverified.is_some() => ("8", "the bearer token did not verify"),
@@ -105,10 +107,10 @@ impl Refusal {
         response
     }
 
-    /// Writes the headers of a refusal: those of [`shown`](Self::shown), and `X-Tollgate-Reason` if
+    /// Writes the headers of a refusal: those of [`headers`](Self::headers), and `X-Tollgate-Reason` if
     /// the token caused it.
     pub fn write_headers(&self, headers: &mut HeaderMap) {
-        self.shown.write(headers);
+        self.headers.write(headers);
         if let Some(why) = self.unverified {
             headers.insert(REASON, HeaderValue::from_static(why.as_str()));
         }
@@ -148,9 +150,9 @@ impl Refusal {
             // Writing to a string cannot fail.
             let _ = match place {
                 "{status}" => write!(out, "{}", self.status.as_u16()),
-                "{retry_after}" => put(&mut out, self.retry_after_s),
-                "{limit}" => put(&mut out, self.quota.map(|quota| quota.limit)),
-                "{window}" => put(&mut out, self.quota.and_then(|quota| quota.window_s)),
+                "{retry_after}" => push_number(&mut out, self.retry_after_s),
+                "{limit}" => push_number(&mut out, self.quota.map(|quota| quota.limit)),
+                "{window}" => push_number(&mut out, self.quota.and_then(|quota| quota.window_s)),
                 "{limits}" => {
                     escape(&self.limits.join(", "), &template.content_type, &mut out);
                     Ok(())
@@ -174,7 +176,7 @@ fn token_members(why: Unverified) -> String {
 }
 
 /// Appends a figure; nothing where there is none.
-fn put(out: &mut String, figure: Option<u64>) -> std::fmt::Result {
+fn push_number(out: &mut String, figure: Option<u64>) -> std::fmt::Result {
     match figure {
         Some(figure) => write!(out, "{figure}"),
         None => Ok(()),

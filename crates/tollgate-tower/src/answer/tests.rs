@@ -1,7 +1,7 @@
 //! Verdicts to heads and bodies.
 
-use super::Shown;
-use crate::{Answer, Standalone, Toll, field_name};
+use super::RateLimitHeaders;
+use crate::{HttpDecision, HttpGate, Standalone, header_name};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,19 +12,22 @@ use tollgate_core::header::Profile;
 /// Eighteen seconds into a minute.
 const NOW_US: u64 = 1_794_744_018_000_000;
 
-pub(super) fn toll(policy: &str) -> Toll<Standalone> {
+pub(super) fn toll(policy: &str) -> HttpGate<Standalone> {
     let compiled = policy::compile(policy.as_bytes()).expect("a good policy");
     let gate = Gate::new(Setup::of(&compiled), MemoryStore::default()).expect("a policy");
-    Toll::new(Arc::new(Standalone::new(gate).with_clock(ManualClock::new(NOW_US))))
+    HttpGate::new(Arc::new(Standalone::new(gate).with_clock(ManualClock::new(NOW_US))))
 }
 
-pub(super) fn ask(toll: &Toll<Standalone>, fields: &[(&str, &str)]) -> Answer<Standalone> {
+pub(super) fn ask(
+    toll: &HttpGate<Standalone>,
+    fields: &[(&str, &str)],
+) -> HttpDecision<Standalone> {
     let mut request = Request::get("/");
     for (name, value) in fields {
         request = request.header(*name, *value);
     }
     let mut head = request.body(()).expect("a request").into_parts().0;
-    let future = pin!(toll.ask(&mut head, None));
+    let future = pin!(toll.check(&mut head, None));
     match future.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
         Poll::Pending => panic!("memory never waits"),
@@ -48,7 +51,7 @@ pub(super) fn shown(headers: &HeaderMap) -> Vec<(&str, &str)> {
     all
 }
 
-pub(super) type Fields = &'static [(&'static str, &'static str)];
+pub(super) type ExpectedHeaders = &'static [(&'static str, &'static str)];
 
 const NOTHING: &str = "headers: [draft-11]\nlimits: [{name: api, rate: 0/min}]";
 const ONE: &str =
@@ -64,7 +67,7 @@ const HTML: &str = "headers: [none]\nrefusal: {body: '<p>{limits}</p>', content_
 
 /// A file, the request's fields, status, media type, Retry-After, body.
 #[expect(clippy::type_complexity, reason = "a table")]
-const REFUSALS: &[(&str, Fields, u16, &str, Option<&str>, &str)] = &[
+const REFUSALS: &[(&str, ExpectedHeaders, u16, &str, Option<&str>, &str)] = &[
     (
         ONE,
         &[],
@@ -174,8 +177,8 @@ fn refusals_are_put_into_words() {
         let toll = toll(file);
         let request = map(fields);
         let refusal = (0..4).find_map(|_| match ask(&toll, fields) {
-            Answer::Refused(refusal) => Some(refusal),
-            Answer::Admitted(_) | Answer::Ambiguous(_) => None,
+            HttpDecision::Refused(refusal) => Some(refusal),
+            HttpDecision::Admitted(_) | HttpDecision::Ambiguous(_) => None,
         });
         let response = refusal.expect("a refusal").into_response(&request);
         let headers = response.headers();
@@ -198,13 +201,13 @@ fn the_source_is_named_where_it_is_not_the_usual_one() {
     let toll = toll(BLOCKED);
     let sources: Vec<_> = (0..2)
         .map(|_| match ask(&toll, &[]) {
-            Answer::Admitted(pass) => {
-                pass.answer(Response::new(String::new())).into_parts().0.headers
+            HttpDecision::Admitted(pass) => {
+                pass.respond(Response::new(String::new())).into_parts().0.headers
             }
-            Answer::Refused(refusal) => {
+            HttpDecision::Refused(refusal) => {
                 refusal.into_response(&HeaderMap::new()).into_parts().0.headers
             }
-            Answer::Ambiguous(_) => unreachable!("the request has one reading"),
+            HttpDecision::Ambiguous(_) => unreachable!("the request has one reading"),
         })
         .map(|headers| headers.get("x-tollgate-source").cloned())
         .collect();
@@ -215,26 +218,34 @@ fn the_source_is_named_where_it_is_not_the_usual_one() {
 fn every_field_has_a_name_to_send() {
     let fields = Profile::ALL.into_iter().flat_map(|profile| profile.fields().iter().copied());
     for field in fields.chain(["Retry-After", "X-Tollgate-Source", "Another-Field"]) {
-        assert_eq!(field_name(field).unwrap().as_str(), field.to_ascii_lowercase());
+        assert_eq!(header_name(field).unwrap().as_str(), field.to_ascii_lowercase());
     }
-    assert_eq!(field_name("not a name"), None);
+    assert_eq!(header_name("not a name"), None);
 }
 
 #[test]
 fn every_field_of_a_profile_may_meet_one_of_the_service() {
     let fields = Profile::ALL.into_iter().flat_map(|profile| profile.fields().iter().copied());
-    assert!(fields.chain(["X-Tollgate-Source", "x-ratelimit-other"]).all(Shown::may_meet));
-    assert!(!["Retry-After", "X-Rate", "Rate\u{e9}Limit", ""].into_iter().any(Shown::may_meet));
+    assert!(
+        fields
+            .chain(["X-Tollgate-Source", "x-ratelimit-other"])
+            .all(RateLimitHeaders::is_rate_limit_header)
+    );
+    assert!(
+        !["Retry-After", "X-Rate", "Rate\u{e9}Limit", ""]
+            .into_iter()
+            .any(RateLimitHeaders::is_rate_limit_header)
+    );
 }
 
 #[test]
 fn lines_say_what_a_map_of_fields_does() {
     let policy =
         "headers: [draft-11, github]\nlimits: [{name: a, rate: 5/min}, {name: b, rate: 9/h}]";
-    let Answer::Admitted(pass) = ask(&toll(policy), &[]) else { panic!("refused") };
+    let HttpDecision::Admitted(pass) = ask(&toll(policy), &[]) else { panic!("refused") };
     let (mut lines, mut map) = (Vec::new(), HeaderMap::new());
-    pass.shown().write_lines(&mut lines);
-    pass.shown().write(&mut map);
+    pass.headers().write_lines(&mut lines);
+    pass.headers().write(&mut map);
     let text: String = map
         .iter()
         .map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap()))
@@ -245,7 +256,7 @@ fn lines_say_what_a_map_of_fields_does() {
 
 /// Profiles, and what their answer says of a key that is blocked for ten minutes, though its limit
 /// resets within the second.
-const BLOCKS: &[(&str, Fields)] = &[
+const BLOCKS: &[(&str, ExpectedHeaders)] = &[
     ("draft-11", &[("ratelimit", "\"api\";r=0;t=600")]),
     ("draft-7", &[("ratelimit", "limit=1, remaining=0, reset=600")]),
     ("draft-6", &[("ratelimit-reset", "600"), ("ratelimit-remaining", "0")]),
@@ -276,7 +287,9 @@ fn the_reset_of_a_blocked_key_is_the_blocks_end_in_every_profile() {
         // The pass is kept: a slot that is given back would be free again.
         let held = ask(&toll, &[]);
         for n in 0..3 {
-            let Answer::Refused(refusal) = ask(&toll, &[]) else { panic!("{profile} {rate}: {n}") };
+            let HttpDecision::Refused(refusal) = ask(&toll, &[]) else {
+                panic!("{profile} {rate}: {n}")
+            };
             let response = refusal.into_response(&HeaderMap::new());
             let all = shown(response.headers());
             for one in said.iter().chain(&[("retry-after", "600")]) {
@@ -292,10 +305,10 @@ fn the_three_numbers_stand_beside_the_current_draft() {
     let toll = toll(
         "headers: [draft-11, ratelimit]\nlimits: [{name: a, rate: 5/min, algorithm: fixed-window}]",
     );
-    let Answer::Admitted(pass) = ask(&toll, &[]) else { panic!("refused") };
+    let HttpDecision::Admitted(pass) = ask(&toll, &[]) else { panic!("refused") };
     let mut headers = HeaderMap::new();
-    pass.shown().write(&mut headers);
-    let all: Fields = &[
+    pass.headers().write(&mut headers);
+    let all: ExpectedHeaders = &[
         ("ratelimit", "\"a\";r=4;t=42"),
         ("ratelimit-limit", "5"),
         ("ratelimit-policy", "\"a\";q=5;w=60"),
@@ -306,8 +319,8 @@ fn the_three_numbers_stand_beside_the_current_draft() {
     // Beside a set of the service's own the tighter one stands, and policies stay with the draft
     // that lists them.
     let mut headers = map(&[("ratelimit-limit", "9"), ("ratelimit-remaining", "2")]);
-    pass.shown().merge(&mut headers);
-    let kept: Fields = &[
+    pass.headers().merge(&mut headers);
+    let kept: ExpectedHeaders = &[
         ("ratelimit", "\"a\";r=4;t=42"),
         ("ratelimit-limit", "9"),
         ("ratelimit-policy", "\"a\";q=5;w=60"),
@@ -316,6 +329,6 @@ fn the_three_numbers_stand_beside_the_current_draft() {
     assert_eq!(shown(&headers), kept);
     let mut headers =
         map(&[("ratelimit-limit", "9"), ("ratelimit-remaining", "7"), ("ratelimit-other", "x")]);
-    pass.shown().merge(&mut headers);
+    pass.headers().merge(&mut headers);
     assert_eq!(shown(&headers), all);
 }

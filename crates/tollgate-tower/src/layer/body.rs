@@ -1,6 +1,6 @@
 //! The service's body, or that of a refusal.
 
-use crate::{Engine, Passed};
+use crate::{AdmissionBody, Engine};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
@@ -18,14 +18,14 @@ pin_project! {
 pin_project! {
     #[project = KindProjection]
     enum Kind<B, E: Engine> {
-        Passed { #[pin] body: Passed<B, E> },
+        Passed { #[pin] body: AdmissionBody<B, E> },
         Skipped { #[pin] body: B },
         Refused { words: Bytes },
     }
 }
 
 impl<B, E: Engine> TollgateBody<B, E> {
-    pub(super) fn passed(body: Passed<B, E>) -> Self {
+    pub(super) fn passed(body: AdmissionBody<B, E>) -> Self {
         Self { kind: Kind::Passed { body } }
     }
 

@@ -6,7 +6,7 @@ mod service;
 pub use body::TollgateBody;
 pub use service::Tollgate;
 
-use crate::{AmbiguousPaths, Engine, Refusal, Standalone, Toll};
+use crate::{AmbiguousPaths, Engine, HttpGate, Refusal, Standalone};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Response, response};
@@ -34,28 +34,28 @@ use tower_layer::Layer;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct TollgateLayer<E = Standalone> {
-    toll: Toll<E>,
-    terms: Arc<Terms>,
+    gate: HttpGate<E>,
+    options: Arc<LayerOptions>,
 }
 
 /// What one service does otherwise than another.
 #[derive(Clone, Default)]
-pub(crate) struct Terms {
-    attributes: Vec<(Box<str>, Arc<Extract>)>,
-    peer: Option<Arc<Peer>>,
-    cost: Option<Arc<Cost>>,
-    skip: Option<Arc<Skip>>,
+pub(crate) struct LayerOptions {
+    attributes: Vec<(Box<str>, Arc<ExtractFn>)>,
+    peer: Option<Arc<PeerFn>>,
+    cost: Option<Arc<CostFn>>,
+    skip: Option<Arc<SkipFn>>,
     ambiguous_paths: AmbiguousPaths,
-    refund: Option<Arc<Refund>>,
-    refusal: Option<Arc<Words>>,
+    refund: Option<Arc<RefundFn>>,
+    refusal: Option<Arc<RefusalFn>>,
 }
 
-type Extract = dyn for<'h> Fn(&'h Parts) -> Option<Cow<'h, str>> + Send + Sync;
-type Peer = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
-type Cost = dyn Fn(&Parts) -> u64 + Send + Sync;
-type Skip = dyn Fn(&Parts) -> bool + Send + Sync;
-type Refund = dyn Fn(&response::Parts) -> bool + Send + Sync;
-type Words = dyn Fn(&Refusal, &Parts) -> Response<Bytes> + Send + Sync;
+type ExtractFn = dyn for<'h> Fn(&'h Parts) -> Option<Cow<'h, str>> + Send + Sync;
+type PeerFn = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
+type CostFn = dyn Fn(&Parts) -> u64 + Send + Sync;
+type SkipFn = dyn Fn(&Parts) -> bool + Send + Sync;
+type RefundFn = dyn Fn(&response::Parts) -> bool + Send + Sync;
+type RefusalFn = dyn Fn(&Refusal, &Parts) -> Response<Bytes> + Send + Sync;
 
 impl<S: Store + 'static> TollgateLayer<Standalone<S>> {
     /// Decides by this gate, on the process's clock.
@@ -67,12 +67,12 @@ impl<S: Store + 'static> TollgateLayer<Standalone<S>> {
 impl<E: Engine> TollgateLayer<E> {
     /// Decides by this engine, which others may use too: to reload the policy, or to look at a key.
     pub fn over(engine: Arc<E>) -> Self {
-        Self { toll: Toll::new(engine), terms: Arc::default() }
+        Self { gate: HttpGate::new(engine), options: Arc::default() }
     }
 
     /// What decides.
     pub fn engine(&self) -> &Arc<E> {
-        self.toll.engine()
+        self.gate.engine()
     }
 
     /// Has the value of an attribute found by `extract`, whose word counts, also that there is none, whatever the policy
@@ -82,26 +82,26 @@ impl<E: Engine> TollgateLayer<E> {
         name: impl Into<Box<str>>,
         extract: impl for<'h> Fn(&'h Parts) -> Option<Cow<'h, str>> + Send + Sync + 'static,
     ) -> Self {
-        Arc::make_mut(&mut self.terms).attributes.push((name.into(), Arc::new(extract)));
+        Arc::make_mut(&mut self.options).attributes.push((name.into(), Arc::new(extract)));
         self
     }
 
     /// Has the address of whoever sent a request found by `peer`; without it, a [`SocketAddr`] or [`IpAddr`] among the request's
     /// extensions counts, and where there is none requests have no `ip`.
     pub fn peer(mut self, peer: impl Fn(&Parts) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
-        Arc::make_mut(&mut self.terms).peer = Some(Arc::new(peer));
+        Arc::make_mut(&mut self.options).peer = Some(Arc::new(peer));
         self
     }
 
     /// How much a request costs; 1 unless told otherwise.
     pub fn cost(mut self, cost: impl Fn(&Parts) -> u64 + Send + Sync + 'static) -> Self {
-        Arc::make_mut(&mut self.terms).cost = Some(Arc::new(cost));
+        Arc::make_mut(&mut self.options).cost = Some(Arc::new(cost));
         self
     }
 
     /// Lets requests pass undecided.
     pub fn skip(mut self, skip: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
-        Arc::make_mut(&mut self.terms).skip = Some(Arc::new(skip));
+        Arc::make_mut(&mut self.options).skip = Some(Arc::new(skip));
         self
     }
 
@@ -109,7 +109,7 @@ impl<E: Engine> TollgateLayer<E> {
     /// `/x//../login`. By default it answers 400; with `MatchAll` the limits of every reading
     /// apply.
     pub fn ambiguous_paths(mut self, ambiguous_paths: AmbiguousPaths) -> Self {
-        Arc::make_mut(&mut self.terms).ambiguous_paths = ambiguous_paths;
+        Arc::make_mut(&mut self.options).ambiguous_paths = ambiguous_paths;
         self
     }
 
@@ -118,21 +118,21 @@ impl<E: Engine> TollgateLayer<E> {
         mut self,
         refund: impl Fn(&response::Parts) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Arc::make_mut(&mut self.terms).refund = Some(Arc::new(refund));
+        Arc::make_mut(&mut self.options).refund = Some(Arc::new(refund));
         self
     }
 
-    /// Refuses in other words. [`Refusal::shown`] has the fields that belong to it.
+    /// Refuses in other words. [`Refusal::headers`] has the fields that belong to it.
     pub fn refusal(
         mut self,
         words: impl Fn(&Refusal, &Parts) -> Response<Bytes> + Send + Sync + 'static,
     ) -> Self {
-        Arc::make_mut(&mut self.terms).refusal = Some(Arc::new(words));
+        Arc::make_mut(&mut self.options).refusal = Some(Arc::new(words));
         self
     }
 }
 
-impl Terms {
+impl LayerOptions {
     fn peer_of(&self, head: &Parts) -> Option<IpAddr> {
         match &self.peer {
             Some(peer) => peer(head),
@@ -143,7 +143,7 @@ impl Terms {
         }
     }
 
-    fn add(&self, facts: &mut Facts<'_>, head: &Parts) {
+    fn add_attributes(&self, facts: &mut Facts<'_>, head: &Parts) {
         for (name, extract) in &self.attributes {
             // What is no address is none, and only what a limit names is asked for.
             let _ = facts.write(name, |out| out.push_str(&extract(head).unwrap_or_default()));
@@ -155,13 +155,13 @@ impl<S, E> Layer<S> for TollgateLayer<E> {
     type Service = Tollgate<S, E>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Tollgate { inner, toll: self.toll.clone(), terms: self.terms.clone() }
+        Tollgate { inner, gate: self.gate.clone(), options: self.options.clone() }
     }
 }
 
 impl<E> Clone for TollgateLayer<E> {
     fn clone(&self) -> Self {
-        Self { toll: self.toll.clone(), terms: self.terms.clone() }
+        Self { gate: self.gate.clone(), options: self.options.clone() }
     }
 }
 

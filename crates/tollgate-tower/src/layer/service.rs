@@ -1,7 +1,7 @@
 //! A service behind a gate.
 
-use super::{Terms, TollgateBody};
-use crate::{Answer, Engine, Question, Toll};
+use super::{LayerOptions, TollgateBody};
+use crate::{CheckOptions, Engine, HttpDecision, HttpGate};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
@@ -12,15 +12,15 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tollgate::Passage;
+use tollgate::AdmissionOptions;
 use tollgate::policy::Facts;
 use tower_service::Service;
 
 /// A service behind a gate; [`TollgateLayer`](crate::TollgateLayer) makes it.
 pub struct Tollgate<S, E> {
     pub(super) inner: S,
-    pub(super) toll: Toll<E>,
-    pub(super) terms: Arc<Terms>,
+    pub(super) gate: HttpGate<E>,
+    pub(super) options: Arc<LayerOptions>,
 }
 
 impl<S, E, B, R> Service<Request<B>> for Tollgate<S, E>
@@ -43,14 +43,14 @@ where
         // The one that said it is ready is the one to be called.
         let next = self.inner.clone();
         let ready = mem::replace(&mut self.inner, next);
-        Box::pin(pass(ready, self.toll.clone(), self.terms.clone(), request))
+        Box::pin(call_with_limits(ready, self.gate.clone(), self.options.clone(), request))
     }
 }
 
-async fn pass<S, E, B, R>(
+async fn call_with_limits<S, E, B, R>(
     mut inner: S,
-    toll: Toll<E>,
-    terms: Arc<Terms>,
+    toll: HttpGate<E>,
+    terms: Arc<LayerOptions>,
     request: Request<B>,
 ) -> Result<Response<TollgateBody<R, E>>, S::Error>
 where
@@ -64,23 +64,27 @@ where
         return Ok(response.map(TollgateBody::skipped));
     }
     let peer = terms.peer_of(&head);
-    let add = |facts: &mut Facts<'_>, head: &Parts| terms.add(facts, head);
-    let mut passage = Passage::default();
+    let add = |facts: &mut Facts<'_>, head: &Parts| terms.add_attributes(facts, head);
+    let mut passage = AdmissionOptions::default();
     passage.cost = terms.cost.as_ref().map_or(1, |cost| cost(&head));
     passage.hold_all = terms.refund.is_some();
     let ambiguous_paths = terms.ambiguous_paths;
-    let question =
-        Question { passage, ambiguous_paths, attributes: Some(&add), ..Question::default() };
-    let mut pass = match toll.ask_with(&mut head, peer, &question).await {
-        Answer::Admitted(pass) => pass,
-        Answer::Refused(refusal) => {
+    let question = CheckOptions {
+        admission: passage,
+        ambiguous_paths,
+        attributes: Some(&add),
+        ..CheckOptions::default()
+    };
+    let mut pass = match toll.check_with(&mut head, peer, &question).await {
+        HttpDecision::Admitted(pass) => pass,
+        HttpDecision::Refused(refusal) => {
             let response = match &terms.refusal {
                 Some(words) => words(&refusal, &head),
                 None => refusal.into_response(&head.headers),
             };
             return Ok(response.map(TollgateBody::refused));
         }
-        Answer::Ambiguous(why) => return Ok(why.response().map(TollgateBody::refused)),
+        HttpDecision::Ambiguous(why) => return Ok(why.response().map(TollgateBody::refused)),
     };
     if !pass.delay().is_zero() {
         toll.engine().sleep(pass.delay()).await;
@@ -90,12 +94,12 @@ where
     if terms.refund.as_ref().is_some_and(|refund| refund(&head)) {
         pass.refund();
     }
-    Ok(pass.answer(Response::from_parts(head, body)).map(TollgateBody::passed))
+    Ok(pass.respond(Response::from_parts(head, body)).map(TollgateBody::passed))
 }
 
 impl<S: Clone, E> Clone for Tollgate<S, E> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), toll: self.toll.clone(), terms: self.terms.clone() }
+        Self { inner: self.inner.clone(), gate: self.gate.clone(), options: self.options.clone() }
     }
 }
 

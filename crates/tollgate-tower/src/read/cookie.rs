@@ -1,6 +1,6 @@
 //! One cookie among all.
 
-use super::names::{Case, is_lookalike, is_unclear_at_ends, trim};
+use super::names::{CaseSensitivity, is_lookalike, is_unclear_at_ends, trim};
 use super::query::{Plus, unescape};
 use std::borrow::Cow;
 
@@ -8,12 +8,12 @@ use std::borrow::Cow;
 pub(super) fn all<'a>(
     lines: impl Iterator<Item = &'a [u8]>,
     name: &str,
-) -> impl Iterator<Item = Value<'a>> {
+) -> impl Iterator<Item = CookieValue<'a>> {
     let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
     pairs.filter_map(move |pair| {
         let at = pair.iter().position(|byte| *byte == b'=')?;
         let is_it = pair[..at].trim_ascii_end() == name.as_bytes();
-        is_it.then(|| Value(pair[at + 1..].trim_ascii_start()))
+        is_it.then(|| CookieValue(pair[at + 1..].trim_ascii_start()))
     })
 }
 
@@ -23,7 +23,7 @@ pub(super) fn all<'a>(
 pub(super) fn lookalikes<'a>(
     lines: impl Iterator<Item = &'a [u8]>,
     name: &str,
-) -> impl Iterator<Item = Value<'a>> {
+) -> impl Iterator<Item = CookieValue<'a>> {
     let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
     pairs.flat_map(move |pair| {
         let mut start = 0;
@@ -37,7 +37,7 @@ pub(super) fn lookalikes<'a>(
                 && (word == name.as_bytes()
                     || is_like(word, name)
                     || is_first && is_like(before, name));
-            is_it.then(|| Value(pair[at + 1..].trim_ascii_start()))
+            is_it.then(|| CookieValue(pair[at + 1..].trim_ascii_start()))
         })
     })
 }
@@ -49,15 +49,15 @@ fn is_like(key: &[u8], name: &str) -> bool {
         false => Cow::Borrowed(key),
     };
     // Two applications may well have `sid` and `SID`.
-    is_lookalike(&key, name.as_bytes(), Case::Sensitive)
+    is_lookalike(&key, name.as_bytes(), CaseSensitivity::Sensitive)
         || matches!(key, Cow::Owned(_)) && *key == *name.as_bytes()
 }
 
 /// The value of a cookie, as it was sent.
 #[derive(Clone, Copy)]
-pub(super) struct Value<'a>(&'a [u8]);
+pub(super) struct CookieValue<'a>(&'a [u8]);
 
-impl<'a> Value<'a> {
+impl<'a> CookieValue<'a> {
     /// The value without quotes, with its escapes decoded, and without white space and control
     /// bytes at its ends. PHP and Express read `sid=%61` as `sid=a`, and most servers read
     /// `sid="a"` so.

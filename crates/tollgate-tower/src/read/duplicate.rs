@@ -95,7 +95,7 @@ pub(super) fn set_path<'a>(
 
 /// Whether all lines of a header say the same.
 pub(super) fn is_one(head: &impl Head, name: &HeaderName) -> bool {
-    let mut lines = head.lines(name).map(<[u8]>::trim_ascii);
+    let mut lines = head.header_values(name).map(<[u8]>::trim_ascii);
     let first = lines.next();
     lines.all(|line| Some(line) == first)
 }
@@ -108,7 +108,7 @@ pub(super) fn set_header<'a>(
     head: &'a impl Head,
     name: &HeaderName,
 ) -> Result<(), Ambiguity> {
-    let mut lines = head.lines(name);
+    let mut lines = head.header_values(name);
     let Some(first) = lines.next() else { return Ok(()) };
     if lines.next().is_none() || is_one(head, name) {
         let value = first.trim_ascii();
@@ -121,7 +121,7 @@ pub(super) fn set_header<'a>(
     if multiplicity == Multiplicity::One {
         return Err(Ambiguity::Header(name.clone()));
     }
-    let lines = || head.lines(name).map(|line| String::from_utf8_lossy(line.trim_ascii()));
+    let lines = || head.header_values(name).map(|line| String::from_utf8_lossy(line.trim_ascii()));
     let _ = facts.write_id(id, |out| {
         for (index, line) in lines().enumerate() {
             if index > 0 {
@@ -141,13 +141,13 @@ pub(super) fn set_cookie<'a>(
     head: &'a impl Head,
     name: &str,
 ) -> Result<(), Ambiguity> {
-    let mut values = cookie::all(head.lines(&COOKIE), name);
-    let lookalikes = cookie::lookalikes(head.lines(&COOKIE), name);
+    let mut values = cookie::all(head.header_values(&COOKIE), name);
+    let lookalikes = cookie::lookalikes(head.header_values(&COOKIE), name);
     let first = values.next();
-    let text = first.map(cookie::Value::text);
+    let text = first.map(cookie::CookieValue::text);
     let mut others = values.chain(lookalikes);
     if multiplicity == Multiplicity::One {
-        let is_unclear = first.is_some_and(cookie::Value::is_unclear);
+        let is_unclear = first.is_some_and(cookie::CookieValue::is_unclear);
         if is_unclear || others.any(|value| Some(value.text()) != text) {
             return Err(Ambiguity::Cookie(name.into()));
         }

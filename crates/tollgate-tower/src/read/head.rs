@@ -20,7 +20,7 @@ pub trait Head {
     fn host(&self) -> Option<&str>;
 
     /// The values of all lines of a field, in their order.
-    fn lines<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]>;
+    fn header_values<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]>;
 }
 
 impl Head for Parts {
@@ -40,7 +40,7 @@ impl Head for Parts {
         self.uri.host()
     }
 
-    fn lines<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
+    fn header_values<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
         of(&self.headers, name)
     }
 }

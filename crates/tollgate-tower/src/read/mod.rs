@@ -35,7 +35,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::Rules;
 use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer, Unverified};
-use tollgate_policy::settings::{AmbiguousPaths, Source};
+use tollgate_policy::settings::{AmbiguousPaths, AttributeSource};
 
 pub use duplicate::Ambiguity;
 use duplicate::Multiplicity;
@@ -45,30 +45,30 @@ pub use overrides::Override;
 /// Reads requests as the rules in force say.
 #[derive(Debug)]
 pub struct Reader {
-    plan: ArcSwap<Plan>,
+    plan: ArcSwap<ReadPlan>,
 }
 
 /// What to look for, by one generation of rules.
 #[derive(Debug, Default)]
-struct Plan {
+struct ReadPlan {
     generation: Option<u64>,
-    steps: Box<[Step]>,
+    steps: Box<[ReadStep]>,
     /// The fields that anything is read from.
-    fields: Box<[HeaderName]>,
+    headers: Box<[HeaderName]>,
     address: Option<HeaderName>,
     has_claims: bool,
     has_path: bool,
 }
 
 #[derive(Debug)]
-struct Step {
+struct ReadStep {
     id: AttributeId,
     multiplicity: Multiplicity,
-    from: From,
+    from: AttributeOrigin,
 }
 
 #[derive(Debug)]
-enum From {
+enum AttributeOrigin {
     Address,
     Method,
     Path,
@@ -82,7 +82,7 @@ enum From {
 
 impl Default for Reader {
     fn default() -> Self {
-        Self { plan: ArcSwap::from_pointee(Plan::default()) }
+        Self { plan: ArcSwap::from_pointee(ReadPlan::default()) }
     }
 }
 
@@ -116,18 +116,26 @@ impl Reader {
             let target = (step.id, step.multiplicity);
             // `method` and `host` take any value.
             match &step.from {
-                From::Address => {
+                AttributeOrigin::Address => {
                     if let Some(peer) = peer {
                         facts.set_address(plan.client(rules, head, peer));
                     }
                 }
-                From::Method => drop(facts.set_id(step.id, head.method())),
-                From::Path => duplicate::set_path(&mut facts, Some(step.id), head.path())?,
-                From::Host => drop(facts.set_id(step.id, host(head)?)),
-                From::Header(name) => duplicate::set_header(&mut facts, target, head, name)?,
-                From::Cookie(name) => duplicate::set_cookie(&mut facts, target, head, name)?,
-                From::Query(name) => duplicate::set_query(&mut facts, target, head.query(), name)?,
-                From::Claim(name) => set_claim(&mut facts, step.id, &claims, name),
+                AttributeOrigin::Method => drop(facts.set_id(step.id, head.method())),
+                AttributeOrigin::Path => {
+                    duplicate::set_path(&mut facts, Some(step.id), head.path())?
+                }
+                AttributeOrigin::Host => drop(facts.set_id(step.id, host(head)?)),
+                AttributeOrigin::Header(name) => {
+                    duplicate::set_header(&mut facts, target, head, name)?
+                }
+                AttributeOrigin::Cookie(name) => {
+                    duplicate::set_cookie(&mut facts, target, head, name)?
+                }
+                AttributeOrigin::Query(name) => {
+                    duplicate::set_query(&mut facts, target, head.query(), name)?
+                }
+                AttributeOrigin::Claim(name) => set_claim(&mut facts, step.id, &claims, name),
             }
         }
         Ok(facts)
@@ -140,7 +148,7 @@ impl Reader {
 
     /// Whether anything is read from this field, so that a `Connection` that names it does not remove it on the way.
     pub fn reads(&self, rules: &Rules, name: &HeaderName) -> bool {
-        self.plan(rules).fields.contains(name)
+        self.plan(rules).headers.contains(name)
     }
 
     /// Removes the fields that a service behind could take for one that is read here, such as `X_User_Id` for `X-User-Id`.
@@ -165,49 +173,49 @@ impl Reader {
     }
 
     /// The plan for these rules. Whoever meets new ones first makes it; that two do so at once does no harm.
-    fn plan(&self, rules: &Rules) -> arc_swap::Guard<Arc<Plan>> {
+    fn plan(&self, rules: &Rules) -> arc_swap::Guard<Arc<ReadPlan>> {
         let plan = self.plan.load();
         if plan.generation == Some(rules.generation()) {
             return plan;
         }
-        self.plan.store(Arc::new(Plan::new(rules)));
+        self.plan.store(Arc::new(ReadPlan::new(rules)));
         self.plan.load()
     }
 }
 
-impl Plan {
+impl ReadPlan {
     fn new(rules: &Rules) -> Self {
-        let web = rules.web();
+        let web = rules.http_policy();
         let mut steps = Vec::new();
         let mut fields = Vec::new();
         for (id, name) in rules.policy().attributes() {
             let identity = web.identity.iter().find(|(known, _)| **known == *name);
             let from = match identity {
-                Some((_, source)) => From::source(source),
-                None => From::built_in(name),
+                Some((_, source)) => AttributeOrigin::from_source(source),
+                None => AttributeOrigin::from_name(name),
             };
             let Some(from) = from else { continue };
             match &from {
-                From::Header(name) => fields.push(name.clone()),
-                From::Cookie(_) => fields.push(COOKIE),
-                From::Claim(_) => fields.push(AUTHORIZATION),
+                AttributeOrigin::Header(name) => fields.push(name.clone()),
+                AttributeOrigin::Cookie(_) => fields.push(COOKIE),
+                AttributeOrigin::Claim(_) => fields.push(AUTHORIZATION),
                 _ => {}
             }
             let multiplicity =
                 if rules.policy().identifies(id) { Multiplicity::One } else { Multiplicity::Many };
-            steps.push(Step { id, multiplicity, from });
+            steps.push(ReadStep { id, multiplicity, from });
         }
-        let address = web.client.field().and_then(|name| name.parse::<HeaderName>().ok());
-        if steps.iter().any(|step| matches!(step.from, From::Address)) {
+        let address = web.client.header().and_then(|name| name.parse::<HeaderName>().ok());
+        if steps.iter().any(|step| matches!(step.from, AttributeOrigin::Address)) {
             fields.extend(address.clone());
         }
-        let has_claims = steps.iter().any(|step| matches!(step.from, From::Claim(_)));
+        let has_claims = steps.iter().any(|step| matches!(step.from, AttributeOrigin::Claim(_)));
         Self {
             has_claims,
-            has_path: steps.iter().any(|step| matches!(step.from, From::Path)),
+            has_path: steps.iter().any(|step| matches!(step.from, AttributeOrigin::Path)),
             generation: Some(rules.generation()),
             steps: steps.into(),
-            fields: fields.into(),
+            headers: fields.into(),
             address,
         }
     }
@@ -215,21 +223,21 @@ impl Plan {
     /// Whether some servers take this field for one that is read.
     fn is_alias(&self, name: &HeaderName) -> bool {
         names::is_suspicious(name)
-            && !self.fields.contains(name)
-            && self.fields.iter().any(|field| names::is_alias(field, name))
+            && !self.headers.contains(name)
+            && self.headers.iter().any(|field| names::is_alias(field, name))
     }
 
     fn client(&self, rules: &Rules, head: &impl Head, peer: IpAddr) -> IpAddr {
-        let client = &rules.web().client;
+        let client = &rules.http_policy().client;
         match &self.address {
-            Some(name) => client.resolve(peer, head.lines(name)),
+            Some(name) => client.resolve(peer, head.header_values(name)),
             None => client.resolve(peer, std::iter::empty()),
         }
     }
 }
 
-impl From {
-    fn built_in(name: &str) -> Option<Self> {
+impl AttributeOrigin {
+    fn from_name(name: &str) -> Option<Self> {
         Some(match name.split_once('.') {
             None if name == "ip" => Self::Address,
             None if name == "method" => Self::Method,
@@ -243,12 +251,12 @@ impl From {
         })
     }
 
-    fn source(source: &Source) -> Option<Self> {
+    fn from_source(source: &AttributeSource) -> Option<Self> {
         Some(match source {
-            Source::Header(name) => Self::Header(name.parse().ok()?),
-            Source::Cookie(name) => Self::Cookie(name.clone()),
-            Source::Query(name) => Self::Query(name.clone()),
-            Source::Jwt(name) => Self::Claim(name.clone()),
+            AttributeSource::Header(name) => Self::Header(name.parse().ok()?),
+            AttributeSource::Cookie(name) => Self::Cookie(name.clone()),
+            AttributeSource::Query(name) => Self::Query(name.clone()),
+            AttributeSource::Jwt(name) => Self::Claim(name.clone()),
         })
     }
 }
@@ -266,7 +274,8 @@ fn host(head: &impl Head) -> Result<&str, Ambiguity> {
             value.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
         port.map_or(value.len(), |(host, _)| host.len())
     };
-    let field = head.lines(&HOST).next().map(|value| visible(value).unwrap_or_default().trim());
+    let field =
+        head.header_values(&HOST).next().map(|value| visible(value).unwrap_or_default().trim());
     let field = field.map(|value| &value[..without_port(value)]);
     let without_dot = |host| str::strip_suffix(host, '.').unwrap_or(host);
     let differs = match (head.host(), field) {

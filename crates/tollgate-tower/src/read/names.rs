@@ -18,7 +18,7 @@ pub(super) fn is_alias(field: &HeaderName, name: &HeaderName) -> bool {
 
 /// Whether the case of a name counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Case {
+pub(super) enum CaseSensitivity {
     Sensitive,
     Insensitive,
 }
@@ -27,10 +27,10 @@ pub(super) enum Case {
 ///
 /// PHP ends a name at NUL and reads a space, a dot and `[` as `_`. Express, PHP and Rails read
 /// `name[]` as a list, Express reads `[name]` as `name`. Python trims what is a space in Unicode.
-pub(super) fn is_lookalike(key: &[u8], name: &[u8], case: Case) -> bool {
+pub(super) fn is_lookalike(key: &[u8], name: &[u8], case: CaseSensitivity) -> bool {
     let folded = |byte: &u8| match byte {
         b'.' | b' ' | b'[' => b'_',
-        byte if case == Case::Insensitive => byte.to_ascii_lowercase(),
+        byte if case == CaseSensitivity::Insensitive => byte.to_ascii_lowercase(),
         byte => *byte,
     };
     let is_edge = |byte: &u8| !byte.is_ascii_graphic();

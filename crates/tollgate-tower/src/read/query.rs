@@ -1,6 +1,6 @@
 //! One parameter of a query.
 
-use super::names::{Case, is_lookalike, is_space};
+use super::names::{CaseSensitivity, is_lookalike, is_space};
 use std::borrow::Cow;
 
 /// The raw values of all parameters of that name, in their order; one without `=` has an empty
@@ -12,7 +12,7 @@ pub(super) fn all<'a>(query: &'a str, name: &str) -> impl Iterator<Item = &'a st
 }
 
 /// The raw values that only some servers read under this name. They also split a query at `;`, or
-/// read `name[]`, `Name` or `na.me` as `name` or `na_me`.
+/// read `name[]`, `MemberName` or `na.me` as `name` or `na_me`.
 pub(super) fn lookalikes<'a>(query: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let has_semicolon = query.contains(';');
     let by_semicolon = pairs(query, |byte| matches!(byte, '&' | ';'))
@@ -34,7 +34,7 @@ fn decoded(text: &str) -> Cow<'_, str> {
 /// PHP's command line a second `?`.
 fn is_alias(key: &str, name: &str) -> bool {
     let rest = key.trim_start_matches('?');
-    let is_like = is_lookalike(rest.as_bytes(), name.as_bytes(), Case::Insensitive);
+    let is_like = is_lookalike(rest.as_bytes(), name.as_bytes(), CaseSensitivity::Insensitive);
     key != name && (rest == name || is_like)
 }
 

@@ -51,10 +51,10 @@ fn read<'a>(
     )
 }
 
-type Fields = &'static [(&'static str, &'static [u8])];
+type RawHeaders = &'static [(&'static str, &'static [u8])];
 
 /// A request, its fields, an attribute, its value.
-const TABLE: &[(&str, Fields, &str, Option<&str>)] = &[
+const TABLE: &[(&str, RawHeaders, &str, Option<&str>)] = &[
     ("get /a/b/../c?x=1", &[], "path", Some("/a/c")),
     ("get /%6cogin", &[], "path", Some("/login")),
     ("get /a%3fb", &[], "path", Some("/a%3Fb")),
@@ -124,7 +124,7 @@ fn heads_become_facts() {
 }
 
 /// The peer, the lines of X-Forwarded-For, the client.
-const CLIENTS: &[(&str, Fields, &str)] = &[
+const CLIENTS: &[(&str, RawHeaders, &str)] = &[
     ("192.0.2.1", &[("x-forwarded-for", b"203.0.113.7")], "192.0.2.1"),
     ("10.0.0.1", &[("x-forwarded-for", b"203.0.113.7")], "203.0.113.7"),
     ("10.0.0.1", &[("x-forwarded-for", b"198.51.100.9, 203.0.113.7, 10.0.0.2")], "203.0.113.7"),
@@ -161,7 +161,7 @@ fn the_client_is_whom_trusted_proxies_name() {
 fn aliases_of_what_counts_are_removed() {
     let gate = gate(POLICY);
     let rules = gate.rules();
-    let sent: Fields = &[
+    let sent: RawHeaders = &[
         ("x-user-id", b"1"),
         ("x_user_id", b"2"),
         ("x.user-id", b"3"),
@@ -206,7 +206,7 @@ fn a_reader_follows_the_rules() {
 }
 
 /// A request, its fields, and what is ambiguous about it.
-const AMBIGUOUS: &[(&str, Fields, &str)] = &[
+const AMBIGUOUS: &[(&str, RawHeaders, &str)] = &[
     ("GET /a//../b", &[], "path"),
     ("GET /", &[("x-tag", b"a"), ("x-tag", b"b")], "header"),
     ("GET /", &[("x-tag", b""), ("x-tag", b"b")], "header"),

@@ -13,12 +13,12 @@ use crate::Head;
 /// is never absent. Some services do not look at the scheme at all, so a JWT behind another one, or
 /// behind none, is refused.
 pub(crate) fn find<H: Head>(head: &H) -> Result<Option<&str>, Unverified> {
-    let mut lines = head.lines(&AUTHORIZATION);
+    let mut lines = head.header_values(&AUTHORIZATION);
     let Some(first) = lines.next() else { return Ok(None) };
     // Services differ in which of two they read.
     if lines.any(|line| line.trim_ascii() != first.trim_ascii()) {
         let is_bearer = |line: &[u8]| !matches!(token(line), Ok(None));
-        return if head.lines(&AUTHORIZATION).any(is_bearer) {
+        return if head.header_values(&AUTHORIZATION).any(is_bearer) {
             Err(Unverified::Ambiguous)
         } else {
             Ok(None)
@@ -52,7 +52,7 @@ fn has_jwt(value: &[u8]) -> bool {
     let separates = |byte: &u8| !byte.is_ascii_graphic() || matches!(byte, b',' | b';' | b'"');
     value.split(separates).filter_map(|word| str::from_utf8(word).ok()).any(|word| {
         let mut parts = word.split('.');
-        let header = parts.next().filter(|_| parts.count() == 2).and_then(super::object);
+        let header = parts.next().filter(|_| parts.count() == 2).and_then(super::decode_object);
         header.is_some_and(|header| header.contains_key("alg"))
     })
 }

@@ -3,11 +3,11 @@
 //! What could be a public key is never taken for a secret: everyone who has the key could sign with it. So a file that holds a
 //! key in PEM or DER anywhere it could be, or begins as JSON does, is that or nothing.
 
-use super::key::{Key, SECRET_BYTES_MIN};
+use super::key::{SECRET_BYTES_MIN, VerifyingKey};
 use super::{InvalidKeys, jwks, pem};
 
 /// The keys of a file; as a secret it is only read where `takes_secrets`.
-pub(super) fn read(file: &[u8], takes_secrets: bool) -> Result<Vec<Key>, InvalidKeys> {
+pub(super) fn read(file: &[u8], takes_secrets: bool) -> Result<Vec<VerifyingKey>, InvalidKeys> {
     if file.trim_ascii().is_empty() {
         return Err(InvalidKeys("the file is empty".into()));
     }
@@ -33,7 +33,7 @@ pub(super) fn read(file: &[u8], takes_secrets: bool) -> Result<Vec<Key>, Invalid
             secret.len()
         )));
     }
-    Ok(vec![Key::secret(secret, None)?])
+    Ok(vec![VerifyingKey::secret(secret, None)?])
 }
 
 /// Whether it is an object, or begins as only one does: half a file of keys is not a secret.

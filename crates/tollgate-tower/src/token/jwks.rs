@@ -1,12 +1,12 @@
 //! JSON Web Keys.
 
-use super::key::{self, Key};
+use super::key::{self, VerifyingKey};
 use super::{InvalidKeys, base64};
 use serde_json::Value;
 use tollgate_policy::settings::JwtAlgorithm;
 
 /// The keys of a set, or the one that the file is. Keys of kinds that are not used here are passed over, as RFC 7517 asks.
-pub(super) fn read(file: &[u8]) -> Result<Vec<Key>, InvalidKeys> {
+pub(super) fn read(file: &[u8]) -> Result<Vec<VerifyingKey>, InvalidKeys> {
     let value: Value = serde_json::from_slice(file)
         .map_err(|error| InvalidKeys(format!("not JSON, though it begins like it: {error}")))?;
     match value.get("keys") {
@@ -16,7 +16,7 @@ pub(super) fn read(file: &[u8]) -> Result<Vec<Key>, InvalidKeys> {
     }
 }
 
-fn one(jwk: &Value) -> Result<Option<Key>, InvalidKeys> {
+fn one(jwk: &Value) -> Result<Option<VerifyingKey>, InvalidKeys> {
     let text = |name: &str| match jwk.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str())),
@@ -51,15 +51,15 @@ fn one(jwk: &Value) -> Result<Option<Key>, InvalidKeys> {
         Some(_) => return Ok(None),
     }
     let key = match algorithm {
-        JwtAlgorithm::Hs256 => Key::secret(&bytes("k")?, name),
-        JwtAlgorithm::Rs256 => Key::rsa(&bytes("n")?, &bytes("e")?, name),
+        JwtAlgorithm::Hs256 => VerifyingKey::secret(&bytes("k")?, name),
+        JwtAlgorithm::Rs256 => VerifyingKey::rsa(&bytes("n")?, &bytes("e")?, name),
         JwtAlgorithm::Es256 => {
             let mut point = vec![4];
             point.extend(bytes("x")?);
             point.extend(bytes("y")?);
-            Key::p256(point, name)
+            VerifyingKey::p256(point, name)
         }
-        JwtAlgorithm::EdDsa => Key::ed25519(bytes("x")?, name),
+        JwtAlgorithm::EdDsa => VerifyingKey::ed25519(bytes("x")?, name),
     };
     key.map(Some)
 }

@@ -5,12 +5,12 @@ use ring::{agreement, hmac, signature};
 use tollgate_policy::settings::JwtAlgorithm;
 
 /// What verifies signatures.
-pub(super) struct Key {
+pub(super) struct VerifyingKey {
     name: Option<Box<str>>,
-    material: Material,
+    material: KeyMaterial,
 }
 
-enum Material {
+enum KeyMaterial {
     Secret(hmac::Key),
     Rsa(signature::RsaPublicKeyComponents<Vec<u8>>),
     /// A point, not compressed.
@@ -25,14 +25,14 @@ const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 2048 / 8..=8192 / 8;
 /// What is verified by at most: 33 bits, and no less than 3.
 const EXPONENT_MAX: u64 = (1 << 33) - 1;
 
-impl Key {
+impl VerifyingKey {
     pub(super) fn secret(bytes: &[u8], name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
         if bytes.len() < SECRET_BYTES_MIN {
             let why = format!("a secret for HS256 has {SECRET_BYTES_MIN} bytes at least");
             return Err(InvalidKeys(why));
         }
         let secret = hmac::Key::new(hmac::HMAC_SHA256, bytes);
-        Ok(Self { name, material: Material::Secret(secret) })
+        Ok(Self { name, material: KeyMaterial::Secret(secret) })
     }
 
     /// A key whose signatures could never count is refused here, where somebody sees it.
@@ -53,7 +53,7 @@ impl Key {
             return refuse("has a modulus or an exponent that no such key has".into());
         }
         let parts = signature::RsaPublicKeyComponents { n: n.to_vec(), e: e.to_vec() };
-        Ok(Self { name, material: Material::Rsa(parts) })
+        Ok(Self { name, material: KeyMaterial::Rsa(parts) })
     }
 
     pub(super) fn p256(point: Vec<u8>, name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
@@ -64,7 +64,7 @@ impl Key {
         if !is_on_p256(&point) {
             return Err(refused("P-256", name.as_deref(), "is not on the curve"));
         }
-        Ok(Self { name, material: Material::P256(point) })
+        Ok(Self { name, material: KeyMaterial::P256(point) })
     }
 
     pub(super) fn ed25519(bytes: Vec<u8>, name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
@@ -76,16 +76,16 @@ impl Key {
             let why = "verifies signatures that nobody made";
             return Err(refused("Ed25519", name.as_deref(), why));
         }
-        Ok(Self { name, material: Material::Ed25519(bytes) })
+        Ok(Self { name, material: KeyMaterial::Ed25519(bytes) })
     }
 
     /// The one algorithm it is for, whatever a token says.
     pub(super) fn algorithm(&self) -> JwtAlgorithm {
         match self.material {
-            Material::Secret(_) => JwtAlgorithm::Hs256,
-            Material::Rsa(_) => JwtAlgorithm::Rs256,
-            Material::P256(_) => JwtAlgorithm::Es256,
-            Material::Ed25519(_) => JwtAlgorithm::EdDsa,
+            KeyMaterial::Secret(_) => JwtAlgorithm::Hs256,
+            KeyMaterial::Rsa(_) => JwtAlgorithm::Rs256,
+            KeyMaterial::P256(_) => JwtAlgorithm::Es256,
+            KeyMaterial::Ed25519(_) => JwtAlgorithm::EdDsa,
         }
     }
 
@@ -99,13 +99,13 @@ impl Key {
             signature::UnparsedPublicKey::new(algorithm, key).verify(message, signed).is_ok()
         };
         match &self.material {
-            Material::Secret(secret) => hmac::verify(secret, message, signed).is_ok(),
-            Material::Rsa(parts) => {
+            KeyMaterial::Secret(secret) => hmac::verify(secret, message, signed).is_ok(),
+            KeyMaterial::Rsa(parts) => {
                 let algorithm = &signature::RSA_PKCS1_2048_8192_SHA256;
                 parts.verify(algorithm, message, signed).is_ok()
             }
-            Material::P256(key) => public(&signature::ECDSA_P256_SHA256_FIXED, key),
-            Material::Ed25519(key) => public(&signature::ED25519, key),
+            KeyMaterial::P256(key) => public(&signature::ECDSA_P256_SHA256_FIXED, key),
+            KeyMaterial::Ed25519(key) => public(&signature::ED25519, key),
         }
     }
 }

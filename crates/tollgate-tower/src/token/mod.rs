@@ -13,7 +13,7 @@ mod pem;
 #[cfg(test)]
 mod tests;
 
-use key::Key;
+use key::VerifyingKey;
 use serde_json::{Map, Value};
 use std::fmt;
 use tollgate_policy::facts::Unverified;
@@ -23,7 +23,7 @@ pub(crate) use bearer::find as bearer;
 
 /// Verifies tokens as a file says.
 pub struct Verifier {
-    keys: Vec<Key>,
+    keys: Vec<VerifyingKey>,
     algorithms: Vec<JwtAlgorithm>,
     issuer: Option<Box<str>>,
     audience: Option<Box<str>>,
@@ -54,7 +54,7 @@ impl Verifier {
     /// When the file holds no key for any of the algorithms, or one that must not be used.
     pub fn new(jwt: &Jwt, file: &[u8]) -> Result<Self, InvalidKeys> {
         let keys = form::read(file, jwt.algorithms.contains(&JwtAlgorithm::Hs256))?;
-        let keys: Vec<Key> =
+        let keys: Vec<VerifyingKey> =
             keys.into_iter().filter(|key| jwt.algorithms.contains(&key.algorithm())).collect();
         if keys.is_empty() {
             let wanted: Vec<&str> = jwt.algorithms.iter().map(|one| key::name(*one)).collect();
@@ -63,7 +63,7 @@ impl Verifier {
                 wanted.join(", ")
             )));
         }
-        bounded(&keys)?;
+        check_key_count(&keys)?;
         Ok(Self {
             keys,
             algorithms: jwt.algorithms.clone(),
@@ -84,7 +84,7 @@ impl Verifier {
         }
         let parts = token.rsplit_once('.').and_then(|(signed, signature)| {
             let (header, claims) = signed.split_once('.')?;
-            Some((signed, object(header)?, claims, base64::decode(signature)?))
+            Some((signed, decode_object(header)?, claims, base64::decode(signature)?))
         });
         let (signed, header, claims, signature) = parts.ok_or(Unverified::Malformed)?;
         let named = header.get("alg").and_then(Value::as_str).and_then(key::parse);
@@ -103,16 +103,20 @@ impl Verifier {
         if !keys.any(|key| key.verifies(signed.as_bytes(), &signature)) {
             return Err(Unverified::Signature);
         }
-        let claims = object(claims).ok_or(Unverified::Malformed)?;
-        self.is_meant_for_us(&claims, now_us)?;
+        let claims = decode_object(claims).ok_or(Unverified::Malformed)?;
+        self.check_claims(&claims, now_us)?;
         Ok(Claims(claims))
     }
 
     /// The keys to try for a token, [`KEYS_TRIED_MAX`] of them at most. A token without a `kid` is
     /// tried with all keys of its algorithm if there are few. Otherwise it is tried with the keys
     /// that have no `kid`.
-    fn keys(&self, algorithm: JwtAlgorithm, kid: Option<&str>) -> impl Iterator<Item = &Key> {
-        let fits = move |key: &&Key| key.algorithm() == algorithm;
+    fn keys(
+        &self,
+        algorithm: JwtAlgorithm,
+        kid: Option<&str>,
+    ) -> impl Iterator<Item = &VerifyingKey> {
+        let fits = move |key: &&VerifyingKey| key.algorithm() == algorithm;
         let are_few = self.keys.iter().filter(fits).nth(KEYS_TRIED_MAX).is_none();
         self.keys.iter().filter(fits).filter(move |key| match (key.name(), kid) {
             (None, _) => true,
@@ -123,7 +127,7 @@ impl Verifier {
 
     /// Checks issuer, audience and times. A claim of the wrong type is an error; it does not count
     /// as absent.
-    fn is_meant_for_us(&self, claims: &Map<String, Value>, now_us: u64) -> Result<(), Unverified> {
+    fn check_claims(&self, claims: &Map<String, Value>, now_us: u64) -> Result<(), Unverified> {
         let instant_us = |name: &str| {
             let seconds = claims.get(name).map(|value| seconds(value).ok_or(Unverified::Claim));
             Ok(seconds.transpose()?.map(|seconds| seconds.saturating_mul(1_000_000)))
@@ -153,9 +157,9 @@ impl Verifier {
 }
 
 /// Refuses files by which a token could have more keys tried than [`KEYS_TRIED_MAX`].
-fn bounded(keys: &[Key]) -> Result<(), InvalidKeys> {
+fn check_key_count(keys: &[VerifyingKey]) -> Result<(), InvalidKeys> {
     for key in keys {
-        let is_tried = |other: &&Key| {
+        let is_tried = |other: &&VerifyingKey| {
             other.algorithm() == key.algorithm()
                 && (other.name().is_none() || other.name() == key.name())
         };
@@ -192,7 +196,7 @@ impl Claims {
     }
 }
 
-fn object(part: &str) -> Option<Map<String, Value>> {
+fn decode_object(part: &str) -> Option<Map<String, Value>> {
     match serde_json::from_slice(&base64::decode(part)?).ok()? {
         Value::Object(object) => Some(object),
         _ => None,

@@ -1,7 +1,7 @@
 //! Public keys in PEM, as `openssl pkey -pubout` writes them.
 
 use super::InvalidKeys;
-use super::key::Key;
+use super::key::VerifyingKey;
 
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
 const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
@@ -11,7 +11,7 @@ const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 const BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
 const END: &str = "-----END PUBLIC KEY-----";
 
-pub(super) fn read(file: &[u8]) -> Result<Key, InvalidKeys> {
+pub(super) fn read(file: &[u8]) -> Result<VerifyingKey, InvalidKeys> {
     let wrong =
         |what: &str| InvalidKeys(format!("{what} public key in PEM, from {BEGIN} to {END}"));
     let text = str::from_utf8(file).map_err(|_| wrong("a broken"))?;
@@ -27,7 +27,7 @@ pub(super) fn is_der(file: &[u8]) -> bool {
 }
 
 /// SubjectPublicKeyInfo: what kind of key, then its bits.
-fn key(der: &[u8]) -> Option<Result<Key, InvalidKeys>> {
+fn key(der: &[u8]) -> Option<Result<VerifyingKey, InvalidKeys>> {
     let (info, []) = take(der, 0x30)? else { return None };
     let (kind, rest) = take(info, 0x30)?;
     let (bits, []) = take(rest, 0x03)? else { return None };
@@ -35,18 +35,18 @@ fn key(der: &[u8]) -> Option<Result<Key, InvalidKeys>> {
     let (kind, parameters) = take(kind, 0x06)?;
     Some(match kind {
         RSA => rsa(bits)?,
-        EC if take(parameters, 0x06)?.0 == P256 => Key::p256(bits.into(), None),
-        ED25519 => Key::ed25519(bits.into(), None),
+        EC if take(parameters, 0x06)?.0 == P256 => VerifyingKey::p256(bits.into(), None),
+        ED25519 => VerifyingKey::ed25519(bits.into(), None),
         _ => return None,
     })
 }
 
 /// RSAPublicKey: the modulus and the exponent.
-fn rsa(bits: &[u8]) -> Option<Result<Key, InvalidKeys>> {
+fn rsa(bits: &[u8]) -> Option<Result<VerifyingKey, InvalidKeys>> {
     let (parts, []) = take(bits, 0x30)? else { return None };
     let (n, rest) = take(parts, 0x02)?;
     let (e, []) = take(rest, 0x02)? else { return None };
-    Some(Key::rsa(n, e, None))
+    Some(VerifyingKey::rsa(n, e, None))
 }
 
 /// The content of the element with this tag, and what follows it.

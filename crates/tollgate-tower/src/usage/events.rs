@@ -1,20 +1,20 @@
 //! Server-sent events: JSON after `data:`, an event at a time.
 
-use super::json::Json;
+use super::json::JsonPathReader;
 
 /// Hands the data of each event to a reader of JSON.
 #[derive(Debug)]
-pub(crate) struct Events {
-    json: Json,
-    line: Line,
+pub(crate) struct SseReader {
+    json: JsonPathReader,
+    line: SseLine,
     /// How much of a byte order mark has come, with which a stream may begin; all of it, where none can come any more.
-    mark: usize,
+    bom_bytes: usize,
     /// Whether the byte before was a CR, whose LF is no line of its own.
     after_cr: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Line {
+enum SseLine {
     /// So many bytes of it, all of which could begin `data:`.
     Start(usize),
     /// Behind `data:`, where one space does not count.
@@ -27,9 +27,14 @@ enum Line {
 const DATA: &[u8] = b"data:";
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
-impl Events {
+impl SseReader {
     pub(crate) fn new(path: &str) -> Self {
-        Self { json: Json::new(path), line: Line::Start(0), mark: 0, after_cr: false }
+        Self {
+            json: JsonPathReader::new(path),
+            line: SseLine::Start(0),
+            bom_bytes: 0,
+            after_cr: false,
+        }
     }
 
     pub(crate) fn found(&self) -> Option<u64> {
@@ -37,11 +42,11 @@ impl Events {
     }
 
     pub(crate) fn read(&mut self, byte: u8) {
-        if MARK.get(self.mark) == Some(&byte) {
-            self.mark += 1;
+        if MARK.get(self.bom_bytes) == Some(&byte) {
+            self.bom_bytes += 1;
             return;
         }
-        self.mark = MARK.len();
+        self.bom_bytes = MARK.len();
         let after_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
         if byte == b'\n' && after_cr {
             return;
@@ -49,21 +54,21 @@ impl Events {
         if matches!(byte, b'\n' | b'\r') {
             match self.line {
                 // An empty line ends the event.
-                Line::Start(0) => self.json.restart(),
-                Line::Data | Line::Colon => self.json.read(b'\n'),
-                Line::Start(_) | Line::Other => {}
+                SseLine::Start(0) => self.json.restart(),
+                SseLine::Data | SseLine::Colon => self.json.read(b'\n'),
+                SseLine::Start(_) | SseLine::Other => {}
             }
-            self.line = Line::Start(0);
+            self.line = SseLine::Start(0);
             return;
         }
         self.line = match self.line {
-            Line::Start(at) if DATA[at] == byte && at + 1 == DATA.len() => Line::Colon,
-            Line::Start(at) if DATA[at] == byte => Line::Start(at + 1),
-            Line::Start(_) | Line::Other => Line::Other,
-            Line::Colon if byte == b' ' => Line::Data,
-            Line::Colon | Line::Data => {
+            SseLine::Start(at) if DATA[at] == byte && at + 1 == DATA.len() => SseLine::Colon,
+            SseLine::Start(at) if DATA[at] == byte => SseLine::Start(at + 1),
+            SseLine::Start(_) | SseLine::Other => SseLine::Other,
+            SseLine::Colon if byte == b' ' => SseLine::Data,
+            SseLine::Colon | SseLine::Data => {
                 self.json.read(byte);
-                Line::Data
+                SseLine::Data
             }
         };
     }

@@ -2,25 +2,25 @@
 
 mod name;
 
-use name::Name;
+use name::MemberName;
 
 /// Follows a path of names through objects. What is not on the path is skipped by counting brackets, so the depth of a value
 /// costs nothing. Values that follow each other, as in lines of JSON, are read one after the other.
 #[derive(Debug)]
-pub(crate) struct Json {
+pub(crate) struct JsonPathReader {
     path: Box<[Box<str>]>,
     /// Objects entered along the path; the next name wanted is `path[on_path - 1]`.
     on_path: usize,
     /// Objects and arrays entered in all.
     depth: u64,
-    state: State,
-    name: Name,
+    state: JsonState,
+    name: MemberName,
     number: Option<Number>,
     found: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum JsonState {
     /// Between values, and between members of an object on the path.
     Between,
     /// In the name of a member.
@@ -41,14 +41,14 @@ struct Number {
     rounds_up: bool,
 }
 
-impl Json {
+impl JsonPathReader {
     pub(crate) fn new(path: &str) -> Self {
         Self {
             path: path.split('.').map(Box::from).collect(),
             on_path: 0,
             depth: 0,
-            state: State::Between,
-            name: Name::default(),
+            state: JsonState::Between,
+            name: MemberName::default(),
             number: None,
             found: None,
         }
@@ -57,7 +57,7 @@ impl Json {
     /// Forgets where it was; the figure stays.
     pub(crate) fn restart(&mut self) {
         self.found = self.found();
-        (self.on_path, self.depth, self.state, self.number) = (0, 0, State::Between, None);
+        (self.on_path, self.depth, self.state, self.number) = (0, 0, JsonState::Between, None);
     }
 
     pub(crate) fn found(&self) -> Option<u64> {
@@ -66,11 +66,11 @@ impl Json {
 
     pub(crate) fn read(&mut self, byte: u8) {
         match self.state {
-            State::Text { escaped } => self.text(byte, escaped, State::Between),
-            State::Name => self.name(byte),
-            State::Value { wanted } => self.value(byte, wanted),
-            State::Number => self.digit(byte),
-            State::Between => self.between(byte),
+            JsonState::Text { escaped } => self.text(byte, escaped, JsonState::Between),
+            JsonState::Name => self.name(byte),
+            JsonState::Value { wanted } => self.value(byte, wanted),
+            JsonState::Number => self.digit(byte),
+            JsonState::Between => self.between(byte),
         }
     }
 
@@ -83,9 +83,9 @@ impl Json {
         match byte {
             b'"' if self.is_on_path() => {
                 self.name.clear();
-                self.state = State::Name;
+                self.state = JsonState::Name;
             }
-            b'"' => self.state = State::Text { escaped: false },
+            b'"' => self.state = JsonState::Text { escaped: false },
             b'{' if self.depth == 0 => (self.depth, self.on_path) = (1, 1),
             b'{' | b'[' => self.depth = self.depth.saturating_add(1),
             b'}' | b']' => {
@@ -98,10 +98,10 @@ impl Json {
         }
     }
 
-    fn text(&mut self, byte: u8, escaped: bool, after: State) {
+    fn text(&mut self, byte: u8, escaped: bool, after: JsonState) {
         self.state = match byte {
-            _ if escaped => State::Text { escaped: false },
-            b'\\' => State::Text { escaped: true },
+            _ if escaped => JsonState::Text { escaped: false },
+            b'\\' => JsonState::Text { escaped: true },
             b'"' => after,
             _ => return,
         };
@@ -111,7 +111,7 @@ impl Json {
         if self.name.read(byte) {
             let wanted = self.path.get(self.on_path - 1);
             let wanted = wanted.is_some_and(|wanted| self.name.is(wanted));
-            self.state = State::Value { wanted };
+            self.state = JsonState::Value { wanted };
         }
     }
 
@@ -125,20 +125,20 @@ impl Json {
             }
             b'0'..=b'9' if wanted && is_last => {
                 self.number = Some(Number::default());
-                self.state = State::Number;
+                self.state = JsonState::Number;
                 return self.digit(byte);
             }
             byte => {
-                self.state = State::Between;
+                self.state = JsonState::Between;
                 // Anything else is a value to be skipped: a text, brackets, a word, a number.
                 match byte {
-                    b'"' => self.state = State::Text { escaped: false },
+                    b'"' => self.state = JsonState::Text { escaped: false },
                     byte => self.between(byte),
                 }
                 return;
             }
         }
-        self.state = State::Between;
+        self.state = JsonState::Between;
     }
 
     fn digit(&mut self, byte: u8) {
@@ -152,12 +152,12 @@ impl Json {
             b'e' | b'E' | b'+' | b'-' | b'.' => {
                 // Nobody counts like that.
                 self.number = None;
-                self.state = State::Between;
+                self.state = JsonState::Between;
             }
             byte => {
                 self.found = Some(number.value());
                 self.number = None;
-                self.state = State::Between;
+                self.state = JsonState::Between;
                 self.between(byte);
             }
         }
@@ -171,7 +171,7 @@ impl Number {
 }
 
 #[cfg(test)]
-impl Json {
+impl JsonPathReader {
     pub(super) fn room(&self) -> usize {
         self.name.room()
     }

@@ -7,11 +7,11 @@ mod json;
 #[cfg(test)]
 mod tests;
 
-use events::Events;
-use json::Json;
+use events::SseReader;
+use json::JsonPathReader;
 
 /// The figure that a field is. As in a body, one too large to be counted is the largest there is.
-pub(crate) fn figure(value: &[u8]) -> Option<u64> {
+pub(crate) fn parse_cost(value: &[u8]) -> Option<u64> {
     let digits = value.trim_ascii();
     let is_whole = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add((digit - b'0').into());
@@ -20,14 +20,14 @@ pub(crate) fn figure(value: &[u8]) -> Option<u64> {
 
 /// Reads one figure out of a body.
 #[derive(Debug)]
-pub(crate) enum Usage {
+pub(crate) enum UsageReader {
     /// JSON, one value or many.
-    Json(Json),
+    Json(JsonPathReader),
     /// A stream of events with JSON in them.
-    Events(Events),
+    Events(SseReader),
 }
 
-impl Usage {
+impl UsageReader {
     /// For a body with these headers; `None` where its content cannot be read as it passes.
     pub(crate) fn new<'h>(path: &str, header: &impl Fn(&str) -> Option<&'h [u8]>) -> Option<Self> {
         let text = |name| header(name).and_then(|value| str::from_utf8(value).ok());
@@ -38,15 +38,15 @@ impl Usage {
         }
         let kind = text("content-type")?.split(';').next()?.trim().to_ascii_lowercase();
         match &*kind {
-            "text/event-stream" => Some(Self::Events(Events::new(path))),
+            "text/event-stream" => Some(Self::Events(SseReader::new(path))),
             "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "text/json" => {
-                Some(Self::Json(Json::new(path)))
+                Some(Self::Json(JsonPathReader::new(path)))
             }
             kind if kind.ends_with("/json")
                 || kind.ends_with("+json")
                 || kind.ends_with("/json-seq") =>
             {
-                Some(Self::Json(Json::new(path)))
+                Some(Self::Json(JsonPathReader::new(path)))
             }
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! Bodies, whole and in pieces, and the figure in them.
 
-use super::Usage;
+use super::UsageReader;
 use http::{HeaderMap, HeaderValue};
 
 const JSON: &str = "application/json; charset=utf-8";
@@ -83,10 +83,10 @@ const TABLE: &[(&str, &str, &str, Option<u64>)] = &[
     ("usage.n", EVENTS, "data: {\"usage\":{\"n\":1}}\rdata: {\"usage\":{\"n\":3}}\r", Some(3)),
 ];
 
-fn usage(path: &str, kind: &str) -> Option<Usage> {
+fn usage(path: &str, kind: &str) -> Option<UsageReader> {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_str(kind).unwrap());
-    Usage::new(path, &|name| headers.get(name).map(|value| value.as_bytes()))
+    UsageReader::new(path, &|name| headers.get(name).map(|value| value.as_bytes()))
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn figures_of_fields() {
         ("1.5", None),
         ("many", None),
     ] {
-        assert_eq!(super::figure(value.as_bytes()), expected, "{value:?}");
+        assert_eq!(super::parse_cost(value.as_bytes()), expected, "{value:?}");
     }
 }
 
@@ -125,9 +125,13 @@ fn what_is_compressed_is_not_read() {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("application/json"));
     headers.insert("content-encoding", HeaderValue::from_static("gzip"));
-    assert!(Usage::new("a", &|name| headers.get(name).map(|value| value.as_bytes())).is_none());
+    assert!(
+        UsageReader::new("a", &|name| headers.get(name).map(|value| value.as_bytes())).is_none()
+    );
     headers.insert("content-encoding", HeaderValue::from_static("identity"));
-    assert!(Usage::new("a", &|name| headers.get(name).map(|value| value.as_bytes())).is_some());
+    assert!(
+        UsageReader::new("a", &|name| headers.get(name).map(|value| value.as_bytes())).is_some()
+    );
 }
 
 #[test]
@@ -137,7 +141,7 @@ fn memory_stays_flat_whatever_comes() {
     (0..100_000).for_each(|_| usage.read(b"a long name "));
     usage.read(b"\":");
     (0..100_000).for_each(|_| usage.read(b"[{\"a\":{\"b\":1}"));
-    let Usage::Json(json) = &usage else { panic!("not JSON") };
+    let UsageReader::Json(json) = &usage else { panic!("not JSON") };
     assert!(json.room() < 1_024, "{}", json.room());
     assert_eq!(usage.found(), None);
 }

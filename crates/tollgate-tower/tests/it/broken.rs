@@ -1,36 +1,36 @@
 //! A store that cannot be reached.
 
-use tollgate::store::{Answers, Call, Charge, Place, StoreErrorKind, Ticket};
+use tollgate::store::{Answers, Charge, ParamsId, StateKey, StoreCall, StoreErrorKind};
 use tollgate::{LeaseStore, MemoryStore, Store, StoreError};
-use tollgate_core::Numbers;
+use tollgate_core::LimitParams;
 
 /// Decides nothing, ever.
 #[derive(Debug, Default)]
 pub(crate) struct Broken(MemoryStore);
 
 impl Store for Broken {
-    type Rest = ();
+    type Undecided = ();
 
-    fn begin(&self, _: u64, _: Call<'_>, _: &mut Answers) -> Option<()> {
+    fn begin(&self, _: u64, _: StoreCall<'_>, _: &mut Answers) -> Option<()> {
         Some(())
     }
 
     async fn finish<'a>(
         &'a self,
         _: u64,
-        _: Call<'a>,
+        _: StoreCall<'a>,
         (): (),
         _: &'a mut Answers,
     ) -> Result<(), StoreError> {
         Err(StoreError::new(StoreErrorKind::Unreachable, "nobody is there"))
     }
 
-    fn place(&self, charge: &Charge<'_>) -> Place {
-        self.0.place(charge)
+    fn state_key(&self, charge: &Charge<'_>) -> StateKey {
+        self.0.state_key(charge)
     }
 
-    fn enroll(&self, numbers: &Numbers) -> Ticket {
-        self.0.enroll(numbers)
+    fn register_params(&self, params: &LimitParams) -> ParamsId {
+        self.0.register_params(params)
     }
 }
 

@@ -154,7 +154,7 @@ async fn refusals_can_have_other_words() {
                 refusal.retry_after_s
             );
             let mut response = Response::builder().status(420).body(Bytes::from(words)).unwrap();
-            refusal.shown.write(response.headers_mut());
+            refusal.headers.write(response.headers_mut());
             response
         },
     );

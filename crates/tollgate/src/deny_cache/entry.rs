@@ -1,21 +1,21 @@
 //! One remembered row: what a (limit, key) answered in a request that was refused.
 
 use crate::Rules;
-use tollgate_core::{Algorithm, Numbers, Outcome};
+use tollgate_core::{Algorithm, LimitParams, Outcome};
 use tollgate_policy::policy::Selected;
 use tollgate_store::Charge;
 
-/// Store calls in [`DETOURS_US`] that one refused key may cause for rows that this node does not
+/// Store calls in [`MISSES_WINDOW_US`] that one refused key may cause for rows that this node does not
 /// know.
-const DETOURS_MAX: u32 = 16;
-const DETOURS_US: u64 = 1_000_000;
+const MISSES_MAX: u32 = 16;
+const MISSES_WINDOW_US: u64 = 1_000_000;
 
 /// The row of a (limit, key) in the store's last answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub(super) place: u64,
+pub(super) struct DenyEntry {
+    pub(super) state_hash: u64,
     pub(super) generation: u64,
-    pub(super) numbers: usize,
+    pub(super) params_index: usize,
     /// Whether the charge was enforced. A charge that is not enforced sees no block.
     pub(super) enforced: bool,
     pub(super) cost: u64,
@@ -24,21 +24,21 @@ pub(super) struct Entry {
     pub(super) expires_us: u64,
     pub(super) outcome: Outcome,
     pub(super) blocked: bool,
-    pub(super) role: Role,
+    pub(super) role: EntryRole,
     /// Whether something was taken from the key since.
     pub(super) spent: bool,
     /// When the first request left for the store because the entry is too old.
-    pub(super) left_us: Option<u64>,
+    pub(super) refresh_started_us: Option<u64>,
     /// Whether a request is on its way to the store.
-    pub(super) flying: bool,
-    pub(super) detours: Detours,
+    pub(super) is_refreshing: bool,
+    pub(super) misses: MissBudget,
     /// The waits of other costs asked before this one, the latest first.
-    pub(super) waits: [Option<Wait>; 3],
+    pub(super) other_waits: [Option<CostWait>; 3],
 }
 
 /// Until when a cost is refused.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wait {
+pub(super) struct CostWait {
     cost: u64,
     learnt_us: u64,
     /// `None` where no wait helps.
@@ -47,7 +47,7 @@ pub(super) struct Wait {
 
 /// How an entry may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum EntryRole {
     /// The limit refuses, and its refusals need not reach the store.
     Refuses,
     /// The row is shown beside a refusal by another limit.
@@ -58,18 +58,18 @@ pub(super) enum Role {
 
 /// The cache's answer for one charge.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Recalled {
+pub(super) enum CachedAnswer {
     /// Nothing that can be shown.
     Unknown,
     /// The store counts this refusal.
     Counts,
     /// A row.
-    Row(RecalledRow),
+    Row(CachedRow),
 }
 
 /// A remembered row, with durations that count from now.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RecalledRow {
+pub(super) struct CachedRow {
     pub(super) outcome: Outcome,
     pub(super) blocked: bool,
     pub(super) age_us: u64,
@@ -80,34 +80,34 @@ pub(super) struct RecalledRow {
 }
 
 /// The answer to one cost when the entry was learnt.
-enum Met {
-    Admission,
+enum PastAnswer {
+    Admitted,
     /// A refusal with this wait; `None` where no wait helps.
-    Wait(Option<u64>),
+    RefusedFor(Option<u64>),
     /// A refusal that lasts at most so long.
-    AtMost(u64),
+    RefusedAtMost(u64),
 }
 
 /// How often a refused key made requests ask the store for rows of other limits.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Detours {
+pub(super) struct MissBudget {
     since_us: u64,
     count: u32,
 }
 
-impl Detours {
+impl MissBudget {
     /// Whether one more request may ask the store.
     pub(super) fn take(&mut self, now_us: u64) -> bool {
-        if now_us.saturating_sub(self.since_us) >= DETOURS_US {
+        if now_us.saturating_sub(self.since_us) >= MISSES_WINDOW_US {
             *self = Self { since_us: now_us, count: 0 };
         }
-        self.count += u32::from(self.count <= DETOURS_MAX);
-        self.count <= DETOURS_MAX
+        self.count += u32::from(self.count <= MISSES_MAX);
+        self.count <= MISSES_MAX
     }
 }
 
-impl Recalled {
-    pub(super) const fn row(&self) -> Option<&RecalledRow> {
+impl CachedAnswer {
+    pub(super) const fn row(&self) -> Option<&CachedRow> {
         match self {
             Self::Row(row) => Some(row),
             Self::Unknown | Self::Counts => None,
@@ -119,16 +119,16 @@ impl Recalled {
     }
 }
 
-impl RecalledRow {
+impl CachedRow {
     /// The row of a limit whose key is missing: the same whatever was asked before.
     pub(super) fn of_missing(charge: &Charge<'_>, now_us: u64) -> Self {
         let intent = tollgate_core::Intent::Peek;
-        let outcome = charge.numbers.decide(&Default::default(), now_us, charge.cost, intent);
+        let outcome = charge.params.decide(&Default::default(), now_us, charge.cost, intent);
         Self { outcome, blocked: false, age_us: 0, refuses: false, exact: true }
     }
 }
 
-impl Entry {
+impl DenyEntry {
     /// The entry's answer for this charge, if it has one. The caller judges its age.
     pub(super) fn recall(
         &self,
@@ -137,43 +137,45 @@ impl Entry {
         max_age_us: u64,
         one: &Selected<'_>,
         charge: &Charge<'_>,
-    ) -> Recalled {
+    ) -> CachedAnswer {
         let fits = self.generation == rules.generation()
-            && self.numbers == one.numbers_index
+            && self.params_index == one.params_index
             // Numbers that come with a request have no place in the policy.
-            && self.outcome.limit == charge.numbers.capacity()
+            && self.outcome.limit == charge.params.capacity()
             && self.enforced == charge.mode.is_enforced();
         let Some(age_us) = now_us.checked_sub(self.learnt_us).filter(|_| fits) else {
-            return Recalled::Unknown;
+            return CachedAnswer::Unknown;
         };
         let mut outcome = self.outcome;
         outcome.reset_after_us = outcome.reset_after_us.saturating_sub(age_us);
         // Zero would say that more is available, and the figure beside it says how much is.
         outcome.more_after_us = outcome.more_after_us.map(|us| us.saturating_sub(age_us).max(1));
         let oldest_us = now_us.saturating_sub(max_age_us);
-        let met = self.met(charge.numbers, charge.cost, oldest_us);
+        let met = self.past_answer(charge.params, charge.cost, oldest_us);
         let is_reset = self.is_reset(age_us);
         if is_reset {
-            outcome = Outcome::unasked(self.outcome.limit);
+            outcome = Outcome::admitting(self.outcome.limit);
         }
         let (wait_us, exact) = match met {
-            _ if self.blocked && is_reset => return Recalled::Unknown,
-            Met::Wait(None) => (None, true),
-            Met::Admission => (Some(0), true),
+            _ if self.blocked && is_reset => return CachedAnswer::Unknown,
+            PastAnswer::RefusedFor(None) => (None, true),
+            PastAnswer::Admitted => (Some(0), true),
             _ if is_reset => (Some(0), true),
             // By now the limit may admit it.
-            Met::Wait(Some(us)) | Met::AtMost(us) if us <= age_us => return Recalled::Unknown,
-            Met::Wait(Some(us)) => (Some(us - age_us), true),
-            Met::AtMost(us) => (Some(us - age_us), false),
+            PastAnswer::RefusedFor(Some(us)) | PastAnswer::RefusedAtMost(us) if us <= age_us => {
+                return CachedAnswer::Unknown;
+            }
+            PastAnswer::RefusedFor(Some(us)) => (Some(us - age_us), true),
+            PastAnswer::RefusedAtMost(us) => (Some(us - age_us), false),
         };
         outcome.admitted = wait_us == Some(0);
         outcome.retry_after_us = wait_us;
         let (refused, exact) = (!outcome.admitted && self.enforced, exact && !self.spent);
         if refused && !self.blocked && charge.penalty.is_some() {
-            return Recalled::Counts;
+            return CachedAnswer::Counts;
         }
-        let refuses = refused && self.role == Role::Refuses;
-        Recalled::Row(RecalledRow { outcome, blocked: self.blocked, age_us, refuses, exact })
+        let refuses = refused && self.role == EntryRole::Refuses;
+        CachedAnswer::Row(CachedRow { outcome, blocked: self.blocked, age_us, refuses, exact })
     }
 
     /// Whether time alone has brought everything back. A lease may not know when it will be.
@@ -182,48 +184,48 @@ impl Entry {
     }
 
     /// Takes over from the entry before what it knows of other costs.
-    pub(super) fn follow(&mut self, old: &Self) {
-        self.detours = old.detours;
+    pub(super) fn inherit(&mut self, old: &Self) {
+        self.misses = old.misses;
         let is_like = old.generation == self.generation
-            && old.numbers == self.numbers
+            && old.params_index == self.params_index
             && old.enforced == self.enforced
             && old.blocked == self.blocked
             && !old.outcome.admitted;
         if !is_like {
             return;
         }
-        let last = Wait {
+        let last = CostWait {
             cost: old.cost,
             learnt_us: old.learnt_us,
             until_us: old.outcome.retry_after_us.map(|us| old.learnt_us.saturating_add(us)),
         };
-        let known = [last].into_iter().chain(old.waits.into_iter().flatten());
+        let known = [last].into_iter().chain(old.other_waits.into_iter().flatten());
         let mut others = known.filter(|wait| wait.cost != self.cost);
-        self.waits = std::array::from_fn(|_| others.next());
+        self.other_waits = std::array::from_fn(|_| others.next());
     }
 
     /// The answer to this cost then, or since `oldest_us`. `remaining` is exact, so it tells which
     /// costs were admitted.
-    fn met(&self, numbers: &Numbers, cost: u64, oldest_us: u64) -> Met {
+    fn past_answer(&self, params: &LimitParams, cost: u64, oldest_us: u64) -> PastAnswer {
         let Outcome { admitted, limit, remaining, retry_after_us, reset_after_us, .. } =
             self.outcome;
         let is_same = cost == self.cost && !admitted;
-        let mut known = self.waits.iter().flatten();
+        let mut known = self.other_waits.iter().flatten();
         let known = known.find(|wait| wait.cost == cost && wait.learnt_us > oldest_us);
-        match (self.outcome.more_after_us, numbers) {
-            _ if !self.blocked && (cost == 0 || cost <= remaining) => Met::Admission,
-            _ if cost > limit => Met::Wait(None),
-            _ if is_same => Met::Wait(retry_after_us),
+        match (self.outcome.more_after_us, params) {
+            _ if !self.blocked && (cost == 0 || cost <= remaining) => PastAnswer::Admitted,
+            _ if cost > limit => PastAnswer::RefusedFor(None),
+            _ if is_same => PastAnswer::RefusedFor(retry_after_us),
             (Some(us), _) if !self.blocked && cost == remaining.saturating_add(1) => {
-                Met::Wait(Some(us))
+                PastAnswer::RefusedFor(Some(us))
             }
-            (_, Numbers::FixedWindow(_) | Numbers::CalendarWindow(_)) if !self.blocked => {
-                Met::Wait(Some(reset_after_us))
+            (_, LimitParams::FixedWindow(_) | LimitParams::CalendarWindow(_)) if !self.blocked => {
+                PastAnswer::RefusedFor(Some(reset_after_us))
             }
-            _ if known.is_some() => Met::Wait(known.and_then(|wait| {
+            _ if known.is_some() => PastAnswer::RefusedFor(known.and_then(|wait| {
                 wait.until_us.map(|until_us| until_us.saturating_sub(self.learnt_us))
             })),
-            _ => Met::AtMost(reset_after_us.max(retry_after_us.unwrap_or(0))),
+            _ => PastAnswer::RefusedAtMost(reset_after_us.max(retry_after_us.unwrap_or(0))),
         }
     }
 }

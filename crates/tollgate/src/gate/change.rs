@@ -13,7 +13,7 @@ use tollgate_store::LeaseStore;
 
 /// What the rules are made from.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct RulesBuilder {
     setup: Setup,
     /// Modes that an operator set; they outlive a reload.
     modes: ByName<Mode>,
@@ -44,7 +44,7 @@ impl fmt::Display for UnknownLimit {
 
 impl std::error::Error for UnknownLimit {}
 
-impl Wanted {
+impl RulesBuilder {
     pub(super) fn new(
         setup: Setup,
         store: &impl LeaseStore,
@@ -55,7 +55,7 @@ impl Wanted {
         Ok((Self { setup, modes, counters, generation: 1 }, rules))
     }
 
-    fn make(&mut self, store: &impl LeaseStore) -> Result<Rules, InvalidPolicy> {
+    fn build(&mut self, store: &impl LeaseStore) -> Result<Rules, InvalidPolicy> {
         let Self { setup, modes, counters, generation } = self;
         let rules = Rules::new(setup, modes, counters, store, *generation + 1)?;
         *generation += 1;
@@ -71,9 +71,9 @@ impl<S: LeaseStore> Gate<S> {
     ///
     /// When the limits do not make a policy; then the old one stays.
     pub fn replace(&self, setup: Setup) -> Result<(), InvalidPolicy> {
-        let mut wanted = self.wanted();
+        let mut wanted = self.builder();
         let before = std::mem::replace(&mut wanted.setup, setup);
-        self.renew(&mut wanted).inspect_err(|_| wanted.setup = before)
+        self.rebuild(&mut wanted).inspect_err(|_| wanted.setup = before)
     }
 
     /// Looks tiers up in another map, or no longer in any.
@@ -82,9 +82,9 @@ impl<S: LeaseStore> Gate<S> {
     ///
     /// When the attribute by which they are looked up is one too many; then the old map stays.
     pub fn set_tiers(&self, tiers: Option<TierMap>) -> Result<(), InvalidPolicy> {
-        let mut wanted = self.wanted();
+        let mut wanted = self.builder();
         let before = std::mem::replace(&mut wanted.setup.tiers, tiers.map(Arc::new));
-        self.renew(&mut wanted).inspect_err(|_| wanted.setup.tiers = before)
+        self.rebuild(&mut wanted).inspect_err(|_| wanted.setup.tiers = before)
     }
 
     /// Overrides a limit's mode at once and until it is cleared with `None`, whatever a reload brings.
@@ -93,7 +93,7 @@ impl<S: LeaseStore> Gate<S> {
     ///
     /// When no limit has this name, in the policy or among the overridden.
     pub fn set_mode(&self, limit: &str, mode: Option<Mode>) -> Result<ModeChange, UnknownLimit> {
-        let mut wanted = self.wanted();
+        let mut wanted = self.builder();
         let limits = wanted.setup.all_limits();
         let named = limits.iter().find(|(one, _)| *one.name == *limit);
         let configured = match (named, wanted.modes.contains_key(limit)) {
@@ -109,25 +109,25 @@ impl<S: LeaseStore> Gate<S> {
         let change =
             ModeChange { before: before.unwrap_or(configured), after: mode.unwrap_or(configured) };
         // The same limits made a policy before, and a mode cannot change that.
-        let _ = self.renew(&mut wanted);
+        let _ = self.rebuild(&mut wanted);
         Ok(change)
     }
 
     /// The modes that the policy itself gives its limits, in file order, whatever overrides them.
     pub fn configured_modes(&self) -> Vec<Mode> {
-        self.wanted().setup.all_limits().iter().map(|(limit, _)| limit.mode).collect()
+        self.builder().setup.all_limits().iter().map(|(limit, _)| limit.mode).collect()
     }
 
     /// The modes that are overridden, by the limits' names.
     pub fn overrides(&self) -> Vec<(Box<str>, Mode)> {
-        self.wanted().modes.iter().map(|(name, mode)| (name.clone(), *mode)).collect()
+        self.builder().modes.iter().map(|(name, mode)| (name.clone(), *mode)).collect()
     }
 
     /// How often each limit said what, by its name. A limit keeps its counts when a reload takes it
     /// away. Inline limits are there once there was one: Envoy's as `override`, those of Redis
     /// clients as `CL.THROTTLE`.
     pub fn counts(&self) -> Vec<(Box<str>, Counts)> {
-        let wanted = self.wanted();
+        let wanted = self.builder();
         let known = wanted.counters.iter();
         let mut all: Vec<(Box<str>, Counts)> =
             known.map(|(name, counters)| (name.clone(), counters.read())).collect();
@@ -142,14 +142,14 @@ impl<S: LeaseStore> Gate<S> {
         all
     }
 
-    fn renew(&self, wanted: &mut Wanted) -> Result<(), InvalidPolicy> {
-        let rules = wanted.make(&self.store)?;
+    fn rebuild(&self, wanted: &mut RulesBuilder) -> Result<(), InvalidPolicy> {
+        let rules = wanted.build(&self.store)?;
         self.rules.store(Arc::new(rules));
         Ok(())
     }
 
     /// A panic elsewhere leaves it whole: every change to it is a single assignment.
-    fn wanted(&self) -> MutexGuard<'_, Wanted> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn builder(&self) -> MutexGuard<'_, RulesBuilder> {
+        self.builder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
 //! The one way from a question to its answer: deny cache, store, failure policy, counters.
 
-use crate::deny_cache::{DenyCache, Flight, Moment};
+use crate::deny_cache::{DenyCache, InvalidationEpochs, SingleFlight};
 use crate::{Gate, Row, Rules, Source};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -8,19 +8,19 @@ use tollgate_core::Intent;
 use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::Selected;
 use tollgate_store::{
-    Adjustment, Answer, Answers, Call, Charge, Reply, Request, Store, StoreError,
+    Adjustment, Answer, Answers, Charge, Request, Store, StoreCall, StoreError, StoreReply,
 };
 
 /// Limits to be asked, each with its charge.
 #[derive(Debug)]
-pub(crate) struct Question<'a, 'r> {
+pub(crate) struct DecisionRequest<'a, 'r> {
     pub(crate) rules: &'r Rules,
     pub(crate) now_us: u64,
     /// Whether the deny cache may answer. It knows only refusals, so it cannot show all figures.
-    pub(crate) recall: bool,
+    pub(crate) uses_deny_cache: bool,
     /// One request with all charges. Otherwise every charge is a request of its own.
-    pub(crate) together: bool,
-    pub(crate) asked: Vec<Asked<'a>>,
+    pub(crate) is_one_request: bool,
+    pub(crate) limits: Vec<RequestedLimit<'a>>,
     pub(crate) charges: Vec<Charge<'a>>,
     /// Always empty; it is here for its memory.
     requests: Vec<Request<'static>>,
@@ -28,31 +28,31 @@ pub(crate) struct Question<'a, 'r> {
 
 /// What the last question was written in, for the next one.
 #[derive(Debug, Default)]
-pub(crate) struct QuestionMemory {
-    asked: Vec<Asked<'static>>,
+pub(crate) struct DecisionBuffers {
+    limits: Vec<RequestedLimit<'static>>,
     charges: Vec<Charge<'static>>,
     requests: Vec<Request<'static>>,
 }
 
-/// One limit of a [`Question`].
+/// One limit of a [`DecisionRequest`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestedLimit<'a> {
     pub(crate) selected: Selected<'a>,
     pub(crate) intent: Intent,
     /// Whether the limit's counters count its answer.
     pub(crate) counts: bool,
     /// The place of its request in a batch.
-    pub(crate) place: usize,
+    pub(crate) batch_index: usize,
 }
 
-/// The answer to a [`Question`].
+/// The answer to a [`DecisionRequest`].
 #[derive(Debug)]
-pub(crate) struct Told<R> {
+pub(crate) struct DecidedRows<R> {
     /// Whether the request may pass, of one request.
     pub(crate) allowed: bool,
     pub(crate) rows: Vec<R>,
     /// Which limit each row is of. Empty: all limits have a row, in their order.
-    order: SmallVec<[usize; 4]>,
+    limit_indices: SmallVec<[usize; 4]>,
 }
 
 /// What is made of one limit's answer: a [`Row`], or less where nobody shows all of it.
@@ -65,70 +65,83 @@ pub(crate) trait FromAnswer<'r>: From<Row<'r>> {
 }
 
 /// A question that the store could not answer at once.
-struct Pending<'c, R> {
+struct PendingDecision<'c, R> {
     rest: R,
-    recollection: Option<Recollection<'c>>,
+    lookup: Option<DenyCacheLookup<'c>>,
 }
 
 /// What the deny cache said before the store was asked.
-struct Recollection<'c> {
+struct DenyCacheLookup<'c> {
     /// Which requests it answered; empty where it answered none.
-    known: SmallVec<[bool; 8]>,
-    moment: Moment,
-    flight: Flight<'c>,
+    answered: SmallVec<[bool; 8]>,
+    epochs: InvalidationEpochs,
+    flight: SingleFlight<'c>,
 }
 
-impl Recollection<'_> {
+impl DenyCacheLookup<'_> {
     #[inline]
-    fn known(this: Option<&Self>) -> &[bool] {
-        this.map_or(&[], |recollection| &recollection.known)
+    fn answered(this: Option<&Self>) -> &[bool] {
+        this.map_or(&[], |recollection| &recollection.answered)
     }
 }
 
-impl<'a, 'r: 'a> Question<'a, 'r> {
+impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
     #[inline]
-    pub(crate) fn new(rules: &'r Rules, now_us: u64, memory: &mut QuestionMemory) -> Self {
-        let QuestionMemory { asked, charges, requests } = std::mem::take(memory);
-        Self { rules, now_us, recall: true, together: true, asked, charges, requests }
+    pub(crate) fn new(rules: &'r Rules, now_us: u64, memory: &mut DecisionBuffers) -> Self {
+        let DecisionBuffers { limits: asked, charges, requests } = std::mem::take(memory);
+        Self {
+            rules,
+            now_us,
+            uses_deny_cache: true,
+            is_one_request: true,
+            limits: asked,
+            charges,
+            requests,
+        }
     }
 
     /// Asks about limits of the policy, each with its usual charge.
     #[inline]
-    pub(crate) fn ask(
+    pub(crate) fn push_selected(
         &mut self,
         selected: impl ExactSizeIterator<Item = Selected<'a>>,
         intent: Intent,
     ) {
         let (rules, counts) = (self.rules, intent == Intent::Take);
-        self.asked.extend(selected.map(|selected| Asked { selected, intent, counts, place: 0 }));
-        self.charges.extend(self.asked.iter().map(|one| rules.charge(&one.selected)));
+        self.limits.extend(selected.map(|selected| RequestedLimit {
+            selected,
+            intent,
+            counts,
+            batch_index: 0,
+        }));
+        self.charges.extend(self.limits.iter().map(|one| rules.charge(&one.selected)));
     }
 
     pub(crate) fn push(&mut self, selected: Selected<'a>, charge: Charge<'a>, intent: Intent) {
         let counts = intent == Intent::Take;
-        self.asked.push(Asked { selected, intent, counts, place: 0 });
+        self.limits.push(RequestedLimit { selected, intent, counts, batch_index: 0 });
         self.charges.push(charge);
     }
 }
 
-impl<'a> Question<'a, '_> {
+impl<'a> DecisionRequest<'a, '_> {
     /// How many requests there are.
     #[inline]
     fn len(&self) -> usize {
-        if self.together { usize::from(!self.asked.is_empty()) } else { self.asked.len() }
+        if self.is_one_request { usize::from(!self.limits.is_empty()) } else { self.limits.len() }
     }
 
     /// The limits of one request.
     #[inline]
-    fn limits(&self, request: usize) -> Range<usize> {
-        if self.together { 0..self.asked.len() } else { request..request + 1 }
+    fn limit_range(&self, request: usize) -> Range<usize> {
+        if self.is_one_request { 0..self.limits.len() } else { request..request + 1 }
     }
 
     /// The limits of each request that the deny cache did not answer.
     #[inline]
-    fn unknown(&self, known: &[bool]) -> impl Iterator<Item = Range<usize>> {
+    fn unanswered(&self, known: &[bool]) -> impl Iterator<Item = Range<usize>> {
         let is_unknown = |n: &usize| known.get(*n) != Some(&true);
-        (0..self.len()).filter(is_unknown).map(|n| self.limits(n))
+        (0..self.len()).filter(is_unknown).map(|n| self.limit_range(n))
     }
 
     /// What the store is asked.
@@ -139,43 +152,43 @@ impl<'a> Question<'a, '_> {
         memory: Vec<Request<'static>>,
     ) -> SmallVec<[Request<'q>; 1]> {
         let request = |limits: Range<usize>| Request {
-            intent: self.asked[limits.start].intent,
+            intent: self.limits[limits.start].intent,
             charges: &self.charges[limits],
         };
         if self.len() == 1 && known.is_empty() {
-            return SmallVec::from_buf([request(self.limits(0))]);
+            return SmallVec::from_buf([request(self.limit_range(0))]);
         }
         let mut requests = SmallVec::from_vec(memory);
-        requests.extend(self.unknown(known).map(request));
+        requests.extend(self.unanswered(known).map(request));
         requests
     }
 }
 
-impl QuestionMemory {
+impl DecisionBuffers {
     #[inline]
-    fn keep(&mut self, question: Question<'_, '_>) {
-        let Question { asked, charges, requests, .. } = question;
-        *self = Self { asked: emptied(asked), charges: emptied(charges), requests };
+    fn recycle(&mut self, question: DecisionRequest<'_, '_>) {
+        let DecisionRequest { limits: asked, charges, requests, .. } = question;
+        *self = Self { limits: recycle_vec(asked), charges: recycle_vec(charges), requests };
     }
 }
 
-impl<R> Told<R> {
+impl<R> DecidedRows<R> {
     /// Whether the rows are those of the first limits, in their order.
     #[inline]
     pub(crate) fn is_in_order(&self) -> bool {
-        self.order.iter().enumerate().all(|(place, limit)| place == *limit)
+        self.limit_indices.iter().enumerate().all(|(place, limit)| place == *limit)
     }
 
     /// The limit that the row at `place` is of.
-    pub(crate) fn limit(&self, place: usize) -> usize {
-        self.order.get(place).copied().unwrap_or(place)
+    pub(crate) fn limit_of_row(&self, place: usize) -> usize {
+        self.limit_indices.get(place).copied().unwrap_or(place)
     }
 
     /// The row of the limit, unless the deny cache left it out.
-    pub(crate) fn row(&self, limit: usize) -> Option<usize> {
-        match self.order.is_empty() {
+    pub(crate) fn row_of_limit(&self, limit: usize) -> Option<usize> {
+        match self.limit_indices.is_empty() {
             true => (limit < self.rows.len()).then_some(limit),
-            false => self.order.iter().position(|one| *one == limit),
+            false => self.limit_indices.iter().position(|one| *one == limit),
         }
     }
 }
@@ -190,22 +203,22 @@ impl<S: Store> Gate<S> {
     #[inline]
     pub(crate) fn decide<'a, 'r: 'a, R: FromAnswer<'r> + Send + 'a, T: 'a>(
         &'a self,
-        mut question: Question<'a, 'r>,
-        (answers, memory): (&'a mut Answers, &'a mut QuestionMemory),
+        mut question: DecisionRequest<'a, 'r>,
+        (answers, memory): (&'a mut Answers, &'a mut DecisionBuffers),
         rows: Vec<R>,
-        conclude: impl FnOnce(&Question<'a, 'r>, Told<R>, &Answers) -> T + Send + 'a,
-    ) -> Reply<'a, T, S::Rest> {
-        let mut told = Told { allowed: true, rows, order: SmallVec::new() };
+        conclude: impl FnOnce(&DecisionRequest<'a, 'r>, DecidedRows<R>, &Answers) -> T + Send + 'a,
+    ) -> StoreReply<'a, T, S::Undecided> {
+        let mut told = DecidedRows { allowed: true, rows, limit_indices: SmallVec::new() };
         match self.begin(&mut question, answers, &mut told) {
             None => {
                 let concluded = conclude(&question, told, answers);
-                memory.keep(question);
-                Reply::Now(concluded)
+                memory.recycle(question);
+                StoreReply::Now(concluded)
             }
-            Some(pending) => Reply::later(pending.rest, async move {
-                self.finish_question(&question, pending, answers, &mut told).await;
+            Some(pending) => StoreReply::later(pending.rest, async move {
+                self.finish_decision(&question, pending, answers, &mut told).await;
                 let concluded = conclude(&question, told, answers);
-                memory.keep(question);
+                memory.recycle(question);
                 concluded
             }),
         }
@@ -214,28 +227,29 @@ impl<S: Store> Gate<S> {
     /// Phase one: all that needs no other process.
     fn begin<'c, 'r, R: FromAnswer<'r>>(
         &'c self,
-        question: &mut Question<'_, 'r>,
+        question: &mut DecisionRequest<'_, 'r>,
         answers: &mut Answers,
-        told: &mut Told<R>,
-    ) -> Option<Pending<'c, S::Rest>> {
+        told: &mut DecidedRows<R>,
+    ) -> Option<PendingDecision<'c, S::Undecided>> {
         let memory = std::mem::take(&mut question.requests);
         let deny_cache = self.deny_cache.as_ref();
-        let recollection = deny_cache.map(|deny_cache| self.recall(deny_cache, question, told));
-        let known = Recollection::known(recollection.as_ref());
+        let recollection =
+            deny_cache.map(|deny_cache| self.check_deny_cache(deny_cache, question, told));
+        let known = DenyCacheLookup::answered(recollection.as_ref());
         let requests = question.requests(known, memory);
         if requests.is_empty() {
             return None;
         }
-        let left = self.store.begin(question.now_us, Call::Decide(&requests), answers);
+        let left = self.store.begin(question.now_us, StoreCall::Decide(&requests), answers);
         if requests.spilled() {
-            question.requests = emptied(requests.into_vec());
+            question.requests = recycle_vec(requests.into_vec());
         }
         match left {
-            Some(rest) => Some(Pending { rest, recollection }),
+            Some(rest) => Some(PendingDecision { rest, lookup: recollection }),
             None => {
-                self.answer(question, None, known, answers, told);
+                self.push_rows(question, None, known, answers, told);
                 if let Some(recollection) = recollection {
-                    self.learn(question, recollection, answers);
+                    self.update_deny_cache(question, recollection, answers);
                 }
                 None
             }
@@ -243,52 +257,52 @@ impl<S: Store> Gate<S> {
     }
 
     /// Phase two: the store.
-    async fn finish_question<'r, R: FromAnswer<'r>>(
+    async fn finish_decision<'r, R: FromAnswer<'r>>(
         &self,
-        question: &Question<'_, 'r>,
-        Pending { rest, recollection }: Pending<'_, S::Rest>,
+        question: &DecisionRequest<'_, 'r>,
+        PendingDecision { rest, lookup: recollection }: PendingDecision<'_, S::Undecided>,
         answers: &mut Answers,
-        told: &mut Told<R>,
+        told: &mut DecidedRows<R>,
     ) {
-        let known = Recollection::known(recollection.as_ref());
+        let known = DenyCacheLookup::answered(recollection.as_ref());
         let requests = question.requests(known, Vec::new());
-        let call = Call::Decide(&requests);
+        let call = StoreCall::Decide(&requests);
         let decided = self.store.finish(question.now_us, call, rest, answers).await;
         let is_answered = decided.is_ok();
-        self.answer(question, decided.err(), known, answers, told);
+        self.push_rows(question, decided.err(), known, answers, told);
         if let Some(recollection) = recollection.filter(|_| is_answered) {
-            self.learn(question, recollection, answers);
+            self.update_deny_cache(question, recollection, answers);
         }
     }
 
     /// Answers as each limit does without the store, which failed.
     pub(crate) fn decide_without_store<'r>(
         &self,
-        question: &Question<'_, 'r>,
+        question: &DecisionRequest<'_, 'r>,
         error: StoreError,
         answers: &mut Answers,
         rows: Vec<Row<'r>>,
-    ) -> Told<Row<'r>> {
-        let mut told = Told { allowed: true, rows, order: SmallVec::new() };
-        self.answer(question, Some(error), &[], answers, &mut told);
+    ) -> DecidedRows<Row<'r>> {
+        let mut told = DecidedRows { allowed: true, rows, limit_indices: SmallVec::new() };
+        self.push_rows(question, Some(error), &[], answers, &mut told);
         told
     }
 
     /// Adds the rows of the requests that the deny cache did not answer.
-    fn answer<'r, R: FromAnswer<'r>>(
+    fn push_rows<'r, R: FromAnswer<'r>>(
         &self,
-        question: &Question<'_, 'r>,
+        question: &DecisionRequest<'_, 'r>,
         error: Option<StoreError>,
         known: &[bool],
         answers: &mut Answers,
-        told: &mut Told<R>,
+        told: &mut DecidedRows<R>,
     ) {
         if let Some(error) = &error {
             self.errors.count(error);
         }
         let rules = question.rules;
-        for (place, limits) in question.unknown(known).enumerate() {
-            let asked = &question.asked[limits.clone()];
+        for (place, limits) in question.unanswered(known).enumerate() {
+            let asked = &question.limits[limits.clone()];
             if error.is_some() {
                 let charges = &question.charges[limits];
                 told.allowed =
@@ -310,17 +324,17 @@ impl<S: Store> Gate<S> {
     /// Has the deny cache learn what the store said.
     // Not inlined: a store in this process has no deny cache.
     #[inline(never)]
-    fn learn(
+    fn update_deny_cache(
         &self,
-        question: &Question<'_, '_>,
-        Recollection { known, moment, flight }: Recollection<'_>,
+        question: &DecisionRequest<'_, '_>,
+        DenyCacheLookup { answered: known, epochs: moment, flight }: DenyCacheLookup<'_>,
         answers: &Answers,
     ) {
         let Some(deny_cache) = &self.deny_cache else { return };
-        let state = |charge: &Charge<'_>| self.store.place(charge);
-        for (place, limits) in question.unknown(&known).enumerate() {
+        let state = |charge: &Charge<'_>| self.store.state_key(charge);
+        for (place, limits) in question.unanswered(&known).enumerate() {
             let (asked, charges) =
-                (&question.asked[limits.clone()], &question.charges[limits.clone()]);
+                (&question.limits[limits.clone()], &question.charges[limits.clone()]);
             // A replica may have answered a peek, and no decision may follow from a replica.
             if asked[0].intent != Intent::Take {
                 continue;
@@ -328,38 +342,38 @@ impl<S: Store> Gate<S> {
             let (allowed, rows) = answers.get(place).unwrap_or((true, &[]));
             let forgets = moment.get(limits).unwrap_or_default();
             match allowed {
-                true => deny_cache.spend(charges),
+                true => deny_cache.mark_spent(charges),
                 false => deny_cache.learn(question, asked, charges, rows, state, forgets),
             }
         }
-        flight.land();
+        flight.complete();
     }
 
     /// Adds the rows of the requests that the deny cache refuses.
-    fn recall<'c, 'r, R: FromAnswer<'r>>(
+    fn check_deny_cache<'c, 'r, R: FromAnswer<'r>>(
         &'c self,
         deny_cache: &'c DenyCache,
-        question: &Question<'_, 'r>,
-        told: &mut Told<R>,
-    ) -> Recollection<'c> {
-        let mut flight = Flight::default();
+        question: &DecisionRequest<'_, 'r>,
+        told: &mut DecidedRows<R>,
+    ) -> DenyCacheLookup<'c> {
+        let mut flight = SingleFlight::default();
         // Debts must reach the store even when a limit refuses.
         let owes = |charge: &Charge<'_>| charge.mode.owed().is_some_and(|units| units > 0);
         let recall = |n: usize| {
-            let (limits, before) = (question.limits(n), told.rows.len());
+            let (limits, before) = (question.limit_range(n), told.rows.len());
             let first = limits.start;
-            let (asked, charges) = (&question.asked[limits.clone()], &question.charges[limits]);
-            if !question.recall || charges.iter().any(owes) {
+            let (asked, charges) = (&question.limits[limits.clone()], &question.charges[limits]);
+            if !question.uses_deny_cache || charges.iter().any(owes) {
                 return false;
             }
-            let rows = (&mut told.rows, &mut told.order, first);
-            if deny_cache.recall(question, asked, charges, rows, &mut flight).is_none() {
+            let rows = (&mut told.rows, &mut told.limit_indices, first);
+            if deny_cache.lookup(question, asked, charges, rows, &mut flight).is_none() {
                 return false;
             }
             told.allowed = false;
             if asked[0].counts {
-                for (row, limit) in told.rows[before..].iter().zip(&told.order[before..]) {
-                    let selected = &question.asked[*limit].selected;
+                for (row, limit) in told.rows[before..].iter().zip(&told.limit_indices[before..]) {
+                    let selected = &question.limits[*limit].selected;
                     // Nothing is known here of what a shadow limit would have said.
                     if selected.limit.mode == Mode::Enforce {
                         self.count(question.rules, selected, row);
@@ -371,12 +385,12 @@ impl<S: Store> Gate<S> {
         let mut known: SmallVec<_> = (0..question.len()).map(recall).collect();
         if known.contains(&true) {
             // The rows of the others follow.
-            question.unknown(&known).for_each(|limits| told.order.extend(limits));
+            question.unanswered(&known).for_each(|limits| told.limit_indices.extend(limits));
         } else {
             known.clear();
         }
-        let moment = deny_cache.moment(question.rules, &question.asked, &question.charges);
-        Recollection { known, moment, flight }
+        let moment = deny_cache.epochs(question.rules, &question.limits, &question.charges);
+        DenyCacheLookup { answered: known, epochs: moment, flight }
     }
 
     /// Has the store apply changes, and forgets the refusals of the keys that they concern.
@@ -384,18 +398,18 @@ impl<S: Store> Gate<S> {
         &'a self,
         now_us: u64,
         adjustments: Vec<Adjustment<'a>>,
-    ) -> Reply<'a, Result<Answers, StoreError>, S::Rest> {
+    ) -> StoreReply<'a, Result<Answers, StoreError>, S::Undecided> {
         let mut answers = Answers::default();
         if adjustments.is_empty() {
-            return Reply::Now(Ok(answers));
+            return StoreReply::Now(Ok(answers));
         }
-        let left = self.store.begin(now_us, Call::Adjust(&adjustments), &mut answers);
+        let left = self.store.begin(now_us, StoreCall::Adjust(&adjustments), &mut answers);
         let Some(rest) = left else {
             self.forget_refusals(&adjustments);
-            return Reply::Now(Ok(answers));
+            return StoreReply::Now(Ok(answers));
         };
-        Reply::later(rest, async move {
-            let call = Call::Adjust(&adjustments);
+        StoreReply::later(rest, async move {
+            let call = StoreCall::Adjust(&adjustments);
             let adjusted = self.store.finish(now_us, call, rest, &mut answers).await;
             self.forget_refusals(&adjustments);
             adjusted.inspect_err(|error| self.errors.count(error)).map(|()| answers)
@@ -410,14 +424,14 @@ impl<S: Store> Gate<S> {
         selected: &Selected<'_>,
         row: &impl FromAnswer<'r>,
     ) {
-        let inline = || &self.inline[rules.inline_place(selected.limit)];
+        let inline = || &self.inline[rules.inline_index(selected.limit)];
         rules.counters(selected.index).unwrap_or_else(inline).count(row.counted());
     }
 }
 
 /// The same memory for elements that live for another time. Collecting an empty vector into one of
 /// the same layout keeps it.
-pub(crate) fn emptied<A, B>(mut used: Vec<A>) -> Vec<B> {
+pub(crate) fn recycle_vec<A, B>(mut used: Vec<A>) -> Vec<B> {
     used.clear();
     used.into_iter().map(|_| unreachable!("it was emptied")).collect()
 }

@@ -6,9 +6,9 @@ use tollgate_store::{Store, StoreError, StoreErrorKind};
 
 /// Failures by kind. They come from a store that is slower than any counter, so all threads share these.
 #[derive(Debug, Default)]
-pub(crate) struct Errors([AtomicU64; StoreErrorKind::ALL.len()]);
+pub(crate) struct StoreErrorCounters([AtomicU64; StoreErrorKind::ALL.len()]);
 
-impl Errors {
+impl StoreErrorCounters {
     #[cold]
     pub(crate) fn count(&self, error: &StoreError) {
         let kinds = StoreErrorKind::ALL.iter().zip(&self.0);

@@ -1,13 +1,13 @@
 //! What each limit does when the store could not decide.
 
-use super::{Asked, FromAnswer, Question};
+use super::{DecisionRequest, FromAnswer, RequestedLimit};
 use crate::{Gate, Row, Rules, Source};
 use smallvec::SmallVec;
-use tollgate_core::{Algorithm, Intent, Numbers, Outcome};
+use tollgate_core::{Algorithm, Intent, LimitParams, Outcome};
 use tollgate_policy::limit::{Mode, OnStoreFailure};
 use tollgate_policy::policy::Selected;
-use tollgate_store::memory::Options;
-use tollgate_store::{Answer, Answers, Call, Charge, MemoryStore, Request, Store, Ticket};
+use tollgate_store::memory::MemoryOptions;
+use tollgate_store::{Answer, Answers, Charge, MemoryStore, ParamsId, Request, Store, StoreCall};
 
 /// When a client may ask again whom a limit refused because nobody could decide.
 const RETRY_AFTER_US: u64 = 1_000_000;
@@ -22,48 +22,50 @@ impl<S: Store> Gate<S> {
     #[cold]
     pub(super) fn without_store<'r, R: FromAnswer<'r>>(
         &self,
-        question: &Question<'_, 'r>,
-        asked: &[Asked<'_>],
+        question: &DecisionRequest<'_, 'r>,
+        asked: &[RequestedLimit<'_>],
         charges: &[Charge<'_>],
         answers: &mut Answers,
         rows: &mut Vec<R>,
     ) -> bool {
-        let Question { rules, now_us, .. } = *question;
+        let DecisionRequest { rules, now_us, .. } = *question;
         let selected = asked.iter().map(|one| one.selected);
-        let withheld = selected.clone().any(|one| policy(&one) == OnStoreFailure::Closed);
+        let withheld = selected.clone().any(|one| failure_policy(&one) == OnStoreFailure::Closed);
         let local = selected
             .clone()
             .zip(charges)
-            .filter(|(one, _)| matches!(policy(one), OnStoreFailure::Local { .. }));
-        let numbers: SmallVec<[Numbers; 4]> =
+            .filter(|(one, _)| matches!(failure_policy(one), OnStoreFailure::Local { .. }));
+        let params: SmallVec<[LimitParams; 4]> =
             local.clone().map(|(one, _)| rules.share(&one)).collect();
-        let shares = local.zip(&numbers).map(|((one, charge), numbers)| match one.missing {
+        let shares = local.zip(&params).map(|((one, charge), params)| match one.missing {
             true => *charge,
-            false => Charge { numbers, ticket: Ticket::default(), ..*charge },
+            false => Charge { params, params_id: ParamsId::default(), ..*charge },
         });
         let mut shares: SmallVec<[Charge<'_>; 4]> = shares.collect();
         let intent = if withheld { Intent::Peek } else { asked[0].intent };
         answers.clear();
         if !shares.is_empty() {
             let fallback = self.fallback();
-            shares.iter_mut().for_each(|share| share.ticket = fallback.enroll(share.numbers));
+            shares
+                .iter_mut()
+                .for_each(|share| share.params_id = fallback.register_params(share.params));
             let request = Request { charges: &shares, intent };
-            fallback.begin(now_us, Call::Decide(&[request]), answers);
+            fallback.begin(now_us, StoreCall::Decide(&[request]), answers);
         }
         let (admitted, mut decided) = answers.get(0).unwrap_or((true, &[]));
-        let row = |one: Selected<'_>| match policy(&one) {
+        let row = |one: Selected<'_>| match failure_policy(&one) {
             OnStoreFailure::Open => {
-                let outcome = Outcome::unasked(one.numbers.capacity());
-                failed(rules, &one, outcome, Source::FailOpen)
+                let outcome = Outcome::admitting(one.params.capacity());
+                failure_row(rules, &one, outcome, Source::FailOpen)
             }
             OnStoreFailure::Closed => {
-                let outcome = Outcome::withheld(one.numbers.capacity(), RETRY_AFTER_US);
-                failed(rules, &one, outcome, Source::FailClosed)
+                let outcome = Outcome::refusing(one.params.capacity(), RETRY_AFTER_US);
+                failure_row(rules, &one, outcome, Source::FailClosed)
             }
             OnStoreFailure::Local { .. } => {
                 let answer = decided.split_off_first();
-                let outcome = answer.map_or(Outcome::unasked(0), |answer| answer.outcome);
-                failed(rules, &one, outcome, Source::LocalFallback)
+                let outcome = answer.map_or(Outcome::admitting(0), |answer| answer.outcome);
+                failure_row(rules, &one, outcome, Source::LocalFallback)
             }
         };
         for (one, row) in asked.iter().zip(selected.map(row)) {
@@ -78,13 +80,14 @@ impl<S: Store> Gate<S> {
 
     /// Made when it is first needed.
     pub(crate) fn fallback(&self) -> &MemoryStore {
-        let options = Options::default().max_bytes(FALLBACK_BYTES_MAX).shards(FALLBACK_SHARDS);
+        let options =
+            MemoryOptions::default().max_bytes(FALLBACK_BYTES_MAX).shards(FALLBACK_SHARDS);
         self.fallback.get_or_init(|| MemoryStore::new(options))
     }
 }
 
 /// A limit in shadow mode never refuses, so it has nothing to decide without the store.
-fn policy(selected: &Selected<'_>) -> OnStoreFailure {
+fn failure_policy(selected: &Selected<'_>) -> OnStoreFailure {
     match selected.limit.mode {
         Mode::Shadow => OnStoreFailure::Open,
         // What misses its key is refused without asking anyone, as the fallback does.
@@ -93,11 +96,11 @@ fn policy(selected: &Selected<'_>) -> OnStoreFailure {
     }
 }
 
-fn failed<'r>(
+fn failure_row<'r>(
     rules: &'r Rules,
     selected: &Selected<'_>,
     outcome: Outcome,
     source: Source,
 ) -> Row<'r> {
-    rules.row_from(selected, &Answer::untaken(outcome), source)
+    rules.row_from(selected, &Answer::without_receipt(outcome), source)
 }

@@ -3,13 +3,13 @@
 use super::{FromAnswer, Gate};
 use crate::{Row, Rules, Work};
 use std::collections::BTreeSet;
-use tollgate_core::{Intent, Numbers, Outcome};
+use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::Limit;
-use tollgate_policy::policy::{Selected, Variant};
+use tollgate_policy::policy::{Selected, TierParams};
 use tollgate_store::{
-    Adjustment, Answers, Call, Change, Charge, LeaseStore, LedgerReport, Mode, Place, Request,
-    Store, StoreError, Ticket,
+    Adjustment, Answers, Change, Charge, LeaseStore, LedgerReport, Mode, ParamsId, Request,
+    StateKey, Store, StoreCall, StoreError,
 };
 
 /// What one limit has for a key.
@@ -19,9 +19,9 @@ pub struct Inspected<'r> {
     /// As a peek at cost 0 answers: refused only in a block.
     pub row: Row<'r>,
     /// What the algorithm itself says, as if there were no block.
-    pub own: Outcome,
+    pub unblocked_outcome: Outcome,
     /// The numbers of the key's tier.
-    pub numbers: Numbers,
+    pub params: LimitParams,
     /// The end of the block the key is in.
     pub blocked_until_us: Option<u64>,
     /// Who holds units of a leased limit.
@@ -43,13 +43,13 @@ impl<S: LeaseStore> Gate<S> {
     ) -> Result<Vec<Inspected<'r>>, StoreError> {
         let mut inspected = Vec::new();
         let mut work = Work::default();
-        for index in rules.named(limit) {
+        for index in rules.indices_named(limit) {
             rules.policy().select_one(index, facts, 0, &mut work.selection);
             for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
                 // A block shows to enforced limits only, and an operator wants to see it in any mode.
                 let charges = [Charge { mode: Mode::Enforce, ..rules.plain_charge(&one) }];
                 let request = Request { charges: &charges, intent: Intent::Peek };
-                self.store.call(now_us, Call::Decide(&[request]), &mut work.answers).await?;
+                self.store.call(now_us, StoreCall::Decide(&[request]), &mut work.answers).await?;
                 let Some((_, [answer])) = work.answers.get(0) else { continue };
                 let answer = *answer;
                 let own = match answer.blocked {
@@ -62,11 +62,17 @@ impl<S: LeaseStore> Gate<S> {
                 let blocked_until_us = left_us.map(|left_us| now_us.saturating_add(left_us));
                 let row = Row::from_answer(rules, &one, &answer);
                 let ledger = match rules.is_leased(&one) {
-                    true => self.store.ledger(&charges[0]).await?,
+                    true => self.store.lease_report(&charges[0]).await?,
                     false => None,
                 };
-                let numbers = *one.numbers;
-                inspected.push(Inspected { row, own, numbers, blocked_until_us, ledger });
+                let params = *one.params;
+                inspected.push(Inspected {
+                    row,
+                    unblocked_outcome: own,
+                    params,
+                    blocked_until_us,
+                    ledger,
+                });
             }
         }
         Ok(inspected)
@@ -81,7 +87,7 @@ impl<S: LeaseStore> Gate<S> {
     ) -> Result<Option<Outcome>, StoreError> {
         let charges = [Charge { mode: Mode::Shadow, ..charge }];
         let request = Request { charges: &charges, intent: Intent::Peek };
-        self.store.call(now_us, Call::Decide(&[request]), answers).await?;
+        self.store.call(now_us, StoreCall::Decide(&[request]), answers).await?;
         Ok(answers.get(0).and_then(|(_, rows)| rows.first()).map(|answer| answer.outcome))
     }
 
@@ -138,16 +144,16 @@ impl<S: LeaseStore> Gate<S> {
         change: Option<Change>,
     ) -> Result<Vec<&'r str>, StoreError> {
         let (mut done, mut work) = (Vec::new(), Work::default());
-        for index in rules.named(limit) {
+        for index in rules.indices_named(limit) {
             rules.policy().select_one(index, facts, 0, &mut work.selection);
             for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
-                for (limit, numbers) in rules.states(&one) {
-                    let ticket = Ticket::default();
-                    let charge = Charge { limit, numbers, ticket, ..rules.plain_charge(&one) };
+                for (limit, params) in rules.states(&one) {
+                    let params_id = ParamsId::default();
+                    let charge = Charge { limit, params, params_id, ..rules.plain_charge(&one) };
                     let adjustment = change.map(|change| Adjustment { charge, change });
                     let call = match &adjustment {
-                        Some(adjustment) => Call::Adjust(std::slice::from_ref(adjustment)),
-                        None => Call::Reset { limit, key: one.key },
+                        Some(adjustment) => StoreCall::Adjust(std::slice::from_ref(adjustment)),
+                        None => StoreCall::Reset { limit, key: one.key },
                     };
                     self.store.call(now_us, call, &mut Answers::default()).await?;
                     self.forget_refusal(limit, one.key);
@@ -161,9 +167,9 @@ impl<S: LeaseStore> Gate<S> {
 
 impl<S: Store> Gate<S> {
     /// Forgets the refusals of a key, given only the store's name for it.
-    pub(crate) fn forget_refusals_at(&self, place: &Place) {
+    pub(crate) fn forget_refusals_of_state(&self, place: &StateKey) {
         if let Some(deny_cache) = &self.deny_cache {
-            deny_cache.forget_at(place);
+            deny_cache.forget_state(place);
         }
     }
 
@@ -180,7 +186,7 @@ impl<S: Store> Gate<S> {
 
 impl Rules {
     /// The places of the limit with this name, or of all.
-    fn named<'a>(&'a self, limit: Option<&'a str>) -> impl Iterator<Item = usize> + 'a {
+    fn indices_named<'a>(&'a self, limit: Option<&'a str>) -> impl Iterator<Item = usize> + 'a {
         let limits = self.policy().limits().iter().enumerate();
         limits.filter(move |(_, one)| limit.is_none_or(|name| *one.name == *name)).map(|(n, _)| n)
     }
@@ -191,11 +197,11 @@ impl Rules {
 
     /// The limit's states for one key: one for each period of its tiers. Each key of `first_of` has
     /// its own.
-    fn states(&self, one: &Selected<'_>) -> impl Iterator<Item = (u64, &Numbers)> {
+    fn states(&self, one: &Selected<'_>) -> impl Iterator<Item = (u64, &LimitParams)> {
         let mut seen = BTreeSet::new();
-        let (limit, key) = (one.index, one.key_place);
-        let is_own = move |variant: &&Variant| variant.limit == limit && variant.key == key;
-        let variants = self.policy().numbers().iter().filter(is_own);
-        variants.filter(move |variant| seen.insert(variant.id)).map(|one| (one.id, &one.numbers))
+        let (limit, key) = (one.index, one.key_index);
+        let is_own = move |variant: &&TierParams| variant.limit == limit && variant.key == key;
+        let variants = self.policy().tier_params().iter().filter(is_own);
+        variants.filter(move |variant| seen.insert(variant.id)).map(|one| (one.id, &one.params))
     }
 }

@@ -1,21 +1,22 @@
 //! The one road to the store: charges there, decisions back. Every verb, with a future or without, takes it.
 
-use super::decision::{Decision, Permit, Receipts, Standing, Taken};
-use super::resets::is_dated;
-use super::{Inner, Limit};
+use super::decision::{Decision, Permit, PermitRecord, Receipts, Standing};
+use super::resets::is_timestamped;
+use super::{Inner, RegisteredQuota};
 use crate::reservation::settle;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::time::Duration;
 use tollgate_core::header::tightness;
-use tollgate_core::{Intent, MAX_US, Numbers, Receipt};
+use tollgate_core::{Intent, LimitParams, MAX_US, Receipt};
 use tollgate_store::{
-    Adjustment, Answer, Answers, Call, Change, Charge, Mode, Reply, Request, Store, StoreError,
+    Adjustment, Answer, Answers, Change, Charge, Mode, Request, Store, StoreCall, StoreError,
+    StoreReply,
 };
 
 /// What becomes of a charge.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum End {
+pub(super) enum PermitEnd {
     /// As if it had never been made.
     Refund,
     /// It was so much in the end. Slots are freed.
@@ -30,14 +31,15 @@ thread_local! {
 }
 
 /// The reply of a store that may fail.
-pub(crate) type Replied<'a, S, T> = Reply<'a, Result<T, StoreError>, <S as Store>::Rest>;
+pub(crate) type LimiterReply<'a, S, T> =
+    StoreReply<'a, Result<T, StoreError>, <S as Store>::Undecided>;
 
 impl<S: Store> Inner<S> {
     pub(crate) fn now_us(&self) -> u64 {
         self.clock.now_us()
     }
 
-    pub(crate) fn check<'a>(&'a self, key: &'a [u8], cost: u64) -> Replied<'a, S, Decision> {
+    pub(crate) fn check<'a>(&'a self, key: &'a [u8], cost: u64) -> LimiterReply<'a, S, Decision> {
         let resets = self.resets.of(key);
         self.decide(key, cost, Intent::Take, move |admitted, rows| {
             let standing = self.standing(admitted, rows);
@@ -45,7 +47,7 @@ impl<S: Store> Inner<S> {
                 true => {
                     let receipts: Receipts = rows.iter().map(|row| row.receipt).collect();
                     let (limiter, key) = (self.id, SmallVec::from_slice(key));
-                    let taken = Taken { limiter, resets, key, receipts };
+                    let taken = PermitRecord { limiter, resets, key, receipts };
                     Decision::Admitted(Permit::new(&standing, taken))
                 }
                 false => Decision::Refused(standing.into()),
@@ -53,7 +55,7 @@ impl<S: Store> Inner<S> {
         })
     }
 
-    pub(crate) fn peek<'a>(&'a self, key: &'a [u8], cost: u64) -> Replied<'a, S, Standing> {
+    pub(crate) fn peek<'a>(&'a self, key: &'a [u8], cost: u64) -> LimiterReply<'a, S, Standing> {
         self.decide(key, cost, Intent::Peek, |admitted, rows| self.standing(admitted, rows))
     }
 
@@ -64,7 +66,7 @@ impl<S: Store> Inner<S> {
         cost: u64,
         intent: Intent,
         conclude: impl FnOnce(bool, &[Answer]) -> T + Send + 'a,
-    ) -> Replied<'a, S, T> {
+    ) -> LimiterReply<'a, S, T> {
         let (charges, now_us) = (self.charges(key, cost), self.now_us());
         let mut answers = ANSWERS.try_with(Cell::take).ok().flatten().unwrap_or_default();
         let conclude = move |answers: Answers| {
@@ -75,33 +77,39 @@ impl<S: Store> Inner<S> {
             Ok(concluded)
         };
         let request = [Request { charges: &charges, intent }];
-        match self.store.begin(now_us, Call::Decide(&request), &mut answers) {
-            None => Reply::Now(conclude(answers)),
-            Some(rest) => Reply::later(rest, async move {
+        match self.store.begin(now_us, StoreCall::Decide(&request), &mut answers) {
+            None => StoreReply::Now(conclude(answers)),
+            Some(rest) => StoreReply::later(rest, async move {
                 let request = [Request { charges: &charges, intent }];
-                self.store.finish(now_us, Call::Decide(&request), rest, &mut answers).await?;
+                self.store.finish(now_us, StoreCall::Decide(&request), rest, &mut answers).await?;
                 conclude(answers)
             }),
         }
     }
 
     /// Ends a charge. A permit of another limiter is no concern of this one: what it took is kept elsewhere.
-    pub(super) fn end<'a>(&'a self, taken: &'a Taken, end: End) -> Replied<'a, S, Standing> {
+    pub(super) fn end<'a>(
+        &'a self,
+        taken: &'a PermitRecord,
+        end: PermitEnd,
+    ) -> LimiterReply<'a, S, Standing> {
         if taken.limiter != self.id {
             return self.peek(&taken.key, 1);
         }
         // Whoever was reset since has started anew; giving back to them what they took before would admit too much.
         let stale = taken.resets != self.resets.of(&taken.key);
-        let change = |(limit, receipt): (&Limit, &Option<Receipt>)| {
+        let change = |(limit, receipt): (&RegisteredQuota, &Option<Receipt>)| {
             let charged = receipt.map_or(0, |receipt| receipt.cost);
             let cost = match end {
-                End::Refund => 0,
-                End::Settle(actual) => actual,
-                End::Keep => charged,
+                PermitEnd::Refund => 0,
+                PermitEnd::Settle(actual) => actual,
+                PermitEnd::Keep => charged,
             };
-            match settle(limit.quota.numbers(), *receipt, charged, cost) {
-                Change::GiveBack { receipt, under, .. } if stale && !is_dated(&under) => {
-                    Change::GiveBack { units: 0, receipt, under }
+            match settle(limit.quota.params(), *receipt, charged, cost) {
+                Change::GiveBack { receipt, charged_params: under, .. }
+                    if stale && !is_timestamped(&under) =>
+                {
+                    Change::GiveBack { units: 0, receipt, charged_params: under }
                 }
                 change => change,
             }
@@ -115,20 +123,20 @@ impl<S: Store> Inner<S> {
         &'a self,
         key: &'a [u8],
         changes: impl Iterator<Item = Change>,
-    ) -> Replied<'a, S, Standing> {
+    ) -> LimiterReply<'a, S, Standing> {
         let lines = self.charges(key, 1).into_iter().zip(changes);
         let adjustments: SmallVec<[Adjustment<'a>; 1]> =
             lines.map(|(charge, change)| Adjustment { charge, change }).collect();
         let (mut answers, now_us) = (Answers::default(), self.now_us());
         let conclude = move |answers: &Answers| {
-            self.changed(key);
+            self.wake_waiters(key);
             let (_, rows) = answers.get(0).unwrap_or((true, &[]));
             Ok(self.standing(rows.iter().all(|row| row.outcome.admitted), rows))
         };
-        match self.store.begin(now_us, Call::Adjust(&adjustments), &mut answers) {
-            None => Reply::Now(conclude(&answers)),
-            Some(rest) => Reply::later(rest, async move {
-                let call = Call::Adjust(&adjustments);
+        match self.store.begin(now_us, StoreCall::Adjust(&adjustments), &mut answers) {
+            None => StoreReply::Now(conclude(&answers)),
+            Some(rest) => StoreReply::later(rest, async move {
+                let call = StoreCall::Adjust(&adjustments);
                 self.store.finish(now_us, call, rest, &mut answers).await?;
                 conclude(&answers)
             }),
@@ -136,11 +144,11 @@ impl<S: Store> Inner<S> {
     }
 
     /// Makes the same change for every quota.
-    pub(super) fn adjust_each<'a>(
+    pub(super) fn adjust_all<'a>(
         &'a self,
         key: &'a [u8],
         change: Change,
-    ) -> Replied<'a, S, Standing> {
+    ) -> LimiterReply<'a, S, Standing> {
         self.adjust(key, std::iter::repeat(change))
     }
 
@@ -148,45 +156,46 @@ impl<S: Store> Inner<S> {
         &'a self,
         key: &'a [u8],
         duration: Duration,
-    ) -> Replied<'a, S, Standing> {
+    ) -> LimiterReply<'a, S, Standing> {
         let for_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let until_us = self.now_us().saturating_add(for_us).min(MAX_US);
-        self.adjust_each(key, Change::Block { until_us })
+        self.adjust_all(key, Change::Block { until_us })
     }
 
-    pub(super) fn reset<'a>(&'a self, key: &'a [u8]) -> Replied<'a, S, ()> {
+    pub(super) fn reset<'a>(&'a self, key: &'a [u8]) -> LimiterReply<'a, S, ()> {
         self.resets.add(key);
-        let reset = move |limit: &Limit| {
-            let (call, mut answers) = (Call::Reset { limit: limit.id, key }, Answers::default());
+        let reset = move |limit: &RegisteredQuota| {
+            let (call, mut answers) =
+                (StoreCall::Reset { limit: limit.id, key }, Answers::default());
             match self.store.begin(0, call, &mut answers) {
-                None => Reply::Now(Ok(())),
-                Some(rest) => Reply::later(rest, async move {
+                None => StoreReply::Now(Ok(())),
+                Some(rest) => StoreReply::later(rest, async move {
                     self.store.finish(0, call, rest, &mut answers).await
                 }),
             }
         };
-        let mut done = Reply::Now(Ok(()));
+        let mut done = StoreReply::Now(Ok(()));
         for limit in &self.limits {
             done = done.then(move |done| match done {
                 Ok(()) => reset(limit),
-                failed => Reply::Now(failed),
+                failed => StoreReply::Now(failed),
             });
         }
-        done.map(move |done| done.inspect(|()| self.changed(key)))
+        done.map(move |done| done.inspect(|()| self.wake_waiters(key)))
     }
 
     /// Whoever is first in line may be admitted sooner than they knew.
-    fn changed(&self, _key: &[u8]) {
+    fn wake_waiters(&self, _key: &[u8]) {
         #[cfg(feature = "tokio")]
-        self.lines.changed(_key);
+        self.wait_queues.wake_first(_key);
     }
 
     fn charges<'a>(&'a self, key: &'a [u8], cost: u64) -> SmallVec<[Charge<'a>; 1]> {
-        let charge = |limit: &'a Limit| Charge {
+        let charge = |limit: &'a RegisteredQuota| Charge {
             limit: limit.id,
             key,
-            numbers: limit.quota.numbers(),
-            ticket: limit.ticket,
+            params: limit.quota.params(),
+            params_id: limit.params_id,
             cost,
             mode: Mode::Enforce,
             penalty: None,
@@ -200,7 +209,7 @@ impl<S: Store> Inner<S> {
         let refusing = |row: &Answer| !row.outcome.admitted || row.blocked;
         // A slot may be given up at any time; only a rate is known to take its time.
         let firm = limits.clone().filter(|(limit, row)| {
-            let slots = matches!(limit.quota.numbers(), Numbers::Concurrency(_));
+            let slots = matches!(limit.quota.params(), LimitParams::Concurrency(_));
             refusing(row) && (row.blocked || !slots || row.outcome.retry_after_us.is_none())
         });
         let longest = |a: Option<u64>, b: Option<u64>| Some(a?.max(b?));

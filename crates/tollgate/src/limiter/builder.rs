@@ -1,7 +1,7 @@
 //! What a limiter is made of.
 
-use super::resets::Resets;
-use super::{Inner, Limit, Limiter};
+use super::resets::ResetCounters;
+use super::{Inner, Limiter, RegisteredQuota};
 use crate::Quota;
 use smallvec::{SmallVec, smallvec};
 use std::fmt;
@@ -106,19 +106,19 @@ impl<S: Store> LimiterBuilder<S> {
     pub(super) fn assemble(self) -> Limiter<S> {
         static LIMITERS: AtomicU64 = AtomicU64::new(0);
         let limits = self.quotas.iter().enumerate().map(|(at, quota)| {
-            let numbers = quota.numbers();
+            let params = quota.params();
             // The place among the quotas is part of the name, since two of one kind may differ in their burst alone.
             let place = at.to_string().into_boxed_str();
-            let id = state_id(&self.name, &[place], numbers.algorithm(), numbers.period_us());
-            Limit { quota: *quota, id, ticket: self.store.enroll(numbers) }
+            let id = state_id(&self.name, &[place], params.algorithm(), params.period_us());
+            RegisteredQuota { quota: *quota, id, params_id: self.store.register_params(params) }
         });
         let inner = Inner {
             limits: limits.collect(),
             id: LIMITERS.fetch_add(1, Ordering::Relaxed),
-            resets: Resets::new(),
+            resets: ResetCounters::new(),
             clock: self.clock,
             #[cfg(feature = "tokio")]
-            lines: crate::wait::Lines::new(self.max_waiters),
+            wait_queues: crate::wait::WaitQueues::new(self.max_waiters),
             store: self.store,
         };
         Limiter { inner: Arc::new(inner) }

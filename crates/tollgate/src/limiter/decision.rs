@@ -73,7 +73,7 @@ pub struct Permit {
     pub reset_after: Duration,
     /// How long to hold back before going ahead; zero unless the quota has a [queue](crate::Quota::with_queue).
     pub delay: Duration,
-    pub(super) taken: Taken,
+    pub(super) record: PermitRecord,
 }
 
 /// Why not, and for how long. With several quotas the numbers are those of the refusing one that takes longest.
@@ -117,7 +117,7 @@ pub struct Standing {
 
 /// What a permit took, and from whom: enough to give it back, and nowhere else.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct PermitRecord {
     pub(super) limiter: u64,
     /// How often the limiter had been reset.
     pub(super) resets: u64,
@@ -130,13 +130,13 @@ pub(super) struct Taken {
 pub(super) type Receipts = SmallVec<[Option<Receipt>; 1]>;
 
 impl Permit {
-    pub(super) fn new(standing: &Standing, taken: Taken) -> Self {
+    pub(super) fn new(standing: &Standing, taken: PermitRecord) -> Self {
         Self {
             limit: standing.limit,
             remaining: standing.remaining,
             reset_after: standing.reset_after,
             delay: standing.delay,
-            taken,
+            record: taken,
         }
     }
 }

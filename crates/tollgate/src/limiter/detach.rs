@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 /// Runs a future whose owner cannot wait: here if it is ready, else as a task if there is a runtime to run it.
-pub(crate) fn detach(future: impl Future<Output = ()> + Send + 'static) {
+pub(crate) fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) {
     let mut future = Box::pin(future);
     if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
         return;
@@ -16,17 +16,17 @@ pub(crate) fn detach(future: impl Future<Output = ()> + Send + 'static) {
 }
 
 /// A future that is finished even when it is dropped: what it asked of a store cannot be unasked.
-pub(crate) fn to_the_end<T: 'static>(
+pub(crate) fn run_to_completion<T: 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> impl Future<Output = T> + Send {
-    ToTheEnd(Some(Box::pin(future)))
+    RunToCompletion(Some(Box::pin(future)))
 }
 
-struct ToTheEnd<T: 'static>(Option<Boxed<T>>);
+struct RunToCompletion<T: 'static>(Option<Boxed<T>>);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-impl<T> Future for ToTheEnd<T> {
+impl<T> Future for RunToCompletion<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -39,10 +39,10 @@ impl<T> Future for ToTheEnd<T> {
     }
 }
 
-impl<T> Drop for ToTheEnd<T> {
+impl<T> Drop for RunToCompletion<T> {
     fn drop(&mut self) {
         if let Some(future) = self.0.take() {
-            detach(async move { drop(future.await) });
+            spawn_detached(async move { drop(future.await) });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The verbs with a future, for every store.
 
-use super::ask::End;
+use super::ask::PermitEnd;
 use super::{Decision, Limiter, Permit, Reservation, Standing};
 use std::time::Duration;
 use tollgate_store::{Change, Store, StoreError};
@@ -39,7 +39,7 @@ impl<S: Store + 'static> Limiter<S> {
     ///
     /// When the store did not say that it has done so.
     pub async fn refund_async(&self, permit: Permit) -> Result<Standing, StoreError> {
-        self.inner.end(&permit.taken, End::Refund).await
+        self.inner.end(&permit.record, PermitEnd::Refund).await
     }
 
     /// [`reset`](Limiter::reset), whatever the store.
@@ -70,7 +70,7 @@ impl<S: Store + 'static> Limiter<S> {
     ///
     /// When the store did not say that it has done so.
     pub async fn unblock_async(&self, key: impl AsRef<[u8]>) -> Result<Standing, StoreError> {
-        self.inner.adjust_each(key.as_ref(), Change::Unblock).await
+        self.inner.adjust_all(key.as_ref(), Change::Unblock).await
     }
 
     /// [`reserve`](Limiter::reserve), whatever the store.

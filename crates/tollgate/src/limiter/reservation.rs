@@ -1,9 +1,9 @@
 //! A charge whose true cost is known later.
 
-use super::ask::End;
+use super::ask::PermitEnd;
 use super::decision::{Permit, Standing};
-use super::detach::{detach, to_the_end};
-use super::{Limiter, sure};
+use super::detach::{run_to_completion, spawn_detached};
+use super::{Limiter, infallible};
 use tollgate_store::{MemoryStore, Store, StoreError};
 
 /// What was admitted for an estimate, until its true cost is known.
@@ -69,7 +69,7 @@ impl<S: Store> Reservation<S> {
     ///
     /// When the store did not say that it has done so. If it has not, the estimate stands.
     pub async fn settle_async(self, actual: u64) -> Result<Standing, StoreError> {
-        self.end(End::Settle(actual)).await
+        self.end(PermitEnd::Settle(actual)).await
     }
 
     /// [`cancel`](Reservation::cancel), whatever the store.
@@ -78,13 +78,13 @@ impl<S: Store> Reservation<S> {
     ///
     /// When the store did not say that it has done so. If it has not, the estimate stands.
     pub async fn cancel_async(self) -> Result<Standing, StoreError> {
-        self.end(End::Refund).await
+        self.end(PermitEnd::Refund).await
     }
 
     /// Once begun, this is finished even if nobody waits for it: told twice, a store could free another's slot.
-    async fn end(mut self, end: End) -> Result<Standing, StoreError> {
+    async fn end(mut self, end: PermitEnd) -> Result<Standing, StoreError> {
         let (limiter, permit) = (self.limiter.clone(), self.take());
-        to_the_end(async move { limiter.inner.end(&permit.taken, end).await }).await
+        run_to_completion(async move { limiter.inner.end(&permit.record, end).await }).await
     }
 
     fn take(&mut self) -> Permit {
@@ -99,13 +99,13 @@ impl Reservation {
     /// Ends it with what it really cost, and answers where the key stands then.
     pub fn settle(mut self, actual: u64) -> Standing {
         let permit = self.take();
-        sure(self.limiter.inner.end(&permit.taken, End::Settle(actual)))
+        infallible(self.limiter.inner.end(&permit.record, PermitEnd::Settle(actual)))
     }
 
     /// Ends it as if nothing had been done, and answers where the key stands then.
     pub fn cancel(mut self) -> Standing {
         let permit = self.take();
-        sure(self.limiter.inner.end(&permit.taken, End::Refund))
+        infallible(self.limiter.inner.end(&permit.record, PermitEnd::Refund))
     }
 }
 
@@ -115,9 +115,9 @@ impl<S: Store + 'static> Drop for Reservation<S> {
             && self.limiter.inner.has_slots()
         {
             let limiter = self.limiter.clone();
-            detach(async move {
+            spawn_detached(async move {
                 // A store that cannot be told frees the slots when their time to live ends.
-                let _ = limiter.inner.end(&permit.taken, End::Keep).await;
+                let _ = limiter.inner.end(&permit.record, PermitEnd::Keep).await;
             });
         }
     }

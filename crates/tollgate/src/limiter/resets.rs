@@ -1,13 +1,13 @@
 //! Which permits are from before a reset.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use tollgate_core::Numbers;
+use tollgate_core::LimitParams;
 
 /// How often keys were reset. Some keys share a count, so that there is an end to it; then one of them may get less back than it took.
 #[derive(Debug)]
-pub(super) struct Resets([AtomicU64; 64]);
+pub(super) struct ResetCounters([AtomicU64; 64]);
 
-impl Resets {
+impl ResetCounters {
     pub(super) const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; 64])
     }
@@ -29,6 +29,6 @@ impl Resets {
 }
 
 /// Whether what was taken is found again by its own date, and by nothing else.
-pub(super) const fn is_dated(numbers: &Numbers) -> bool {
-    matches!(numbers, Numbers::Concurrency(_) | Numbers::SlidingLog(_))
+pub(super) const fn is_timestamped(params: &LimitParams) -> bool {
+    matches!(params, LimitParams::Concurrency(_) | LimitParams::SlidingLog(_))
 }

@@ -1,7 +1,7 @@
 //! The names of the algorithms.
 
 use std::fmt;
-use tollgate_core::Numbers;
+use tollgate_core::LimitParams;
 
 /// What decides whether a quota is spent. [`Quota::bound`](super::Quota::bound) says what each of them promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,15 +26,15 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    pub(super) const fn of(numbers: &Numbers) -> Self {
-        match numbers {
-            Numbers::FixedWindow(_) | Numbers::CalendarWindow(_) => Self::FixedWindow,
-            Numbers::SlidingLog(_) => Self::SlidingLog,
-            Numbers::TokenBucket(_) => Self::TokenBucket,
-            Numbers::Gcra(_) => Self::Gcra,
-            Numbers::LeakyBucket(_) => Self::LeakyBucket,
-            Numbers::Concurrency(_) => Self::Concurrency,
-            // `Numbers` is open for more, but a quota is only made of these.
+    pub(super) const fn of(params: &LimitParams) -> Self {
+        match params {
+            LimitParams::FixedWindow(_) | LimitParams::CalendarWindow(_) => Self::FixedWindow,
+            LimitParams::SlidingLog(_) => Self::SlidingLog,
+            LimitParams::TokenBucket(_) => Self::TokenBucket,
+            LimitParams::Gcra(_) => Self::Gcra,
+            LimitParams::LeakyBucket(_) => Self::LeakyBucket,
+            LimitParams::Concurrency(_) => Self::Concurrency,
+            // `LimitParams` is open for more, but a quota is only made of these.
             _ => Self::SlidingWindow,
         }
     }

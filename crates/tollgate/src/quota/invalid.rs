@@ -2,14 +2,14 @@
 
 use super::Algorithm;
 use std::fmt;
-use tollgate_core::InvalidNumbers;
+use tollgate_core::InvalidParams;
 
 /// Why something is not a quota. The message says what would be one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidQuota {
     /// A number outside the range in which decisions are exact.
-    OutOfRange(InvalidNumbers),
+    OutOfRange(InvalidParams),
     /// A duration that is no whole number of microseconds.
     FractionOfMicrosecond,
     /// This algorithm knows no burst.
@@ -53,8 +53,8 @@ impl fmt::Display for InvalidQuota {
 
 impl std::error::Error for InvalidQuota {}
 
-impl From<InvalidNumbers> for InvalidQuota {
-    fn from(invalid: InvalidNumbers) -> Self {
+impl From<InvalidParams> for InvalidQuota {
+    fn from(invalid: InvalidParams) -> Self {
         Self::OutOfRange(invalid)
     }
 }

@@ -6,43 +6,43 @@ mod reserve;
 mod slots;
 
 pub(crate) use held::depends_on_answer;
-pub use held::{Held, Passage};
+pub use held::{AdmissionOptions, InFlightCharges};
 pub use reserve::{Settled, TTL_US_MAX};
-pub(crate) use slots::Slots;
+pub(crate) use slots::SlotRegistry;
 
-use tollgate_core::{Numbers, Receipt};
+use tollgate_core::{LimitParams, Receipt};
 use tollgate_store::{Change, StoreErrorKind};
 
 /// What the end of a charge changes: it took `charged` units, and costs `cost` of them. Slots are
 /// always given back.
 pub(crate) fn settle(
-    numbers: &Numbers,
+    params: &LimitParams,
     receipt: Option<Receipt>,
     charged: u64,
     cost: u64,
 ) -> Change {
     // What a shared cell took cannot be given back, and has no receipt.
     let receipt = receipt.unwrap_or_default();
-    let cost = if matches!(numbers, Numbers::Concurrency(_)) { 0 } else { cost };
+    let cost = if matches!(params, LimitParams::Concurrency(_)) { 0 } else { cost };
     match cost.checked_sub(charged) {
         Some(units @ 1..) => Change::Owe { units },
         _ => {
             let units = (charged - cost.min(charged)).min(receipt.cost);
-            Change::GiveBack { units, receipt, under: *numbers }
+            Change::GiveBack { units, receipt, charged_params: *params }
         }
     }
 }
 
 /// How a reservation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ReservationEnd {
     /// With what the request really cost.
     Settle(u64),
     /// With nothing: the work was not done.
     Cancel,
 }
 
-impl End {
+impl ReservationEnd {
     /// As a store keeps it: the cost, which is below 2^32, or 2^32.
     const fn code(self) -> u64 {
         match self {

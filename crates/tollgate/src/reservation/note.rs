@@ -2,20 +2,20 @@
 //!
 //! It names limits and holds their numbers; whose they are is known to the store alone.
 
-use super::{End, settle};
+use super::{ReservationEnd, settle};
 use std::sync::Arc;
-use tollgate_core::{Numbers, Penalty, Receipt, lua};
+use tollgate_core::{LimitParams, Penalty, Receipt, lua};
 use tollgate_policy::limit::{Limit, Mode};
 use tollgate_store::Settlement;
 
 /// What it took of one limit.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ReservedCharge {
     /// As much of it as a row shows.
     pub(crate) limit: Arc<Limit>,
-    pub(crate) numbers: Numbers,
+    pub(crate) params: LimitParams,
     /// Units for a request of cost one.
-    pub(crate) unit: u64,
+    pub(crate) units_per_cost: u64,
     /// Whether the limit admitted: a shadow limit that would have refused takes nothing.
     pub(crate) taken: bool,
     /// Units taken.
@@ -27,12 +27,12 @@ pub(crate) struct Entry {
 /// Nodes of another version may meet it.
 const VERSION: u64 = 1;
 
-impl Entry {
+impl ReservedCharge {
     /// What `end` does to this limit's state.
-    pub(super) fn settlement(&self, end: End) -> Settlement {
+    pub(super) fn settlement(&self, end: ReservationEnd) -> Settlement {
         Settlement {
-            numbers: self.numbers,
-            cost: self.unit,
+            params: self.params,
+            cost: self.units_per_cost,
             mode: match self.limit.mode {
                 Mode::Shadow => tollgate_store::Mode::Shadow,
                 Mode::Enforce | Mode::Off => tollgate_store::Mode::Enforce,
@@ -41,83 +41,92 @@ impl Entry {
             // A shadow limit that would have refused took nothing and owes nothing.
             change: match self.taken {
                 true => {
-                    let cost = self.unit.saturating_mul(end.cost());
-                    settle(&self.numbers, self.receipt, self.charged, cost)
+                    let cost = self.units_per_cost.saturating_mul(end.cost());
+                    settle(&self.params, self.receipt, self.charged, cost)
                 }
-                false => settle(&self.numbers, None, 0, 0),
+                false => settle(&self.params, None, 0, 0),
             },
         }
     }
 }
 
 /// The entries as bytes.
-pub(super) fn write(entries: &[Entry]) -> Vec<u8> {
+pub(super) fn encode(entries: &[ReservedCharge]) -> Vec<u8> {
     let mut out = Vec::new();
-    push(&mut out, VERSION);
-    push(&mut out, entries.len() as u64);
+    push_varint(&mut out, VERSION);
+    push_varint(&mut out, entries.len() as u64);
     for entry in entries {
         let limit = &*entry.limit;
-        push(&mut out, limit.name.len() as u64);
+        push_varint(&mut out, limit.name.len() as u64);
         out.extend_from_slice(limit.name.as_bytes());
         let bits = [limit.mode == Mode::Shadow, limit.disclose, entry.taken];
         let more = [entry.receipt.is_some(), limit.penalty.is_some()];
         let bits = bits.into_iter().chain(more).rev();
-        push(&mut out, bits.fold(0, |all, bit| all << 1 | u64::from(bit)));
-        push(&mut out, entry.unit);
-        push(&mut out, entry.charged);
-        lua::written(&entry.numbers).into_iter().for_each(|number| push(&mut out, number));
+        push_varint(&mut out, bits.fold(0, |all, bit| all << 1 | u64::from(bit)));
+        push_varint(&mut out, entry.units_per_cost);
+        push_varint(&mut out, entry.charged);
+        lua::encode_params(&entry.params)
+            .into_iter()
+            .for_each(|number| push_varint(&mut out, number));
         if let Some(Receipt { cost, at_us, mark_us, mark_fraction }) = entry.receipt {
             for number in [cost, at_us, mark_us, mark_fraction.into()] {
-                push(&mut out, number);
+                push_varint(&mut out, number);
             }
         }
         if let Some(penalty) = &limit.penalty {
-            penalty.mirrored().into_iter().for_each(|number| push(&mut out, number));
+            penalty.to_lua_params().into_iter().for_each(|number| push_varint(&mut out, number));
         }
     }
     out
 }
 
 /// The entries that were written; `None` for what no version known here writes.
-pub(super) fn read(mut bytes: &[u8]) -> Option<Vec<Entry>> {
+pub(super) fn decode(mut bytes: &[u8]) -> Option<Vec<ReservedCharge>> {
     let rest = &mut bytes;
-    if pull(rest)? != VERSION {
+    if take_varint(rest)? != VERSION {
         return None;
     }
-    let count = pull(rest)?;
+    let count = take_varint(rest)?;
     let mut entries = Vec::new();
     for _ in 0..count {
-        let length = usize::try_from(pull(rest)?).ok()?;
+        let length = usize::try_from(take_varint(rest)?).ok()?;
         let (name, after) = rest.split_at_checked(length)?;
         *rest = after;
         let mut limit = Limit::new(str::from_utf8(name).ok()?, &[], None);
-        let bits = pull(rest)?;
+        let bits = take_varint(rest)?;
         let bit = |place: u32| bits >> place & 1 == 1;
         limit.mode = if bit(0) { Mode::Shadow } else { Mode::Enforce };
         limit.disclose = bit(1);
-        let [unit, charged] = pull_all(rest)?;
-        let numbers = lua::read(pull_all(rest)?)?;
+        let [unit, charged] = take_varints(rest)?;
+        let params = lua::decode_params(take_varints(rest)?)?;
         let receipt = match bit(3) {
             true => {
-                let [cost, at_us, mark_us, fraction] = pull_all(rest)?;
+                let [cost, at_us, mark_us, fraction] = take_varints(rest)?;
                 let mark_fraction = u32::try_from(fraction).ok()?;
                 Some(Receipt { cost, at_us, mark_us, mark_fraction })
             }
             false => None,
         };
         if bit(4) {
-            let [after, block_us, factor_milli, max_us] = pull_all(rest)?;
+            let [after, block_us, factor_milli, max_us] = take_varints(rest)?;
             let after = u32::try_from(after).ok()?;
             limit.penalty = Some(Penalty::try_new(after, block_us, factor_milli, max_us).ok()?);
         }
         let (limit, taken) = (Arc::new(limit), bit(2));
-        entries.push(Entry { limit, numbers, unit, taken, charged, receipt });
+        entries.push(ReservedCharge {
+            limit,
+            params,
+            units_per_cost: unit,
+            taken,
+            charged,
+            receipt,
+        });
     }
     rest.is_empty().then_some(entries)
 }
 
 /// Groups of seven bits, the lowest first.
-fn push(out: &mut Vec<u8>, mut number: u64) {
+fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -125,7 +134,7 @@ fn push(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-fn pull(bytes: &mut &[u8]) -> Option<u64> {
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = bytes.split_first()?;
@@ -138,12 +147,12 @@ fn pull(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-fn pull_all<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {
-    let mut numbers = [0; N];
-    for number in &mut numbers {
-        *number = pull(bytes)?;
+fn take_varints<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {
+    let mut params = [0; N];
+    for number in &mut params {
+        *number = take_varint(bytes)?;
     }
-    Some(numbers)
+    Some(params)
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
 //! Reserve, settle, cancel: one primitive for late costs and for slots with an end.
 
-use super::note::{self, Entry};
-use super::{End, ReservationError};
-use crate::gate::Question;
+use super::note::{self, ReservedCharge};
+use super::{ReservationEnd, ReservationError};
+use crate::gate::DecisionRequest;
 use crate::{Gate, Row, Rules, Source, Verdict, Work};
 use std::sync::Arc;
-use tollgate_core::{Intent, Numbers, Outcome};
+use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::policy::Selected;
 use tollgate_policy::{
     facts::Facts,
-    limit::{Cost, Limit},
+    limit::{CostRule, Limit},
 };
 use tollgate_store::{
-    Adjustment, Answer, Answers, Charge, Ended, Opened, Opening, Reply, ReservationStore,
-    StoreErrorKind, Ticket,
+    Adjustment, Answer, Answers, Charge, EndedReservation, NewReservation, OpenOutcome, ParamsId,
+    ReservationStore, StoreErrorKind, StoreReply,
 };
 
 const TTL_US_MIN: u64 = 1_000;
@@ -27,14 +27,14 @@ pub const TTL_US_MAX: u64 = 3_600_000_000;
 pub struct Settled {
     /// The request's cost in the end.
     pub charged: u64,
-    kept: Vec<Kept>,
+    rows: Vec<SettledRow>,
 }
 
 /// A row of the answer that ended it.
 #[derive(Clone, Debug)]
-struct Kept {
+struct SettledRow {
     limit: Arc<Limit>,
-    numbers: Numbers,
+    params: LimitParams,
     outcome: Outcome,
     source: Source,
 }
@@ -42,9 +42,9 @@ struct Kept {
 impl Settled {
     /// What a request of cost one would meet now, limit by limit.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
-        self.kept
+        self.rows
             .iter()
-            .map(|kept| Row::new(&kept.limit, &kept.numbers, kept.outcome, kept.source, 0))
+            .map(|kept| Row::new(&kept.limit, &kept.params, kept.outcome, kept.source, 0))
     }
 
     /// The row of the limit that a request would meet first.
@@ -54,11 +54,11 @@ impl Settled {
 }
 
 /// What an admitted reservation keeps, and how to undo it.
-struct Keeping<'a> {
-    opening: Opening<'a>,
+struct PendingReservation<'a> {
+    opening: NewReservation<'a>,
     undo: Vec<Adjustment<'a>>,
     /// Whether each limit decided without the store, so that this node keeps it alone.
-    alone: bool,
+    is_local: bool,
 }
 
 /// A verdict, and the time to live where there is a reservation.
@@ -86,7 +86,7 @@ impl<S: ReservationStore> Gate<S> {
         cost: u64,
         ttl_us: Option<u64>,
         work: &'a mut Work,
-    ) -> Reply<'a, Reserved<'r>, S::Rest> {
+    ) -> StoreReply<'a, Reserved<'r>, S::Undecided> {
         // Selected for one unit, so that each entry knows what a settled unit is worth.
         rules.policy().select(facts, 1, &mut work.selection);
         self.reserve_selected(rules, now_us, id, cost, ttl_us, work)
@@ -108,7 +108,7 @@ impl<S: ReservationStore> Gate<S> {
         cost: u64,
         ttl_us: Option<u64>,
         work: &'a mut Work,
-    ) -> Reply<'a, Reserved<'r>, S::Rest> {
+    ) -> StoreReply<'a, Reserved<'r>, S::Undecided> {
         rules.policy().select_one(limit, facts, 1, &mut work.selection);
         self.reserve_selected(rules, now_us, id, cost, ttl_us, work)
     }
@@ -122,88 +122,90 @@ impl<S: ReservationStore> Gate<S> {
         cost: u64,
         ttl_us: Option<u64>,
         work: &'a mut Work,
-    ) -> Reply<'a, Reserved<'r>, S::Rest> {
+    ) -> StoreReply<'a, Reserved<'r>, S::Undecided> {
         if ttl_us.is_some_and(|ttl_us| !(TTL_US_MIN..=TTL_US_MAX).contains(&ttl_us)) {
-            return Reply::Now(Err(ReservationError::TtlOutOfRange));
+            return StoreReply::Now(Err(ReservationError::TtlOutOfRange));
         }
-        let Work { selection, answers, rows, numbers, memory, .. } = work;
+        let Work { selection, answers, rows, params, decision_buffers: memory, .. } = work;
         let selected = rules.policy().selected(selection);
         let ttl_us =
-            ttl_us.unwrap_or_else(|| default_ttl_us(selected.clone().map(|one| one.numbers)));
-        numbers.clear();
-        numbers.extend(selected.clone().map(|selected| with_ttl(selected.numbers, ttl_us)));
-        let mut question = Question::new(rules, now_us, memory);
-        for (selected, numbers) in selected.zip(&*numbers) {
+            ttl_us.unwrap_or_else(|| default_ttl_us(selected.clone().map(|one| one.params)));
+        params.clear();
+        params.extend(selected.clone().map(|selected| with_ttl(selected.params, ttl_us)));
+        let mut question = DecisionRequest::new(rules, now_us, memory);
+        for (selected, params) in selected.zip(&*params) {
             let charge = rules.plain_charge(&selected);
             let charge = Charge { cost: charge.cost.saturating_mul(cost), ..charge };
-            let charge = match selected.missing || selected.numbers == numbers {
+            let charge = match selected.missing || selected.params == params {
                 true => charge,
-                false => Charge { numbers, ticket: Ticket::default(), ..charge },
+                false => Charge { params, params_id: ParamsId::default(), ..charge },
             };
             question.push(selected, charge, Intent::Take);
         }
         let (buffers, rows) = ((answers, memory), std::mem::take(rows));
         let decided = self.decide(question, buffers, rows, move |question, told, answers| {
             let verdict = Verdict::from(told);
-            let keeping = self.keeping(question, &verdict, answers, id, ttl_us);
+            let keeping = self.pending_reservation(question, &verdict, answers, id, ttl_us);
             (verdict, keeping)
         });
         decided.then(move |(verdict, keeping)| match keeping {
-            None => Reply::Now(Ok((verdict, None))),
-            Some(keeping) => {
-                self.keep(now_us, keeping).map(move |kept| kept.map(|()| (verdict, Some(ttl_us))))
-            }
+            None => StoreReply::Now(Ok((verdict, None))),
+            Some(keeping) => self
+                .record_reservation(now_us, keeping)
+                .map(move |kept| kept.map(|()| (verdict, Some(ttl_us)))),
         })
     }
 
-    fn keeping<'a>(
+    fn pending_reservation<'a>(
         &self,
-        question: &Question<'a, '_>,
+        question: &DecisionRequest<'a, '_>,
         verdict: &Verdict<'_>,
         answers: &Answers,
         id: &'a str,
         ttl_us: u64,
-    ) -> Option<Keeping<'a>> {
+    ) -> Option<PendingReservation<'a>> {
         if !verdict.allowed {
             return None;
         }
         let (mut places, mut entries, mut undo) = (Vec::new(), Vec::new(), Vec::new());
-        for (selected, charge, answer) in taken(question, verdict, answers) {
-            let mut entry = entry(question.rules, selected, charge, answer);
+        for (selected, charge, answer) in settleable_charges(question, verdict, answers) {
+            let mut entry = reserved_charge(question.rules, selected, charge, answer);
             // A note holds no rules of time zones, and outlives no window of those around now.
-            entry.numbers = entry.numbers.at(question.now_us);
-            places.push(self.store.place(charge));
-            let change = entry.settlement(End::Cancel).change;
+            entry.params = entry.params.resolve_calendar(question.now_us);
+            places.push(self.store.state_key(charge));
+            let change = entry.settlement(ReservationEnd::Cancel).change;
             undo.push(Adjustment { charge: *charge, change });
             entries.push(entry);
         }
-        let opening = Opening { id, ttl_us, places, note: note::write(&entries) };
+        let opening =
+            NewReservation { id, ttl_us, state_keys: places, note: note::encode(&entries) };
         let alone = verdict.rows.iter().any(|row| row.source.is_without_store());
-        Some(Keeping { opening, undo, alone })
+        Some(PendingReservation { opening, undo, is_local: alone })
     }
 
     /// Keeps the reservation, or undoes it as far as the store can be told.
-    fn keep<'a>(
+    fn record_reservation<'a>(
         &'a self,
         now_us: u64,
-        Keeping { opening, undo, alone }: Keeping<'a>,
-    ) -> Reply<'a, Result<(), ReservationError>, S::Rest> {
+        PendingReservation { opening, undo, is_local: alone }: PendingReservation<'a>,
+    ) -> StoreReply<'a, Result<(), ReservationError>, S::Undecided> {
         // A reservation that concerns nothing in the store can be kept here as well.
-        let spare = opening.places.is_empty().then(|| opening.clone());
+        let spare = opening.state_keys.is_empty().then(|| opening.clone());
         let here = move |opening| self.fallback().open_reservation(now_us, opening).now();
         let opened = match alone {
-            true => Reply::Now(here(opening)),
+            true => StoreReply::Now(here(opening)),
             false => self.store.open_reservation(now_us, opening),
         };
         opened.then(move |opened| {
             let error = match opened {
-                Ok(Opened::Kept) => return Reply::Now(Ok(())),
-                Ok(Opened::Taken) => ReservationError::Taken,
+                Ok(OpenOutcome::Opened) => return StoreReply::Now(Ok(())),
+                Ok(OpenOutcome::IdInUse) => ReservationError::Taken,
                 Ok(_) => ReservationError::Full,
                 Err(error) => {
                     self.errors.count(&error);
-                    if spare.is_some_and(|opening| matches!(here(opening), Ok(Opened::Kept))) {
-                        return Reply::Now(Ok(()));
+                    if spare.is_some_and(|opening| matches!(here(opening), Ok(OpenOutcome::Opened)))
+                    {
+                        return StoreReply::Now(Ok(()));
                     }
                     ReservationError::Undecided(error.kind)
                 }
@@ -221,13 +223,13 @@ impl<S: ReservationStore> Gate<S> {
         &'a self,
         now_us: u64,
         id: &'a str,
-        end: End,
-    ) -> Reply<'a, Result<Settled, ReservationError>, S::Rest> {
+        end: ReservationEnd,
+    ) -> StoreReply<'a, Result<Settled, ReservationError>, S::Undecided> {
         if end.cost() > u64::from(u32::MAX) {
-            return Reply::Now(Err(ReservationError::CostTooLarge));
+            return StoreReply::Now(Err(ReservationError::CostTooLarge));
         }
         let plan = move |bytes: &[u8]| {
-            let entries = note::read(bytes)?;
+            let entries = note::decode(bytes)?;
             Some(entries.iter().map(|entry| entry.settlement(end)).collect())
         };
         let alone = self.fallback.get().map_or(Ok(None), |fallback| {
@@ -235,7 +237,7 @@ impl<S: ReservationStore> Gate<S> {
         });
         let ended = match alone {
             Ok(None) => self.store.end_reservation(now_us, id, end.code(), plan),
-            known => Reply::Now(known),
+            known => StoreReply::Now(known),
         };
         ended.map(move |ended| {
             let ended = ended.map_err(|error| {
@@ -246,29 +248,33 @@ impl<S: ReservationStore> Gate<S> {
         })
     }
 
-    fn settled(&self, ended: Ended, end: End) -> Result<Settled, ReservationError> {
-        ended.places.iter().for_each(|place| self.forget_refusals_at(place));
+    fn settled(
+        &self,
+        ended: EndedReservation,
+        end: ReservationEnd,
+    ) -> Result<Settled, ReservationError> {
+        ended.state_keys.iter().for_each(|place| self.forget_refusals_of_state(place));
         if ended.end != end.code() {
             return Err(ReservationError::Ended);
         }
         let senseless = ReservationError::Undecided(StoreErrorKind::Protocol);
-        let entries = note::read(&ended.note).ok_or(senseless)?;
-        let usual = self.rules().usual();
+        let entries = note::decode(&ended.note).ok_or(senseless)?;
+        let usual = self.rules().store_source();
         let rows = entries.into_iter().zip(&ended.rows);
-        let kept = rows.map(|(entry, answer)| kept(entry, answer, usual));
-        Ok(Settled { charged: end.cost(), kept: kept.collect() })
+        let kept = rows.map(|(entry, answer)| settled_row(entry, answer, usual));
+        Ok(Settled { charged: end.cost(), rows: kept.collect() })
     }
 }
 
 /// The limits of which the store took something that can be settled. A shadow limit that misses an
 /// attribute has no key for that.
-pub(super) fn taken<'q, 'a>(
-    question: &'q Question<'a, '_>,
+pub(super) fn settleable_charges<'q, 'a>(
+    question: &'q DecisionRequest<'a, '_>,
     verdict: &'q Verdict<'_>,
     answers: &'q Answers,
 ) -> impl Iterator<Item = (&'q Selected<'a>, &'q Charge<'a>, &'q Answer)> {
     let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
-    let lines = question.asked.iter().zip(&question.charges).zip(verdict.rows.iter().zip(decided));
+    let lines = question.limits.iter().zip(&question.charges).zip(verdict.rows.iter().zip(decided));
     lines.filter_map(|((asked, charge), (row, answer))| {
         let is_taken = !asked.selected.missing && from_store(row);
         is_taken.then_some((&asked.selected, charge, answer))
@@ -280,18 +286,18 @@ fn from_store(row: &Row<'_>) -> bool {
     row.source.is_usual() || row.source == Source::Shadow
 }
 
-pub(super) fn entry(
+pub(super) fn reserved_charge(
     rules: &Rules,
     selected: &Selected<'_>,
     charge: &Charge<'_>,
     answer: &Answer,
-) -> Entry {
-    Entry {
+) -> ReservedCharge {
+    ReservedCharge {
         limit: Arc::clone(rules.limit(selected.index)),
-        numbers: *charge.numbers,
-        unit: match selected.limit.cost {
-            Cost::Estimate { .. } => 1,
-            Cost::Fixed(_) | Cost::Attribute { .. } | Cost::ByMatch(_) => selected.cost,
+        params: *charge.params,
+        units_per_cost: match selected.limit.cost {
+            CostRule::Estimate { .. } => 1,
+            CostRule::Fixed(_) | CostRule::Attribute { .. } | CostRule::ByMatch(_) => selected.cost,
         },
         taken: answer.outcome.admitted,
         charged: if answer.outcome.admitted { charge.cost } else { 0 },
@@ -299,25 +305,25 @@ pub(super) fn entry(
     }
 }
 
-fn kept(entry: Entry, answer: &Answer, usual: Source) -> Kept {
+fn settled_row(entry: ReservedCharge, answer: &Answer, usual: Source) -> SettledRow {
     let source = Source::of(&entry.limit, answer, usual);
-    Kept { limit: entry.limit, numbers: entry.numbers, outcome: answer.outcome, source }
+    SettledRow { limit: entry.limit, params: entry.params, outcome: answer.outcome, source }
 }
 
 /// Slots are held for as long as the reservation: one that outlived it could no longer be freed.
-fn with_ttl(numbers: &Numbers, ttl_us: u64) -> Numbers {
-    match numbers {
-        Numbers::Concurrency(slots) => {
-            slots.with_ttl(ttl_us).map_or(*numbers, Numbers::Concurrency)
+fn with_ttl(params: &LimitParams, ttl_us: u64) -> LimitParams {
+    match params {
+        LimitParams::Concurrency(slots) => {
+            slots.with_ttl(ttl_us).map_or(*params, LimitParams::Concurrency)
         }
-        _ => *numbers,
+        _ => *params,
     }
 }
 
 /// The longest that any of its slots would be held.
-fn default_ttl_us<'a>(numbers: impl Iterator<Item = &'a Numbers>) -> u64 {
-    let ttls = numbers.filter_map(|numbers| match numbers {
-        Numbers::Concurrency(slots) => Some(slots.ttl_us().min(TTL_US_MAX)),
+fn default_ttl_us<'a>(params: impl Iterator<Item = &'a LimitParams>) -> u64 {
+    let ttls = params.filter_map(|params| match params {
+        LimitParams::Concurrency(slots) => Some(slots.ttl_us().min(TTL_US_MAX)),
         _ => None,
     });
     ttls.max().unwrap_or(TTL_US_DEFAULT)

@@ -1,16 +1,16 @@
 //! Something admitted that its waiter has not been told of yet.
 
-use crate::limiter::{Limiter, Permit, Refusal, detach};
+use crate::limiter::{Limiter, Permit, Refusal, spawn_detached};
 use std::time::Duration;
 use tollgate_store::Store;
 
 /// A permit that is given back unless somebody takes it.
-pub(super) struct Held<S: Store + 'static> {
+pub(super) struct UnclaimedPermit<S: Store + 'static> {
     limiter: Limiter<S>,
     permit: Option<Permit>,
 }
 
-impl<S: Store> Held<S> {
+impl<S: Store> UnclaimedPermit<S> {
     pub(super) fn new(limiter: Limiter<S>, permit: Permit) -> Self {
         Self { limiter, permit: Some(permit) }
     }
@@ -47,11 +47,11 @@ impl<S: Store> Held<S> {
     }
 }
 
-impl<S: Store + 'static> Drop for Held<S> {
+impl<S: Store + 'static> Drop for UnclaimedPermit<S> {
     fn drop(&mut self) {
         if let Some(permit) = self.permit.take() {
             let limiter = self.limiter.clone();
-            detach(async move {
+            spawn_detached(async move {
                 // A store that cannot be told keeps the charge, which time returns.
                 let _ = limiter.refund_async(permit).await;
             });

@@ -1,6 +1,6 @@
-use crate::desk::{NOW_US, desk, rows, setup};
+use crate::desk::{NOW_US, fixture, rows, setup};
 use tollgate::limit::Mode;
-use tollgate::{End, Gate, MemoryStore, Source, UnknownLimit, Verdict, Work};
+use tollgate::{Gate, MemoryStore, ReservationEnd, Source, UnknownLimit, Verdict, Work};
 use tollgate_policy::{TierMap, TierRules};
 
 const TWO: &str = "  - {name: l, key: [user], rate: 2/h, algorithm: fixed-window}\n";
@@ -31,7 +31,7 @@ fn a_reload_keeps_counts_where_the_state_is_the_same() {
 
 #[test]
 fn whoever_holds_the_old_rules_is_answered_by_them() {
-    let desk = desk(setup(TWO));
+    let desk = fixture(setup(TWO));
     desk.gate.replace(setup("  - {name: other, rate: 0/s}\n")).unwrap();
     let facts = crate::desk::facts(&desk, &[("user", "a")]);
     let old = desk.gate.check(&desk.rules, NOW_US, &facts, 1, &mut Work::default()).now();
@@ -107,12 +107,12 @@ fn reservations_settle_across_reloads() {
         gate.reserve(&rules, NOW_US, "r", &facts, 2, None, &mut Work::default()).now().unwrap();
     }
     gate.replace(setup(&format!("  - {{name: first, rate: 9/s}}\n{TWO}"))).unwrap();
-    let settled = gate.end(NOW_US, "r", End::Cancel).now().unwrap();
+    let settled = gate.end(NOW_US, "r", ReservationEnd::Cancel).now().unwrap();
     let names: Vec<_> = settled.rows().map(|row| row.limit.name.to_string()).collect();
     assert_eq!(names, ["l"]);
     gate.replace(setup("")).unwrap();
     assert_eq!(
-        gate.end(NOW_US, "r", End::Cancel).now().unwrap().rows().len(),
+        gate.end(NOW_US, "r", ReservationEnd::Cancel).now().unwrap().rows().len(),
         1,
         "the same answer"
     );

@@ -2,7 +2,7 @@ use crate::desk::{NOW_US, rows, setup};
 use crate::faulty::Faulty;
 use crate::now;
 use std::time::Duration;
-use tollgate::{DenyCache, End, Gate, Source, Verdict, Work};
+use tollgate::{DenyCache, Gate, ReservationEnd, Source, Verdict, Work};
 
 const SECOND: u64 = 1_000_000;
 
@@ -122,7 +122,7 @@ fn giving_back_and_resetting_forget() {
     facts.set("user", "a").unwrap();
     now(gate.reserve(&rules, NOW_US, "r", &facts, 2, None, &mut Work::default())).unwrap();
     assert_eq!(sources(&gate, &[(0, 1), (0, 1)])[1], (false, Source::DenyCache));
-    now(gate.end(NOW_US, "r", End::Settle(1))).unwrap();
+    now(gate.end(NOW_US, "r", ReservationEnd::Settle(1))).unwrap();
     assert_eq!(
         sources(&gate, &[(0, 1), (0, 1), (0, 1)]),
         [(true, Source::Store), (false, Source::Store), (false, Source::DenyCache),]

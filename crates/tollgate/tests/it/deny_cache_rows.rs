@@ -82,7 +82,7 @@ fn was_answered(history: &[(u64, Seen, u64)], at_us: u64, row: &Seen, cost: u64)
         let same = now.remaining == then.remaining
             && now.reset_after_us == left(then.reset_after_us)
             && now.more_after_us == then.more_after_us.map(|us| left(us).max(1));
-        let reset = then.reset_after_us <= age_us && now == Outcome::unasked(now.limit);
+        let reset = then.reset_after_us <= age_us && now == Outcome::admitting(now.limit);
         let same = (same && waits && *blocked == blocked_is) || reset;
         name_is && key_is && age_us < SECOND && now.limit == then.limit && same
     })

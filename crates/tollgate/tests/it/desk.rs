@@ -1,14 +1,14 @@
 //! A gate made from a few lines of YAML, with the rules it was made with.
 
-use tollgate::{Gate, InForce, MemoryStore, Setup, Verdict, Work, policy};
+use tollgate::{Gate, MemoryStore, RulesGuard, Setup, Verdict, Work, policy};
 
 /// Any instant will do; this one starts no window.
 pub(crate) const NOW_US: u64 = 1_700_000_000_000_000;
 
 /// A gate whose rules stay as they are.
-pub(crate) struct Desk {
+pub(crate) struct GateFixture {
     pub(crate) gate: Gate,
-    pub(crate) rules: InForce,
+    pub(crate) rules: RulesGuard,
 }
 
 pub(crate) fn setup(limits: &str) -> Setup {
@@ -16,17 +16,17 @@ pub(crate) fn setup(limits: &str) -> Setup {
     Setup::of(&policy::compile(text.as_bytes()).unwrap())
 }
 
-pub(crate) fn gate(limits: &str) -> Desk {
-    desk(setup(limits))
+pub(crate) fn gate(limits: &str) -> GateFixture {
+    fixture(setup(limits))
 }
 
-pub(crate) fn desk(setup: Setup) -> Desk {
+pub(crate) fn fixture(setup: Setup) -> GateFixture {
     let gate = Gate::new(setup, MemoryStore::default()).unwrap();
     let rules = gate.rules();
-    Desk { gate, rules }
+    GateFixture { gate, rules }
 }
 
-pub(crate) fn facts<'g>(desk: &'g Desk, values: &[(&str, &'g str)]) -> policy::Facts<'g> {
+pub(crate) fn facts<'g>(desk: &'g GateFixture, values: &[(&str, &'g str)]) -> policy::Facts<'g> {
     let mut facts = desk.rules.facts(Default::default());
     for (name, value) in values {
         facts.set(name, value).unwrap();
@@ -35,7 +35,11 @@ pub(crate) fn facts<'g>(desk: &'g Desk, values: &[(&str, &'g str)]) -> policy::F
     facts
 }
 
-pub(crate) fn check<'g>(desk: &'g Desk, values: &[(&str, &'g str)], cost: u64) -> Verdict<'g> {
+pub(crate) fn check<'g>(
+    desk: &'g GateFixture,
+    values: &[(&str, &'g str)],
+    cost: u64,
+) -> Verdict<'g> {
     desk.gate.check(&desk.rules, NOW_US, &facts(desk, values), cost, &mut Work::default()).now()
 }
 

@@ -4,26 +4,26 @@ use crate::desk::{NOW_US, setup};
 use crate::faulty::Faulty;
 use crate::now;
 use std::time::Duration;
-use tollgate::store::Ticket;
-use tollgate::{Decided, DenyCache, Gate, Setup, SingleCheck, Source, Work, policy};
+use tollgate::store::ParamsId;
+use tollgate::{DenyCache, Gate, Setup, SingleCheck, SingleVerdict, Source, Work, policy};
 use tollgate_core::algorithm::Gcra;
-use tollgate_core::{Intent, Numbers, Rate};
+use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_policy::policy::Selection;
 
 /// One unit in so many seconds, so many at once.
-fn numbers(period_s: u64, burst: u64) -> Numbers {
+fn params(period_s: u64, burst: u64) -> LimitParams {
     let rate = Rate::try_new(1, period_s * 1_000_000).unwrap();
-    Numbers::Gcra(Gcra::try_new(rate, Some(burst)).unwrap())
+    LimitParams::Gcra(Gcra::try_new(rate, Some(burst)).unwrap())
 }
 
 /// What is asked: a user of the first limit, or a key of one's own.
-enum Asked<'a> {
+enum BatchItem<'a> {
     Limit(&'a str, Intent),
-    Own(&'a str, &'a Numbers, u64),
+    Own(&'a str, &'a LimitParams, u64),
 }
-use Asked::{Limit, Own};
+use BatchItem::{Limit, Own};
 
-fn each(gate: &Gate<Faulty>, asked: &[Asked<'_>]) -> Vec<Decided> {
+fn check_batch(gate: &Gate<Faulty>, asked: &[BatchItem<'_>]) -> Vec<SingleVerdict> {
     let rules = gate.rules();
     let selections: Vec<Selection> = asked
         .iter()
@@ -42,20 +42,20 @@ fn each(gate: &Gate<Faulty>, asked: &[Asked<'_>]) -> Vec<Decided> {
         .zip(&selections)
         .map(|(one, selection)| match *one {
             Limit(_, intent) => SingleCheck::Limit { selection, intent },
-            Own(key, numbers, cost) => SingleCheck::Inline {
+            Own(key, params, cost) => SingleCheck::Inline {
                 key: key.as_bytes(),
-                numbers,
-                ticket: Ticket::default(),
+                params,
+                params_id: ParamsId::default(),
                 cost,
             },
         })
         .collect();
     let mut work = Work::default();
     now(gate.check_batch(&rules, NOW_US, singles, &mut work));
-    work.decided().to_vec()
+    work.verdicts().to_vec()
 }
 
-fn shown(decided: &[Decided]) -> Vec<(bool, u64, Source)> {
+fn shown(decided: &[SingleVerdict]) -> Vec<(bool, u64, Source)> {
     decided.iter().map(|one| (one.allowed, one.outcome.remaining, one.source)).collect()
 }
 
@@ -65,7 +65,7 @@ use Intent::{Peek, Take};
 #[test]
 fn all_of_them_are_one_call_and_decided_in_order() {
     let gate = Gate::new(setup(TWO), Faulty::default()).unwrap();
-    let one = numbers(3600, 1);
+    let one = params(3600, 1);
     let asked = [
         Limit("a", Take),
         Own("a", &one, 1),
@@ -79,7 +79,7 @@ fn all_of_them_are_one_call_and_decided_in_order() {
     ];
     let source = Source::Store;
     assert_eq!(
-        shown(&each(&gate, &asked)),
+        shown(&check_batch(&gate, &asked)),
         [
             (true, 1, source),
             (true, 0, source),
@@ -97,16 +97,16 @@ fn all_of_them_are_one_call_and_decided_in_order() {
     assert_eq!((counts.admitted, counts.refused), (2, 1), "a peek does not count");
     let (name, own) = &gate.counts()[1];
     assert_eq!((&**name, own.admitted, own.refused), ("CL.THROTTLE", 1, 2), "nor a look");
-    assert!(each(&gate, &[Limit("", Take)])[0].allowed);
+    assert!(check_batch(&gate, &[Limit("", Take)])[0].allowed);
     assert_eq!(gate.store().calls(), 1, "nobody is asked about nothing");
 }
 
 #[test]
 fn a_key_keeps_what_it_spent_when_its_numbers_change() {
     let gate = Gate::new(setup(TWO), Faulty::default()).unwrap();
-    let (hour, minute) = (numbers(3600, 2), numbers(60, 100));
+    let (hour, minute) = (params(3600, 2), params(60, 100));
     let asked = [Own("a", &hour, 1), Own("a", &minute, 1), Own("a", &hour, 1)];
-    let decided = each(&gate, &asked);
+    let decided = check_batch(&gate, &asked);
     // An hour is sixty of a hundred minutes; another minute of it, and the second hour has no room.
     assert_eq!(decided[0].outcome.remaining, 1);
     assert_eq!(decided[1].outcome.remaining, 39);
@@ -117,16 +117,16 @@ fn a_key_keeps_what_it_spent_when_its_numbers_change() {
 fn refusals_of_limits_are_remembered_and_those_of_callers_numbers_are_asked_again() {
     let gate = Gate::new(setup(TWO), Faulty::default()).unwrap();
     let gate = gate.with_deny_cache(DenyCache::new(100, Duration::from_secs(1)));
-    let one = numbers(3600, 1);
+    let one = params(3600, 1);
     let spend = [Limit("a", Take), Limit("a", Take), Limit("a", Take), Own("a", &one, 1)];
-    each(&gate, &spend);
+    check_batch(&gate, &spend);
     let before = gate.store().calls();
-    let decided = each(&gate, &[Limit("a", Take), Limit("b", Take)]);
+    let decided = check_batch(&gate, &[Limit("a", Take), Limit("b", Take)]);
     assert_eq!(shown(&decided), [(false, 0, Source::DenyCache), (true, 1, Source::Store)]);
-    each(&gate, &[Limit("a", Take)]);
+    check_batch(&gate, &[Limit("a", Take)]);
     assert_eq!(gate.store().calls() - before, 1);
     assert_eq!(gate.counts()[0].1.deny_cache_hits, 2);
-    assert!(!each(&gate, &[Own("a", &one, 1)])[0].allowed);
+    assert!(!check_batch(&gate, &[Own("a", &one, 1)])[0].allowed);
     assert_eq!(gate.store().calls() - before, 2);
 }
 
@@ -143,23 +143,23 @@ fn failing(on_store_failure: &str) -> Gate<Faulty> {
 #[test]
 fn without_the_store_limits_answer_for_themselves_and_the_caller_says_for_the_rest() {
     let gate = failing("open");
-    let four = numbers(3600, 4);
+    let four = params(3600, 4);
     let asked = [Limit("a", Take), Own("a", &four, 1)];
-    let decided = each(&gate, &asked);
+    let decided = check_batch(&gate, &asked);
     assert_eq!(shown(&decided), [(false, 0, Source::FailClosed), (true, 4, Source::FailOpen)]);
     assert_eq!(decided[0].outcome.retry_after_us, Some(1_000_000));
     let gate = failing("closed");
-    let decided = each(&gate, &asked);
+    let decided = check_batch(&gate, &asked);
     assert_eq!(shown(&decided)[1], (false, 0, Source::FailClosed));
     assert_eq!(gate.counts()[0].1.fail_closed, 1);
     assert_eq!(gate.counts()[1].1.fail_closed, 1);
     // Half of four at once, and half the pace.
     let gate = failing("{local: {nodes: 2}}");
-    let decided = each(&gate, &[Own("a", &four, 1), Own("a", &four, 1), Own("a", &four, 1)]);
+    let decided = check_batch(&gate, &[Own("a", &four, 1), Own("a", &four, 1), Own("a", &four, 1)]);
     assert_eq!(decided.iter().map(|one| one.allowed).collect::<Vec<_>>(), [true, true, false]);
     assert_eq!(decided[2].source, Source::LocalFallback);
     assert_eq!(decided[2].outcome.retry_after_us, Some(7_200_000_000));
     // Of one at once a half is nothing.
-    let one = numbers(3600, 1);
-    assert!(!each(&gate, &[Own("b", &one, 1)])[0].allowed);
+    let one = params(3600, 1);
+    assert!(!check_batch(&gate, &[Own("b", &one, 1)])[0].allowed);
 }

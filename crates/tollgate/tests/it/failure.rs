@@ -1,7 +1,7 @@
 use crate::desk::{NOW_US, rows, setup};
 use crate::faulty::Faulty;
 use crate::now;
-use tollgate::{End, Gate, ReservationError, Source, Verdict, Work};
+use tollgate::{Gate, ReservationEnd, ReservationError, Source, Verdict, Work};
 use tollgate_store::StoreErrorKind;
 
 /// A gate over a store that is down.
@@ -111,13 +111,13 @@ fn a_reservation_outlives_a_failure_and_can_be_settled_afterwards() {
         |id| now(gate.reserve(&rules, NOW_US, id, &facts, 4, None, &mut Work::default())).unwrap();
     assert!(reserve("before").1.is_some());
     gate.store().set_down(true);
-    let refused = now(gate.end(NOW_US, "before", End::Cancel)).unwrap_err();
+    let refused = now(gate.end(NOW_US, "before", ReservationEnd::Cancel)).unwrap_err();
     assert_eq!(refused, ReservationError::Undecided(StoreErrorKind::Unreachable));
     let (verdict, ttl_us) = reserve("meanwhile");
     assert_eq!((verdict.source, ttl_us.is_some()), (Source::FailOpen, true));
     gate.store().set_down(false);
-    let settled = now(gate.end(NOW_US, "meanwhile", End::Settle(9))).unwrap();
+    let settled = now(gate.end(NOW_US, "meanwhile", ReservationEnd::Settle(9))).unwrap();
     assert_eq!(settled.rows().len(), 0, "the store took nothing, so it has nothing to settle");
-    now(gate.end(NOW_US, "before", End::Cancel)).unwrap();
+    now(gate.end(NOW_US, "before", ReservationEnd::Cancel)).unwrap();
     check(&gate, |verdict| assert_eq!(rows(verdict), [("l", true, 4)]));
 }

@@ -4,11 +4,11 @@ use std::future::poll_fn;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
-use tollgate::{LeaseStore, MemoryStore, Reply, ReservationStore, Store, StoreError};
-use tollgate_core::Numbers;
+use tollgate::{LeaseStore, MemoryStore, ReservationStore, Store, StoreError, StoreReply};
+use tollgate_core::LimitParams;
 use tollgate_store::{
-    Answers, Call, Charge, Ended, Opened, Opening, Place, Request, Settlement, StoreErrorKind,
-    Ticket,
+    Answers, Charge, EndedReservation, NewReservation, OpenOutcome, ParamsId, Request, Settlement,
+    StateKey, StoreCall, StoreErrorKind,
 };
 
 #[derive(Debug, Default)]
@@ -39,12 +39,12 @@ impl Faulty {
     pub(crate) async fn reset_elsewhere(&self) {
         let (limit, key) = self.last.lock().unwrap().clone();
         self.behind
-            .call(0, Call::Reset { limit, key: &key }, &mut Answers::default())
+            .call(0, StoreCall::Reset { limit, key: &key }, &mut Answers::default())
             .await
             .unwrap();
     }
 
-    async fn dawdle(&self) {
+    async fn delay(&self) {
         let mut waits = self.slow.load(Ordering::Relaxed);
         poll_fn(|_| match std::mem::take(&mut waits) {
             true => Poll::Pending,
@@ -63,36 +63,36 @@ impl Faulty {
 }
 
 impl Store for Faulty {
-    type Rest = ();
+    type Undecided = ();
 
-    fn begin(&self, _: u64, _: Call<'_>, _: &mut Answers) -> Option<()> {
+    fn begin(&self, _: u64, _: StoreCall<'_>, _: &mut Answers) -> Option<()> {
         Some(())
     }
 
     async fn finish<'a>(
         &'a self,
         now_us: u64,
-        call: Call<'a>,
+        call: StoreCall<'a>,
         (): (),
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
         self.ask()?;
-        if let Call::Decide([Request { charges: [charge, ..], .. }, ..]) = call {
+        if let StoreCall::Decide([Request { charges: [charge, ..], .. }, ..]) = call {
             *self.last.lock().unwrap() = (charge.limit, charge.key.to_vec());
         }
         self.behind.begin(now_us, call, answers);
-        if !matches!(call, Call::Reset { .. }) {
-            self.dawdle().await;
+        if !matches!(call, StoreCall::Reset { .. }) {
+            self.delay().await;
         }
         Ok(())
     }
 
-    fn place(&self, charge: &Charge<'_>) -> Place {
-        self.behind.place(charge)
+    fn state_key(&self, charge: &Charge<'_>) -> StateKey {
+        self.behind.state_key(charge)
     }
 
-    fn enroll(&self, numbers: &Numbers) -> Ticket {
-        self.behind.enroll(numbers)
+    fn register_params(&self, params: &LimitParams) -> ParamsId {
+        self.behind.register_params(params)
     }
 }
 
@@ -100,9 +100,9 @@ impl ReservationStore for Faulty {
     fn open_reservation<'a>(
         &'a self,
         now_us: u64,
-        opening: Opening<'a>,
-    ) -> Reply<'a, Result<Opened, StoreError>, ()> {
-        Reply::later((), async move {
+        opening: NewReservation<'a>,
+    ) -> StoreReply<'a, Result<OpenOutcome, StoreError>, ()> {
+        StoreReply::later((), async move {
             self.ask()?;
             self.behind.open_reservation(now_us, opening).now()
         })
@@ -114,8 +114,8 @@ impl ReservationStore for Faulty {
         id: &'a str,
         end: u64,
         plan: impl Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a,
-    ) -> Reply<'a, Result<Option<Ended>, StoreError>, ()> {
-        Reply::later((), async move {
+    ) -> StoreReply<'a, Result<Option<EndedReservation>, StoreError>, ()> {
+        StoreReply::later((), async move {
             self.ask()?;
             self.behind.end_reservation(now_us, id, end, plan).now()
         })

@@ -1,4 +1,4 @@
-use crate::desk::{NOW_US, check, desk, facts, gate, rows, setup};
+use crate::desk::{NOW_US, check, facts, fixture, gate, rows, setup};
 use tollgate::{Source, Work};
 
 #[test]
@@ -63,7 +63,7 @@ fn a_tier_with_another_period_counts_apart() {
 fn buckets_are_named_only_on_request_and_are_stable() {
     let yaml = "  - {name: l, key: [user], rate: 5/min}\n";
     assert_eq!(check(&gate(yaml), &[("user", "a")], 1).rows[0].bucket, 0);
-    let named = || desk(setup(yaml).with_buckets());
+    let named = || fixture(setup(yaml).with_buckets());
     let (one, two) = (named(), named());
     let bucket = check(&one, &[("user", "a")], 1).rows[0].bucket;
     assert_eq!(bucket, check(&two, &[("user", "a")], 1).rows[0].bucket, "another process agrees");

@@ -58,7 +58,7 @@ fn a_key_is_blocked_in_every_tier_until_told_otherwise() {
 
 #[test]
 fn what_was_taken_before_a_reset_is_not_given_back_after_it() {
-    use tollgate::{End, Work};
+    use tollgate::{ReservationEnd, Work};
     for algorithm in ["fixed-window", "sliding-window", "sliding-log", "gcra", "token-bucket"] {
         let limits = format!("  - {{name: l, key: [user], rate: 10/h, algorithm: {algorithm}}}\n");
         let desk = gate(&limits);
@@ -68,7 +68,7 @@ fn what_was_taken_before_a_reset_is_not_given_back_after_it() {
         gate.reserve(rules, NOW_US, "r", &facts, 6, None, &mut work).now().unwrap();
         now(gate.reset(rules, &facts, None)).unwrap();
         assert!(check(&desk, &[("user", "a")], 7).allowed);
-        gate.end(NOW_US, "r", End::Cancel).now().unwrap();
+        gate.end(NOW_US, "r", ReservationEnd::Cancel).now().unwrap();
         let left = gate.peek(rules, NOW_US, &facts, 1, &mut work).now().rows[0].outcome.remaining;
         assert_eq!(left, 3, "{algorithm}");
     }

@@ -1,10 +1,10 @@
-use crate::desk::{Desk, NOW_US, check, facts, gate, rows};
-use tollgate::{End, ReservationError, Settled, Verdict, Work};
+use crate::desk::{GateFixture, NOW_US, check, facts, gate, rows};
+use tollgate::{ReservationEnd, ReservationError, Settled, Verdict, Work};
 
 const SECOND: u64 = 1_000_000;
 
 fn reserve<'g>(
-    desk: &'g Desk,
+    desk: &'g GateFixture,
     id: &str,
     cost: u64,
     ttl_us: Option<u64>,
@@ -17,7 +17,7 @@ fn remaining(settled: &Settled) -> Vec<u64> {
     settled.rows().map(|row| row.outcome.remaining).collect()
 }
 
-fn tokens() -> Desk {
+fn tokens() -> GateFixture {
     gate("  - {name: l, key: [user], rate: 10/min, algorithm: fixed-window}\n")
 }
 
@@ -25,13 +25,16 @@ fn tokens() -> Desk {
 fn settling_to_less_returns_the_rest_and_to_more_leaves_a_debt() {
     let gate = tokens();
     reserve(&gate, "less", 6, None).unwrap();
-    assert_eq!(remaining(&gate.gate.end(NOW_US, "less", End::Settle(2)).now().unwrap()), [8]);
+    assert_eq!(
+        remaining(&gate.gate.end(NOW_US, "less", ReservationEnd::Settle(2)).now().unwrap()),
+        [8]
+    );
     reserve(&gate, "more", 1, None).unwrap();
-    let settled = gate.gate.end(NOW_US, "more", End::Settle(100)).now().unwrap();
+    let settled = gate.gate.end(NOW_US, "more", ReservationEnd::Settle(100)).now().unwrap();
     assert_eq!((settled.charged, remaining(&settled)), (100, vec![0]));
     assert!(!check(&gate, &[("user", "a")], 1).allowed);
     assert_eq!(
-        gate.gate.end(NOW_US, "more", End::Settle(1 << 32)).now().unwrap_err(),
+        gate.gate.end(NOW_US, "more", ReservationEnd::Settle(1 << 32)).now().unwrap_err(),
         ReservationError::CostTooLarge
     );
 }
@@ -41,13 +44,13 @@ fn a_repeated_call_answers_alike_and_another_one_conflicts() {
     let gate = tokens();
     reserve(&gate, "r", 3, None).unwrap();
     assert_eq!(reserve(&gate, "r", 1, None).unwrap_err(), ReservationError::Taken);
-    let first = gate.gate.end(NOW_US, "r", End::Cancel).now().unwrap();
+    let first = gate.gate.end(NOW_US, "r", ReservationEnd::Cancel).now().unwrap();
     check(&gate, &[("user", "a")], 4);
-    let again = gate.gate.end(NOW_US + SECOND, "r", End::Cancel).now().unwrap();
+    let again = gate.gate.end(NOW_US + SECOND, "r", ReservationEnd::Cancel).now().unwrap();
     assert_eq!((first.charged, remaining(&first)), (0, vec![10]));
     assert_eq!(remaining(&again), [10], "the answer of the first call, not one of now");
     assert_eq!(
-        gate.gate.end(NOW_US, "r", End::Settle(0)).now().unwrap_err(),
+        gate.gate.end(NOW_US, "r", ReservationEnd::Settle(0)).now().unwrap_err(),
         ReservationError::Ended
     );
 }
@@ -65,7 +68,7 @@ fn expiry_keeps_the_charge_and_frees_slots() {
     let late = |us| gate.gate.peek(&gate.rules, NOW_US + us, &facts, 1, &mut Work::default()).now();
     assert_eq!(rows(&late(5 * SECOND - 1))[1], ("slots", false, 0));
     assert_eq!(rows(&late(5 * SECOND)), [("l", true, 8), ("slots", true, 2)]);
-    let end = gate.gate.end(NOW_US + 5 * SECOND, "r", End::Cancel).now();
+    let end = gate.gate.end(NOW_US + 5 * SECOND, "r", ReservationEnd::Cancel).now();
     assert_eq!(end.unwrap_err(), ReservationError::Unknown);
 }
 
@@ -78,7 +81,10 @@ fn settling_frees_the_slots_and_a_given_ttl_holds_for_them() {
     let late =
         gate.gate.peek(&gate.rules, NOW_US + 59 * SECOND, &facts, 1, &mut Work::default()).now();
     assert!(!late.allowed, "held beyond the limit's own ttl");
-    assert_eq!(remaining(&gate.gate.end(NOW_US + SECOND, "r", End::Settle(7)).now().unwrap()), [1]);
+    assert_eq!(
+        remaining(&gate.gate.end(NOW_US + SECOND, "r", ReservationEnd::Settle(7)).now().unwrap()),
+        [1]
+    );
 }
 
 #[test]
@@ -87,7 +93,7 @@ fn a_refused_reserve_keeps_nothing() {
     let (verdict, ttl_us) = reserve(&gate, "r", 11, None).unwrap();
     assert_eq!((verdict.allowed, ttl_us), (false, None));
     assert_eq!(
-        gate.gate.end(NOW_US, "r", End::Cancel).now().unwrap_err(),
+        gate.gate.end(NOW_US, "r", ReservationEnd::Cancel).now().unwrap_err(),
         ReservationError::Unknown
     );
 }
@@ -99,14 +105,20 @@ fn an_estimate_is_settled_with_the_figure_itself() {
         "    cost: {estimate: 500, response: {json: usage.total_tokens}}\n",
     ));
     assert_eq!(rows(&reserve(&gate, "r", 1, None).unwrap().0), [("tokens", true, 500)]);
-    assert_eq!(remaining(&gate.gate.end(NOW_US, "r", End::Settle(320)).now().unwrap()), [680]);
+    assert_eq!(
+        remaining(&gate.gate.end(NOW_US, "r", ReservationEnd::Settle(320)).now().unwrap()),
+        [680]
+    );
 }
 
 #[test]
 fn a_free_reservation_can_be_settled_with_a_cost() {
     let gate = tokens();
     reserve(&gate, "r", 0, None).unwrap();
-    assert_eq!(remaining(&gate.gate.end(NOW_US, "r", End::Settle(4)).now().unwrap()), [6]);
+    assert_eq!(
+        remaining(&gate.gate.end(NOW_US, "r", ReservationEnd::Settle(4)).now().unwrap()),
+        [6]
+    );
 }
 
 #[test]
@@ -126,7 +138,7 @@ fn a_shadow_limit_without_its_key_settles_nothing() {
         gate("  - {name: trial, key: [org], rate: 5/min, mode: shadow, on_missing: refuse}\n");
     let (verdict, _) = reserve(&gate, "r", 0, None).unwrap();
     assert!(verdict.allowed);
-    assert!(gate.gate.end(NOW_US, "r", End::Settle(9)).now().unwrap().rows().len() == 0);
+    assert!(gate.gate.end(NOW_US, "r", ReservationEnd::Settle(9)).now().unwrap().rows().len() == 0);
 }
 
 #[test]
@@ -170,10 +182,13 @@ fn ended_reservations_make_room_for_new_ones() {
         let reserved =
             gate.gate.reserve(&gate.rules, NOW_US, &id, &facts, 0, None, &mut work).now();
         assert!(reserved.is_ok(), "number {n}");
-        gate.gate.end(NOW_US, &id, End::Cancel).now().unwrap();
+        gate.gate.end(NOW_US, &id, ReservationEnd::Cancel).now().unwrap();
     }
-    assert!(gate.gate.end(NOW_US, "39999", End::Cancel).now().is_ok(), "the last are still known");
-    let forgotten = gate.gate.end(NOW_US, "0", End::Cancel).now().unwrap_err();
+    assert!(
+        gate.gate.end(NOW_US, "39999", ReservationEnd::Cancel).now().is_ok(),
+        "the last are still known"
+    );
+    let forgotten = gate.gate.end(NOW_US, "0", ReservationEnd::Cancel).now().unwrap_err();
     assert_eq!(forgotten, ReservationError::Unknown);
 }
 
@@ -198,7 +213,7 @@ fn threads_that_end_one_reservation_at_once_have_one_answer() {
         let id = round.to_string();
         reserve(&gate, &id, 0, None).unwrap();
         let ended = std::thread::scope(|scope| {
-            let end = || gate.gate.end(NOW_US, &id, End::Settle(0)).now().is_ok();
+            let end = || gate.gate.end(NOW_US, &id, ReservationEnd::Settle(0)).now().is_ok();
             let threads = [scope.spawn(end), scope.spawn(end), scope.spawn(end)];
             threads.map(|thread| thread.join().unwrap())
         });
@@ -212,15 +227,15 @@ async fn ending_without_a_future_works_within_a_task_too() {
     for n in 0..300 {
         let id = n.to_string();
         reserve(&gate, &id, 0, None).unwrap();
-        gate.gate.end(NOW_US, &id, End::Cancel).now().unwrap();
+        gate.gate.end(NOW_US, &id, ReservationEnd::Cancel).now().unwrap();
     }
 }
 
 #[test]
 fn what_a_shared_cell_took_is_not_charged_twice() {
     use tollgate::{Gate, MemoryStore};
-    use tollgate_store::memory::Options;
-    let store = MemoryStore::new(Options::default().max_bytes(0).shards(1));
+    use tollgate_store::memory::MemoryOptions;
+    let store = MemoryStore::new(MemoryOptions::default().max_bytes(0).shards(1));
     let limits = "  - {name: l, key: [user], rate: 10/min, algorithm: fixed-window}\n";
     let gate = Gate::new(crate::desk::setup(limits), store).unwrap();
     let rules = gate.rules();
@@ -228,7 +243,7 @@ fn what_a_shared_cell_took_is_not_charged_twice() {
     facts.set("user", "a").unwrap();
     let mut work = Work::default();
     gate.reserve(&rules, NOW_US, "r", &facts, 4, None, &mut work).now().unwrap();
-    gate.end(NOW_US, "r", End::Settle(4)).now().unwrap();
+    gate.end(NOW_US, "r", ReservationEnd::Settle(4)).now().unwrap();
     let peek = gate.peek(&rules, NOW_US, &facts, 1, &mut work).now();
     assert!(peek.rows[0].outcome.remaining >= 6, "{:?}", peek.rows[0].outcome);
 }
@@ -237,11 +252,15 @@ fn what_a_shared_cell_took_is_not_charged_twice() {
 fn a_call_that_ended_a_reservation_can_be_repeated_when_its_time_has_passed() {
     let gate = tokens();
     reserve(&gate, "r", 3, Some(SECOND)).unwrap();
-    gate.gate.end(NOW_US, "r", End::Settle(2)).now().unwrap();
+    gate.gate.end(NOW_US, "r", ReservationEnd::Settle(2)).now().unwrap();
     let late_us = NOW_US + 60 * SECOND;
-    assert_eq!(remaining(&gate.gate.end(late_us, "r", End::Settle(2)).now().unwrap()), [8]);
-    let other = gate.gate.end(late_us, "r", End::Cancel).now().unwrap_err();
+    assert_eq!(
+        remaining(&gate.gate.end(late_us, "r", ReservationEnd::Settle(2)).now().unwrap()),
+        [8]
+    );
+    let other = gate.gate.end(late_us, "r", ReservationEnd::Cancel).now().unwrap_err();
     assert_eq!(other, ReservationError::Ended);
-    let forgotten = gate.gate.end(NOW_US + 601 * SECOND, "r", End::Settle(2)).now().unwrap_err();
+    let forgotten =
+        gate.gate.end(NOW_US + 601 * SECOND, "r", ReservationEnd::Settle(2)).now().unwrap_err();
     assert_eq!(forgotten, ReservationError::Unknown);
 }

@@ -6,7 +6,7 @@ use crate::now;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
-use tollgate::{Gate, Held, Passage, Work};
+use tollgate::{AdmissionOptions, Gate, InFlightCharges, Work};
 
 const SECOND_US: u64 = 1_000_000;
 
@@ -15,11 +15,11 @@ fn gate() -> Gate<Faulty> {
     Gate::new(setup(limits), Faulty::default()).unwrap()
 }
 
-fn pass(gate: &Gate<Faulty>, now_us: u64) -> Option<Held> {
+fn pass(gate: &Gate<Faulty>, now_us: u64) -> Option<InFlightCharges> {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
-    now(gate.pass(&rules, now_us, &facts, &Passage::default(), &mut Work::default())).1
+    now(gate.admit(&rules, now_us, &facts, &AdmissionOptions::default(), &mut Work::default())).1
 }
 
 fn left(gate: &Gate<Faulty>, now_us: u64) -> u64 {

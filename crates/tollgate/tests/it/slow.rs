@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tollgate::{MemoryStore, Store, StoreError};
-use tollgate_core::Numbers;
-use tollgate_store::{Answers, Call, Charge, Place, Ticket};
+use tollgate_core::LimitParams;
+use tollgate_store::{Answers, Charge, ParamsId, StateKey, StoreCall};
 
 #[derive(Debug, Default)]
 pub(crate) struct Slow {
@@ -30,38 +30,38 @@ impl Slow {
     }
 }
 
-struct UnderWay<'a>(&'a AtomicUsize);
+struct InFlightGuard<'a>(&'a AtomicUsize);
 
-impl<'a> UnderWay<'a> {
+impl<'a> InFlightGuard<'a> {
     fn new(under_way: &'a AtomicUsize) -> Self {
         under_way.fetch_add(1, Ordering::Relaxed);
         Self(under_way)
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Store for Slow {
-    type Rest = ();
+    type Undecided = ();
 
-    fn begin(&self, _: u64, _: Call<'_>, _: &mut Answers) -> Option<()> {
+    fn begin(&self, _: u64, _: StoreCall<'_>, _: &mut Answers) -> Option<()> {
         Some(())
     }
 
     async fn finish<'a>(
         &'a self,
         now_us: u64,
-        call: Call<'a>,
+        call: StoreCall<'a>,
         (): (),
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
-        let _call = UnderWay::new(&self.under_way);
+        let _call = InFlightGuard::new(&self.under_way);
         match call {
-            Call::Decide(_) => {
+            StoreCall::Decide(_) => {
                 self.behind.begin(now_us, call, answers);
                 self.pause().await;
             }
@@ -73,11 +73,11 @@ impl Store for Slow {
         Ok(())
     }
 
-    fn place(&self, charge: &Charge<'_>) -> Place {
-        self.behind.place(charge)
+    fn state_key(&self, charge: &Charge<'_>) -> StateKey {
+        self.behind.state_key(charge)
     }
 
-    fn enroll(&self, numbers: &Numbers) -> Ticket {
-        self.behind.enroll(numbers)
+    fn register_params(&self, params: &LimitParams) -> ParamsId {
+        self.behind.register_params(params)
     }
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 /// A listener that accepts nobody and whose queue is full, so that the system answers no further request, as behind a black hole.
 #[derive(Debug)]
-pub struct Hanging {
+pub struct HangingListener {
     socket: Socket,
     queued: Vec<TcpStream>,
     port: u16,
 }
 
-impl Hanging {
+impl HangingListener {
     /// One on a free port.
     pub fn start() -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;

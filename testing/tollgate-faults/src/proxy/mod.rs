@@ -5,9 +5,9 @@ mod pipe;
 #[cfg(test)]
 mod tests;
 
-pub use hanging::Hanging;
+pub use hanging::HangingListener;
 
-use pipe::Way;
+use pipe::Direction;
 use socket2::SockRef;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -135,13 +135,13 @@ async fn connection(
     let leads_nowhere = faults.borrow().swallow_new;
     let served = async {
         if leads_nowhere {
-            return pipe::swallow(&client).await;
+            return pipe::read_and_discard(&client).await;
         }
         let Ok(server) = TcpStream::connect(target).await else { return };
         let _ = server.set_nodelay(true);
         tokio::select! {
-            () = pipe::run(&client, &server, faults.clone(), Way::Requests) => {}
-            () = pipe::run(&server, &client, faults, Way::Replies) => {}
+            () = pipe::run(&client, &server, faults.clone(), Direction::Requests) => {}
+            () = pipe::run(&server, &client, faults, Direction::Replies) => {}
         }
     };
     tokio::select! {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// Which direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     Requests,
     Replies,
 }
@@ -23,7 +23,7 @@ pub(super) async fn run(
     from: &TcpStream,
     to: &TcpStream,
     faults: watch::Receiver<Faults>,
-    way: Way,
+    way: Direction,
 ) {
     let (pieces, arrived) = mpsc::channel(PIECES_MOST);
     let reading = read(from, faults.clone(), way, pieces);
@@ -33,7 +33,7 @@ pub(super) async fn run(
 }
 
 /// Reads what nobody will see.
-pub(super) async fn swallow(from: &TcpStream) {
+pub(super) async fn read_and_discard(from: &TcpStream) {
     let mut buffer = vec![0; PIECE_BYTES];
     while from.readable().await.is_ok() {
         match from.try_read(&mut buffer) {
@@ -47,7 +47,7 @@ pub(super) async fn swallow(from: &TcpStream) {
 async fn read(
     from: &TcpStream,
     faults: watch::Receiver<Faults>,
-    way: Way,
+    way: Direction,
     pieces: mpsc::Sender<(Instant, Vec<u8>)>,
 ) {
     let mut buffer = vec![0; PIECE_BYTES];
@@ -61,8 +61,8 @@ async fn read(
         let (due, cut) = {
             let now = faults.borrow();
             let cut = match way {
-                Way::Requests => now.no_requests,
-                Way::Replies => now.no_replies,
+                Direction::Requests => now.no_requests,
+                Direction::Replies => now.no_replies,
             };
             (Instant::now() + delay(&now), cut)
         };

@@ -1,4 +1,4 @@
-use super::{Faults, Hanging, Proxy};
+use super::{Faults, HangingListener, Proxy};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -93,7 +93,7 @@ fn a_reset_is_a_reset_and_the_next_connection_is_well() {
 
 #[test]
 fn a_connection_to_a_hanging_address_never_comes_about() {
-    let hanging = Hanging::start().unwrap();
+    let hanging = HangingListener::start().unwrap();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, hanging.port()));
     let error = TcpStream::connect_timeout(&address, Duration::from_millis(200)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);

@@ -1,5 +1,5 @@
-use super::{Judged, page};
-use crate::figures::{Check, Figures};
+use super::{ScenarioResult, page};
+use crate::figures::{Check, Measurements};
 use crate::row::ROWS;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,11 @@ fn rows_have_names_of_their_own() {
 
 #[test]
 fn the_worst_of_several_runs_counts() {
-    let quick = Figures { p99_us: Some((1_000, 2_000)), lost: 3, ..Figures::default() };
-    let slow = Figures { p99_us: Some((9_000, 9_500)), errors: 1, ..Figures::default() };
-    let one = Judged::new(quick, vec![check("a", true), check("b", true)]);
-    let other = Judged::new(slow, vec![check("a", false), check("b", true)]);
-    let both = one.and(other);
+    let quick = Measurements { p99_us: Some((1_000, 2_000)), lost: 3, ..Measurements::default() };
+    let slow = Measurements { p99_us: Some((9_000, 9_500)), errors: 1, ..Measurements::default() };
+    let one = ScenarioResult::new(quick, vec![check("a", true), check("b", true)]);
+    let other = ScenarioResult::new(slow, vec![check("a", false), check("b", true)]);
+    let both = one.merge_run(other);
     assert!(!both.held() && both.runs == 2);
     assert_eq!(both.checks.iter().map(|check| check.held).collect::<Vec<_>>(), [false, true]);
     let figures = both.figures;
@@ -28,8 +28,9 @@ fn the_worst_of_several_runs_counts() {
 
 #[test]
 fn the_load_is_stated() {
-    let figures = Figures { asked: Some((600, 3)), load_tenths: 12, ..Figures::default() };
-    let page = page(&BTreeMap::from([("gone", Judged::new(figures, Vec::new()))]), "");
+    let figures =
+        Measurements { asked: Some((600, 3)), load_tenths: 12, ..Measurements::default() };
+    let page = page(&BTreeMap::from([("gone", ScenarioResult::new(figures, Vec::new()))]), "");
     let stated = format!("| 600/s, nodes: 3; 1.2 on {} cores |", crate::figures::cores());
     assert!(page.contains(&stated), "{page}");
 }
@@ -37,8 +38,8 @@ fn the_load_is_stated() {
 #[test]
 fn rows_that_did_not_run_stay_on_the_page() {
     let run = |over| {
-        let figures = Figures { over_admission: Some(over), ..Figures::default() };
-        Judged::new(figures, vec![check("over-admission 0", over == 0)])
+        let figures = Measurements { over_admission: Some(over), ..Measurements::default() };
+        ScenarioResult::new(figures, vec![check("over-admission 0", over == 0)])
     };
     let first = page(&BTreeMap::from([("gone", run(0)), ("stopped", run(7))]), "");
     assert!(first.contains("| `stopped` | SIGSTOP"), "{first}");

@@ -1,60 +1,60 @@
 //! What happens where there are several servers.
 
-use crate::clock::until;
+use crate::clock::wait_until;
 use crate::cluster::Cluster;
 use crate::figures::percentile_us;
-use crate::load::{Ask, Sample};
+use crate::load::{LoadRequest, Sample};
 use crate::oracle::Bound;
 use crate::redis::Redis;
 use crate::sentinel::Sentinels;
-use crate::trial::{Context, Ended, Path, Plan, Policy, Trial};
+use crate::trial::{Context, FailurePolicy, LimitedPath, Plan, Trial, TrialResult};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-pub(super) fn sentinel(context: &Context) -> Ended {
+pub(super) fn sentinel(context: &Context) -> TrialResult {
     let mut sentinels = Sentinels::start(1_000);
     let mut trial = Trial::start(context, &Plan::mixed(context, &sentinels.store()));
-    trial.fault();
+    trial.mark_fault();
     sentinels.servers[0].kill();
-    trial.pass(Duration::from_millis(500));
+    trial.run_for(Duration::from_millis(500));
     let followed = trial.is_healed();
-    let mut ended = trial.end().answered();
-    ended.must("nodes follow the new primary", followed);
+    let mut ended = trial.end().check_all_answered();
+    ended.check("nodes follow the new primary", followed);
     // What the dead one had acknowledged and not passed on, for six users and their limits.
     let (over, gap) = (ended.figures.over_admission, ended.figures.recovery_us.unwrap_or(0));
-    ended.must(
+    ended.check(
         "over-admission within C2: one limit for each key",
         over <= Some(6 * (60 + 30 + 10 + 8 + 6)),
     );
     ended.note("write gap, ms", gap / 1_000);
     ended.figures.recovery_us = None;
     let added = ended.figures.p99_added_us();
-    ended.timed("p99 added <= 25 ms", added.is_none_or(|added| added <= 25_000));
+    ended.check_timing("p99 added <= 25 ms", added.is_none_or(|added| added <= 25_000));
     ended
 }
 
-pub(super) fn sentinel_planned(context: &Context) -> Ended {
+pub(super) fn sentinel_planned(context: &Context) -> TrialResult {
     let sentinels = Sentinels::start(10_000);
     let mut trial = Trial::start(context, &Plan::mixed(context, &sentinels.store()));
     let first = sentinels.servers[0].port();
-    trial.fault();
+    trial.mark_fault();
     sentinels.sentinels[0].run("SENTINEL FAILOVER store");
     // Until most of the sentinels name another one: that is when nodes can know.
     let named = |one: &Redis| {
         let said = format!("{:?}", one.run("SENTINEL GET-MASTER-ADDR-BY-NAME store"));
         !said.contains(&format!("\"{first}\"")) && !said.contains(&format!("'{first}'"))
     };
-    let chosen = until(Duration::from_secs(60), || {
-        trial.pass(Duration::from_millis(20));
+    let chosen = wait_until(Duration::from_secs(60), || {
+        trial.run_for(Duration::from_millis(20));
         sentinels.sentinels.iter().filter(|one| named(one)).count() >= 2
     });
-    trial.clear();
+    trial.mark_cleared();
     let followed = trial.is_healed();
-    let mut ended = trial.end().answered().within_budget();
-    ended.must("the sentinels choose another primary", chosen);
-    ended.must("nodes follow the new primary", followed);
+    let mut ended = trial.end().check_all_answered().check_budget();
+    ended.check("the sentinels choose another primary", chosen);
+    ended.check("nodes follow the new primary", followed);
     let over = ended.figures.over_admission;
-    ended.must(
+    ended.check(
         "over-admission within C2: one limit for each key",
         over <= Some(6 * (60 + 30 + 10 + 8 + 6)),
     );
@@ -62,9 +62,9 @@ pub(super) fn sentinel_planned(context: &Context) -> Ended {
 }
 
 /// Many keys, so that all shards have some.
-const SPREAD: &[Path] = &[
-    Path { path: "/closed", bound: Bound::Total(30), policy: Policy::Closed },
-    Path { path: "/open", bound: Bound::Total(4_000_000_000), policy: Policy::Open },
+const SPREAD: &[LimitedPath] = &[
+    LimitedPath { path: "/closed", bound: Bound::Total(30), policy: FailurePolicy::Closed },
+    LimitedPath { path: "/open", bound: Bound::Total(4_000_000_000), policy: FailurePolicy::Open },
 ];
 const SPREAD_LIMITS: &str = "limits:
   - {name: closed, match: {path: /closed}, key: [user], rate: 30/366d, algorithm: fixed-window, on_store_failure: closed}
@@ -78,7 +78,7 @@ fn spread<'a>(context: &Context, cluster: &Cluster) -> Plan<'a> {
         limits: SPREAD_LIMITS,
         paths: SPREAD,
         per_second: context.pick(300, 600),
-        pick: |n| Ask {
+        pick: |n| LoadRequest {
             node: (n % 3) as usize,
             path: SPREAD[(n / USERS % 2) as usize].path,
             user: (n % USERS) as u32,
@@ -89,7 +89,7 @@ fn spread<'a>(context: &Context, cluster: &Cluster) -> Plan<'a> {
 }
 
 /// Users whom the fault left with their store: most of their requests were decided by it. A busy machine may be late for some.
-fn unaffected(ended: &Ended, trial_us: (u64, u64)) -> BTreeSet<u32> {
+fn unaffected(ended: &TrialResult, trial_us: (u64, u64)) -> BTreeSet<u32> {
     let mut counts = BTreeMap::<u32, (u64, u64)>::new();
     for one in ended.samples.iter().filter(|one| (trial_us.0..trial_us.1).contains(&one.due_us)) {
         let (all, failed) = counts.entry(one.ask.user).or_default();
@@ -103,35 +103,35 @@ fn unaffected(ended: &Ended, trial_us: (u64, u64)) -> BTreeSet<u32> {
         .collect()
 }
 
-pub(super) fn cluster_killed(context: &Context) -> Ended {
+pub(super) fn cluster_killed(context: &Context) -> TrialResult {
     let mut cluster = Cluster::start(Duration::from_secs(2));
     let mut trial = Trial::start(context, &spread(context, &cluster));
     let start_us = crate::clock::now_us();
-    trial.fault();
+    trial.mark_fault();
     cluster.servers[1].kill();
-    trial.pass(Duration::from_millis(500));
+    trial.run_for(Duration::from_millis(500));
     let followed = trial.is_healed();
     let end_us = crate::clock::now_us();
-    let mut ended = trial.end().answered();
-    ended.must("its replica takes over", followed);
+    let mut ended = trial.end().check_all_answered();
+    ended.check("its replica takes over", followed);
     let over = ended.figures.over_admission;
-    ended.must("over-admission within C2: one limit for each key", over <= Some(USERS * 30));
+    ended.check("over-admission within C2: one limit for each key", over <= Some(USERS * 30));
     let well = unaffected(&ended, (start_us, end_us)).len() as u64;
     ended.note("users of 60 who kept their store", well);
-    ended.timed("the keys of other shards keep their store", well >= USERS / 2);
+    ended.check_timing("the keys of other shards keep their store", well >= USERS / 2);
     let gap = ended.figures.recovery_us.take().unwrap_or(0);
     ended.note("write gap, ms", gap / 1_000);
     let added = ended.figures.p99_added_us();
-    ended.timed("p99 added <= 25 ms", added.is_none_or(|added| added <= 25_000));
+    ended.check_timing("p99 added <= 25 ms", added.is_none_or(|added| added <= 25_000));
     ended
 }
 
-pub(super) fn cluster_planned(context: &Context) -> Ended {
+pub(super) fn cluster_planned(context: &Context) -> TrialResult {
     let cluster = Cluster::start(Duration::from_secs(5));
     let mut trial = Trial::start(context, &spread(context, &cluster));
     // Not one shard twice: for a while the others vote for no second server of it.
     let replicas = [1, 2].map(|primary| cluster.replica_of(primary));
-    trial.fault();
+    trial.mark_fault();
     let mut took_over = true;
     for replica in replicas {
         let server = &cluster.servers[replica];
@@ -139,31 +139,31 @@ pub(super) fn cluster_planned(context: &Context) -> Ended {
         // again.
         took_over &= (0..8).any(|_| {
             let _ = server.try_run("CLUSTER FAILOVER");
-            until(Duration::from_secs(7), || {
-                trial.pass(Duration::from_millis(20));
+            wait_until(Duration::from_secs(7), || {
+                trial.run_for(Duration::from_millis(20));
                 format!("{:?}", server.run("ROLE")).contains("master")
             })
         });
         took_over &= trial.is_healed();
     }
-    trial.clear();
-    let mut ended = trial.end().exact().within_budget();
-    ended.must("each replica takes over in its turn", took_over);
+    trial.mark_cleared();
+    let mut ended = trial.end().check_no_excess().check_budget();
+    ended.check("each replica takes over in its turn", took_over);
     ended
 }
 
-pub(super) fn reshard(context: &Context) -> Ended {
+pub(super) fn reshard(context: &Context) -> TrialResult {
     let cluster = Cluster::start(Duration::from_secs(5));
     let mut plan = spread(context, &cluster);
     plan.store = format!("{}, deadline: {}", cluster.store(), context.pick("10s", "1s"));
     let mut trial = Trial::start(context, &plan);
-    trial.fault();
+    trial.mark_fault();
     let slots = context.pick(200, 1_000);
     for (from, to) in [(0, 1), (1, 0)] {
         cluster.reshard(from, to, slots);
-        trial.pass(Duration::from_millis(100));
+        trial.run_for(Duration::from_millis(100));
     }
-    trial.clear();
+    trial.mark_cleared();
     let left = |path: &str, user: u64| {
         let body = crate::node::body(&user.to_string(), path, 1);
         let answer = crate::http::ask(trial.nodes[0].http, "/v1/peek", Some(&body));
@@ -172,9 +172,9 @@ pub(super) fn reshard(context: &Context) -> Ended {
         rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
     };
     let all_used = (0..USERS).all(|user| left("/closed", user) == Some(0));
-    let mut ended = trial.end().exact().within_budget();
+    let mut ended = trial.end().check_no_excess().check_budget();
     let seen = ended.figures.by_policy;
-    ended.must("no caller sees it", seen == 0);
+    ended.check("no caller sees it", seen == 0);
     let admitted = |path: &str| {
         let of_path = |one: &&Sample| one.ask.path == path;
         let admitted = |one: &&Sample| one.outcome == crate::load::Outcome::Admitted;
@@ -183,25 +183,25 @@ pub(super) fn reshard(context: &Context) -> Ended {
     // Each user had more than thirty requests by then, so every unit that was counted has to have been admitted.
     let asked = ended.samples.len() as u64 / USERS / 2;
     let single = !all_used || asked < 31 || admitted("/closed") == USERS * 30;
-    ended.must("each request is counted once", single);
+    ended.check("each request is counted once", single);
     ended
 }
 
-pub(super) fn majority_lost(context: &Context) -> Ended {
+pub(super) fn majority_lost(context: &Context) -> TrialResult {
     let mut cluster = Cluster::start(Duration::from_secs(15));
     let lost: Vec<_> = [1, 2].into_iter().flat_map(|n| [n, cluster.replica_of(n)]).collect();
     let mut trial = Trial::start(context, &spread(context, &cluster));
     let start_us = crate::clock::now_us();
-    trial.fault();
+    trial.mark_fault();
     lost.iter().for_each(|server| cluster.servers[*server].kill());
-    trial.pass(Duration::from_millis(context.pick(2_000, 10_000)));
+    trial.run_for(Duration::from_millis(context.pick(2_000, 10_000)));
     let end_us = crate::clock::now_us();
     lost.iter().for_each(|server| cluster.servers[*server].restart());
-    trial.clear();
-    let mut ended = trial.end().answered();
+    trial.mark_cleared();
+    let mut ended = trial.end().check_all_answered();
     let well = unaffected(&ended, (start_us, end_us));
     ended.note("users of 60 who kept their store", well.len() as u64);
-    ended.timed(
+    ended.check_timing(
         "the keys of the shard that is left keep their store",
         well.len() as u64 >= USERS / 6,
     );
@@ -211,9 +211,9 @@ pub(super) fn majority_lost(context: &Context) -> Ended {
     ended.note("p99 of those, us", p99.unwrap_or(0));
     // The servers come back empty.
     let over = ended.figures.over_admission;
-    ended.must("over-admission: one limit for each lost key at most", over <= Some(USERS * 30));
+    ended.check("over-admission: one limit for each lost key at most", over <= Some(USERS * 30));
     let recovered = ended.figures.recovery_us;
-    ended.timed("p99 of those <= 25 ms", p99.is_some_and(|p99| p99 <= 25_000));
+    ended.check_timing("p99 of those <= 25 ms", p99.is_some_and(|p99| p99 <= 25_000));
     ended.note("recovery, ms", recovered.unwrap_or(0) / 1_000);
     ended
 }

@@ -1,10 +1,10 @@
 //! What happens between the nodes and their server.
 
-use crate::load::Ask;
+use crate::load::LoadRequest;
 use crate::oracle::Bound;
-use crate::proxy::{Faults, Hanging, Proxy};
+use crate::proxy::{Faults, HangingListener, Proxy};
 use crate::redis::Redis;
-use crate::trial::{Context, Ended, Path, Plan, Policy, Trial};
+use crate::trial::{Context, FailurePolicy, LimitedPath, Plan, Trial, TrialResult};
 use std::time::Duration;
 
 fn through(proxy: &Proxy) -> String {
@@ -23,64 +23,64 @@ fn proxied(context: &Context, deadline: Option<&str>) -> (Redis, Proxy, Trial) {
 }
 
 /// The whole of a row whose fault is one setting of the proxy.
-fn with(context: &Context, faults: Faults, short_ms: u64, full_ms: u64) -> Ended {
+fn with(context: &Context, faults: Faults, short_ms: u64, full_ms: u64) -> TrialResult {
     let (_redis, proxy, mut trial) = proxied(context, None);
-    trial.fault();
+    trial.mark_fault();
     proxy.set(faults);
-    trial.pass(Duration::from_millis(context.pick(short_ms, full_ms)));
+    trial.run_for(Duration::from_millis(context.pick(short_ms, full_ms)));
     proxy.set(Faults::default());
-    trial.clear();
-    trial.end().exact().within_budget()
+    trial.mark_cleared();
+    trial.end().check_no_excess().check_budget()
 }
 
-pub(super) fn slow(context: &Context) -> Ended {
+pub(super) fn slow(context: &Context) -> TrialResult {
     // Well over the deadline, whichever it is.
     let latency = Duration::from_millis(context.pick(500, 50));
     let mut ended = with(context, Faults { latency, ..Faults::default() }, 3_000, 10_000);
     let by_policy = ended.figures.by_policy;
-    ended.must("the policies were needed", by_policy > 0);
+    ended.check("the policies were needed", by_policy > 0);
     ended
 }
 
-pub(super) fn slow_some(context: &Context) -> Ended {
+pub(super) fn slow_some(context: &Context) -> TrialResult {
     let (jitter, late) = (Duration::from_millis(2), (50, Duration::from_millis(500)));
     with(context, Faults { jitter, late, ..Faults::default() }, 1_500, 10_000)
 }
 
-pub(super) fn replies_cut(context: &Context) -> Ended {
+pub(super) fn replies_cut(context: &Context) -> TrialResult {
     with(context, Faults { no_replies: true, ..Faults::default() }, 1_500, 3_000)
 }
 
-pub(super) fn requests_cut(context: &Context) -> Ended {
+pub(super) fn requests_cut(context: &Context) -> TrialResult {
     with(context, Faults { no_requests: true, ..Faults::default() }, 1_500, 3_000)
 }
 
-pub(super) fn sliced(context: &Context) -> Ended {
+pub(super) fn sliced(context: &Context) -> TrialResult {
     let (_redis, proxy, mut trial) = proxied(context, Some(context.pick("10s", "1s")));
-    trial.fault();
+    trial.mark_fault();
     proxy.set(Faults { slice: Some(3), ..Faults::default() });
-    trial.pass(Duration::from_millis(context.pick(1_000, 5_000)));
+    trial.run_for(Duration::from_millis(context.pick(1_000, 5_000)));
     proxy.set(Faults::default());
-    trial.clear();
-    let mut ended = trial.end().exact();
+    trial.mark_cleared();
+    let mut ended = trial.end().check_no_excess();
     let seen = ended.figures.by_policy;
-    ended.must("no caller sees it", seen == 0);
+    ended.check("no caller sees it", seen == 0);
     ended
 }
 
-pub(super) fn reset(context: &Context) -> Ended {
+pub(super) fn reset(context: &Context) -> TrialResult {
     let (_redis, proxy, mut trial) = proxied(context, None);
-    trial.fault();
+    trial.mark_fault();
     for _ in 0..context.pick(10, 50) {
         proxy.reset();
-        trial.pass(Duration::from_millis(100));
+        trial.run_for(Duration::from_millis(100));
     }
-    trial.clear();
-    trial.end().exact().within_budget()
+    trial.mark_cleared();
+    trial.end().check_no_excess().check_budget()
 }
 
-pub(super) fn connect_hangs(context: &Context) -> Ended {
-    let hanging = Hanging::start().expect("a port that hangs");
+pub(super) fn connect_hangs(context: &Context) -> TrialResult {
+    let hanging = HangingListener::start().expect("a port that hangs");
     let store = format!("url: 'redis://127.0.0.1:{}/0'", hanging.port());
     let plan = Plan { nodes: 1, ..Plan::mixed(context, &store) };
     // That it starts at all is the point: whoever waits for a connection first does not.
@@ -92,7 +92,7 @@ pub(super) fn connect_hangs(context: &Context) -> Ended {
     let answers = by_policy("/open", 200) && by_policy("/total", 503);
     let within = Duration::from_secs(30);
     let told = || node.get("/readyz").is_ok_and(|answer| answer.body.contains("\"store\""));
-    let tells = crate::clock::until(within, told);
+    let tells = crate::clock::wait_until(within, told);
     drop(alone);
 
     let redis = Redis::listen(&[]);
@@ -100,25 +100,25 @@ pub(super) fn connect_hangs(context: &Context) -> Ended {
     proxy.set(Faults { swallow_new: true, ..Faults::default() });
     let plan = Plan::mixed(context, &through(&proxy));
     let mut trial = Trial::cold(context, &plan);
-    trial.begin(&plan);
-    trial.pass(Duration::from_millis(context.pick(500, 1_000)));
-    trial.fault();
+    trial.start_load(&plan);
+    trial.run_for(Duration::from_millis(context.pick(500, 1_000)));
+    trial.mark_fault();
     let (before, seconds) = (proxy.accepted(), context.pick(2, 10));
-    trial.pass(Duration::from_secs(seconds));
+    trial.run_for(Duration::from_secs(seconds));
     let attempts = (proxy.accepted() - before).div_ceil(seconds);
     proxy.set(Faults::default());
-    trial.clear();
-    let mut ended = trial.end().exact().within_budget();
-    ended.must("a node starts and answers by policy where connections hang", answers);
-    ended.must("/readyz names the store", tells);
+    trial.mark_cleared();
+    let mut ended = trial.end().check_no_excess().check_budget();
+    ended.check("a node starts and answers by policy where connections hang", answers);
+    ended.check("/readyz names the store", tells);
     ended.note("attempts to connect a second, three nodes", attempts);
     // Each probes every 250 to 500 ms.
-    ended.must("few attempts", attempts <= 3 * 5);
+    ended.check("few attempts", attempts <= 3 * 5);
     ended
 }
 
-const TIERED: &[Path] =
-    &[Path { path: "/x", bound: Bound::Total(4_000_000_000), policy: Policy::Open }];
+const TIERED: &[LimitedPath] =
+    &[LimitedPath { path: "/x", bound: Bound::Total(4_000_000_000), policy: FailurePolicy::Open }];
 const TIERED_LIMITS: &str = "tiers: {default: free, redis: {hash: plans, by: user}}
 limits:
   - {name: x, match: {path: /x}, key: [user], rate: 4000000000/366d, algorithm: gcra, tiers: {pro: 4000000000/366d}}
@@ -128,7 +128,7 @@ limits:
 /// Which of the requests is for the one with ten megabytes where others have the name of a tier.
 const BIG: u64 = 50;
 
-pub(super) fn big_reply(context: &Context) -> Ended {
+pub(super) fn big_reply(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     // Not through the proxy: it passes everything on by one thread, and would itself be what decisions wait for.
     let plan = Plan {
@@ -137,7 +137,7 @@ pub(super) fn big_reply(context: &Context) -> Ended {
         per_second: 300,
         pick: |n| {
             let user = if n.is_multiple_of(BIG) { 0 } else { 1 + n % 40 };
-            Ask { node: (n % 3) as usize, path: "/x", user: user as u32, cost: 1 }
+            LoadRequest { node: (n % 3) as usize, path: "/x", user: user as u32, cost: 1 }
         },
         ..Plan::mixed(context, &format!("url: 'redis://127.0.0.1:{}/0'", redis.port()))
     };
@@ -145,18 +145,18 @@ pub(super) fn big_reply(context: &Context) -> Ended {
     let mut connection = redis.connection().expect("a connection");
     let mut plans = redis::cmd("HSET");
     plans.arg("plans").arg("0").arg("x".repeat(10 << 20));
-    trial.fault();
+    trial.mark_fault();
     plans.exec(&mut connection).expect("room for ten megabytes");
-    trial.pass(Duration::from_millis(context.pick(1_500, 10_000)));
+    trial.run_for(Duration::from_millis(context.pick(1_500, 10_000)));
     redis.run("DEL plans");
-    trial.clear();
-    let mut ended = trial.end().answered();
+    trial.mark_cleared();
+    let mut ended = trial.end().check_all_answered();
     let others = |sample: &&crate::load::Sample| sample.ask.user != 0;
     let failed = ended.samples.iter().filter(others).filter(|one| one.outcome.is_without_store());
     let failed = failed.count() as u64;
     ended.note("decisions of others without the store", failed);
     let p99 = crate::figures::percentile_us(&ended.samples, 99, |one| one.ask.user != 0);
     ended.note("p99 of others, us", p99.unwrap_or(0));
-    ended.timed("p99 of others <= 25 ms", p99.is_some_and(|p99| p99 <= 25_000));
+    ended.check_timing("p99 of others <= 25 ms", p99.is_some_and(|p99| p99 <= 25_000));
     ended
 }

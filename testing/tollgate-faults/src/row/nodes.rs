@@ -1,9 +1,9 @@
 //! What happens to the nodes themselves.
 
-use crate::load::{Ask, Outcome};
+use crate::load::{LoadRequest, Outcome};
 use crate::oracle::Bound;
 use crate::redis::Redis;
-use crate::trial::{Context, Ended, Path, Plan, Policy, Trial};
+use crate::trial::{Context, FailurePolicy, LimitedPath, Plan, Trial, TrialResult};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn on(redis: &Redis, context: &Context) -> String {
 }
 
 /// How much was admitted for each user of a path.
-fn admitted(ended: &Ended, path: &str) -> BTreeMap<u32, u64> {
+fn admitted(ended: &TrialResult, path: &str) -> BTreeMap<u32, u64> {
     let mut counts = BTreeMap::new();
     for one in ended.samples.iter().filter(|one| one.ask.path == path) {
         let count = counts.entry(one.ask.user).or_default();
@@ -22,13 +22,14 @@ fn admitted(ended: &Ended, path: &str) -> BTreeMap<u32, u64> {
     counts
 }
 
-const HOT: &[Path] = &[Path { path: "/hot", bound: Bound::Total(500), policy: Policy::Closed }];
+const HOT: &[LimitedPath] =
+    &[LimitedPath { path: "/hot", bound: Bound::Total(500), policy: FailurePolicy::Closed }];
 const HOT_LIMITS: &str = "limits:
   - {name: hot, match: {path: /hot}, key: [user], rate: 500/366d, algorithm: fixed-window, on_store_failure: closed}
   - {name: heal, match: {path: /heal}, key: [user], rate: 4000000000/366d, algorithm: fixed-window}
 ";
 
-pub(super) fn herd(context: &Context) -> Ended {
+pub(super) fn herd(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     let plan = Plan {
         nodes: 10,
@@ -36,31 +37,31 @@ pub(super) fn herd(context: &Context) -> Ended {
         limits: HOT_LIMITS,
         paths: HOT,
         per_second: context.pick(500, 2_000),
-        pick: |n| Ask { node: (n % 10) as usize, path: "/hot", user: 0, cost: 1 },
+        pick: |n| LoadRequest { node: (n % 10) as usize, path: "/hot", user: 0, cost: 1 },
     };
     let mut trial = Trial::cold(context, &plan);
     let before = redis.scripts_run();
-    trial.ask(&plan, 1_000);
+    trial.send_requests(&plan, 1_000);
     let calls = redis.scripts_run() - before;
-    let mut ended = trial.end().exact();
+    let mut ended = trial.end().check_no_excess();
     let total = admitted(&ended, "/hot").values().sum::<u64>();
-    ended.must("the limit is admitted, to the request", total == 500);
+    ended.check("the limit is admitted, to the request", total == 500);
     ended.note("calls for the first 1,000 requests", calls);
     // Each node also looks at its store now and then, and greets it.
-    ended.must("no more calls than requests", calls <= 1_000 + 60);
+    ended.check("no more calls than requests", calls <= 1_000 + 60);
     ended
 }
 
 /// Paths with limits of one to five.
-const TINY: [Path; 5] = [
-    Path { path: "/1", bound: Bound::Total(1), policy: Policy::Closed },
-    Path { path: "/2", bound: Bound::Total(2), policy: Policy::Closed },
-    Path { path: "/3", bound: Bound::Total(3), policy: Policy::Closed },
-    Path { path: "/4", bound: Bound::Total(4), policy: Policy::Closed },
-    Path { path: "/5", bound: Bound::Total(5), policy: Policy::Closed },
+const TINY: [LimitedPath; 5] = [
+    LimitedPath { path: "/1", bound: Bound::Total(1), policy: FailurePolicy::Closed },
+    LimitedPath { path: "/2", bound: Bound::Total(2), policy: FailurePolicy::Closed },
+    LimitedPath { path: "/3", bound: Bound::Total(3), policy: FailurePolicy::Closed },
+    LimitedPath { path: "/4", bound: Bound::Total(4), policy: FailurePolicy::Closed },
+    LimitedPath { path: "/5", bound: Bound::Total(5), policy: FailurePolicy::Closed },
 ];
 
-pub(super) fn tiny(context: &Context) -> Ended {
+pub(super) fn tiny(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     let algorithms = ["fixed-window", "gcra", "token-bucket", "sliding-log", "sliding-window"];
     let limits = (1..=5).zip(algorithms).map(|(n, algorithm)| {
@@ -74,7 +75,7 @@ pub(super) fn tiny(context: &Context) -> Ended {
         limits: &limits,
         paths: &TINY,
         per_second: context.pick(500, 1_000),
-        pick: |n| Ask {
+        pick: |n| LoadRequest {
             node: (n % 5) as usize,
             path: TINY[(n / 5 % 5) as usize].path,
             user: (n / 250) as u32,
@@ -84,42 +85,42 @@ pub(super) fn tiny(context: &Context) -> Ended {
     let mut trial = Trial::cold(context, &plan);
     // Ten requests of each user for each limit from several nodes at once; the last user may not have had all of them.
     let users = context.pick(4, 80);
-    trial.ask(&plan, users * 250);
-    let mut ended = trial.end().exact();
+    trial.send_requests(&plan, users * 250);
+    let mut ended = trial.end().check_no_excess();
     let full = TINY.iter().all(|path| {
         let Bound::Total(limit) = path.bound else { return false };
         let counts = admitted(&ended, path.path);
         counts.len() as u64 == users && counts.values().all(|count| *count == limit)
     });
-    ended.must("under-admission 0", full);
+    ended.check("under-admission 0", full);
     ended
 }
 
-pub(super) fn rolling_restart(context: &Context) -> Ended {
+pub(super) fn rolling_restart(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     let mut plan = Plan::mixed(context, "");
     plan.store = on(&redis, context);
     let mut trial = Trial::start(context, &plan);
     let mut ended_well = true;
-    trial.fault();
+    trial.mark_fault();
     for _ in 0..context.pick(1, 3) {
         for node in 0..trial.nodes.len() {
             ended_well &= trial.nodes[node].end();
             trial.nodes[node].restart();
-            trial.pass(Duration::from_millis(context.pick(200, 1_000)));
+            trial.run_for(Duration::from_millis(context.pick(200, 1_000)));
         }
     }
-    trial.clear();
-    let mut ended = trial.end().exact();
+    trial.mark_cleared();
+    let mut ended = trial.end().check_no_excess();
     ended.figures.rss_growth_kib = None;
-    ended.must("every node drained and ended with status 0", ended_well);
-    let moved = ended.samples.iter().filter(|one| one.moved > 0).count() as u64;
+    ended.check("every node drained and ended with status 0", ended_well);
+    let moved = ended.samples.iter().filter(|one| one.resent > 0).count() as u64;
     ended.note("requests that found a node not listening, and went to another", moved);
     ended
 }
 
-const HALVED: &[Path] =
-    &[Path { path: "/total", bound: Bound::Total(500), policy: Policy::Closed }];
+const HALVED: &[LimitedPath] =
+    &[LimitedPath { path: "/total", bound: Bound::Total(500), policy: FailurePolicy::Closed }];
 
 /// The file with this limit, and something in it that differs each time.
 fn halved(store: &str, rate: u32, turn: u32) -> String {
@@ -133,7 +134,7 @@ limits:
     )
 }
 
-pub(super) fn reload(context: &Context) -> Ended {
+pub(super) fn reload(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     let store = on(&redis, context);
     let file = halved(&store, 1_000, 0);
@@ -144,32 +145,37 @@ pub(super) fn reload(context: &Context) -> Ended {
         limits: &limits.unwrap_or_default(),
         paths: HALVED,
         per_second: 300,
-        pick: |n| Ask { node: (n % 3) as usize, path: "/total", user: (n / 3 % 3) as u32, cost: 1 },
+        pick: |n| LoadRequest {
+            node: (n % 3) as usize,
+            path: "/total",
+            user: (n / 3 % 3) as u32,
+            cost: 1,
+        },
     };
     let mut trial = Trial::cold(context, &plan);
     assert!(trial.is_healed(), "the nodes find their store");
-    trial.begin(&plan);
-    trial.fault();
+    trial.start_load(&plan);
+    trial.mark_fault();
     let mut turn = 0;
     // A hundred and fifty requests under the first limit, and far more than it allows under the second.
     while trial.answered() < context.pick(1_800, 3_000) {
         let rate = if trial.answered() < 150 { 1_000 } else { 500 };
         turn += 1;
         trial.nodes.iter().for_each(|node| node.put(&halved(&store, rate, turn)));
-        trial.pass(Duration::from_millis(100));
+        trial.run_for(Duration::from_millis(100));
     }
-    trial.clear();
+    trial.mark_cleared();
     let reloads: u64 =
         trial.nodes.iter().map(|node| node.metric("tollgate_reload_total{result=\"ok\"}")).sum();
-    let mut ended = trial.end().exact();
+    let mut ended = trial.end().check_no_excess();
     ended.note("reloads, three nodes", reloads);
-    ended.must("the files were put in force", reloads >= 3);
+    ended.check("the files were put in force", reloads >= 3);
     let counts = admitted(&ended, "/total");
-    ended.must(
+    ended.check(
         "the new limit is used up, to the request",
         counts.values().all(|count| *count == 500),
     );
     let seen = ended.figures.by_policy;
-    ended.must("no request went without its store", seen == 0);
+    ended.check("no request went without its store", seen == 0);
     ended
 }

@@ -1,10 +1,10 @@
 //! What happens to the one server that all nodes share.
 
 use crate::clock::now_us;
-use crate::load::{Ask, Outcome};
+use crate::load::{LoadRequest, Outcome};
 use crate::oracle::Bound;
 use crate::redis::Redis;
-use crate::trial::{Context, Ended, Path, Plan, Policy, Trial};
+use crate::trial::{Context, FailurePolicy, LimitedPath, Plan, Trial, TrialResult};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -30,80 +30,85 @@ fn all_open(trial: &Trial, open: u64) -> bool {
     trial.nodes.iter().all(|node| node.metric("tollgate_breaker_open") == open)
 }
 
-pub(super) fn gone(context: &Context) -> Ended {
+pub(super) fn gone(context: &Context) -> TrialResult {
     // A process that is killed loses nothing that it had written; only where the machine may die too is `always` needed for that.
     let mut redis = Redis::listen(&["--appendonly", "yes", "--appendfsync", "no"]);
     let mut trial = Trial::start(context, &Plan::mixed(context, &url(&redis)));
-    trial.fault();
+    trial.mark_fault();
     redis.kill();
-    trial.pass(Duration::from_millis(context.pick(2_500, 60_000)));
+    trial.run_for(Duration::from_millis(context.pick(2_500, 60_000)));
     let open = all_open(&trial, 1);
     redis.restart();
-    trial.clear();
+    trial.mark_cleared();
     let healed = trial.is_healed();
     let (once, counted, closed) = (said_once(&trial), counted_errors(&trial), all_open(&trial, 0));
-    let mut ended = trial.end().exact().within_budget();
-    ended.must("the breaker opens", open && healed);
-    ended.timed("the breaker closes again", closed);
-    ended.must("one line in each log for each change", once);
-    ended.must("errors of the store are counted by kind", counted);
+    let mut ended = trial.end().check_no_excess().check_budget();
+    ended.check("the breaker opens", open && healed);
+    ended.check_timing("the breaker closes again", closed);
+    ended.check("one line in each log for each change", once);
+    ended.check("errors of the store are counted by kind", counted);
     let kinds = [Outcome::FailOpen, Outcome::FailClosed, Outcome::LocalAdmitted];
     let all = kinds.iter().all(|kind| ended.samples.iter().any(|one| one.outcome == *kind));
-    ended.must("every policy was needed", all);
+    ended.check("every policy was needed", all);
     ended
 }
 
-pub(super) fn forgetful(context: &Context) -> Ended {
+pub(super) fn forgetful(context: &Context) -> TrialResult {
     let mut redis = Redis::listen(&[]);
     let mut trial = Trial::start(context, &Plan::mixed(context, &url(&redis)));
-    trial.fault();
+    trial.mark_fault();
     redis.kill();
-    trial.pass(Duration::from_secs(2));
+    trial.run_for(Duration::from_secs(2));
     redis.restart();
-    trial.clear();
-    let mut ended = trial.end().answered().within_budget();
+    trial.mark_cleared();
+    let mut ended = trial.end().check_all_answered().check_budget();
     // Six users, of whom each can have the 60 and the 30 of the two long limits again; the short ones are over by then.
     let over = ended.figures.over_admission;
-    ended.must("over-admission at most one limit for each key", over <= Some(6 * (60 + 30)));
+    ended.check("over-admission at most one limit for each key", over <= Some(6 * (60 + 30)));
     ended
 }
 
-pub(super) fn stopped(context: &Context) -> Ended {
+pub(super) fn stopped(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     let mut trial = Trial::start(context, &Plan::mixed(context, &url(&redis)));
-    trial.fault();
+    trial.mark_fault();
     redis.process().signal("STOP");
-    trial.pass(Duration::from_millis(context.pick(2_500, 10_000)));
+    trial.run_for(Duration::from_millis(context.pick(2_500, 10_000)));
     let open = all_open(&trial, 1);
     redis.process().signal("CONT");
-    trial.clear();
-    let mut ended = trial.end().exact().within_budget();
-    ended.must("the breaker opens", open);
+    trial.mark_cleared();
+    let mut ended = trial.end().check_no_excess().check_budget();
+    ended.check("the breaker opens", open);
     // Two deadlines' worth, since the breaker opens within that; what the machine itself delays comes on top.
     let most = 600 * 2 * 25 / 1_000 + 600 / 5;
     let in_flight = ended.figures.in_flight_max;
-    ended.timed("nothing piles up", in_flight <= most);
+    ended.check_timing("nothing piles up", in_flight <= most);
     ended
 }
 
-const EVICTED: &[Path] =
-    &[Path { path: "/total", bound: Bound::Total(40), policy: Policy::Closed }];
+const EVICTED: &[LimitedPath] =
+    &[LimitedPath { path: "/total", bound: Bound::Total(40), policy: FailurePolicy::Closed }];
 const EVICTED_LIMITS: &str = "limits:
   - {name: total, match: {path: /total}, key: [user], rate: 40/366d, algorithm: fixed-window, on_store_failure: closed}
   - {name: heal, match: {path: /heal}, key: [user], rate: 4000000000/366d, algorithm: fixed-window}
 ";
 
-pub(super) fn evicting(context: &Context) -> Ended {
+pub(super) fn evicting(context: &Context) -> TrialResult {
     let redis = Redis::listen(&["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru"]);
     let plan = Plan {
         limits: EVICTED_LIMITS,
         paths: EVICTED,
         per_second: 300,
-        pick: |n| Ask { node: (n % 3) as usize, path: "/total", user: (n % 4) as u32, cost: 1 },
+        pick: |n| LoadRequest {
+            node: (n % 3) as usize,
+            path: "/total",
+            user: (n % 4) as u32,
+            cost: 1,
+        },
         ..Plan::mixed(context, &url(&redis))
     };
     let mut trial = Trial::start(context, &plan);
-    trial.fault();
+    trial.mark_fault();
     let mut connection = redis.connection().expect("a connection");
     for n in 0..context.pick(6_000, 60_000) {
         let filled: redis::RedisResult<()> = redis::cmd("SET")
@@ -112,26 +117,26 @@ pub(super) fn evicting(context: &Context) -> Ended {
             .query(&mut connection);
         filled.expect("there is room for what pushes others out");
     }
-    trial.clear();
+    trial.mark_cleared();
     let said = format!("{:?}", redis.run("INFO stats"));
     let evicted = said.split("evicted_keys:").nth(1).and_then(|rest| rest.split('\\').next());
     let evicted = evicted.and_then(|number| number.parse().ok()).unwrap_or(0_u64);
     let warned = trial.nodes.iter().all(|node| node.logged("forgets counts") == 1);
-    let mut ended = trial.end().answered();
-    ended.must("every node warns at the start", warned);
+    let mut ended = trial.end().check_all_answered();
+    ended.check("every node warns at the start", warned);
     ended.note("evicted keys", evicted);
     let over = ended.figures.over_admission.unwrap_or(u64::MAX);
-    ended.must("at most one more limit for each evicted key", over <= 40 * evicted.max(1));
+    ended.check("at most one more limit for each evicted key", over <= 40 * evicted.max(1));
     ended
 }
 
-pub(super) fn full(context: &Context) -> Ended {
+pub(super) fn full(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     let (breaks, mends) = (["CONFIG SET maxmemory 1"], "CONFIG SET maxmemory 0");
     rejecting(context, &redis, &url(&redis), &breaks, mends)
 }
 
-pub(super) fn credentials(context: &Context) -> Ended {
+pub(super) fn credentials(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     redis.run("ACL SETUSER node on >first ~* +@all");
     let store = format!("{}, username: node, password: first", url(&redis));
@@ -140,45 +145,51 @@ pub(super) fn credentials(context: &Context) -> Ended {
 }
 
 /// A server that is there and refuses to decide, for a while.
-fn rejecting(context: &Context, redis: &Redis, store: &str, breaks: &[&str], mends: &str) -> Ended {
+fn rejecting(
+    context: &Context,
+    redis: &Redis,
+    store: &str,
+    breaks: &[&str],
+    mends: &str,
+) -> TrialResult {
     let mut trial = Trial::start(context, &Plan::mixed(context, store));
-    trial.fault();
+    trial.mark_fault();
     breaks.iter().for_each(|words| drop(redis.run(words)));
-    trial.pass(Duration::from_millis(context.pick(1_500, 4_000)));
+    trial.run_for(Duration::from_millis(context.pick(1_500, 4_000)));
     let open = all_open(&trial, 1);
     redis.run(mends);
-    trial.clear();
+    trial.mark_cleared();
     let name = "tollgate_store_errors_total{kind=\"rejected\"}";
     let rejected = trial.nodes.iter().all(|node| node.metric(name) > 0);
-    let mut ended = trial.end().exact().within_budget();
-    ended.must("the breaker opens, and the metric says rejected", open && rejected);
+    let mut ended = trial.end().check_no_excess().check_budget();
+    ended.check("the breaker opens, and the metric says rejected", open && rejected);
     ended
 }
 
-pub(super) fn scripts_wiped(context: &Context) -> Ended {
+pub(super) fn scripts_wiped(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     let mut plan = Plan::mixed(context, &url(&redis));
     plan.store = format!("{}, deadline: {}", url(&redis), context.pick("5s", "1s"));
     let mut trial = Trial::start(context, &plan);
-    trial.fault();
+    trial.mark_fault();
     for _ in 0..context.pick(15, 100) {
         redis.run("SCRIPT FLUSH");
-        trial.pass(Duration::from_millis(100));
+        trial.run_for(Duration::from_millis(100));
     }
-    trial.clear();
-    let mut ended = trial.end().exact().within_budget();
+    trial.mark_cleared();
+    let mut ended = trial.end().check_no_excess().check_budget();
     let seen = ended.figures.by_policy;
-    ended.must("no caller sees it", seen == 0);
+    ended.check("no caller sees it", seen == 0);
     ended
 }
 
-pub(super) fn neighbour(context: &Context) -> Ended {
+pub(super) fn neighbour(context: &Context) -> TrialResult {
     let redis = Redis::listen(&["--enable-debug-command", "yes"]);
     let mut populate = redis::cmd("DEBUG");
     populate.arg("POPULATE").arg(context.pick(50_000, 5_000_000));
     populate.exec(&mut redis.connection().expect("a connection")).expect("room for many keys");
     let mut trial = Trial::start(context, &Plan::mixed(context, &url(&redis)));
-    trial.fault();
+    trial.mark_fault();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -186,47 +197,55 @@ pub(super) fn neighbour(context: &Context) -> Ended {
                 redis.run("KEYS *:not-there:*");
             }
         });
-        trial.pass(Duration::from_millis(context.pick(1_500, 15_000)));
+        trial.run_for(Duration::from_millis(context.pick(1_500, 15_000)));
         done.store(true, Relaxed);
     });
-    trial.clear();
-    trial.end().exact().within_budget()
+    trial.mark_cleared();
+    trial.end().check_no_excess().check_budget()
 }
 
 /// Ten thousand keys, each again and again.
-const MANY: &[Path] =
-    &[Path { path: "/many", bound: Bound::Total(4_000_000_000), policy: Policy::Open }];
+const MANY: &[LimitedPath] = &[LimitedPath {
+    path: "/many",
+    bound: Bound::Total(4_000_000_000),
+    policy: FailurePolicy::Open,
+}];
 const MANY_LIMITS: &str = "limits:
   - {name: many, match: {path: /many}, key: [user], rate: 4000000000/366d, algorithm: gcra}
   - {name: heal, match: {path: /heal}, key: [user], rate: 4000000000/366d, algorithm: fixed-window}
 ";
 
-pub(super) fn comes_back(context: &Context) -> Ended {
+pub(super) fn comes_back(context: &Context) -> TrialResult {
     let mut redis = Redis::listen(&["--appendonly", "yes"]);
     let plan = Plan {
         limits: MANY_LIMITS,
         paths: MANY,
         per_second: context.pick(300, 1_000),
-        pick: |n| Ask { node: (n % 3) as usize, path: "/many", user: (n % 10_000) as u32, cost: 1 },
+        pick: |n| LoadRequest {
+            node: (n % 3) as usize,
+            path: "/many",
+            user: (n % 10_000) as u32,
+            cost: 1,
+        },
         ..Plan::mixed(context, &url(&redis))
     };
     let mut trial = Trial::start(context, &plan);
     let steady = scripts_in_a_second(&redis, &mut trial);
-    trial.fault();
+    trial.mark_fault();
     redis.kill();
-    trial.pass(Duration::from_millis(context.pick(1_500, 60_000)));
+    trial.run_for(Duration::from_millis(context.pick(1_500, 60_000)));
     redis.restart();
-    trial.clear();
+    trial.mark_cleared();
     let most = (0..context.pick(2, 4)).map(|_| scripts_in_a_second(&redis, &mut trial)).max();
-    let mut ended = trial.end().answered().within_budget();
+    let mut ended = trial.end().check_all_answered().check_budget();
     ended.note("calls a second before", steady);
     ended.note("calls a second after, at most", most.unwrap_or(0));
-    ended.timed("at most twice as many calls as before", most <= Some(2 * steady));
+    ended.check_timing("at most twice as many calls as before", most <= Some(2 * steady));
     ended
 }
 
 fn scripts_in_a_second(redis: &Redis, trial: &mut Trial) -> u64 {
     let (before, start_us) = (redis.scripts_run(), now_us());
-    trial.pass(Duration::from_secs(1));
+    trial.run_for(Duration::from_secs(1));
     (redis.scripts_run() - before) * 1_000_000 / (now_us() - start_us)
 }

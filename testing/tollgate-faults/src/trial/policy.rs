@@ -1,22 +1,22 @@
 //! The limits that most rows run under: several algorithms, several keys, each failure policy.
 
-use crate::load::Ask;
+use crate::load::LoadRequest;
 use crate::oracle::Bound;
 
 /// A limit, by the path that chooses it.
 #[derive(Clone, Copy, Debug)]
-pub struct Path {
+pub struct LimitedPath {
     /// The path.
     pub path: &'static str,
     /// What the limit promises.
     pub bound: Bound,
     /// What it does without the store.
-    pub policy: Policy,
+    pub policy: FailurePolicy,
 }
 
 /// `on_store_failure`, with the share of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum FailurePolicy {
     /// Lets pass.
     Open,
     /// Refuses.
@@ -39,31 +39,31 @@ pub const MIXED: &str = "limits:
 const SECOND_US: u64 = 1_000_000;
 
 /// What it promises.
-pub const MIXED_PATHS: &[Path] = &[
-    Path { path: "/total", bound: Bound::Total(60), policy: Policy::Closed },
-    Path {
+pub const MIXED_PATHS: &[LimitedPath] = &[
+    LimitedPath { path: "/total", bound: Bound::Total(60), policy: FailurePolicy::Closed },
+    LimitedPath {
         path: "/bucket",
         bound: Bound::Bucket { burst: 10, count: 5, period_us: SECOND_US },
-        policy: Policy::Closed,
+        policy: FailurePolicy::Closed,
     },
-    Path {
+    LimitedPath {
         path: "/window",
         bound: Bound::Window { limit: 8, window_us: SECOND_US },
-        policy: Policy::Closed,
+        policy: FailurePolicy::Closed,
     },
-    Path {
+    LimitedPath {
         path: "/log",
         bound: Bound::Sliding { limit: 6, window_us: SECOND_US },
-        policy: Policy::Closed,
+        policy: FailurePolicy::Closed,
     },
-    Path { path: "/open", bound: Bound::Total(4_000_000_000), policy: Policy::Open },
-    Path { path: "/local", bound: Bound::Total(30), policy: Policy::Local(10) },
+    LimitedPath { path: "/open", bound: Bound::Total(4_000_000_000), policy: FailurePolicy::Open },
+    LimitedPath { path: "/local", bound: Bound::Total(30), policy: FailurePolicy::Local(10) },
 ];
 
 /// All paths in turn, six users, three nodes; every fifth request costs two.
-pub fn mixed(n: u64) -> Ask {
+pub fn mixed(n: u64) -> LoadRequest {
     let paths = MIXED_PATHS.len() as u64;
-    Ask {
+    LoadRequest {
         node: (n / 7 % 3) as usize,
         path: MIXED_PATHS[(n % paths) as usize].path,
         user: (n / paths % 6) as u32,

@@ -32,14 +32,14 @@ pub(super) struct Client {
 }
 
 /// An answer, whatever it says.
-pub(super) struct Answer {
+pub(super) struct AdminResponse {
     pub(super) status: u16,
     pub(super) body: String,
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum NoAnswer {
+pub(super) enum ClientError {
     Url(String),
     TokenFile(std::path::PathBuf, std::io::Error),
     Token(String),
@@ -49,7 +49,7 @@ pub(super) enum NoAnswer {
     Broken(String, String),
 }
 
-impl Answer {
+impl AdminResponse {
     /// The body; null where it is not JSON.
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
@@ -57,13 +57,13 @@ impl Answer {
 }
 
 impl Client {
-    pub(super) fn new(url: &str, token_file: Option<&Path>) -> Result<Self, NoAnswer> {
+    pub(super) fn new(url: &str, token_file: Option<&Path>) -> Result<Self, ClientError> {
         if url.contains('@') {
             // What stands before it may be a secret, so it is not repeated.
             let why = "the URL holds a user name; the token is not part of the URL";
-            return Err(NoAnswer::Url(why.to_owned()));
+            return Err(ClientError::Url(why.to_owned()));
         }
-        let bad = |why: &str| NoAnswer::Url(format!("`{url}` {why}"));
+        let bad = |why: &str| ClientError::Url(format!("`{url}` {why}"));
         let uri: Uri = url.parse().map_err(|_| bad("is not a URL"))?;
         match uri.scheme_str() {
             Some("http") => {}
@@ -93,9 +93,9 @@ impl Client {
         method: &str,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<AdminResponse, ClientError> {
         let broken =
-            |why: &dyn fmt::Display| NoAnswer::Broken(self.authority.clone(), why.to_string());
+            |why: &dyn fmt::Display| ClientError::Broken(self.authority.clone(), why.to_string());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| broken(&error))?;
         let request = self.request(method, path, body).map_err(|error| broken(&error))?;
@@ -110,22 +110,22 @@ impl Client {
                 Ok::<_, Box<dyn std::error::Error + Send + Sync>>((head.status.as_u16(), body))
             };
             let exchanged = timeout(ANSWER_WITHIN, exchange).await;
-            let exchanged = exchanged.map_err(|_| NoAnswer::Slow(self.authority.clone()))?;
+            let exchanged = exchanged.map_err(|_| ClientError::Slow(self.authority.clone()))?;
             let (status, body) = exchanged.map_err(|error| broken(&error))?;
-            Ok(Answer { status, body: String::from_utf8_lossy(&body).into_owned() })
+            Ok(AdminResponse { status, body: String::from_utf8_lossy(&body).into_owned() })
         })
     }
 
-    async fn connect(&self) -> Result<TcpStream, NoAnswer> {
+    async fn connect(&self) -> Result<TcpStream, ClientError> {
         let to = || self.authority.clone();
         let connecting = TcpStream::connect((&*self.host, self.port));
         match timeout(CONNECT_WITHIN, connecting).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-                Err(NoAnswer::Refused(to()))
+                Err(ClientError::Refused(to()))
             }
-            Ok(Err(error)) => Err(NoAnswer::Unreachable(to(), error.to_string())),
-            Err(_) => Err(NoAnswer::Slow(to())),
+            Ok(Err(error)) => Err(ClientError::Unreachable(to(), error.to_string())),
+            Err(_) => Err(ClientError::Slow(to())),
         }
     }
 
@@ -150,11 +150,11 @@ impl Client {
 }
 
 /// The token, from the file or the environment; no token where there is neither.
-fn token(file: Option<&Path>) -> Result<Option<HeaderValue>, NoAnswer> {
+fn token(file: Option<&Path>) -> Result<Option<HeaderValue>, ClientError> {
     let (text, origin) = match file {
         Some(path) => {
             let read = std::fs::read_to_string(path);
-            let text = read.map_err(|error| NoAnswer::TokenFile(path.to_owned(), error))?;
+            let text = read.map_err(|error| ClientError::TokenFile(path.to_owned(), error))?;
             (text, path.display().to_string())
         }
         None => match std::env::var_os(VARIABLE) {
@@ -164,15 +164,15 @@ fn token(file: Option<&Path>) -> Result<Option<HeaderValue>, NoAnswer> {
     };
     let text = text.trim();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(NoAnswer::Token(origin));
+        return Err(ClientError::Token(origin));
     }
     let mut value =
-        HeaderValue::from_str(&format!("Bearer {text}")).map_err(|_| NoAnswer::Token(origin))?;
+        HeaderValue::from_str(&format!("Bearer {text}")).map_err(|_| ClientError::Token(origin))?;
     value.set_sensitive(true);
     Ok(Some(value))
 }
 
-impl fmt::Display for NoAnswer {
+impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Url(why) => write!(f, "{why}; write it as http://127.0.0.1:8090"),

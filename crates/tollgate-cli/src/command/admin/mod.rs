@@ -5,9 +5,9 @@ mod key;
 mod table;
 mod text;
 
-use super::{FAILED, UNUSABLE, written};
+use super::{FAILED, UNUSABLE, exit_code_of};
 use clap::{Subcommand, ValueEnum};
-use client::{Answer, Client};
+use client::{AdminResponse, Client};
 use key::Key;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -38,11 +38,11 @@ pub(crate) struct Admin {
     token_file: Option<PathBuf>,
 
     /// How answers are written
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, global = true, value_enum, default_value_t = AdminFormat::Text)]
+    format: AdminFormat,
 
     #[command(subcommand)]
-    call: Call,
+    call: AdminCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -54,7 +54,7 @@ Examples:
   tollgate admin mode per-user clear";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum AdminFormat {
     /// Tables, for people
     Text,
     /// What the API answers, for scripts
@@ -62,7 +62,7 @@ enum Format {
 }
 
 #[derive(Subcommand)]
-enum Call {
+enum AdminCommand {
     /// Say whether it is ready, and if not, why; needs no token
     Status,
     /// Show the policy in force
@@ -121,13 +121,13 @@ impl Admin {
         }
     }
 
-    fn show(&self, answer: &Answer) -> ExitCode {
+    fn show(&self, answer: &AdminResponse) -> ExitCode {
         let result = match self.format {
-            Format::Json => io::stdout().lock().write_all(answer.body.as_bytes()),
-            Format::Text if self.call.is_answered_by(answer) => {
+            AdminFormat::Json => io::stdout().lock().write_all(answer.body.as_bytes()),
+            AdminFormat::Text if self.call.is_answered_by(answer) => {
                 io::stdout().lock().write_all(self.call.text(answer).as_bytes())
             }
-            Format::Text => {
+            AdminFormat::Text => {
                 eprint!("{}", text::problem(answer));
                 Ok(())
             }
@@ -137,11 +137,11 @@ impl Admin {
             401 | 403 | 429 => UNUSABLE,
             _ => FAILED,
         };
-        written(result, ExitCode::from(status))
+        exit_code_of(result, ExitCode::from(status))
     }
 }
 
-impl Call {
+impl AdminCommand {
     fn request(&self) -> (&'static str, String, Option<Value>) {
         let post = |path: &str, body: Value| ("POST", path.to_owned(), Some(body));
         match self {
@@ -168,12 +168,12 @@ impl Call {
     }
 
     /// Whether this is what was asked for. A node that is not ready answers 503 with all that there is to say.
-    fn is_answered_by(&self, answer: &Answer) -> bool {
+    fn is_answered_by(&self, answer: &AdminResponse) -> bool {
         let is_status = matches!(self, Self::Status) && answer.json()["ready"].is_boolean();
         is_status || (200..300).contains(&answer.status)
     }
 
-    fn text(&self, answer: &Answer) -> String {
+    fn text(&self, answer: &AdminResponse) -> String {
         match self {
             Self::Metrics => answer.body.clone(),
             Self::Status => text::status(&answer.json()),

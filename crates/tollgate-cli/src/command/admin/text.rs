@@ -1,6 +1,6 @@
 //! Answers for people.
 
-use super::client::Answer;
+use super::client::AdminResponse;
 use super::table::{plain, table};
 use serde_json::Value;
 
@@ -205,7 +205,7 @@ pub(super) fn reloaded(answer: &Value) -> String {
 }
 
 /// What went wrong, and what to do about it.
-pub(super) fn problem(answer: &Answer) -> String {
+pub(super) fn problem(answer: &AdminResponse) -> String {
     let problem = answer.json();
     let field = problem["field"].as_str().filter(|field| !field.is_empty());
     let detail = match problem["detail"].as_str() {

@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
 use tollgate_policy::Compiled;
-use tollgate_server::storage::{self, ProbeError, Report};
+use tollgate_server::storage::{self, ProbeError, ServerReport};
 use tollgate_store::StoreErrorKind;
 
 /// A clock that is further off than this makes waits wrong where the caller's time counts.
 const CLOCK_US_MAX: u64 = 1_000_000;
 
 /// What was found out about one file's store.
-pub(super) struct Probed {
+pub(super) struct ProbeReport {
     file: String,
     /// `None` for a store in the process itself.
-    report: Option<Report>,
+    report: Option<ServerReport>,
     pub(super) errors: Vec<Finding>,
     pub(super) warnings: Vec<Finding>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Probed {
 /// What is wrong, and what to do about it.
 type Finding = (String, &'static str);
 
-impl Probed {
+impl ProbeReport {
     /// Connects as `serve` would.
     pub(super) fn new(path: &Path, compiled: &Compiled) -> Self {
         let beside = path.parent().unwrap_or(Path::new(""));
@@ -45,7 +45,7 @@ impl Probed {
         found
     }
 
-    fn judge(&mut self, report: &Report) {
+    fn judge(&mut self, report: &ServerReport) {
         if !report.keeps_counts() {
             let policy = report.eviction.as_deref().unwrap_or_default();
             let message = format!(

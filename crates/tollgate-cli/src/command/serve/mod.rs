@@ -3,16 +3,16 @@
 mod hint;
 mod signal;
 
-use super::{FAILED, FILE, UNUSABLE, is_there, written};
+use super::{FAILED, FILE, UNUSABLE, exit_code_of, has_directory_entry};
 use clap::ValueEnum;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use tollgate_server::config::{Config, DEFAULT, Listen};
-use tollgate_server::log::{self, Severity};
-use tollgate_server::net::Inherited;
-use tollgate_server::serve::{Running, Server, StartError};
+use tollgate_server::config::{Config, DEFAULT, ListenOverride};
+use tollgate_server::log::{self, LogLevel};
+use tollgate_server::net::InheritedSockets;
+use tollgate_server::serve::{RunningServer, Server, StartError};
 use tollgate_server::trace;
 
 /// Answer rate-limit questions over the network
@@ -38,11 +38,11 @@ pub(crate) struct Serve {
 
     /// Have a front end listen at this address instead of the file's; port 0 picks a free port
     #[arg(long, value_name = "FRONT=ADDRESS")]
-    listen: Vec<Listen>,
+    listen: Vec<ListenOverride>,
 
     /// The least that is logged: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", env = "TOLLGATE_LOG", default_value = "info")]
-    log: Severity,
+    log: LogLevel,
 
     /// How the log is written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Auto)]
@@ -81,10 +81,10 @@ impl Serve {
     pub(crate) fn run(self) -> ExitCode {
         if self.print_default_config {
             let result = io::stdout().lock().write_all(DEFAULT.as_bytes());
-            return written(result, ExitCode::SUCCESS);
+            return exit_code_of(result, ExitCode::SUCCESS);
         }
         // Before there are threads.
-        let inherited = match Inherited::from_env() {
+        let inherited = match InheritedSockets::from_env() {
             Ok(inherited) => inherited,
             Err(error) => return cannot_start(&StartError::Inherit(error)),
         };
@@ -113,7 +113,7 @@ impl Serve {
     fn config(&self) -> Config {
         let config = match &self.config {
             Some(path) => Config::file(path),
-            None if is_there(Path::new(FILE)) => Config::file(FILE),
+            None if has_directory_entry(Path::new(FILE)) => Config::file(FILE),
             None => Config::built_in(),
         };
         self.listen.iter().fold(config, |config, listen| config.listen(listen.clone()))
@@ -121,7 +121,7 @@ impl Serve {
 }
 
 fn start_traces() -> Result<(), Box<dyn std::error::Error>> {
-    match trace::Options::read(|name| std::env::var(name).ok())? {
+    match trace::TraceOptions::read(|name| std::env::var(name).ok())? {
         Some(options) => Ok(trace::start(&options)?),
         None => Ok(()),
     }
@@ -141,7 +141,7 @@ fn cannot_start(error: &StartError) -> ExitCode {
 }
 
 /// Says where everything is. A reader that went away is no reason not to serve.
-fn announce(running: &Running, built_in: bool) {
+fn announce(running: &RunningServer, built_in: bool) {
     let mut text = String::new();
     for (front, address) in running.addresses() {
         text.push_str(&format!("listening {} {address}\n", front.name()));
@@ -152,7 +152,7 @@ fn announce(running: &Running, built_in: bool) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-impl From<LogFormat> for log::Format {
+impl From<LogFormat> for log::LogFormat {
     fn from(format: LogFormat) -> Self {
         match format {
             LogFormat::Auto => Self::Auto,

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
-use tollgate_server::serve::Running;
+use tollgate_server::serve::RunningServer;
 
 /// The signals that mean something here, caught from when this is made.
 pub(super) struct Signals {
@@ -28,7 +28,7 @@ impl Signals {
     }
 
     /// Reloads and stops when told so. Returns when requests under way are finished.
-    pub(super) fn serve(mut self, running: Running) {
+    pub(super) fn serve(mut self, running: RunningServer) {
         let Self { runtime, reload, stop } = &mut self;
         runtime.block_on(async {
             let asked = running.reload();

@@ -5,13 +5,13 @@ use tollgate_core::header::{Fields, Profile};
 use tollgate_server::front::http::encode::{self, fields};
 
 /// What came of a row.
-pub(super) struct Answer<'g> {
+pub(super) struct RowResult<'g> {
     pub(super) time_us: u64,
-    pub(super) outcome: Outcome<'g>,
+    pub(super) outcome: RowOutcome<'g>,
 }
 
 /// By operation, and by how it went.
-pub(super) enum Outcome<'g> {
+pub(super) enum RowOutcome<'g> {
     /// Of a check, a peek or a reserve; the last adds the reservation and its time to live when it was admitted.
     Decided(Verdict<'g>, Option<(Box<str>, u64)>),
     /// Of a settle or a cancel, and of which reservation.
@@ -20,34 +20,34 @@ pub(super) enum Outcome<'g> {
     Problem(ReservationError),
 }
 
-impl Answer<'_> {
+impl RowResult<'_> {
     /// How many lines of a policy it is about: what it takes to keep and to write.
     pub(super) fn weight(&self) -> usize {
         1 + match &self.outcome {
-            Outcome::Decided(verdict, _) => verdict.rows.len(),
-            Outcome::Ended(settled, _) => settled.rows().len(),
-            Outcome::Problem(_) => 0,
+            RowOutcome::Decided(verdict, _) => verdict.rows.len(),
+            RowOutcome::Ended(settled, _) => settled.rows().len(),
+            RowOutcome::Problem(_) => 0,
         }
     }
 }
 
 /// Writes answers, one a line.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct RowWriter {
     /// The profiles to show, if any are asked for.
     profiles: Option<Vec<Profile>>,
     fields: Fields,
 }
 
-impl Writer {
+impl RowWriter {
     pub(super) fn new(profiles: Option<Vec<Profile>>) -> Self {
         Self { profiles, fields: Fields::new() }
     }
 
-    pub(super) fn answer(&mut self, out: &mut Vec<u8>, answer: &Answer<'_>) {
+    pub(super) fn answer(&mut self, out: &mut Vec<u8>, answer: &RowResult<'_>) {
         let time_us = answer.time_us;
         match &answer.outcome {
-            Outcome::Decided(verdict, reserved) => {
+            RowOutcome::Decided(verdict, reserved) => {
                 encode::verdict(out, verdict);
                 if let Some((id, ttl_us)) = reserved {
                     out.extend_from_slice(b",\"reservation\":");
@@ -58,12 +58,12 @@ impl Writer {
                 time(out, time_us);
                 self.fields(out, time_us, verdict);
             }
-            Outcome::Ended(settled, id) => {
-                self.ended(out, id, settled);
+            RowOutcome::Ended(settled, id) => {
+                self.settled(out, id, settled);
                 time(out, time_us);
                 self.no_fields(out, Some(200));
             }
-            Outcome::Problem(error) => {
+            RowOutcome::Problem(error) => {
                 problem(out, *error);
                 time(out, time_us);
                 self.no_fields(out, None);
@@ -72,7 +72,7 @@ impl Writer {
         out.extend_from_slice(b"}\n");
     }
 
-    fn ended(&self, out: &mut Vec<u8>, id: &str, settled: &Settled) {
+    fn settled(&self, out: &mut Vec<u8>, id: &str, settled: &Settled) {
         out.extend_from_slice(b"{\"reservation\":");
         encode::string(out, id);
         out.extend_from_slice(b",\"charged\":");
@@ -86,7 +86,7 @@ impl Writer {
         status(out, fields::status(verdict));
         out.extend_from_slice(b",\"headers\":[");
         let mut separator: &[u8] = b"[";
-        fields::each(verdict, profiles, time_us, &mut self.fields, |name, value| {
+        fields::for_each_header(verdict, profiles, time_us, &mut self.fields, |name, value| {
             out.extend_from_slice(separator);
             encode::string(out, name);
             out.push(b',');

@@ -19,7 +19,7 @@ pub(super) struct Lines<R> {
 
 /// What [`Lines::next`] has to offer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next<'b> {
+pub(super) enum NextLine<'b> {
     /// A line with its number, without its end.
     Line(u64, &'b [u8]),
     /// No whole line is at hand: [`Lines::fill`] may have to wait for one.
@@ -37,18 +37,18 @@ impl<R: Read> Lines<R> {
     }
 
     /// The next line that is at hand already.
-    pub(super) fn next(&mut self) -> Next<'_> {
+    pub(super) fn next(&mut self) -> NextLine<'_> {
         let rest = &self.buffer[self.start..self.end];
         let length = match memchr(b'\n', rest) {
             Some(length) => length,
-            None if rest.is_empty() && self.ended => return Next::End,
+            None if rest.is_empty() && self.ended => return NextLine::End,
             None if self.ended || rest.len() == self.buffer.len() => rest.len(),
-            None => return Next::Empty,
+            None => return NextLine::Empty,
         };
         self.line += 1;
         let line = self.start..self.start + length;
         self.start = (line.end + 1).min(self.end);
-        Next::Line(self.line, &self.buffer[line])
+        NextLine::Line(self.line, &self.buffer[line])
     }
 
     /// Reads more.

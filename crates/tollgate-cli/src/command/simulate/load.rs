@@ -3,11 +3,11 @@
 use super::plot::{Panel, Plot};
 use super::{Stop, unreadable};
 use std::path::Path;
-use tollgate::{Gate, InForce, Setup, limit::Mode};
+use tollgate::{Gate, RulesGuard, Setup, limit::Mode};
 use tollgate_core::header::Profile;
 use tollgate_policy::settings::{AmbiguousPaths, Settings, Store, TierSource};
 use tollgate_policy::{Compiled, Diagnostic, TierMap, TierRules, raw};
-use tollgate_store::{MemoryStore, memory::Options};
+use tollgate_store::{MemoryStore, memory::MemoryOptions};
 
 /// A run gives the same answers each time, so the store hashes with the same keys each time.
 const SEED: u64 = 0;
@@ -18,7 +18,7 @@ const SHARDS: usize = 256;
 /// A policy in force.
 pub(super) struct Loaded {
     pub(super) gate: Gate,
-    pub(super) rules: InForce,
+    pub(super) rules: RulesGuard,
     settings: Settings,
     /// What to write above each limit's panel.
     descriptions: Vec<String>,
@@ -45,7 +45,7 @@ pub(super) fn load(path: &Path, plot: bool) -> Result<Loaded, Stop> {
     if plot {
         setup = setup.with_buckets();
     }
-    let mut store = Options::default().seed(SEED).shards(SHARDS);
+    let mut store = MemoryOptions::default().seed(SEED).shards(SHARDS);
     if let Store::Memory { max_bytes } = settings.store {
         store = store.max_bytes(max_bytes);
     }

@@ -9,10 +9,10 @@ mod progress;
 mod session;
 mod tally;
 
-use super::{FAILED, FILE, UNUSABLE, is_there};
-use answer::Writer;
-use input::{Lines, Next};
-use output::{Closed, Output};
+use super::{FAILED, FILE, UNUSABLE, has_directory_entry};
+use answer::RowWriter;
+use input::{Lines, NextLine};
+use output::{Output, WriterClosed};
 use progress::Progress;
 use session::Session;
 use std::fs::File;
@@ -80,7 +80,7 @@ impl Simulate {
     fn config(&self) -> Result<&Path, Stop> {
         match &self.config {
             Some(config) => Ok(config),
-            None if is_there(Path::new(FILE)) => Ok(Path::new(FILE)),
+            None if has_directory_entry(Path::new(FILE)) => Ok(Path::new(FILE)),
             None => Err(Stop::Unusable(format!(
                 "there is no ./{FILE} here; name the policy with --config"
             ))),
@@ -92,7 +92,7 @@ impl Simulate {
         let loaded = load::load(config, self.plot.is_some())?;
         let input = self.open()?;
         let plot = self.plot.is_some().then(|| loaded.plot());
-        let writer = Writer::new(self.headers.then(|| loaded.profiles()));
+        let writer = RowWriter::new(self.headers.then(|| loaded.profiles()));
         let tally = Tally::new(loaded.rules.policy().limits(), plot);
         let mut session =
             Session::new(&loaded.gate, &loaded.rules, loaded.ambiguous_paths(), tally);
@@ -124,24 +124,24 @@ impl Simulate {
     ) -> Result<(), Stop> {
         loop {
             let sent = match lines.next() {
-                Next::Line(_, line) if line.trim_ascii().is_empty() => Ok(()),
-                Next::Line(number, line) => {
+                NextLine::Line(_, line) if line.trim_ascii().is_empty() => Ok(()),
+                NextLine::Line(number, line) => {
                     let answer = session.answer(number, line).map_err(|bad| {
                         Stop::Failed(format!("{}:{number}: {bad}", self.requests.display()))
                     })?;
-                    output.used().into_iter().for_each(|used| session.recycle(used));
+                    output.recycled().into_iter().for_each(|used| session.recycle(used));
                     output.push(answer)
                 }
-                Next::Empty => {
+                NextLine::Empty => {
                     let sent = output.flush();
                     progress.show(&session.tally);
                     lines.fill().map_err(|error| unreadable(&self.requests, &error))?;
                     sent
                 }
-                Next::End => return Ok(()),
+                NextLine::End => return Ok(()),
             };
             // Why the writer has ended is for it to say.
-            if let Err(Closed) = sent {
+            if let Err(WriterClosed) = sent {
                 return Ok(());
             }
         }

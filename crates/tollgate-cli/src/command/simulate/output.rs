@@ -1,7 +1,7 @@
 //! Answers on their way out: a second thread writes them while the next ones are decided, since that is a third of the work.
 
 use super::Stop;
-use super::answer::{Answer, Writer};
+use super::answer::{RowResult, RowWriter};
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -12,7 +12,7 @@ const BATCHES: usize = 2;
 /// How much is written at once.
 const WRITE_BYTES: usize = 256 * 1024;
 
-type Batch<'g> = Vec<Answer<'g>>;
+type Batch<'g> = Vec<RowResult<'g>>;
 
 /// Where answers go.
 pub(super) struct Output<'scope, 'g> {
@@ -21,44 +21,44 @@ pub(super) struct Output<'scope, 'g> {
     batch: Batch<'g>,
     weight: usize,
     /// Answers that have been written, for their buffers.
-    used: Batch<'g>,
+    recycled: Batch<'g>,
     thread: ScopedJoinHandle<'scope, Result<(), Stop>>,
 }
 
 /// The writer has ended; [`Output::finish`] says why.
-pub(super) struct Closed;
+pub(super) struct WriterClosed;
 
 impl<'scope, 'g: 'scope> Output<'scope, 'g> {
     /// Starts the thread that writes to standard output.
-    pub(super) fn start(scope: &'scope Scope<'scope, '_>, writer: Writer) -> Self {
+    pub(super) fn start(scope: &'scope Scope<'scope, '_>, writer: RowWriter) -> Self {
         let (full, from_full) = sync_channel(BATCHES);
         let (to_spent, spent) = channel();
         let thread = scope.spawn(move || write_all(writer, &from_full, &to_spent));
-        Self { full, spent, batch: Vec::new(), weight: 0, used: Vec::new(), thread }
+        Self { full, spent, batch: Vec::new(), weight: 0, recycled: Vec::new(), thread }
     }
 
-    pub(super) fn push(&mut self, answer: Answer<'g>) -> Result<(), Closed> {
+    pub(super) fn push(&mut self, answer: RowResult<'g>) -> Result<(), WriterClosed> {
         self.weight += answer.weight();
         self.batch.push(answer);
         if self.weight >= BATCH_WEIGHT { self.flush() } else { Ok(()) }
     }
 
     /// Hands over what is at hand, because the next answer may take a while.
-    pub(super) fn flush(&mut self) -> Result<(), Closed> {
+    pub(super) fn flush(&mut self) -> Result<(), WriterClosed> {
         if self.batch.is_empty() {
             return Ok(());
         }
         self.weight = 0;
         let next = Vec::with_capacity(self.batch.len());
-        self.full.send(std::mem::replace(&mut self.batch, next)).map_err(|_| Closed)
+        self.full.send(std::mem::replace(&mut self.batch, next)).map_err(|_| WriterClosed)
     }
 
     /// An answer that is no longer needed.
-    pub(super) fn used(&mut self) -> Option<Answer<'g>> {
-        if self.used.is_empty() {
-            self.used = self.spent.try_recv().unwrap_or_default();
+    pub(super) fn recycled(&mut self) -> Option<RowResult<'g>> {
+        if self.recycled.is_empty() {
+            self.recycled = self.spent.try_recv().unwrap_or_default();
         }
-        self.used.pop()
+        self.recycled.pop()
     }
 
     /// Waits until everything is written.
@@ -74,7 +74,7 @@ impl<'scope, 'g: 'scope> Output<'scope, 'g> {
 }
 
 fn write_all<'g>(
-    mut writer: Writer,
+    mut writer: RowWriter,
     full: &Receiver<Batch<'g>>,
     spent: &Sender<Batch<'g>>,
 ) -> Result<(), Stop> {

@@ -1,11 +1,11 @@
 //! Clients that take their time: each is closed at its deadline, costs next to nothing until then, and keeps nobody else waiting.
 
-use super::{World, connect};
+use super::{GatewayFixture, connect};
 use std::{
     io::{ErrorKind, Read, Write},
     net::TcpStream,
 };
-use tollgate_faults::clock::until;
+use tollgate_faults::clock::wait_until;
 
 /// Of each kind, at once.
 const ATTACKERS: usize = 200;
@@ -13,7 +13,7 @@ const ATTACKERS: usize = 200;
 /// Many of one kind, until the last has been closed. `first` is what each begins with, `more` what it goes on with, a byte
 /// at a time; what they were told is in the answer.
 #[track_caller]
-fn attack(world: &mut World, at: &str, first: &[u8], more: &[u8]) -> Vec<String> {
+fn attack(world: &mut GatewayFixture, at: &str, first: &[u8], more: &[u8]) -> Vec<String> {
     let mut open: Vec<(TcpStream, Vec<u8>)> =
         (0..ATTACKERS).map(|_| (connect(world.address), Vec::new())).collect();
     for (stream, _) in &mut open {
@@ -23,7 +23,7 @@ fn attack(world: &mut World, at: &str, first: &[u8], more: &[u8]) -> Vec<String>
     }
     let mut told = Vec::new();
     let served = world.good.served;
-    let all = until(super::PATIENCE, || {
+    let all = wait_until(super::PATIENCE, || {
         world.holds(at);
         open.retain_mut(|(stream, heard)| {
             if !more.is_empty() {
@@ -61,7 +61,7 @@ fn all_told(told: &[String], status: &str) {
 
 #[test]
 fn slow_clients_are_closed_at_their_deadline() {
-    let mut world = World::new("slow");
+    let mut world = GatewayFixture::new("slow");
     let told = attack(&mut world, "silent", b"", b"");
     assert!(told.iter().all(String::is_empty), "{told:?}");
     // A head that grows all the time has no more time than one that does not.
@@ -80,7 +80,7 @@ fn slow_clients_are_closed_at_their_deadline() {
 
 #[test]
 fn heads_without_an_end_are_refused() {
-    let mut world = World::new("heads");
+    let mut world = GatewayFixture::new("heads");
     let long = [b"GET / HTTP/1.1\r\nhost: x\r\nx-long: ".as_slice(), &[b'x'; 20_000]].concat();
     let told = attack(&mut world, "one long field", &long, b"");
     assert!(told.iter().any(|text| text.starts_with("HTTP/1.1 431")), "{told:?}");
@@ -97,7 +97,7 @@ fn heads_without_an_end_are_refused() {
 /// at all.
 #[test]
 fn clients_that_take_nothing_are_closed() {
-    let mut world = World::new("stuck");
+    let mut world = GatewayFixture::new("stuck");
     let one = b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n".to_vec();
     // No window for streams, and `GET /large http x` by HPACK's static table.
     let settings = b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0";
@@ -117,10 +117,10 @@ fn clients_that_take_nothing_are_closed() {
             .collect();
         // Before any has gone they have to be there.
         assert!(
-            until(super::PATIENCE, || world.open() >= ATTACKERS as u64),
+            wait_until(super::PATIENCE, || world.open() >= ATTACKERS as u64),
             "{at}: some never came"
         );
-        let gone = until(super::PATIENCE, || {
+        let gone = wait_until(super::PATIENCE, || {
             world.holds(at);
             world.open() <= 1
         });

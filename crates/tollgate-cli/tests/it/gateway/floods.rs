@@ -1,6 +1,6 @@
 //! Peers that mean no good, over HTTP/2: their connections end, memory stays as it was, and others are served meanwhile.
 
-use super::{World, connect};
+use super::{GatewayFixture, connect};
 use std::io::{ErrorKind, Read, Write};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -13,7 +13,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Sends pieces until the gateway has had enough; whether it had. Others ask meanwhile.
-fn flood(world: &mut World, at: &str, most: u32, piece: impl Fn(u32) -> Vec<u8>) -> bool {
+fn flood(world: &mut GatewayFixture, at: &str, most: u32, piece: impl Fn(u32) -> Vec<u8>) -> bool {
     let mut attacker = connect(world.address);
     attacker.write_all(PREFACE).unwrap();
     let mut reader = attacker.try_clone().unwrap();
@@ -42,7 +42,7 @@ fn flood(world: &mut World, at: &str, most: u32, piece: impl Fn(u32) -> Vec<u8>)
 
 #[test]
 fn floods_end_and_others_are_served() {
-    let mut world = World::new("floods");
+    let mut world = GatewayFixture::new("floods");
     // Streams that are taken back as soon as they are opened.
     let rapid_reset = |number: u32| {
         let stream = number * 2 + 1;

@@ -10,7 +10,7 @@ use std::{
     process::{Child, Command, Stdio},
     sync::LazyLock,
 };
-use tollgate_faults::clock::until;
+use tollgate_faults::clock::wait_until;
 
 const PAGE: &str = include_str!("../../../../../docs/gateway.md");
 
@@ -115,7 +115,7 @@ fn follow(block: &str, folder: &Path, served: &mut (Vec<Running>, Option<Process
 
 fn until_open(port: u16) {
     let open = || TcpStream::connect(("127.0.0.1", port)).is_ok();
-    assert!(until(PATIENCE, open), "nobody listens on {port}");
+    assert!(wait_until(PATIENCE, open), "nobody listens on {port}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::serve::process::{Folder, Process, get};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
-use tollgate_faults::clock::until;
+use tollgate_faults::clock::wait_until;
 
 const CLIENTS: usize = 3_000;
 /// What may stay of the tens of megabytes that they used, in a build without optimisation too.
@@ -49,11 +49,11 @@ fn what_a_crowd_used_goes_back_to_the_system() {
     let before = process.resident();
     for (front, address) in fronts {
         let clients = slow_clients(address);
-        assert!(until(super::PATIENCE, || open(front) == CLIENTS), "{front}: {}", open(front));
+        assert!(wait_until(super::PATIENCE, || open(front) == CLIENTS), "{front}: {}", open(front));
         let during = process.resident();
         drop(clients);
-        assert!(until(super::PATIENCE, || open(front) == 0), "{front}: {} stay", open(front));
-        let is_given_back = until(super::PATIENCE, || process.resident() < before + KEPT_MAX);
+        assert!(wait_until(super::PATIENCE, || open(front) == 0), "{front}: {} stay", open(front));
+        let is_given_back = wait_until(super::PATIENCE, || process.resident() < before + KEPT_MAX);
         let after = process.resident();
         println!("{front}: {} KiB, {} KiB, {} KiB", before >> 10, during >> 10, after >> 10);
         assert!(is_given_back, "{front}: {} KiB stay", (after - before) >> 10);

@@ -27,13 +27,13 @@ fn backend() -> SocketAddr {
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            thread::spawn(move || attend(stream));
+            thread::spawn(move || serve_client(stream));
         }
     });
     address
 }
 
-fn attend(mut stream: TcpStream) {
+fn serve_client(mut stream: TcpStream) {
     stream.set_nodelay(true).unwrap();
     while let Some(head) = read_head(&mut stream) {
         if head.starts_with("POST") {
@@ -63,18 +63,18 @@ fn read_head(stream: &mut TcpStream) -> Option<String> {
 }
 
 /// A gateway, and who asks it as one should.
-struct World {
+struct GatewayFixture {
     process: Process,
     address: SocketAddr,
     admin: String,
     before: u64,
     /// What memory has grown by at most, for whoever looks at the test's output.
     most: u64,
-    good: Good,
+    good: HealthyClient,
     _folder: Folder,
 }
 
-impl World {
+impl GatewayFixture {
     /// One whose clients have a second for anything.
     fn new(name: &str) -> Self {
         let file = format!(
@@ -86,7 +86,7 @@ impl World {
         let mut process = Process::start(&folder.0, &["serve"], &[]);
         let address = process.address("gateway").parse().unwrap();
         let admin = process.address("admin");
-        let mut good = Good::new(address);
+        let mut good = HealthyClient::new(address);
         // What comes with the first requests is not the abuse's.
         (0..500).for_each(|_| good.ask());
         let before = process.resident();
@@ -110,20 +110,20 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for GatewayFixture {
     fn drop(&mut self) {
         println!("grew by {} KiB at most, {} others served", self.most >> 10, self.good.served);
     }
 }
 
 /// A client as it should be, on one connection for as long as that is kept.
-struct Good {
+struct HealthyClient {
     address: SocketAddr,
     stream: TcpStream,
     served: usize,
 }
 
-impl Good {
+impl HealthyClient {
     fn new(address: SocketAddr) -> Self {
         Self { address, stream: connect(address), served: 0 }
     }

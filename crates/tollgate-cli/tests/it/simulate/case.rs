@@ -14,7 +14,7 @@ pub(super) struct Case {
 }
 
 /// What a run left behind.
-pub(super) struct Ran {
+pub(super) struct RunOutput {
     pub(super) stdout: String,
     pub(super) stderr: String,
     pub(super) status: i32,
@@ -52,7 +52,7 @@ impl Case {
     }
 
     /// Runs the command in a folder of its own, where the files have the names of their sections.
-    pub(super) fn run(&self) -> Ran {
+    pub(super) fn run(&self) -> RunOutput {
         static RUNS: AtomicU64 = AtomicU64::new(0);
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("tollgate-it-{}-{run}", std::process::id()));
@@ -69,7 +69,7 @@ impl Case {
             .output()
             .unwrap();
         fs::remove_dir_all(&folder).unwrap();
-        Ran {
+        RunOutput {
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
             status: output.status.code().unwrap(),

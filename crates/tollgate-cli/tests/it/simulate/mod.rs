@@ -4,7 +4,7 @@ mod case;
 mod picture;
 mod streams;
 
-use case::{Case, Ran};
+use case::{Case, RunOutput};
 use std::fs;
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ fn folder() -> PathBuf {
 }
 
 /// Runs the command on a policy and requests.
-fn simulate(policy: &str, requests: &str, arguments: &[&str]) -> Ran {
+fn simulate(policy: &str, requests: &str, arguments: &[&str]) -> RunOutput {
     Case::new(policy, requests, arguments).run()
 }
 

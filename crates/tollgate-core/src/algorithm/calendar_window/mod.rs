@@ -20,14 +20,14 @@ pub struct CalendarWindow {
 #[derive(Clone, Copy, Debug)]
 enum Windows {
     /// By the rules of a zone.
-    Of(&'static Zone),
+    InZone(&'static Zone),
     /// Three windows, for a store that does not have the rules.
-    Known(KnownWindows),
+    Resolved(ResolvedWindows),
 }
 
 /// Three windows in a row. Beyond them windows are as long as the nearest of the three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct KnownWindows {
+struct ResolvedWindows {
     first_s: u64,
     /// Only the first may be zero, at the epoch.
     lengths_s: [u32; 3],
@@ -43,7 +43,7 @@ pub struct State {
 }
 
 /// The window in which a request is counted.
-struct Placed {
+struct CalendarPosition {
     start_s: u64,
     end_us: u64,
     /// The instant at which it is counted: the caller's, unless the clock stepped back.
@@ -55,20 +55,20 @@ struct Placed {
 impl CalendarWindow {
     /// `limit` units per day, week or month of `zone`.
     pub const fn new(limit: u32, unit: CalendarUnit, zone: &'static Zone) -> Self {
-        Self { limit, unit, windows: Windows::Of(zone) }
+        Self { limit, unit, windows: Windows::InZone(zone) }
     }
 
     /// This limit with three windows instead of the zone's rules: the window of `now_us`, the one
     /// before and the one after. Redis scripts get these, and reservations keep them.
     #[must_use]
-    pub fn at(&self, now_us: u64) -> Self {
-        let Windows::Of(_) = self.windows else { return *self };
+    pub fn resolve_windows(&self, now_us: u64) -> Self {
+        let Windows::InZone(_) = self.windows else { return *self };
         let (start_s, end_s) = self.window(now_us.min(MAX_US) / SECOND_US);
         let first_s = start_s.checked_sub(1).map_or(start_s, |before_s| self.window(before_s).0);
         let (_, last_s) = self.window(end_s);
         let length = |from_s: u64, to_s: u64| u32::try_from(to_s - from_s).unwrap_or(u32::MAX);
         let lengths_s = [length(first_s, start_s), length(start_s, end_s), length(end_s, last_s)];
-        Self { windows: Windows::Known(KnownWindows { first_s, lengths_s }), ..*self }
+        Self { windows: Windows::Resolved(ResolvedWindows { first_s, lengths_s }), ..*self }
     }
 
     /// This limit with another count.
@@ -82,27 +82,27 @@ impl CalendarWindow {
         self.unit
     }
 
-    /// The time zone; `None` once it has been replaced by [three windows](Self::at).
+    /// The time zone; `None` once it has been replaced by [three windows](Self::resolve_windows).
     pub const fn zone(&self) -> Option<&'static Zone> {
         match self.windows {
-            Windows::Of(zone) => Some(zone),
-            Windows::Known(_) => None,
+            Windows::InZone(zone) => Some(zone),
+            Windows::Resolved(_) => None,
         }
     }
 
     /// The three windows: the start of the first, and the length of each. Zeros as long as the
     /// limit has the zone's rules.
-    pub(crate) fn known(&self) -> [u64; 4] {
+    pub(crate) fn resolved_windows(&self) -> [u64; 4] {
         match self.windows {
-            Windows::Of(_) => [0; 4],
-            Windows::Known(KnownWindows { first_s, lengths_s: [a, b, c] }) => {
+            Windows::InZone(_) => [0; 4],
+            Windows::Resolved(ResolvedWindows { first_s, lengths_s: [a, b, c] }) => {
                 [first_s, a.into(), b.into(), c.into()]
             }
         }
     }
 
-    /// What [`known`](Self::known) gave away; `None` for what it never gives.
-    pub(crate) fn of_known(limit: u64, unit: CalendarUnit, known: [u64; 4]) -> Option<Self> {
+    /// What [`resolved_windows`](Self::known) gave away; `None` for what it never gives.
+    pub(crate) fn from_resolved(limit: u64, unit: CalendarUnit, known: [u64; 4]) -> Option<Self> {
         let [first_s, a, b, c] = known;
         let length = |seconds: u64| u32::try_from(seconds).ok();
         let lengths_s = [length(a)?, length(b)?, length(c)?];
@@ -110,34 +110,34 @@ impl CalendarWindow {
             && lengths_s[1] > 0
             && lengths_s[2] > 0
             && (lengths_s[0] > 0 || first_s == 0);
-        let windows = Windows::Known(KnownWindows { first_s, lengths_s });
+        let windows = Windows::Resolved(ResolvedWindows { first_s, lengths_s });
         is_possible.then_some(Self { limit: u32::try_from(limit).ok()?, unit, windows })
     }
 
     /// The window of a second: its first second, and the first one after it.
     fn window(&self, at_s: u64) -> (u64, u64) {
         match self.windows {
-            Windows::Of(zone) => {
+            Windows::InZone(zone) => {
                 let span = zone.span(self.unit, at_s as i64);
                 (span.start_s.max(0) as u64, span.end_s.max(0) as u64)
             }
-            Windows::Known(known) => known.window(at_s),
+            Windows::Resolved(known) => known.window(at_s),
         }
     }
 
-    fn place(&self, state: &State, now_us: u64) -> Placed {
+    fn position(&self, state: &State, now_us: u64) -> CalendarPosition {
         let (start_s, end_s) = self.window(now_us / SECOND_US);
         if state.start_s < end_s {
             let count = if state.start_s >= start_s { state.count } else { 0 };
-            return Placed { start_s, end_us: end_s * SECOND_US, at_us: now_us, count };
+            return CalendarPosition { start_s, end_us: end_s * SECOND_US, at_us: now_us, count };
         }
         // The clock stepped back. State beyond the next window counts in the next window.
         let end_us = self.window(end_s).1 * SECOND_US;
-        Placed { start_s: end_s, end_us, at_us: end_s * SECOND_US, count: state.count }
+        CalendarPosition { start_s: end_s, end_us, at_us: end_s * SECOND_US, count: state.count }
     }
 }
 
-impl KnownWindows {
+impl ResolvedWindows {
     fn window(&self, at_s: u64) -> (u64, u64) {
         let Self { first_s, lengths_s } = *self;
         if at_s < first_s {
@@ -179,7 +179,7 @@ impl Algorithm for CalendarWindow {
 
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let now_us = now_us.min(MAX_US);
-        let placed = self.place(state, now_us);
+        let placed = self.position(state, now_us);
         let (limit, count) = (self.capacity(), placed.count);
         let admitted = cost == 0 || count.saturating_add(cost) <= limit;
         let after = if admitted && intent == Intent::Take { count + cost } else { count };
@@ -196,7 +196,7 @@ impl Algorithm for CalendarWindow {
     }
 
     fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
-        let placed = self.place(state, now_us.min(MAX_US));
+        let placed = self.position(state, now_us.min(MAX_US));
         if cost > 0 {
             let count = placed.count.saturating_add(cost).min(MAX_US);
             *state = State { start_s: placed.start_s, count };
@@ -224,8 +224,8 @@ impl Algorithm for CalendarWindow {
 impl PartialEq for Windows {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Of(a), Self::Of(b)) => core::ptr::eq(*a, *b) || a == b,
-            (Self::Known(a), Self::Known(b)) => a == b,
+            (Self::InZone(a), Self::InZone(b)) => core::ptr::eq(*a, *b) || a == b,
+            (Self::Resolved(a), Self::Resolved(b)) => a == b,
             _ => false,
         }
     }
@@ -236,8 +236,8 @@ impl Eq for Windows {}
 impl Hash for Windows {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
-            Self::Of(zone) => zone.name().hash(state),
-            Self::Known(known) => known.hash(state),
+            Self::InZone(zone) => zone.name().hash(state),
+            Self::Resolved(known) => known.hash(state),
         }
     }
 }

@@ -1,14 +1,14 @@
 use super::*;
 use crate::algorithm::FixedWindow;
 use crate::algorithm::fixed_window;
-use crate::{Rate, Shift};
+use crate::{OffsetChange, Rate};
 
 static BERLIN: Zone = Zone::new(
     "Europe/Berlin",
     3_600,
     &[
-        Shift { from_s: 1_774_746_000, offset_s: 7_200 },
-        Shift { from_s: 1_792_890_000, offset_s: 3_600 },
+        OffsetChange { from_s: 1_774_746_000, offset_s: 7_200 },
+        OffsetChange { from_s: 1_792_890_000, offset_s: 3_600 },
     ],
 );
 /// 2026-03-29 00:00 in Berlin; that day has 23 hours.
@@ -96,20 +96,24 @@ fn three_known_windows_decide_as_the_zone_does() {
         let limit = CalendarWindow::new(5, unit, &BERLIN);
         for day in 0..400 {
             let now_us = us(SHORT_DAY_S - 30 * 86_400 + day * 80_000 + 1_234);
-            let known = limit.at(now_us);
+            let known = limit.resolve_windows(now_us);
             assert!(known.zone().is_none());
             let (start_s, end_s) = limit.window(now_us / SECOND_US);
             for at_s in [start_s, end_s - 1, start_s - 1, end_s, limit.window(end_s).1 - 1] {
                 assert_eq!(known.window(at_s), limit.window(at_s), "{unit:?} at {at_s}");
             }
-            assert_eq!(known.at(now_us + 1), known, "known windows stay");
+            assert_eq!(known.resolve_windows(now_us + 1), known, "known windows stay");
         }
     }
 }
 
 #[test]
 fn beyond_what_is_known_windows_go_on_without_a_gap() {
-    for known in [per_day(5).at(us(SHORT_DAY_S)), per_day(5).at(0), per_day(5).at(MAX_US)] {
+    for known in [
+        per_day(5).resolve_windows(us(SHORT_DAY_S)),
+        per_day(5).resolve_windows(0),
+        per_day(5).resolve_windows(MAX_US),
+    ] {
         for at_s in (0..40).map(|day| SHORT_DAY_S - 20 * 86_400 + day * 86_400) {
             let (start_s, end_s) = known.window(at_s);
             assert!(start_s <= at_s && at_s < end_s);
@@ -122,14 +126,14 @@ fn beyond_what_is_known_windows_go_on_without_a_gap() {
 
 #[test]
 fn what_was_never_known_is_not_read() {
-    let of = |known| CalendarWindow::of_known(5, CalendarUnit::Day, known);
+    let of = |known| CalendarWindow::from_resolved(5, CalendarUnit::Day, known);
     assert_eq!(of([0; 4]), None);
     assert_eq!(of([1, 0, 1, 1]), None);
     assert_eq!(of([1, 1, 1, 0]), None);
     assert_eq!(of([u64::MAX, 1, 1, 1]), None);
     assert_eq!(of([1, 1 << 40, 1, 1]), None);
-    let known = per_day(5).at(us(SHORT_DAY_S));
-    assert_eq!(of(known.known()), Some(known));
+    let known = per_day(5).resolve_windows(us(SHORT_DAY_S));
+    assert_eq!(of(known.resolved_windows()), Some(known));
 }
 
 /// Days of UTC are windows of 24 hours aligned to the epoch. Every step must equal that of a

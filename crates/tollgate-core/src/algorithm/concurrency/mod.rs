@@ -3,9 +3,9 @@
 
 use super::{
     Algorithm,
-    ledger::{Instants, Ledger},
+    ledger::{ExpiryLog, Instants},
 };
-use crate::{Intent, InvalidNumbers, MAX_US, Outcome, Receipt};
+use crate::{Intent, InvalidParams, MAX_US, Outcome, Receipt};
 
 const TTL_US_MIN: u64 = 1_000;
 const TTL_US_MAX: u64 = 366 * 86_400 * 1_000_000;
@@ -19,18 +19,18 @@ pub struct Concurrency {
 
 impl Concurrency {
     /// Up to 2^32 - 1 slots, held for 1 ms to 366 days.
-    pub fn try_new(slots: u64, ttl_us: u64) -> Result<Self, InvalidNumbers> {
+    pub fn try_new(slots: u64, ttl_us: u64) -> Result<Self, InvalidParams> {
         if slots > u64::from(u32::MAX) {
-            return Err(InvalidNumbers::CountTooLarge);
+            return Err(InvalidParams::CountTooLarge);
         }
         if !(TTL_US_MIN..=TTL_US_MAX).contains(&ttl_us) {
-            return Err(InvalidNumbers::TtlOutOfRange);
+            return Err(InvalidParams::TtlOutOfRange);
         }
         Ok(Self { limit: slots, ttl_us })
     }
 
     /// The same slots, held for `ttl_us` instead.
-    pub fn with_ttl(self, ttl_us: u64) -> Result<Self, InvalidNumbers> {
+    pub fn with_ttl(self, ttl_us: u64) -> Result<Self, InvalidParams> {
         Self::try_new(self.limit, ttl_us)
     }
 
@@ -39,7 +39,7 @@ impl Concurrency {
         self.ttl_us
     }
 
-    fn instants(state: &Ledger, now_us: u64) -> Instants {
+    fn instants(state: &ExpiryLog, now_us: u64) -> Instants {
         let now_us = now_us.min(MAX_US);
         let counted_us = now_us.max(state.latest_us());
         Instants { now_us, counted_us, last_end_us: u64::MAX }
@@ -47,7 +47,7 @@ impl Concurrency {
 }
 
 impl Algorithm for Concurrency {
-    type State = Ledger;
+    type State = ExpiryLog;
 
     fn capacity(&self) -> u64 {
         self.limit
@@ -57,14 +57,14 @@ impl Algorithm for Concurrency {
         None
     }
 
-    fn decide(&self, state: &Ledger, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+    fn decide(&self, state: &ExpiryLog, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let at = Self::instants(state, now_us);
         let outcome = state.decide(self.limit, at, cost, intent, at.counted_us + self.ttl_us);
         // Slots come back when work ends, so no instant can be promised for the next one.
         Outcome { more_after_us: None, ..outcome }
     }
 
-    fn charge(&self, state: &mut Ledger, now_us: u64, cost: u64) -> Receipt {
+    fn charge(&self, state: &mut ExpiryLog, now_us: u64, cost: u64) -> Receipt {
         let at_us = Self::instants(state, now_us).counted_us;
         let end_us = at_us + self.ttl_us;
         if cost > 0 {
@@ -73,11 +73,11 @@ impl Algorithm for Concurrency {
         Receipt { cost, at_us, mark_us: end_us, mark_fraction: 0 }
     }
 
-    fn give_back(&self, state: &mut Ledger, now_us: u64, units: u64, receipt: &Receipt) {
+    fn give_back(&self, state: &mut ExpiryLog, now_us: u64, units: u64, receipt: &Receipt) {
         state.remove(now_us, receipt.mark_us, units);
     }
 
-    fn idle_at_us(&self, state: &Ledger) -> u64 {
+    fn idle_at_us(&self, state: &ExpiryLog) -> u64 {
         state.idle_at_us()
     }
 }

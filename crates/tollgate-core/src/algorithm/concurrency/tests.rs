@@ -8,7 +8,7 @@ fn slots(count: u64) -> Concurrency {
 
 #[test]
 fn as_many_as_there_are_slots_at_once() {
-    let (limit, mut state) = (slots(2), Ledger::default());
+    let (limit, mut state) = (slots(2), ExpiryLog::default());
     let first = limit.charge(&mut state, 0, 1);
     limit.charge(&mut state, 10, 1);
     let refused = limit.decide(&state, 20, 1, Intent::Take);
@@ -25,7 +25,7 @@ fn as_many_as_there_are_slots_at_once() {
 
 #[test]
 fn a_crash_frees_its_slot_when_the_time_to_live_is_over() {
-    let (limit, mut state) = (slots(1), Ledger::default());
+    let (limit, mut state) = (slots(1), ExpiryLog::default());
     limit.charge(&mut state, 0, 1);
     assert!(!limit.decide(&state, 30 * SECOND_US - 1, 1, Intent::Take).admitted);
     assert!(limit.decide(&state, 30 * SECOND_US, 1, Intent::Take).admitted);
@@ -34,7 +34,7 @@ fn a_crash_frees_its_slot_when_the_time_to_live_is_over() {
 
 #[test]
 fn a_release_frees_its_own_slot_once_and_not_after_it_has_ended() {
-    let (limit, mut state) = (slots(3), Ledger::default());
+    let (limit, mut state) = (slots(3), ExpiryLog::default());
     let first = limit.charge(&mut state, 0, 1);
     let second = limit.charge(&mut state, 5, 2);
     limit.give_back(&mut state, 6, 1, &first);
@@ -46,7 +46,7 @@ fn a_release_frees_its_own_slot_once_and_not_after_it_has_ended() {
 
 #[test]
 fn slots_may_be_held_for_different_times() {
-    let (limit, mut state) = (slots(2), Ledger::default());
+    let (limit, mut state) = (slots(2), ExpiryLog::default());
     let short = limit.with_ttl(SECOND_US).expect("a second is in range");
     limit.charge(&mut state, 0, 1);
     short.charge(&mut state, 0, 1);
@@ -57,7 +57,7 @@ fn slots_may_be_held_for_different_times() {
 
 #[test]
 fn fewer_slots_keep_those_who_hold_one() {
-    let (many, few, mut state) = (slots(10), slots(3), Ledger::default());
+    let (many, few, mut state) = (slots(10), slots(3), ExpiryLog::default());
     many.charge(&mut state, 0, 4);
     many.charge(&mut state, 100, 4);
     let refused = few.decide(&state, 200, 1, Intent::Take);
@@ -71,7 +71,7 @@ fn fewer_slots_keep_those_who_hold_one() {
 
 #[test]
 fn a_clock_that_steps_back_brings_no_slot_back() {
-    let (limit, mut state) = (slots(1), Ledger::default());
+    let (limit, mut state) = (slots(1), ExpiryLog::default());
     limit.charge(&mut state, 40 * SECOND_US, 1);
     let refused = limit.decide(&state, SECOND_US, 1, Intent::Take);
     assert_eq!(refused.retry_after_us, Some(69 * SECOND_US), "from the unclamped now");
@@ -81,8 +81,8 @@ fn a_clock_that_steps_back_brings_no_slot_back() {
 #[test]
 fn numbers_out_of_range_are_refused() {
     let too_many = Concurrency::try_new(1 << 32, SECOND_US);
-    assert_eq!(too_many, Err(InvalidNumbers::CountTooLarge));
+    assert_eq!(too_many, Err(InvalidParams::CountTooLarge));
     for ttl_us in [0, 999, 366 * 86_400 * SECOND_US + 1] {
-        assert_eq!(Concurrency::try_new(1, ttl_us), Err(InvalidNumbers::TtlOutOfRange));
+        assert_eq!(Concurrency::try_new(1, ttl_us), Err(InvalidParams::TtlOutOfRange));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Algorithm,
-    window::{place, redate},
+    window::{redate, window_position},
 };
 use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 
@@ -48,7 +48,7 @@ impl Algorithm for FixedWindow {
     #[inline]
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let now_us = now_us.min(MAX_US);
-        let place = place(now_us, self.window_us, state.index);
+        let place = window_position(now_us, self.window_us, state.index);
         let count = state.count_in(place.index, now_us / self.window_us);
         let admitted = cost == 0 || count.saturating_add(cost) <= self.limit;
         let after = if admitted && intent == Intent::Take { count + cost } else { count };
@@ -70,7 +70,7 @@ impl Algorithm for FixedWindow {
     #[inline]
     fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
         let now_us = now_us.min(MAX_US);
-        let place = place(now_us, self.window_us, state.index);
+        let place = window_position(now_us, self.window_us, state.index);
         if cost > 0 {
             let count = state.count_in(place.index, now_us / self.window_us);
             *state = State { index: place.index, count: count.saturating_add(cost).min(MAX_US) };

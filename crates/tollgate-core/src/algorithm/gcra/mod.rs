@@ -1,7 +1,7 @@
 //! GCRA: a token bucket's decisions from a single timestamp. For many keys.
 
 use super::bucket::{Bucket, Tat, keeps_a_tat};
-use crate::{Algorithm, Intent, InvalidNumbers, Outcome, Rate, Receipt};
+use crate::{Algorithm, Intent, InvalidParams, Outcome, Rate, Receipt};
 
 /// A burst of B units, refilled at a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -9,7 +9,7 @@ pub struct Gcra(Bucket);
 
 impl Gcra {
     /// `burst` defaults to the rate's count.
-    pub fn try_new(rate: Rate, burst: Option<u64>) -> Result<Self, InvalidNumbers> {
+    pub fn try_new(rate: Rate, burst: Option<u64>) -> Result<Self, InvalidParams> {
         Bucket::try_new(rate, burst.unwrap_or(rate.count().into()), 0).map(Self)
     }
 

@@ -158,8 +158,8 @@ fn a_debt_is_waited_for_and_ends_with_time() {
 #[test]
 fn numbers_out_of_range_are_refused() {
     let rate = Rate::try_new(1, 366 * 86_400 * SECOND_US).expect("a rate in range");
-    assert_eq!(Gcra::try_new(rate, Some(100)), Err(InvalidNumbers::HorizonTooFar));
+    assert_eq!(Gcra::try_new(rate, Some(100)), Err(InvalidParams::HorizonTooFar));
     assert!(Gcra::try_new(rate, Some(99)).is_ok());
-    assert_eq!(Gcra::try_new(rate, Some(0)), Err(InvalidNumbers::ZeroBurst));
-    assert_eq!(Gcra::try_new(rate, Some(1 << 32)), Err(InvalidNumbers::CountTooLarge));
+    assert_eq!(Gcra::try_new(rate, Some(0)), Err(InvalidParams::ZeroBurst));
+    assert_eq!(Gcra::try_new(rate, Some(1 << 32)), Err(InvalidParams::CountTooLarge));
 }

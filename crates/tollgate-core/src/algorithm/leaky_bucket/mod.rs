@@ -1,7 +1,7 @@
 //! Leaky bucket: a strict pace. Policing with `queue` 0; with a queue, admitted requests are delayed into line.
 
 use super::bucket::{Bucket, Tat, keeps_a_tat};
-use crate::{Algorithm, Intent, InvalidNumbers, Outcome, Rate, Receipt};
+use crate::{Algorithm, Intent, InvalidParams, Outcome, Rate, Receipt};
 
 /// A pace with `burst` units ahead of it and `queue` more that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,7 +13,7 @@ impl LeakyBucket {
         rate: Rate,
         burst: Option<u64>,
         queue: Option<u64>,
-    ) -> Result<Self, InvalidNumbers> {
+    ) -> Result<Self, InvalidParams> {
         Bucket::try_new(rate, burst.unwrap_or(1), queue.unwrap_or(0)).map(Self)
     }
 

@@ -3,7 +3,7 @@
 
 use super::{
     Algorithm,
-    ledger::{Instants, Ledger},
+    ledger::{ExpiryLog, Instants},
 };
 use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 
@@ -21,7 +21,7 @@ impl SlidingLog {
     }
 
     /// An entry dated more than one window ahead of the clock counts as dated one window ahead.
-    fn instants(&self, state: &Ledger, now_us: u64) -> Instants {
+    fn instants(&self, state: &ExpiryLog, now_us: u64) -> Instants {
         let now_us = now_us.min(MAX_US);
         let latest_us = state.latest_us().min(now_us + self.window_us);
         Instants {
@@ -33,7 +33,7 @@ impl SlidingLog {
 }
 
 impl Algorithm for SlidingLog {
-    type State = Ledger;
+    type State = ExpiryLog;
 
     fn capacity(&self) -> u64 {
         self.limit
@@ -43,17 +43,17 @@ impl Algorithm for SlidingLog {
         Some(self.window_us)
     }
 
-    fn redate(&self, state: &mut Ledger, now_us: u64) -> bool {
+    fn redate(&self, state: &mut ExpiryLog, now_us: u64) -> bool {
         let at = self.instants(state, now_us);
         state.redate(at.counted_us, at.last_end_us)
     }
 
-    fn decide(&self, state: &Ledger, now_us: u64, cost: u64, intent: Intent) -> Outcome {
+    fn decide(&self, state: &ExpiryLog, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let at = self.instants(state, now_us);
         state.decide(self.limit, at, cost, intent, at.counted_us + self.window_us)
     }
 
-    fn charge(&self, state: &mut Ledger, now_us: u64, cost: u64) -> Receipt {
+    fn charge(&self, state: &mut ExpiryLog, now_us: u64, cost: u64) -> Receipt {
         let at = self.instants(state, now_us);
         let end_us = at.counted_us + self.window_us;
         if cost > 0 {
@@ -63,11 +63,11 @@ impl Algorithm for SlidingLog {
         Receipt { cost, at_us: at.counted_us, mark_us: end_us, mark_fraction: 0 }
     }
 
-    fn give_back(&self, state: &mut Ledger, now_us: u64, units: u64, receipt: &Receipt) {
+    fn give_back(&self, state: &mut ExpiryLog, now_us: u64, units: u64, receipt: &Receipt) {
         state.remove(now_us, receipt.mark_us, units);
     }
 
-    fn idle_at_us(&self, state: &Ledger) -> u64 {
+    fn idle_at_us(&self, state: &ExpiryLog) -> u64 {
         state.idle_at_us()
     }
 }

@@ -7,7 +7,7 @@ fn limit(count: u64, period_us: u64) -> SlidingLog {
     SlidingLog::new(Rate::try_new(count, period_us).expect("a rate in range"))
 }
 
-fn take(limit: SlidingLog, state: &mut Ledger, now_us: u64, cost: u64) -> Outcome {
+fn take(limit: SlidingLog, state: &mut ExpiryLog, now_us: u64, cost: u64) -> Outcome {
     let outcome = limit.decide(state, now_us, cost, Intent::Take);
     if outcome.admitted {
         limit.charge(state, now_us, cost);
@@ -17,7 +17,7 @@ fn take(limit: SlidingLog, state: &mut Ledger, now_us: u64, cost: u64) -> Outcom
 
 #[test]
 fn three_a_millisecond_in_any_millisecond() {
-    let (limit, mut state) = (limit(3, 1_000), Ledger::default());
+    let (limit, mut state) = (limit(3, 1_000), ExpiryLog::default());
     for now_us in [0, 400, 900] {
         assert!(take(limit, &mut state, now_us, 1).admitted);
     }
@@ -34,7 +34,7 @@ fn three_a_millisecond_in_any_millisecond() {
 
 #[test]
 fn a_cost_waits_for_as_many_entries_as_it_needs() {
-    let (limit, mut state) = (limit(10, SECOND_US), Ledger::default());
+    let (limit, mut state) = (limit(10, SECOND_US), ExpiryLog::default());
     for (now_us, cost) in [(0, 2), (100, 3), (200, 5)] {
         assert!(take(limit, &mut state, now_us, cost).admitted);
     }
@@ -52,7 +52,7 @@ fn a_cost_waits_for_as_many_entries_as_it_needs() {
 
 #[test]
 fn a_give_back_takes_its_own_entry() {
-    let (limit, mut state) = (limit(10, SECOND_US), Ledger::default());
+    let (limit, mut state) = (limit(10, SECOND_US), ExpiryLog::default());
     let first = limit.charge(&mut state, 0, 4);
     limit.charge(&mut state, 500_000, 6);
     limit.give_back(&mut state, 600_000, 3, &first);
@@ -66,7 +66,7 @@ fn a_give_back_takes_its_own_entry() {
 #[test]
 fn another_count_keeps_the_entries() {
     let (free, pro) = (limit(5, SECOND_US), limit(20, SECOND_US));
-    let mut state = Ledger::default();
+    let mut state = ExpiryLog::default();
     assert!(take(free, &mut state, 0, 5).admitted);
     assert_eq!(take(pro, &mut state, 10, 5).remaining, 10);
     let refused = free.decide(&state, 20, 1, Intent::Take);
@@ -75,7 +75,7 @@ fn another_count_keeps_the_entries() {
 
 #[test]
 fn a_clock_that_steps_back_waits_at_the_latest_entry() {
-    let (limit, mut state) = (limit(3, SECOND_US), Ledger::default());
+    let (limit, mut state) = (limit(3, SECOND_US), ExpiryLog::default());
     limit.charge(&mut state, 5_000_000, 3);
     let refused = limit.decide(&state, 4_900_000, 1, Intent::Take);
     assert_eq!(refused.retry_after_us, Some(1_100_000), "from the unclamped now");
@@ -85,7 +85,7 @@ fn a_clock_that_steps_back_waits_at_the_latest_entry() {
 
 #[test]
 fn a_leap_ahead_is_taken_to_be_one_window() {
-    let (limit, mut state) = (limit(3, SECOND_US), Ledger::default());
+    let (limit, mut state) = (limit(3, SECOND_US), ExpiryLog::default());
     limit.charge(&mut state, 900_000_000, 3);
     assert!(limit.redate(&mut state, 1_000_000));
     assert!(
@@ -99,11 +99,11 @@ fn a_leap_ahead_is_taken_to_be_one_window() {
 
 #[test]
 fn joining_entries_for_memory_can_only_refuse_more() {
-    let (limit, mut state) = (limit(3, SECOND_US), Ledger::default());
+    let (limit, mut state) = (limit(3, SECOND_US), ExpiryLog::default());
     for now_us in [0, 100, 200] {
         limit.charge(&mut state, now_us, 1);
     }
-    state.coarsen();
+    state.merge_two_earliest();
     assert!(state.entries().eq([(SECOND_US + 100, 2), (SECOND_US + 200, 1)]));
     assert!(!limit.decide(&state, SECOND_US, 1, Intent::Take).admitted);
     assert_eq!(limit.decide(&state, SECOND_US + 100, 1, Intent::Peek).remaining, 2);
@@ -111,7 +111,7 @@ fn joining_entries_for_memory_can_only_refuse_more() {
 
 #[test]
 fn one_entry_holds_all_that_was_charged_at_one_instant() {
-    let (limit, mut state) = (limit(100, SECOND_US), Ledger::default());
+    let (limit, mut state) = (limit(100, SECOND_US), ExpiryLog::default());
     for _ in 0..50 {
         limit.charge(&mut state, 7, 1);
     }

@@ -4,7 +4,7 @@
 use super::{
     Algorithm,
     muldiv::mul_div_ceil,
-    window::{Place, place, redate},
+    window::{WindowPosition, redate, window_position},
 };
 use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 
@@ -53,15 +53,15 @@ impl SlidingWindow {
 
     /// The instant, where it lies, and what is counted there.
     #[inline]
-    fn place(&self, state: &State, now_us: u64) -> (u64, Place, Counts) {
+    fn position(&self, state: &State, now_us: u64) -> (u64, WindowPosition, Counts) {
         let now_us = now_us.min(MAX_US);
-        let place = place(now_us, self.window_us, state.index);
+        let place = window_position(now_us, self.window_us, state.index);
         (now_us, place, state.counts_in(place.index, now_us / self.window_us))
     }
 
     #[inline]
-    fn outcome(&self, place: Place, counts: Counts, cost: u64, intent: Intent) -> Outcome {
-        let (Place { elapsed_us, ahead_us, .. }, (previous, current)) = (place, counts);
+    fn outcome(&self, place: WindowPosition, counts: Counts, cost: u64, intent: Intent) -> Outcome {
+        let (WindowPosition { elapsed_us, ahead_us, .. }, (previous, current)) = (place, counts);
         let weight = self.weight(previous, elapsed_us);
         let used = weight.saturating_add(current);
         let admitted = cost == 0 || used.saturating_add(cost) <= self.limit;
@@ -105,13 +105,13 @@ impl Algorithm for SlidingWindow {
 
     #[inline]
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
-        let (_, place, counts) = self.place(state, now_us);
+        let (_, place, counts) = self.position(state, now_us);
         self.outcome(place, counts, cost, intent)
     }
 
     #[inline]
     fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
-        let (now_us, place, counts) = self.place(state, now_us);
+        let (now_us, place, counts) = self.position(state, now_us);
         if cost > 0 {
             state.count(place.index, counts, cost);
         }
@@ -121,7 +121,7 @@ impl Algorithm for SlidingWindow {
     /// Places the instant once: dividing by the window is most of the work.
     #[inline]
     fn take(&self, state: &mut State, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
-        let (now_us, place, counts) = self.place(state, now_us);
+        let (now_us, place, counts) = self.position(state, now_us);
         let outcome = self.outcome(place, counts, cost, Intent::Take);
         if !outcome.admitted || cost == 0 {
             return None;

@@ -8,7 +8,7 @@ use super::{
     Algorithm,
     bucket::{Bucket, Tat},
 };
-use crate::{Intent, InvalidNumbers, MAX_US, Outcome, Rate, Receipt};
+use crate::{Intent, InvalidParams, MAX_US, Outcome, Rate, Receipt};
 
 /// A burst of B tokens, refilled at a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ pub struct State {
 
 impl TokenBucket {
     /// `burst` defaults to the rate's count.
-    pub fn try_new(rate: Rate, burst: Option<u64>) -> Result<Self, InvalidNumbers> {
+    pub fn try_new(rate: Rate, burst: Option<u64>) -> Result<Self, InvalidParams> {
         Bucket::try_new(rate, burst.unwrap_or(rate.count().into()), 0).map(Self)
     }
 

@@ -63,12 +63,12 @@ impl core::error::Error for FieldError {}
 
 /// An error before it is known in which field.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fault {
+pub(super) struct FieldSyntaxError {
     pub(super) kind: FieldErrorKind,
     pub(super) at: usize,
 }
 
-impl Fault {
+impl FieldSyntaxError {
     pub(super) const fn in_field(self, field: &'static str) -> FieldError {
         FieldError { field, kind: self.kind, at: self.at }
     }

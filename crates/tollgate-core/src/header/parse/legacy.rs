@@ -3,7 +3,7 @@
 use super::error::{FieldError, FieldErrorKind};
 use super::list::policies;
 use super::value::{count, digits_saturating, seconds_as_us, trim};
-use super::{LimitItem, MAX_FIELD_BYTES, Parsed, PolicyItem, When};
+use super::{FieldInstant, LimitItem, MAX_FIELD_BYTES, ParsedHeaders, PolicyItem};
 use crate::header::profile::name;
 use crate::header::{Profile, Scope};
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 pub(super) fn parse(
     profile: Profile,
     lines: &[(&'static str, &str)],
-) -> Result<Parsed, FieldError> {
+) -> Result<ParsedHeaders, FieldError> {
     let is_unprefixed = matches!(profile, Profile::Draft6 | Profile::RateLimit);
     let [policy, limit, remaining, reset] = if is_unprefixed {
         [name::POLICY, name::LIMIT, name::REMAINING, name::RESET]
@@ -20,16 +20,16 @@ pub(super) fn parse(
         [name::X_POLICY, name::X_LIMIT, name::X_REMAINING, name::X_RESET]
     };
     let of_policy = lines.iter().filter(|line| line.0 == policy).map(|&(_, value)| value);
-    let mut parsed = Parsed { policies: policies(policy, of_policy)?, limits: Vec::new() };
+    let mut parsed = ParsedHeaders { policies: policies(policy, of_policy)?, limits: Vec::new() };
 
     let shown_limit = read_limit(limit, lines, &mut parsed.policies)?;
     let mut shown_reset = read(lines, reset, "seconds", seconds_as_us)?.map(match profile {
-        Profile::Draft6 | Profile::RateLimit | Profile::XRateLimitDelta => When::AfterUs,
-        _ => When::AtUs,
+        Profile::Draft6 | Profile::RateLimit | Profile::XRateLimitDelta => FieldInstant::AfterUs,
+        _ => FieldInstant::AtUs,
     });
     // A wait needs no agreement of clocks, so Discord's second form of the reset is the better one.
     if let Some(after_us) = read(lines, name::X_RESET_AFTER, "seconds", seconds_as_us)? {
-        shown_reset = Some(When::AfterUs(after_us));
+        shown_reset = Some(FieldInstant::AfterUs(after_us));
     }
     let text =
         |field| read(lines, field, "text", |text| Some(text).filter(|text| !text.is_empty()));

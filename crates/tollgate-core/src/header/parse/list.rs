@@ -1,9 +1,9 @@
 //! `RateLimit` and `RateLimit-Policy`: lists over one or several field lines.
 
-use super::error::{Fault, FieldError, FieldErrorKind};
-use super::scan::{Bare, Scanner};
+use super::error::{FieldError, FieldErrorKind, FieldSyntaxError};
+use super::scan::{BareItem, Scanner};
 use super::value::{bytes, text, uint};
-use super::{LimitItem, MAX_FIELD_BYTES, MAX_MEMBERS, PolicyItem, When};
+use super::{FieldInstant, LimitItem, MAX_FIELD_BYTES, MAX_MEMBERS, PolicyItem};
 use crate::header::profile::name;
 use crate::header::{US_PER_S, Unit};
 use alloc::vec::Vec;
@@ -60,10 +60,12 @@ fn capped<'a>(
     for line in values {
         length = length.saturating_add(line.len());
         if length > MAX_FIELD_BYTES {
-            return Err(Fault { kind: FieldErrorKind::TooLong, at: 0 }.in_field(field));
+            return Err(FieldSyntaxError { kind: FieldErrorKind::TooLong, at: 0 }.in_field(field));
         }
         if lines.len() == MAX_MEMBERS {
-            return Err(Fault { kind: FieldErrorKind::TooManyMembers, at: 0 }.in_field(field));
+            return Err(
+                FieldSyntaxError { kind: FieldErrorKind::TooManyMembers, at: 0 }.in_field(field)
+            );
         }
         lines.push(line);
     }
@@ -75,7 +77,7 @@ fn capped<'a>(
 pub(super) fn members<'a>(
     field: &'static str,
     lines: &[&'a str],
-    mut member: impl FnMut(&mut Scanner<'a>) -> Result<(), Fault>,
+    mut member: impl FnMut(&mut Scanner<'a>) -> Result<(), FieldSyntaxError>,
 ) -> Result<(), FieldError> {
     let mut count = 0_usize;
     for (index, line) in lines.iter().enumerate() {
@@ -93,7 +95,8 @@ pub(super) fn members<'a>(
         while more {
             count += 1;
             if count > MAX_MEMBERS {
-                let fault = Fault { kind: FieldErrorKind::TooManyMembers, at: scanner.at() };
+                let fault =
+                    FieldSyntaxError { kind: FieldErrorKind::TooManyMembers, at: scanner.at() };
                 return Err(fault.in_field(field));
             }
             member(&mut scanner).map_err(|fault| fault.in_field(field))?;
@@ -107,11 +110,11 @@ pub(super) fn members<'a>(
 pub(super) fn dictionary<'a>(
     field: &'static str,
     lines: &[&'a str],
-    mut entry: impl FnMut(&'a str, Bare<'a>),
+    mut entry: impl FnMut(&'a str, BareItem<'a>),
 ) -> Result<(), FieldError> {
     members(field, lines, |scanner| {
         let key = scanner.key()?;
-        let value = if scanner.eat(b'=') { scanner.item_or_inner_list()? } else { Bare::Other };
+        let value = if scanner.eat(b'=') { scanner.item_or_inner_list()? } else { BareItem::Other };
         entry(key, value);
         scanner.parameters(|_, _| ())
     })
@@ -130,7 +133,7 @@ fn is_dictionary(lines: &[&str]) -> bool {
 }
 
 /// Passes the comma before the next member; false at the end of the line.
-fn next(scanner: &mut Scanner<'_>) -> Result<bool, Fault> {
+fn next(scanner: &mut Scanner<'_>) -> Result<bool, FieldSyntaxError> {
     scanner.skip_whitespace();
     if scanner.is_at_end() {
         return Ok(false);
@@ -142,8 +145,13 @@ fn next(scanner: &mut Scanner<'_>) -> Result<bool, Fault> {
     if scanner.is_at_end() { Err(scanner.expected("a member after the comma")) } else { Ok(true) }
 }
 
-fn limit_item(first: Bare<'_>, at: usize, scanner: &mut Scanner<'_>) -> Result<LimitItem, Fault> {
-    let name = text(first).ok_or(Fault { kind: FieldErrorKind::Expected("a name"), at })?;
+fn limit_item(
+    first: BareItem<'_>,
+    at: usize,
+    scanner: &mut Scanner<'_>,
+) -> Result<LimitItem, FieldSyntaxError> {
+    let name =
+        text(first).ok_or(FieldSyntaxError { kind: FieldErrorKind::Expected("a name"), at })?;
     let [mut r, mut t, mut a, mut w, mut pk] = [None; 5];
     scanner.parameters(|key, value| match key {
         "r" => r = Some(value),
@@ -158,13 +166,13 @@ fn limit_item(first: Bare<'_>, at: usize, scanner: &mut Scanner<'_>) -> Result<L
     Ok(LimitItem {
         name: Some(name),
         remaining,
-        reset: reset_s.map(|s| When::AfterUs(s.saturating_mul(US_PER_S))),
+        reset: reset_s.map(|s| FieldInstant::AfterUs(s.saturating_mul(US_PER_S))),
         partition: optional(pk, "pk", at, bytes)?,
         ..LimitItem::default()
     })
 }
 
-fn policy_item(scanner: &mut Scanner<'_>) -> Result<PolicyItem, Fault> {
+fn policy_item(scanner: &mut Scanner<'_>) -> Result<PolicyItem, FieldSyntaxError> {
     let at = scanner.at();
     let first = scanner.item_or_inner_list()?;
     let [mut q, mut qu, mut w, mut pk, mut named] = [None; 5];
@@ -179,12 +187,17 @@ fn policy_item(scanner: &mut Scanner<'_>) -> Result<PolicyItem, Fault> {
     let unit = optional(qu, "qu", at, text)?;
     let (name, quota) = match first {
         // Before names: the quota itself. Envoy puts the name into a parameter.
-        Bare::Integer(_) => {
+        BareItem::Integer(_) => {
             (optional(named, "name", at, text)?, required(Some(first), "q", at, uint)?)
         }
         _ => match text(first) {
             Some(name) => (Some(name), required(q, "q", at, uint)?),
-            None => return Err(Fault { kind: FieldErrorKind::Expected("a name or a quota"), at }),
+            None => {
+                return Err(FieldSyntaxError {
+                    kind: FieldErrorKind::Expected("a name or a quota"),
+                    at,
+                });
+            }
         },
     };
     Ok(PolicyItem {
@@ -199,13 +212,13 @@ fn policy_item(scanner: &mut Scanner<'_>) -> Result<PolicyItem, Fault> {
 /// The entries of draft -07. The last of equal keys counts, as in every dictionary.
 #[derive(Default)]
 struct Dictionary<'a> {
-    limit: Option<Bare<'a>>,
-    remaining: Option<Bare<'a>>,
-    reset: Option<Bare<'a>>,
+    limit: Option<BareItem<'a>>,
+    remaining: Option<BareItem<'a>>,
+    reset: Option<BareItem<'a>>,
 }
 
 impl<'a> Dictionary<'a> {
-    fn set(&mut self, key: &str, value: Bare<'a>) {
+    fn set(&mut self, key: &str, value: BareItem<'a>) {
         match key {
             "limit" => self.limit = Some(value),
             "remaining" => self.remaining = Some(value),
@@ -214,32 +227,33 @@ impl<'a> Dictionary<'a> {
         }
     }
 
-    fn item(&self) -> Result<LimitItem, Fault> {
+    fn item(&self) -> Result<LimitItem, FieldSyntaxError> {
         let reset_s = optional(self.reset, "reset", 0, uint)?;
         Ok(LimitItem {
             limit: optional(self.limit, "limit", 0, uint)?,
             remaining: required(self.remaining, "remaining", 0, uint)?,
-            reset: reset_s.map(|s| When::AfterUs(s.saturating_mul(US_PER_S))),
+            reset: reset_s.map(|s| FieldInstant::AfterUs(s.saturating_mul(US_PER_S))),
             ..LimitItem::default()
         })
     }
 }
 
 fn optional<T>(
-    value: Option<Bare<'_>>,
+    value: Option<BareItem<'_>>,
     key: &'static str,
     at: usize,
-    read: impl Fn(Bare<'_>) -> Option<T>,
-) -> Result<Option<T>, Fault> {
-    let wrong = Fault { kind: FieldErrorKind::WrongValue(key), at };
+    read: impl Fn(BareItem<'_>) -> Option<T>,
+) -> Result<Option<T>, FieldSyntaxError> {
+    let wrong = FieldSyntaxError { kind: FieldErrorKind::WrongValue(key), at };
     value.map(|value| read(value).ok_or(wrong)).transpose()
 }
 
 fn required<T>(
-    value: Option<Bare<'_>>,
+    value: Option<BareItem<'_>>,
     key: &'static str,
     at: usize,
-    read: impl Fn(Bare<'_>) -> Option<T>,
-) -> Result<T, Fault> {
-    optional(value, key, at, read)?.ok_or(Fault { kind: FieldErrorKind::Missing(key), at })
+    read: impl Fn(BareItem<'_>) -> Option<T>,
+) -> Result<T, FieldSyntaxError> {
+    optional(value, key, at, read)?
+        .ok_or(FieldSyntaxError { kind: FieldErrorKind::Missing(key), at })
 }

@@ -26,7 +26,7 @@ pub const MAX_FIELD_BYTES: usize = 8 * 1024;
 /// What the fields of one answer said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Parsed {
+pub struct ParsedHeaders {
     /// The quotas and their windows.
     pub policies: Vec<PolicyItem>,
     /// What is left of them.
@@ -60,7 +60,7 @@ pub struct LimitItem {
     /// Units available: `r`, or `a` as a pending change to the draft has it.
     pub remaining: u64,
     /// When there will be more (`t`, or `w` as in that pending change), or the reset of an older generation.
-    pub reset: Option<When>,
+    pub reset: Option<FieldInstant>,
     /// The partition key, `pk`.
     pub partition: Option<Vec<u8>>,
     /// Discord's bucket.
@@ -71,14 +71,14 @@ pub struct LimitItem {
 
 /// A point in time, as the field gave it. Values beyond the end of time are that end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum FieldInstant {
     /// Microseconds after the answer.
     AfterUs(u64),
     /// Microseconds since the Unix epoch, by the server's clock.
     AtUs(u64),
 }
 
-impl When {
+impl FieldInstant {
     /// The wait from `now_us`; zero when the instant has passed.
     pub const fn after_us(self, now_us: u64) -> u64 {
         match self {
@@ -96,7 +96,7 @@ impl When {
 pub fn parse<'a>(
     profile: Profile,
     headers: impl IntoIterator<Item = (&'a str, &'a str)>,
-) -> Result<Parsed, FieldError> {
+) -> Result<ParsedHeaders, FieldError> {
     let mut lines: Vec<(&'static str, &'a str)> = Vec::new();
     for (header, value) in headers {
         let known = profile.fields().iter().find(|field| field.eq_ignore_ascii_case(header));
@@ -112,7 +112,7 @@ pub fn parse<'a>(
         lines.iter().filter(move |line| line.0 == field).map(|&(_, value)| value)
     };
     match profile {
-        Profile::Draft11 | Profile::Draft7 => Ok(Parsed {
+        Profile::Draft11 | Profile::Draft7 => Ok(ParsedHeaders {
             policies: parse_policy(values(name::POLICY))?,
             limits: parse_ratelimit(values(name::RATELIMIT))?,
         }),

@@ -1,6 +1,6 @@
 //! A scanner for Structured Fields (RFC 9651, section 4.2) that borrows from the line and allocates nothing.
 
-use super::error::{Fault, FieldErrorKind};
+use super::error::{FieldErrorKind, FieldSyntaxError};
 use super::value::is_base64;
 
 /// A position in one field line.
@@ -11,7 +11,7 @@ pub(super) struct Scanner<'a> {
 
 /// A bare item. Types no rate-limit field uses are recognised, so that unknown parameters can be skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bare<'a> {
+pub(super) enum BareItem<'a> {
     Integer(i64),
     /// Between the quotes, escapes and all.
     String(&'a str),
@@ -57,26 +57,26 @@ impl<'a> Scanner<'a> {
     /// Reads `;key=value` as often as it comes; a key alone is a boolean.
     pub(super) fn parameters(
         &mut self,
-        mut each: impl FnMut(&'a str, Bare<'a>),
-    ) -> Result<(), Fault> {
+        mut each: impl FnMut(&'a str, BareItem<'a>),
+    ) -> Result<(), FieldSyntaxError> {
         while self.eat(b';') {
             self.skip_spaces();
             let key = self.key()?;
-            let value = if self.eat(b'=') { self.bare_item()? } else { Bare::Other };
+            let value = if self.eat(b'=') { self.bare_item()? } else { BareItem::Other };
             each(key, value);
         }
         Ok(())
     }
 
     /// Reads a member of a list, or a value of a dictionary, up to its parameters.
-    pub(super) fn item_or_inner_list(&mut self) -> Result<Bare<'a>, Fault> {
+    pub(super) fn item_or_inner_list(&mut self) -> Result<BareItem<'a>, FieldSyntaxError> {
         if !self.eat(b'(') {
             return self.bare_item();
         }
         loop {
             let spaces = self.take_while(|byte| byte == b' ');
             if self.eat(b')') {
-                return Ok(Bare::InnerList);
+                return Ok(BareItem::InnerList);
             }
             if spaces.is_empty() && self.text.as_bytes().get(self.at.wrapping_sub(1)) != Some(&b'(')
             {
@@ -87,11 +87,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    pub(super) fn bare_item(&mut self) -> Result<Bare<'a>, Fault> {
+    pub(super) fn bare_item(&mut self) -> Result<BareItem<'a>, FieldSyntaxError> {
         match self.peek() {
             Some(b'-' | b'0'..=b'9') => self.number(),
-            Some(b'"') => self.string().map(Bare::String),
-            Some(b'*' | b'a'..=b'z' | b'A'..=b'Z') => Ok(Bare::Token(
+            Some(b'"') => self.string().map(BareItem::String),
+            Some(b'*' | b'a'..=b'z' | b'A'..=b'Z') => Ok(BareItem::Token(
                 self.take_while(|byte| is_tchar(byte) || matches!(byte, b':' | b'/')),
             )),
             Some(b':') => self.binary(),
@@ -99,7 +99,7 @@ impl<'a> Scanner<'a> {
             Some(b'@') => {
                 self.at += 1;
                 match self.number()? {
-                    Bare::Integer(_) => Ok(Bare::Other),
+                    BareItem::Integer(_) => Ok(BareItem::Other),
                     _ => Err(self.expected("a date in whole seconds")),
                 }
             }
@@ -108,12 +108,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    pub(super) const fn expected(&self, what: &'static str) -> Fault {
-        Fault { kind: FieldErrorKind::Expected(what), at: self.at }
+    pub(super) const fn expected(&self, what: &'static str) -> FieldSyntaxError {
+        FieldSyntaxError { kind: FieldErrorKind::Expected(what), at: self.at }
     }
 
     /// Reads the key of a parameter or of a dictionary's member.
-    pub(super) fn key(&mut self) -> Result<&'a str, Fault> {
+    pub(super) fn key(&mut self) -> Result<&'a str, FieldSyntaxError> {
         if !matches!(self.peek(), Some(b'*' | b'a'..=b'z')) {
             return Err(self.expected("a key in lower case"));
         }
@@ -123,7 +123,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// An integer of up to 15 digits, or a decimal of up to 12 and 3.
-    fn number(&mut self) -> Result<Bare<'a>, Fault> {
+    fn number(&mut self) -> Result<BareItem<'a>, FieldSyntaxError> {
         let negative = self.eat(b'-');
         let digits = self.take_while(|byte| byte.is_ascii_digit());
         if digits.is_empty() {
@@ -132,7 +132,7 @@ impl<'a> Scanner<'a> {
         if self.eat(b'.') {
             let fraction = self.take_while(|byte| byte.is_ascii_digit());
             return if digits.len() <= 12 && (1..=3).contains(&fraction.len()) {
-                Ok(Bare::Other)
+                Ok(BareItem::Other)
             } else {
                 Err(self.expected("a decimal of at most 12 and 3 digits"))
             };
@@ -141,10 +141,10 @@ impl<'a> Scanner<'a> {
             return Err(self.expected("an integer of at most 15 digits"));
         }
         let value = digits.bytes().fold(0, |sum, byte| sum * 10 + i64::from(byte - b'0'));
-        Ok(Bare::Integer(if negative { -value } else { value }))
+        Ok(BareItem::Integer(if negative { -value } else { value }))
     }
 
-    fn string(&mut self) -> Result<&'a str, Fault> {
+    fn string(&mut self) -> Result<&'a str, FieldSyntaxError> {
         self.at += 1;
         let start = self.at;
         loop {
@@ -167,7 +167,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn binary(&mut self) -> Result<Bare<'a>, Fault> {
+    fn binary(&mut self) -> Result<BareItem<'a>, FieldSyntaxError> {
         self.at += 1;
         let start = self.at;
         let inside = self
@@ -176,21 +176,21 @@ impl<'a> Scanner<'a> {
             return Err(self.expected("a closing colon"));
         }
         if !is_base64(inside) {
-            return Err(Fault { kind: FieldErrorKind::Expected("base64"), at: start });
+            return Err(FieldSyntaxError { kind: FieldErrorKind::Expected("base64"), at: start });
         }
-        Ok(Bare::Binary(inside))
+        Ok(BareItem::Binary(inside))
     }
 
-    fn boolean(&mut self) -> Result<Bare<'a>, Fault> {
+    fn boolean(&mut self) -> Result<BareItem<'a>, FieldSyntaxError> {
         self.at += 1;
         if self.eat(b'0') || self.eat(b'1') {
-            Ok(Bare::Other)
+            Ok(BareItem::Other)
         } else {
             Err(self.expected("0 or 1"))
         }
     }
 
-    fn display_string(&mut self) -> Result<Bare<'a>, Fault> {
+    fn display_string(&mut self) -> Result<BareItem<'a>, FieldSyntaxError> {
         self.at += 1;
         if !self.eat(b'"') {
             return Err(self.expected("a quote"));
@@ -213,7 +213,7 @@ impl<'a> Scanner<'a> {
             match byte {
                 b'"' => {
                     self.at += 1;
-                    return Ok(Bare::Other);
+                    return Ok(BareItem::Other);
                 }
                 b' '..=b'~' => self.at += 1,
                 _ => return Err(self.expected("a closing quote")),
@@ -222,7 +222,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads `%` and two hexadecimal digits in lower case.
-    fn escaped_byte(&mut self) -> Result<u8, Fault> {
+    fn escaped_byte(&mut self) -> Result<u8, FieldSyntaxError> {
         let digit = |byte: Option<u8>| match byte {
             Some(digit @ b'0'..=b'9') => Some(digit - b'0'),
             Some(digit @ b'a'..=b'f') => Some(digit - b'a' + 10),

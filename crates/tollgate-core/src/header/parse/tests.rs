@@ -6,7 +6,7 @@
 //! write any structured field; the tests of `render` cover what we write.
 
 use super::list::{dictionary, members};
-use super::scan::{Bare, Scanner};
+use super::scan::{BareItem, Scanner};
 use super::value::{bytes, text};
 use super::{MAX_FIELD_BYTES, MAX_MEMBERS, parse_policy, parse_ratelimit};
 use serde_json::Value;
@@ -91,13 +91,13 @@ fn vectors(file: &str) -> Vec<Vector> {
         .collect()
 }
 
-fn read(bare: Bare<'_>) -> Read {
+fn read(bare: BareItem<'_>) -> Read {
     match bare {
-        Bare::Integer(value) => Read::Integer(value),
-        Bare::String(_) | Bare::Token(_) => Read::Text(text(bare).unwrap()),
-        Bare::Binary(_) => Read::Binary(bytes(bare).unwrap()),
-        Bare::Other => Read::Other,
-        Bare::InnerList => Read::InnerList,
+        BareItem::Integer(value) => Read::Integer(value),
+        BareItem::String(_) | BareItem::Token(_) => Read::Text(text(bare).unwrap()),
+        BareItem::Binary(_) => Read::Binary(bytes(bare).unwrap()),
+        BareItem::Other => Read::Other,
+        BareItem::InnerList => Read::InnerList,
     }
 }
 

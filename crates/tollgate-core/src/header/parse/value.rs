@@ -1,22 +1,22 @@
 //! Single values: out of Structured Field items, and the plain numbers of the older fields.
 
-use super::scan::Bare;
+use super::scan::BareItem;
 use crate::header::US_PER_S;
 use alloc::{string::String, vec::Vec};
 
 /// A non-negative integer.
-pub(super) fn uint(value: Bare<'_>) -> Option<u64> {
+pub(super) fn uint(value: BareItem<'_>) -> Option<u64> {
     match value {
-        Bare::Integer(value) => u64::try_from(value).ok(),
+        BareItem::Integer(value) => u64::try_from(value).ok(),
         _ => None,
     }
 }
 
 /// The text of a string, unescaped, or of a token: the drafts quote names, and use them unquoted too.
-pub(super) fn text(value: Bare<'_>) -> Option<String> {
+pub(super) fn text(value: BareItem<'_>) -> Option<String> {
     match value {
-        Bare::Token(token) => Some(token.into()),
-        Bare::String(raw) => {
+        BareItem::Token(token) => Some(token.into()),
+        BareItem::String(raw) => {
             let mut text = String::with_capacity(raw.len());
             let mut chars = raw.chars();
             while let Some(c) = chars.next() {
@@ -30,8 +30,8 @@ pub(super) fn text(value: Bare<'_>) -> Option<String> {
 
 /// The bytes of a binary item. Padding may be missing and pad bits may be set (RFC 9651, section 4.2.7):
 /// the drafts' own samples have such bits.
-pub(super) fn bytes(value: Bare<'_>) -> Option<Vec<u8>> {
-    let Bare::Binary(encoded) = value else { return None };
+pub(super) fn bytes(value: BareItem<'_>) -> Option<Vec<u8>> {
+    let BareItem::Binary(encoded) = value else { return None };
     if !is_base64(encoded) {
         return None;
     }

@@ -1,21 +1,21 @@
 //! `Retry-After` in both forms, the dates against a calendar that walks day by day.
 
-use crate::header::{FieldErrorKind, When, parse_retry_after};
+use crate::header::{FieldErrorKind, FieldInstant, parse_retry_after};
 use proptest::prelude::*;
 use std::string::String;
 
 const NOW_US: u64 = 1_794_744_000_000_000;
 
-fn at(s: u64) -> Result<When, crate::header::FieldError> {
-    Ok(When::AtUs(s * 1_000_000))
+fn at(s: u64) -> Result<FieldInstant, crate::header::FieldError> {
+    Ok(FieldInstant::AtUs(s * 1_000_000))
 }
 
 #[test]
 fn delays() {
     let after = |text| parse_retry_after(text, NOW_US).unwrap();
-    assert_eq!(after("120"), When::AfterUs(120_000_000));
-    assert_eq!(after(" 0\t"), When::AfterUs(0));
-    assert_eq!(after("99999999999999999999999999"), When::AfterUs(u64::MAX));
+    assert_eq!(after("120"), FieldInstant::AfterUs(120_000_000));
+    assert_eq!(after(" 0\t"), FieldInstant::AfterUs(0));
+    assert_eq!(after("99999999999999999999999999"), FieldInstant::AfterUs(u64::MAX));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use super::round_trip::{Owned, rows};
 use super::{rendered, row};
 use crate::header::{
-    LimitItem, Parsed, Profile, Row, When, parse, parse_policy, parse_ratelimit, parse_retry_after,
-    valid_name,
+    FieldInstant, LimitItem, ParsedHeaders, Profile, Row, parse, parse_policy, parse_ratelimit,
+    parse_retry_after, valid_name,
 };
 use proptest::prelude::*;
 use std::string::String;
@@ -56,7 +56,7 @@ fn check_written_again(limits: &[LimitItem]) -> Result<(), TestCaseError> {
         .collect();
     let sent = rendered(Profile::Draft11, &rows, 0);
     let again = parse_ratelimit(sent.iter().skip(1).map(|(_, value)| value.as_str())).unwrap();
-    let saturated = |item: &LimitItem| item.reset == Some(When::AfterUs(u64::MAX));
+    let saturated = |item: &LimitItem| item.reset == Some(FieldInstant::AfterUs(u64::MAX));
     if !limits.iter().any(saturated) {
         prop_assert_eq!(again, limits.iter().filter(named).cloned().collect::<Vec<_>>());
     }
@@ -140,7 +140,7 @@ proptest! {
             }
             read_all(&values)?;
             let headers = sent.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-            let Parsed { limits, .. } = parse(profile, headers).unwrap_or_default();
+            let ParsedHeaders { limits, .. } = parse(profile, headers).unwrap_or_default();
             prop_assert!(limits.len() <= rows.len() * 8 + 1);
         }
     }

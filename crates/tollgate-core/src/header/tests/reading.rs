@@ -1,17 +1,17 @@
 //! What the parsers accept, what they refuse, and with which words.
 
 use crate::header::{
-    FieldErrorKind, LimitItem, MAX_FIELD_BYTES, MAX_MEMBERS, PolicyItem, Profile, Scope, Unit,
-    When, parse, parse_policy, parse_ratelimit,
+    FieldErrorKind, FieldInstant, LimitItem, MAX_FIELD_BYTES, MAX_MEMBERS, PolicyItem, Profile,
+    Scope, Unit, parse, parse_policy, parse_ratelimit,
 };
 use std::string::ToString;
 use std::vec::Vec;
 
-fn seconds(s: u64) -> Option<When> {
-    Some(When::AfterUs(s * 1_000_000))
+fn seconds(s: u64) -> Option<FieldInstant> {
+    Some(FieldInstant::AfterUs(s * 1_000_000))
 }
 
-fn limit(name: &str, remaining: u64, reset: Option<When>) -> LimitItem {
+fn limit(name: &str, remaining: u64, reset: Option<FieldInstant>) -> LimitItem {
     LimitItem { name: Some(name.into()), remaining, reset, ..LimitItem::default() }
 }
 
@@ -204,11 +204,11 @@ fn the_profile_says_what_reset_means() {
     assert_eq!(at.policies, [policy(None, 100, Some(60))]);
     let item = &at.limits[0];
     assert_eq!((item.limit, item.remaining), (Some(100), 59));
-    assert_eq!(item.reset, Some(When::AtUs(1_794_744_060_000_001)), "a wait rounds up");
+    assert_eq!(item.reset, Some(FieldInstant::AtUs(1_794_744_060_000_001)), "a wait rounds up");
     assert_eq!(item.reset.unwrap().after_us(1_794_744_018_000_000), 42_000_001);
     assert_eq!(item.reset.unwrap().after_us(u64::MAX), 0);
     let after = parse(Profile::XRateLimitDelta, headers).unwrap();
-    assert_eq!(after.limits[0].reset, Some(When::AfterUs(1_794_744_060_000_001)));
+    assert_eq!(after.limits[0].reset, Some(FieldInstant::AfterUs(1_794_744_060_000_001)));
     assert_eq!(parse(Profile::None, headers), Ok(Default::default()));
     assert_eq!(parse(Profile::Draft6, headers), Ok(Default::default()));
 }
@@ -238,11 +238,11 @@ fn discord_prefers_the_wait_and_names_the_scope() {
         ("X-RateLimit-Scope", "global"),
     ];
     let item = parse(Profile::Discord, headers).unwrap().limits.remove(0);
-    assert_eq!(item.reset, Some(When::AtUs(1_470_173_023_123_000)));
+    assert_eq!(item.reset, Some(FieldInstant::AtUs(1_470_173_023_123_000)));
     assert_eq!((item.bucket.as_deref(), item.scope), (Some("abcd1234"), Some(Scope::Global)));
     let headers = headers.into_iter().chain([("X-RateLimit-Reset-After", "64.57")]);
     let item = parse(Profile::Discord, headers).unwrap().limits.remove(0);
-    assert_eq!(item.reset, Some(When::AfterUs(64_570_000)));
+    assert_eq!(item.reset, Some(FieldInstant::AfterUs(64_570_000)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::rendered;
 use crate::header::{
-    LimitItem, Parsed, PolicyItem, Profile, Row, Scope, Unit, When, parse, tightest,
+    FieldInstant, LimitItem, ParsedHeaders, PolicyItem, Profile, Row, Scope, Unit, parse, tightest,
 };
 use proptest::prelude::*;
 use std::string::String;
@@ -39,12 +39,12 @@ fn row() -> impl Strategy<Value = Owned> {
         prop::option::of(number()),
         prop::option::of(prop::collection::vec(any::<u8>(), 0..20)),
     );
-    let numbers = (number(), number(), number(), any::<u64>());
+    let params = (number(), number(), number(), any::<u64>());
     let rest = (any::<bool>(), unit(), prop_oneof![Just(Scope::User), Just(Scope::Shared)]);
     // Names begin and end visibly: a field's value cannot keep spaces at its ends.
-    ("[!-~]([ -~]{0,20}[!-~])?", options, numbers, rest).prop_map(
-        |(name, (window_us, more_after_us, retry_after_us, partition), numbers, rest)| {
-            let (limit, remaining, reset_after_us, bucket) = numbers;
+    ("[!-~]([ -~]{0,20}[!-~])?", options, params, rest).prop_map(
+        |(name, (window_us, more_after_us, retry_after_us, partition), params, rest)| {
+            let (limit, remaining, reset_after_us, bucket) = params;
             let (refused, unit, scope) = rest;
             let row = Row {
                 name: "",
@@ -88,19 +88,19 @@ fn policy(row: &Row<'_>, named: bool) -> PolicyItem {
 }
 
 /// What a client should know after reading the answer.
-fn expected(profile: Profile, rows: &[Row<'_>], now_us: u64) -> Parsed {
+fn expected(profile: Profile, rows: &[Row<'_>], now_us: u64) -> ParsedHeaders {
     let Some(row) = tightest(rows).filter(|_| profile != Profile::None) else {
-        return Parsed::default();
+        return ParsedHeaders::default();
     };
     if profile == Profile::Draft11 {
         let limit = |row: &Row<'_>| LimitItem {
             name: Some(row.name.into()),
             remaining: row.remaining.min(CLAMP),
-            reset: row.more_after_us.map(|us| When::AfterUs(whole_seconds(us))),
+            reset: row.more_after_us.map(|us| FieldInstant::AfterUs(whole_seconds(us))),
             partition: row.partition.map(Into::into),
             ..LimitItem::default()
         };
-        return Parsed {
+        return ParsedHeaders {
             policies: rows.iter().map(|row| policy(row, true)).collect(),
             limits: rows.iter().map(limit).collect(),
         };
@@ -108,24 +108,24 @@ fn expected(profile: Profile, rows: &[Row<'_>], now_us: u64) -> Parsed {
     let mut item = LimitItem {
         limit: Some(row.limit.min(CLAMP)),
         remaining: row.remaining.min(CLAMP),
-        reset: Some(When::AfterUs(whole_seconds(row.reset_after_us))),
+        reset: Some(FieldInstant::AfterUs(whole_seconds(row.reset_after_us))),
         ..LimitItem::default()
     };
     if matches!(profile, Profile::XRateLimitEpoch | Profile::GitHub) {
         let at_us = now_us.saturating_add(row.reset_after_us);
-        item.reset = Some(When::AtUs(whole_seconds(at_us)));
+        item.reset = Some(FieldInstant::AtUs(whole_seconds(at_us)));
     }
     if profile == Profile::GitHub {
         item.name = Some(row.name.into());
     }
     if profile == Profile::Discord {
-        item.reset = Some(When::AfterUs(row.reset_after_us));
+        item.reset = Some(FieldInstant::AfterUs(row.reset_after_us));
         item.bucket = Some(std::format!("{:016x}", row.bucket));
         item.scope = row.refused.then_some(row.scope);
     }
     let has_policy = !matches!(profile, Profile::GitHub | Profile::Discord | Profile::RateLimit);
     let policies = has_policy.then(|| policy(row, false)).into_iter().collect();
-    Parsed { policies, limits: std::vec![item] }
+    ParsedHeaders { policies, limits: std::vec![item] }
 }
 
 proptest! {

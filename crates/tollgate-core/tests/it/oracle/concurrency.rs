@@ -1,6 +1,6 @@
 //! At most `count` slots held at once, each until its time to live.
 
-use super::{Charged, END, Judge, Plan};
+use super::{AlgorithmOracle, Charged, END, Plan};
 
 /// Slots by the instant of their end; what was released is negative.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ impl Concurrency {
     }
 }
 
-impl Judge for Concurrency {
+impl AlgorithmOracle for Concurrency {
     fn capacity(plan: &Plan) -> i128 {
         plan.count
     }

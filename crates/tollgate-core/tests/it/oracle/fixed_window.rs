@@ -1,6 +1,6 @@
 //! At most `count` units in each window of the epoch.
 
-use super::{Charged, END, Judge, Plan};
+use super::{AlgorithmOracle, Charged, END, Plan};
 
 /// Units by the number of their window; what was given back is negative.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ impl FixedWindow {
     }
 }
 
-impl Judge for FixedWindow {
+impl AlgorithmOracle for FixedWindow {
     fn capacity(plan: &Plan) -> i128 {
         plan.count
     }

@@ -1,6 +1,6 @@
 //! `new = max(TAT, t) + cE`; admitted when `new - BE <= t`.
 
-use super::{Charged, Judge, Plan, search, tat::History};
+use super::{AlgorithmOracle, Charged, Plan, search, tat::History};
 
 /// Everything that happened.
 #[derive(Clone, Debug, Default)]
@@ -8,7 +8,7 @@ pub struct Gcra {
     history: History,
 }
 
-impl Judge for Gcra {
+impl AlgorithmOracle for Gcra {
     fn capacity(plan: &Plan) -> i128 {
         if plan.count == 0 { 0 } else { plan.burst }
     }

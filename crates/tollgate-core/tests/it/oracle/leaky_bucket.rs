@@ -1,6 +1,6 @@
 //! `new = max(TAT, t) + cE`; refused when `new - t > (B+Q)E`, else held back for `max(0, new - t - BE)`.
 
-use super::{Charged, Judge, Plan, search, tat::History};
+use super::{AlgorithmOracle, Charged, Plan, search, tat::History};
 
 /// Everything that happened.
 #[derive(Clone, Debug, Default)]
@@ -8,7 +8,7 @@ pub struct LeakyBucket {
     history: History,
 }
 
-impl Judge for LeakyBucket {
+impl AlgorithmOracle for LeakyBucket {
     fn capacity(plan: &Plan) -> i128 {
         if plan.count == 0 { 0 } else { plan.burst + plan.queue }
     }

@@ -48,7 +48,7 @@ pub struct Answer {
 }
 
 /// What each algorithm has to define; the rest follows from it.
-pub trait Judge: Clone + Default {
+pub trait AlgorithmOracle: Clone + Default {
     /// The largest cost that ever fits.
     fn capacity(plan: &Plan) -> i128;
 

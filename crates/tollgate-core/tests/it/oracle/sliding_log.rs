@@ -1,6 +1,6 @@
 //! At most `count` units in any window: every entry counts until it is a window old.
 
-use super::{Charged, END, Judge, Plan};
+use super::{AlgorithmOracle, Charged, END, Plan};
 
 /// Units by their instant; what was given back is negative.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ impl SlidingLog {
     }
 }
 
-impl Judge for SlidingLog {
+impl AlgorithmOracle for SlidingLog {
     fn capacity(plan: &Plan) -> i128 {
         plan.count
     }

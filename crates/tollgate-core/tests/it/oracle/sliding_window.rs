@@ -1,6 +1,6 @@
 //! What the previous window counted weighs less the further the current one has come.
 
-use super::{Charged, END, Judge, Plan};
+use super::{AlgorithmOracle, Charged, END, Plan};
 
 /// Units by the number of their window; what was given back is negative.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ impl SlidingWindow {
     }
 }
 
-impl Judge for SlidingWindow {
+impl AlgorithmOracle for SlidingWindow {
     fn capacity(plan: &Plan) -> i128 {
         plan.count
     }

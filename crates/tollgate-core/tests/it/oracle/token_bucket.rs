@@ -1,6 +1,6 @@
 //! Tokens: `x = min(B, x + dt*R/P)`, a cost passes when `x >= c`. Everything is multiplied by P, so it is whole.
 
-use super::{Charged, END, Judge, Plan, search};
+use super::{AlgorithmOracle, Charged, END, Plan, search};
 
 /// Everything that happened, in order.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +97,7 @@ impl TokenBucket {
     }
 }
 
-impl Judge for TokenBucket {
+impl AlgorithmOracle for TokenBucket {
     fn capacity(plan: &Plan) -> i128 {
         if plan.count == 0 { 0 } else { plan.burst }
     }

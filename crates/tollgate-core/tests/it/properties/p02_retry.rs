@@ -12,11 +12,11 @@ proptest! {
     fn refused_until_then_and_admitted_then(trace in generate::trace(EVERYTHING)) {
         World::run(&trace, |world, _| {
             let mut state = world.state.clone();
-            world.numbers.redate(&mut state, world.now_us);
-            let capacity = world.numbers.capacity();
+            world.params.redate(&mut state, world.now_us);
+            let capacity = world.params.capacity();
             let remaining = world.peek(1).remaining;
             for cost in [1, 2, capacity / 2, remaining + 1, capacity, capacity + 1, u64::MAX] {
-                let at = |us| world.numbers.decide(&state, us, cost, Intent::Take);
+                let at = |us| world.params.decide(&state, us, cost, Intent::Take);
                 let outcome = at(world.now_us);
                 match outcome.retry_after_us {
                     Some(0) => prop_assert!(outcome.admitted),
@@ -38,9 +38,9 @@ proptest! {
     fn more_comes_when_it_is_said_to(trace in generate::trace(EVERYTHING)) {
         World::run(&trace, |world, _| {
             let mut state = world.state.clone();
-            world.numbers.redate(&mut state, world.now_us);
-            let remaining = |us| world.numbers.decide(&state, us, 1, Intent::Peek).remaining;
-            let now = world.numbers.decide(&state, world.now_us, 1, Intent::Peek);
+            world.params.redate(&mut state, world.now_us);
+            let remaining = |us| world.params.decide(&state, us, 1, Intent::Peek).remaining;
+            let now = world.params.decide(&state, world.now_us, 1, Intent::Peek);
             if let Some(wait_us) = now.more_after_us && world.now_us + wait_us <= MAX_US {
                 prop_assert!(wait_us > 0);
                 prop_assert!(remaining(world.now_us + wait_us) > now.remaining);

@@ -17,20 +17,20 @@ proptest! {
             if world.ends_soon() {
                 return Ok(());
             }
-            let (numbers, now_us) = (world.numbers, world.now_us);
+            let (params, now_us) = (world.params, world.now_us);
             let remaining = world.peek(1).remaining;
             let mut state = world.state.clone();
-            let ask = |state: &_, cost| numbers.decide(state, now_us, cost, Intent::Take);
+            let ask = |state: &_, cost| params.decide(state, now_us, cost, Intent::Take);
             prop_assert!(ask(&state, remaining).admitted);
             prop_assert!(!ask(&state, remaining + 1).admitted);
             if remaining > ONE_BY_ONE {
-                numbers.charge(&mut state, now_us, remaining - ONE_BY_ONE);
+                params.charge(&mut state, now_us, remaining - ONE_BY_ONE);
             }
             for left in (0..remaining.min(ONE_BY_ONE)).rev() {
                 let outcome = ask(&state, 1);
                 prop_assert!(outcome.admitted, "{} of {} are left", left + 1, remaining);
                 prop_assert_eq!(outcome.remaining, left);
-                numbers.charge(&mut state, now_us, 1);
+                params.charge(&mut state, now_us, 1);
             }
             prop_assert!(!ask(&state, 1).admitted, "more than {} passed", remaining);
             Ok(())

@@ -16,15 +16,15 @@ proptest! {
     ) {
         World::run(&trace, |world, _| {
             let mut state = world.state.clone();
-            world.numbers.redate(&mut state, world.now_us);
+            world.params.redate(&mut state, world.now_us);
             let mut now_us = world.now_us;
-            let mut before = world.numbers.decide(&state, now_us, cost, Intent::Peek);
+            let mut before = world.params.decide(&state, now_us, cost, Intent::Peek);
             let edge_us = (now_us / world.setup().period_us + 1) * world.setup().period_us;
             let waits = [1].into_iter().chain([edge_us - now_us - 1, 1, 1]);
             let shares = sixteenths.iter().map(|n| world.setup().period_us * n / 16);
             for wait_us in waits.chain(shares) {
                 now_us = (now_us + wait_us).min(MAX_US);
-                let after = world.numbers.decide(&state, now_us, cost, Intent::Peek);
+                let after = world.params.decide(&state, now_us, cost, Intent::Peek);
                 prop_assert!(after.remaining >= before.remaining);
                 prop_assert!(after.admitted || !before.admitted);
                 // `None`, never, is the longest wait there is and stays so.

@@ -3,7 +3,7 @@
 use crate::generate::{self, EVERYTHING, Mix, Trace};
 use crate::world::{Done, World};
 use proptest::prelude::*;
-use tollgate_core::{Algorithm, Intent, MAX_US, State};
+use tollgate_core::{Algorithm, Intent, LimitState, MAX_US};
 
 proptest! {
     #![proptest_config(generate::cases(300))]
@@ -15,7 +15,7 @@ proptest! {
         later_us in prop_oneof![Just(0_u64), Just(1), 0_u64..100_000_000],
     ) {
         World::run(&trace, |world, _| {
-            let idle_us = world.numbers.idle_at_us(&world.state).max(world.now_us);
+            let idle_us = world.params.idle_at_us(&world.state).max(world.now_us);
             forgotten(world, idle_us + later_us, &after)
         })?;
     }
@@ -41,7 +41,7 @@ proptest! {
                 && outcome.admitted && cost > 0 && !world.redated && !world.ends_soon()
             {
                 let reset_us = world.now_us + outcome.reset_after_us;
-                prop_assert_eq!(world.numbers.idle_at_us(&world.state), reset_us);
+                prop_assert_eq!(world.params.idle_at_us(&world.state), reset_us);
             }
             Ok(())
         })?;
@@ -56,7 +56,7 @@ fn forgotten(world: &World, from_us: u64, after: &Trace) -> Result<(), TestCaseE
     let mut kept = world.clone();
     kept.now_us = from_us;
     let mut fresh = kept.clone();
-    fresh.state = State::default();
+    fresh.state = LimitState::default();
     for next in after.moves.iter().take(6) {
         let next = kept.concrete(next);
         let (kept_done, fresh_done) = (kept.make(&next), fresh.make(&next));

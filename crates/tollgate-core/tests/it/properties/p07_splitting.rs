@@ -18,22 +18,22 @@ proptest! {
             if world.ends_soon() {
                 return Ok(());
             }
-            let (numbers, now_us) = (world.numbers, world.now_us);
+            let (params, now_us) = (world.params, world.now_us);
             let sum = world.peek(1).remaining.saturating_add_signed(more);
             let (a, b) = (sum * part / 8, sum - sum * part / 8);
-            let admits = |state: &_, cost| numbers.decide(state, now_us, cost, Intent::Take).admitted;
+            let admits = |state: &_, cost| params.decide(state, now_us, cost, Intent::Take).admitted;
             let whole = admits(&world.state, sum);
             let mut parts = world.state.clone();
             let first = admits(&parts, a);
             if first {
-                numbers.charge(&mut parts, now_us, a);
+                params.charge(&mut parts, now_us, a);
             }
             let both = first && admits(&parts, b);
             prop_assert_eq!(whole, both, "{} as {} and {}", sum, a, b);
             if whole && a > 0 && b > 0 {
-                numbers.charge(&mut parts, now_us, b);
+                params.charge(&mut parts, now_us, b);
                 let mut one = world.state.clone();
-                numbers.charge(&mut one, now_us, sum);
+                params.charge(&mut one, now_us, sum);
                 prop_assert_eq!(one, parts);
             }
             Ok(())

@@ -20,13 +20,13 @@ proptest! {
         cost in 1_u64..6,
     ) {
         World::run(&trace, |world, _| {
-            let numbers = world.numbers;
+            let params = world.params;
             let now = world.peek(cost);
             let step_us = world.setup().period_us * sixteenths / 16 + 1;
             let back_us = world.now_us.saturating_sub(step_us);
             let mut state = world.state.clone();
-            let redated = numbers.redate(&mut state, back_us);
-            let back = numbers.decide(&state, back_us, cost, Intent::Peek);
+            let redated = params.redate(&mut state, back_us);
+            let back = params.decide(&state, back_us, cost, Intent::Peek);
             prop_assert!(back.remaining <= now.remaining);
             prop_assert!(now.admitted || !back.admitted);
             if !redated && !now.admitted {
@@ -57,8 +57,8 @@ proptest! {
             // Within one window, so that nothing is re-dated.
             let back_us = world.now_us.saturating_sub(world.setup().period_us * part / 16);
             let (mut latest, mut behind) = (world.state.clone(), world.state.clone());
-            let at = world.numbers.charge(&mut latest, world.now_us, cost).at_us;
-            let receipt = world.numbers.charge(&mut behind, back_us, cost);
+            let at = world.params.charge(&mut latest, world.now_us, cost).at_us;
+            let receipt = world.params.charge(&mut behind, back_us, cost);
             prop_assert_eq!(latest, behind);
             prop_assert!(receipt.at_us <= at);
             Ok(())
@@ -95,32 +95,32 @@ proptest! {
     #[test]
     fn a_leap_is_forgotten_after_two_windows(trace in generate::trace(FORTH), windows in 2_u64..1_000) {
         World::run(&trace, |world, _| {
-            let (numbers, window_us) = (world.numbers, world.setup().period_us);
+            let (params, window_us) = (world.params, world.setup().period_us);
             if !world.setup().redates() {
-                prop_assert!(!numbers.redate(&mut world.state.clone(), 0), "there is no window");
+                prop_assert!(!params.redate(&mut world.state.clone(), 0), "there is no window");
                 return Ok(());
             }
             let back_us = world.now_us.saturating_sub(window_us * windows);
             let mut state = world.state.clone();
-            let redated = numbers.redate(&mut state, back_us);
-            let outcome = numbers.decide(&state, back_us, 1, Intent::Peek);
+            let redated = params.redate(&mut state, back_us);
+            let outcome = params.decide(&state, back_us, 1, Intent::Peek);
             prop_assert!(outcome.reset_after_us <= 3 * window_us);
-            prop_assert!(!numbers.redate(&mut state, back_us), "once is enough");
+            prop_assert!(!params.redate(&mut state, back_us), "once is enough");
             // Whoever decides or charges without re-dating first comes to the same, for this once.
-            let unseen = numbers.decide(&world.state, back_us, 1, Intent::Peek);
+            let unseen = params.decide(&world.state, back_us, 1, Intent::Peek);
             prop_assert_eq!(unseen, outcome);
             let mut charged = (world.state.clone(), state.clone());
             let receipts = (
-                numbers.charge(&mut charged.0, back_us, 1),
-                numbers.charge(&mut charged.1, back_us, 1),
+                params.charge(&mut charged.0, back_us, 1),
+                params.charge(&mut charged.1, back_us, 1),
             );
             prop_assert_eq!(receipts.0, receipts.1);
             prop_assert_eq!(charged.0, charged.1);
             if redated {
                 prop_assert!(outcome.remaining <= world.peek(1).remaining, "counts are kept");
                 let later_us = back_us + 3 * window_us;
-                let later = numbers.decide(&state, later_us, 1, Intent::Peek);
-                prop_assert_eq!(later.remaining, numbers.capacity());
+                let later = params.decide(&state, later_us, 1, Intent::Peek);
+                prop_assert_eq!(later.remaining, params.capacity());
             }
             Ok(())
         })?;

@@ -34,9 +34,9 @@ proptest! {
             refused += usize::from(!admitted);
             for ((world, alone), before) in together.iter().zip(&mut alone).zip(before) {
                 alone.now_us = now_us;
-                alone.numbers.redate(&mut alone.state, now_us);
+                alone.params.redate(&mut alone.state, now_us);
                 if admitted {
-                    alone.numbers.charge(&mut alone.state, now_us, cost);
+                    alone.params.charge(&mut alone.state, now_us, cost);
                 } else {
                     prop_assert_eq!(&world.state, &before);
                 }
@@ -51,12 +51,12 @@ proptest! {
 /// One request under several limits.
 fn request(worlds: &mut [World], cost: u64) -> bool {
     let admits = |world: &World| {
-        world.numbers.decide(&world.state, world.now_us, cost, Intent::Take).admitted
+        world.params.decide(&world.state, world.now_us, cost, Intent::Take).admitted
     };
     let admitted = worlds.iter().all(admits);
     if admitted {
         for world in worlds {
-            world.numbers.charge(&mut world.state, world.now_us, cost);
+            world.params.charge(&mut world.state, world.now_us, cost);
         }
     }
     admitted

@@ -3,7 +3,7 @@
 use crate::generate::{self, EVERYTHING};
 use crate::world::World;
 use proptest::prelude::*;
-use tollgate_core::{Algorithm, Intent, Numbers, Outcome, Receipt, State};
+use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Outcome, Receipt};
 
 proptest! {
     #![proptest_config(generate::cases(150))]
@@ -24,7 +24,7 @@ proptest! {
                 prop_assert_eq!(&world.state, &again.state);
                 prop_assert_eq!(&world.held.last().map(|h| h.receipt), &again.held.last().map(|h| h.receipt));
             }
-            let ask = || world.numbers.decide(&world.state, world.now_us, 1, Intent::Take);
+            let ask = || world.params.decide(&world.state, world.now_us, 1, Intent::Take);
             prop_assert_eq!(ask(), ask());
             Ok(())
         })?;
@@ -34,14 +34,14 @@ proptest! {
     #[test]
     fn taking_is_deciding_and_charging(trace in generate::trace(EVERYTHING)) {
         World::run(&trace, |world, _| {
-            for cost in [0, 1, 2, world.numbers.capacity() / 2, world.numbers.capacity(), u64::MAX] {
+            for cost in [0, 1, 2, world.params.capacity() / 2, world.params.capacity(), u64::MAX] {
                 let (mut state, mut charged) = (world.state.clone(), world.state.clone());
-                let outcome = world.numbers.decide(&state, world.now_us, cost, Intent::Take);
-                let Some(answer) = take(&world.numbers, &mut state, world.now_us, cost) else {
+                let outcome = world.params.decide(&state, world.now_us, cost, Intent::Take);
+                let Some(answer) = take(&world.params, &mut state, world.now_us, cost) else {
                     prop_assert_eq!(&state, &charged, "nothing changes without an answer");
                     continue;
                 };
-                let receipt = world.numbers.charge(&mut charged, world.now_us, cost);
+                let receipt = world.params.charge(&mut charged, world.now_us, cost);
                 prop_assert!(outcome.admitted && cost > 0);
                 prop_assert_eq!((answer, &state), ((outcome, receipt), &charged));
             }
@@ -52,21 +52,25 @@ proptest! {
 
 /// The short cut of whichever algorithm it is, on state of its own.
 fn take(
-    numbers: &Numbers,
-    state: &mut State,
+    params: &LimitParams,
+    state: &mut LimitState,
     now_us: u64,
     cost: u64,
 ) -> Option<(Outcome, Receipt)> {
-    match (numbers, state) {
-        (Numbers::Gcra(algorithm), State::Tat(state)) => algorithm.take(state, now_us, cost),
-        (Numbers::LeakyBucket(algorithm), State::Tat(state)) => algorithm.take(state, now_us, cost),
-        (Numbers::TokenBucket(algorithm), State::TokenBucket(state)) => {
+    match (params, state) {
+        (LimitParams::Gcra(algorithm), LimitState::Tat(state)) => {
             algorithm.take(state, now_us, cost)
         }
-        (Numbers::FixedWindow(algorithm), State::FixedWindow(state)) => {
+        (LimitParams::LeakyBucket(algorithm), LimitState::Tat(state)) => {
             algorithm.take(state, now_us, cost)
         }
-        (Numbers::SlidingWindow(algorithm), State::SlidingWindow(state)) => {
+        (LimitParams::TokenBucket(algorithm), LimitState::TokenBucket(state)) => {
+            algorithm.take(state, now_us, cost)
+        }
+        (LimitParams::FixedWindow(algorithm), LimitState::FixedWindow(state)) => {
+            algorithm.take(state, now_us, cost)
+        }
+        (LimitParams::SlidingWindow(algorithm), LimitState::SlidingWindow(state)) => {
             algorithm.take(state, now_us, cost)
         }
         _ => None,

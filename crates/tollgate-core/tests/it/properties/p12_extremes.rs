@@ -5,7 +5,7 @@ use crate::generate;
 use crate::setup::KINDS;
 use crate::world::World;
 use proptest::prelude::*;
-use tollgate_core::{Algorithm, Intent, MAX_US, State};
+use tollgate_core::{Algorithm, Intent, LimitState, MAX_US};
 
 proptest! {
     #![proptest_config(generate::cases(400))]
@@ -13,10 +13,10 @@ proptest! {
     #[test]
     fn nothing_wraps_at_the_ends(trace in generate::kind().prop_flat_map(generate::extreme)) {
         World::run(&trace, |world, _| {
-            let capacity = world.numbers.capacity();
+            let capacity = world.params.capacity();
             for cost in [0, 1, capacity, capacity + 1, u64::from(u32::MAX), MAX_US, u64::MAX] {
                 for intent in [Intent::Peek, Intent::Take] {
-                    let outcome = world.numbers.decide(&world.state, world.now_us, cost, intent);
+                    let outcome = world.params.decide(&world.state, world.now_us, cost, intent);
                     prop_assert_eq!(outcome.limit, capacity);
                     prop_assert!(outcome.remaining <= capacity);
                     prop_assert!(outcome.reset_after_us <= 2 * MAX_US);
@@ -27,11 +27,11 @@ proptest! {
                     prop_assert_eq!(outcome.retry_after_us.is_none(), cost > capacity);
                 }
                 let mut state = world.state.clone();
-                let receipt = world.numbers.charge(&mut state, world.now_us, cost);
-                world.numbers.give_back(&mut state, world.now_us, cost, &receipt);
-                world.numbers.give_back(&mut state, u64::MAX, u64::MAX, &receipt);
-                world.numbers.give_back(&mut state, 0, u64::MAX, &receipt);
-                prop_assert!(world.numbers.idle_at_us(&state) <= 2 * MAX_US);
+                let receipt = world.params.charge(&mut state, world.now_us, cost);
+                world.params.give_back(&mut state, world.now_us, cost, &receipt);
+                world.params.give_back(&mut state, u64::MAX, u64::MAX, &receipt);
+                world.params.give_back(&mut state, 0, u64::MAX, &receipt);
+                prop_assert!(world.params.idle_at_us(&state) <= 2 * MAX_US);
             }
             Ok(())
         })?;
@@ -45,15 +45,15 @@ proptest! {
     ) {
         World::run(&trace, |world, _| {
             let mut state = world.state.clone();
-            if state != State::default() {
-                world.numbers.charge(&mut state, world.now_us, 0);
+            if state != LimitState::default() {
+                world.params.charge(&mut state, world.now_us, 0);
                 prop_assert_eq!(&state, &world.state);
             }
-            let at = |us| world.numbers.decide(&world.state, us, 1, Intent::Take);
+            let at = |us| world.params.decide(&world.state, us, 1, Intent::Take);
             prop_assert_eq!(at(beyond_us), at(MAX_US));
             let mut other = world.state.clone();
-            let one = world.numbers.charge(&mut state, MAX_US, 1);
-            let two = world.numbers.charge(&mut other, beyond_us, 1);
+            let one = world.params.charge(&mut state, MAX_US, 1);
+            let two = world.params.charge(&mut other, beyond_us, 1);
             prop_assert_eq!((state, one), (other, two));
             Ok(())
         })?;
@@ -65,16 +65,16 @@ fn a_limit_of_zero_refuses_for_ever() {
     for kind in KINDS {
         let setup =
             crate::setup::Setup { kind, count: 0, period_us: 1_000_000, burst: 1, queue: 0 };
-        let numbers = setup.numbers().expect("zero is a rate");
-        let mut state = State::default();
+        let params = setup.params().expect("zero is a rate");
+        let mut state = LimitState::default();
         for now_us in [0, 1, 999_999, 1_000_000, MAX_US, u64::MAX] {
-            let outcome = numbers.decide(&state, now_us, 1, Intent::Take);
+            let outcome = params.decide(&state, now_us, 1, Intent::Take);
             assert!(!outcome.admitted, "{kind:?}");
             assert_eq!((outcome.remaining, outcome.limit), (0, 0));
             assert_eq!(outcome.retry_after_us, None, "no wait can help");
             assert_eq!(outcome.more_after_us, None);
-            assert!(numbers.decide(&state, now_us, 0, Intent::Take).admitted, "nothing passes");
-            numbers.charge(&mut state, now_us, 1);
+            assert!(params.decide(&state, now_us, 0, Intent::Take).admitted, "nothing passes");
+            params.charge(&mut state, now_us, 1);
         }
     }
 }

@@ -7,10 +7,10 @@
 //! `first_of` counts by itself: a client that makes up a value for one key never uses the keys
 //! after it.
 
-use super::chosen_from;
+use super::client_controlled_source;
 use crate::diagnostic::{Code, Position};
 use crate::lint::Findings;
-use crate::lint::view::{Item, Search, View};
+use crate::lint::view::{CoverSearch, LintView, LintedLimit};
 use crate::suggest::quoted;
 use std::collections::HashSet;
 
@@ -20,13 +20,13 @@ pub(in crate::lint) const CODE: &Code = &Code::new(
     "Whoever changes the value with each request is never limited, and whoever sends someone else's spends their quota.",
 );
 
-pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     let mut seen = HashSet::new();
     for item in view.limits.iter().filter(|item| item.is_on()) {
         let keys = item.keys().zip(item.limit.keys()).enumerate();
         let keys = keys.flat_map(|(place, (key, names))| key.map(move |part| (place, names, part)));
         for (place, names, (attribute, at)) in keys {
-            let Some(source) = chosen_from(view, attribute) else { continue };
+            let Some(source) = client_controlled_source(view, attribute) else { continue };
             if seen.contains(attribute) || is_bounded(view, item, names) {
                 continue;
             }
@@ -53,19 +53,19 @@ pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Whether another limit holds all buckets that a client can make up for this key.
-fn is_bounded<'a>(view: &View<'a>, item: &Item<'a>, names: &[Box<str>]) -> bool {
-    let given = |attribute: &str| chosen_from(view, attribute).is_none();
-    let bounds = |other: &Item<'_>| {
+fn is_bounded<'a>(view: &LintView<'a>, item: &LintedLimit<'a>, names: &[Box<str>]) -> bool {
+    let given = |attribute: &str| client_controlled_source(view, attribute).is_none();
+    let bounds = |other: &LintedLimit<'_>| {
         let key = &other.limit.key;
         let is_part = |part: &str| given(part) && names.iter().any(|name| **name == *part);
         other.limit.fallback_keys.is_empty()
             && !key.is_empty()
             && key.iter().all(|part| is_part(part))
     };
-    !matches!(view.find_covering(item, bounds), Search::None)
+    !matches!(view.find_covering(item, bounds), CoverSearch::None)
 }
 
-fn identity_at(view: &View<'_>, attribute: &str) -> Option<Position> {
+fn identity_at(view: &LintView<'_>, attribute: &str) -> Option<Position> {
     let entries = &view.compiled.file.identity.as_ref()?.value.0;
     entries.iter().find(|(name, _)| name.value == attribute).map(|(_, from)| from.at)
 }

@@ -6,11 +6,11 @@
 pub(super) mod key;
 pub(super) mod tier;
 
-use super::view::View;
-use crate::settings::Source;
+use super::view::LintView;
+use crate::settings::AttributeSource;
 
 /// The part of the request that the attribute is read from, when the client alone decides what it says.
-pub(super) fn chosen_from(view: &View<'_>, attribute: &str) -> Option<String> {
+pub(super) fn client_controlled_source(view: &LintView<'_>, attribute: &str) -> Option<String> {
     if !view.reads_requests() {
         return None;
     }
@@ -19,9 +19,9 @@ pub(super) fn chosen_from(view: &View<'_>, attribute: &str) -> Option<String> {
         return Some(attribute.to_owned());
     }
     match view.identity(attribute)? {
-        Source::Header(name) => Some(format!("header.{name}")),
-        Source::Cookie(name) => Some(format!("cookie.{name}")),
-        Source::Query(name) => Some(format!("query.{name}")),
-        Source::Jwt(_) => None,
+        AttributeSource::Header(name) => Some(format!("header.{name}")),
+        AttributeSource::Cookie(name) => Some(format!("cookie.{name}")),
+        AttributeSource::Query(name) => Some(format!("query.{name}")),
+        AttributeSource::Jwt(_) => None,
     }
 }

@@ -4,9 +4,9 @@
 //! lint does not read the tier file. Quiet when neither the gateway nor forward-auth listens, and
 //! for claims of a token. Also quiet for `by: api_key`: a client has to know a key to get its tier.
 
-use super::chosen_from;
+use super::client_controlled_source;
 use crate::diagnostic::Code;
-use crate::lint::{Findings, view::View};
+use crate::lint::{Findings, view::LintView};
 use crate::suggest::quoted;
 
 pub(in crate::lint) const CODE: &Code = &Code::new(
@@ -15,14 +15,14 @@ pub(in crate::lint) const CODE: &Code = &Code::new(
     "Every client can give itself the largest quota.",
 );
 
-pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     let Some(tiers) = &view.compiled.file.tiers else { return };
     for field in tiers.attributes() {
         let attribute = crate::grammar::attribute(field).unwrap_or_default();
         if &*attribute == "api_key" && tiers.from.is_none() {
             continue;
         }
-        let Some(source) = chosen_from(view, &attribute) else { continue };
+        let Some(source) = client_controlled_source(view, &attribute) else { continue };
         let message = format!(
             "clients choose their tier themselves: it is read from {} as sent",
             quoted(&source)

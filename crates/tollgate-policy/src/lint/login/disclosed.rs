@@ -5,7 +5,7 @@
 
 use super::{is_login_like, matched_paths};
 use crate::diagnostic::Code;
-use crate::lint::{Findings, view::View};
+use crate::lint::{Findings, view::LintView};
 use crate::suggest::quoted;
 
 pub(in crate::lint) const CODE: &Code = &Code::new(
@@ -14,8 +14,8 @@ pub(in crate::lint) const CODE: &Code = &Code::new(
     "The figures tell an attacker how fast to guess, and how a name or address that others use is doing.",
 );
 
-pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
-    for item in view.firsts().filter(|item| item.refuses() && item.limit.disclose) {
+pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
+    for item in view.first_of_each_entry().filter(|item| item.refuses() && item.limit.disclose) {
         let mut paths = matched_paths(&item.entry.value);
         let Some((path, at)) = paths.find(|(path, _)| is_login_like(path)) else { continue };
         let name = item.entry_name();

@@ -7,7 +7,7 @@ use super::{is_login_like, matched_paths, targets};
 use crate::diagnostic::Code;
 use crate::limit::OnStoreFailure;
 use crate::lint::Findings;
-use crate::lint::view::{Item, View};
+use crate::lint::view::{LintView, LintedLimit};
 use crate::suggest::quoted;
 
 pub(in crate::lint) const CODE: &Code = &Code::new(
@@ -16,7 +16,7 @@ pub(in crate::lint) const CODE: &Code = &Code::new(
     "Whoever can slow down or overload the store gets unlimited attempts.",
 );
 
-pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     for target in targets(view) {
         let is_open = |on: OnStoreFailure| on == OnStoreFailure::Open;
         if target.guards.iter().any(|item| !is_open(item.limit.on_store_failure)) {
@@ -26,7 +26,7 @@ pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
         let path = quoted(target.path);
         let message =
             format!("every limit on {path} admits all attempts when the store cannot decide");
-        let names_login = |item: &&&Item<'_>| {
+        let names_login = |item: &&&LintedLimit<'_>| {
             matched_paths(&item.entry.value).any(|(path, _)| is_login_like(path))
         };
         // To close what counts other requests too would close the site, not the login.

@@ -6,8 +6,8 @@
 
 use super::{is_login_like, matched_paths, targets};
 use crate::diagnostic::Code;
-use crate::lint::view::Item;
-use crate::lint::{Findings, view::View};
+use crate::lint::view::LintedLimit;
+use crate::lint::{Findings, view::LintView};
 use crate::suggest::quoted;
 
 pub(in crate::lint) const CODE: &Code = &Code::new(
@@ -16,8 +16,8 @@ pub(in crate::lint) const CODE: &Code = &Code::new(
     "A rate that is right for reading is far too high for guessing, and ordinary use spends the attempts.",
 );
 
-pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
-    for item in view.firsts().filter(|item| item.is_on()) {
+pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
+    for item in view.first_of_each_entry().filter(|item| item.is_on()) {
         let entry = &item.entry.value;
         let login = matched_paths(entry).find(|(path, _)| is_login_like(path));
         let other = matched_paths(entry).find(|(path, _)| !is_login_like(path));
@@ -33,7 +33,7 @@ pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
         findings.warn(at, message, help);
     }
     for target in targets(view) {
-        let names_login = |item: &&&Item<'_>| {
+        let names_login = |item: &&&LintedLimit<'_>| {
             matched_paths(&item.entry.value).any(|(path, _)| is_login_like(path))
         };
         let Some(wide) = target.guards.first() else { continue };

@@ -11,7 +11,7 @@ pub(super) mod mixed;
 pub(super) mod unlimited;
 
 use super::cover::Pattern;
-use super::view::{Item, View};
+use super::view::{LintView, LintedLimit};
 use crate::diagnostic::Position;
 use crate::raw::{Conditions, Limit};
 use std::collections::HashMap;
@@ -19,18 +19,18 @@ use std::collections::HashMap;
 const WORDS: [&str; 7] = ["login", "signin", "token", "log-in", "sign-in", "log_in", "sign_in"];
 
 /// A login-like path that the file names, and the limits that guard it.
-struct Target<'v, 'a> {
+struct LoginTarget<'v, 'a> {
     /// As written.
     path: &'a str,
     /// Where it is named: in the match of an enforced limit if possible, else where it is named first.
     at: Position,
     /// The limits that can refuse POST requests for it.
-    guards: Vec<&'v Item<'a>>,
+    guards: Vec<&'v LintedLimit<'a>>,
 }
 
 /// Every login-like path that the file names, once each, in the order of the file.
-fn targets<'v, 'a>(view: &'v View<'a>) -> Vec<Target<'v, 'a>> {
-    let mut targets: Vec<Target<'v, 'a>> = Vec::new();
+fn targets<'v, 'a>(view: &'v LintView<'a>) -> Vec<LoginTarget<'v, 'a>> {
+    let mut targets: Vec<LoginTarget<'v, 'a>> = Vec::new();
     let mut known: HashMap<&str, (usize, bool)> = HashMap::new();
     let mut left = view.guards_compared_max();
     for item in &view.limits {
@@ -48,7 +48,7 @@ fn targets<'v, 'a>(view: &'v View<'a>) -> Vec<Target<'v, 'a>> {
                 }
             } else if let Some(guards) = view.guards(&Pattern::new("path", path), &mut left) {
                 known.insert(path, (targets.len(), is_enforced));
-                targets.push(Target { path, at, guards });
+                targets.push(LoginTarget { path, at, guards });
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use super::targets;
 use crate::diagnostic::Code;
-use crate::lint::{Findings, view::View};
+use crate::lint::{Findings, view::LintView};
 use crate::suggest::quoted;
 
 pub(in crate::lint) const CODE: &Code = &Code::new(
@@ -15,7 +15,7 @@ pub(in crate::lint) const CODE: &Code = &Code::new(
     "Where passwords, codes or tokens are checked, the number of attempts is the only thing that stops guessing.",
 );
 
-pub(in crate::lint) fn check(view: &View<'_>, findings: &mut Findings<'_>) {
+pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     for target in targets(view).iter().filter(|target| target.guards.is_empty()) {
         let path = quoted(target.path);
         let message =

@@ -5,17 +5,17 @@ use crate::path::{is_clear, push_escape};
 
 /// How one server decodes a path.
 #[derive(Clone, Copy)]
-pub(super) struct Server {
-    decodes: Decodes,
+pub(super) struct ServerModel {
+    decodes: DecodedEscapes,
     /// Cuts segments at `;`.
     cuts_parameters: bool,
-    backslashes: Backslashes,
-    controls: Controls,
+    backslashes: BackslashHandling,
+    controls: ControlHandling,
 }
 
 /// Which escapes a server decodes before it looks for dot segments.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Decodes {
+enum DecodedEscapes {
     Nothing,
     Unreserved,
     Pchar,
@@ -24,7 +24,7 @@ enum Decodes {
 
 /// In which order a server merges slashes and resolves dot segments.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum NormalisationOrder {
     SlashesFirst,
     DotsFirst,
     /// Neither is done: the service routes by the path as it was sent.
@@ -33,31 +33,35 @@ pub(super) enum Order {
 
 /// Which backslashes a server takes for slashes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Backslashes {
+enum BackslashHandling {
     None,
     Unescaped,
     All,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Controls {
+enum ControlHandling {
     Kept,
     Removed,
     EndThePath,
 }
 
 /// The orders whose readings differ.
-pub(super) const fn orders(is_ambiguous: bool) -> &'static [Order] {
+pub(super) const fn orders(is_ambiguous: bool) -> &'static [NormalisationOrder] {
     if is_ambiguous {
-        &[Order::SlashesFirst, Order::DotsFirst, Order::Neither]
+        &[
+            NormalisationOrder::SlashesFirst,
+            NormalisationOrder::DotsFirst,
+            NormalisationOrder::Neither,
+        ]
     } else {
-        &[Order::SlashesFirst]
+        &[NormalisationOrder::SlashesFirst]
     }
 }
 
 /// The servers whose readings differ: few for an ordinary path, more for an ambiguous one.
-pub(super) fn servers(bytes: &[PathByte], is_ambiguous: bool) -> Vec<Server> {
-    use {Backslashes as B, Controls as C, Decodes as D};
+pub(super) fn servers(bytes: &[PathByte], is_ambiguous: bool) -> Vec<ServerModel> {
+    use {BackslashHandling as B, ControlHandling as C, DecodedEscapes as D};
     let has = |is_it: fn(u8) -> bool| bytes.iter().any(|one| is_it(one.byte()));
     // Overlong bytes may stand for a backslash.
     let has_backslash = is_ambiguous && has(|byte| byte == b'\\' || byte == 0x9c);
@@ -76,7 +80,7 @@ pub(super) fn servers(bytes: &[PathByte], is_ambiguous: bool) -> Vec<Server> {
     for &decodes in decodings {
         for &cuts_parameters in parameters {
             for &backslashes in backslashes {
-                servers.extend(controls.iter().map(|&controls| Server {
+                servers.extend(controls.iter().map(|&controls| ServerModel {
                     decodes,
                     cuts_parameters,
                     backslashes,
@@ -139,7 +143,7 @@ pub(super) fn without_dots_at_end(bytes: &[PathByte]) -> Option<&[PathByte]> {
     (end < bytes.len()).then(|| &bytes[..end])
 }
 
-impl Order {
+impl NormalisationOrder {
     /// A decoded path as a server with this order reads it, in the spelling that limits are
     /// matched with.
     pub(super) fn read(self, decoded: &[PathByte]) -> String {
@@ -205,7 +209,7 @@ impl Order {
     }
 }
 
-impl Server {
+impl ServerModel {
     /// The path with the escapes decoded, and the parts cut, that this server decodes and cuts.
     pub(super) fn decode(&self, bytes: &[PathByte]) -> Vec<PathByte> {
         let mut out = Vec::with_capacity(bytes.len());
@@ -213,42 +217,42 @@ impl Server {
         for &one in bytes {
             is_parameter = match one {
                 PathByte::Clear(b'/') => false,
-                PathByte::Clear(b'\\') if self.backslashes != Backslashes::None => false,
+                PathByte::Clear(b'\\') if self.backslashes != BackslashHandling::None => false,
                 PathByte::Clear(b';') if self.cuts_parameters => true,
                 _ => is_parameter,
             };
             let byte = one.byte();
             if is_control(byte) {
                 match self.controls {
-                    Controls::Kept => {}
-                    Controls::Removed => continue,
-                    Controls::EndThePath => break,
+                    ControlHandling::Kept => {}
+                    ControlHandling::Removed => continue,
+                    ControlHandling::EndThePath => break,
                 }
             }
             if is_parameter {
                 continue;
             }
-            if one == PathByte::Clear(b'\\') && self.backslashes != Backslashes::None {
+            if one == PathByte::Clear(b'\\') && self.backslashes != BackslashHandling::None {
                 out.push(PathByte::Clear(b'/'));
                 continue;
             }
             let is_decoded = match self.decodes {
-                Decodes::Nothing => false,
-                Decodes::Unreserved => is_unreserved(byte),
-                Decodes::Pchar => is_pchar(byte),
+                DecodedEscapes::Nothing => false,
+                DecodedEscapes::Unreserved => is_unreserved(byte),
+                DecodedEscapes::Pchar => is_pchar(byte),
                 // A decoded `%` stays apart from one that is no escape at all.
-                Decodes::Everything => byte != b'%',
+                DecodedEscapes::Everything => byte != b'%',
             };
             out.push(if is_decoded { PathByte::Clear(byte) } else { one });
             last_four = last_four << 8 | u32::from(byte);
-            if self.decodes == Decodes::Everything
+            if self.decodes == DecodedEscapes::Everything
                 && let Some((character, length)) = overlong(last_four)
             {
                 out.truncate(out.len().saturating_sub(length));
                 out.push(PathByte::Clear(character));
             }
         }
-        if self.backslashes == Backslashes::All {
+        if self.backslashes == BackslashHandling::All {
             for one in &mut out {
                 if one.byte() == b'\\' {
                     *one = PathByte::Clear(b'/');

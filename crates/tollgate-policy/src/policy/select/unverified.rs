@@ -1,25 +1,30 @@
 //! Limits that refuse because the request's token is present and does not verify.
 
-use super::{Entry, Selection};
+use super::{SelectedEntry, Selection};
 use crate::facts::{AttributeId, Facts};
 use crate::limit::OnInvalid;
 use crate::matcher::Matcher;
-use crate::policy::{Policy, Rule, TierId};
+use crate::policy::{CompiledLimit, Policy, TierId};
 
 impl Policy {
     /// Whether the limit refuses because it reads an attribute that was not verified: in its key,
     /// its cost, its tiers or its conditions. Conditions on such an attribute may hold, so they are
     /// taken to hold.
     #[cold]
-    pub(super) fn doubts(&self, limit: usize, facts: &Facts<'_>, is_path_checked: bool) -> bool {
-        let rule = &self.rules[limit];
-        let reads_tier = !rule.tiers.is_empty() && self.doubts_tier(facts);
+    pub(super) fn is_doubtful(
+        &self,
+        limit: usize,
+        facts: &Facts<'_>,
+        is_path_checked: bool,
+    ) -> bool {
+        let rule = &self.compiled_limits[limit];
+        let reads_tier = !rule.tiers.is_empty() && self.is_tier_doubtful(facts);
         self.limits[limit].on_invalid == OnInvalid::Refuse
             && (reads_tier || rule.reads_unverified(facts))
             && rule.matcher.could_match(facts, is_path_checked)
     }
 
-    fn doubts_tier(&self, facts: &Facts<'_>) -> bool {
+    fn is_tier_doubtful(&self, facts: &Facts<'_>) -> bool {
         self.tiers.inputs.iter().any(|id| facts.is_unverified(*id))
     }
 
@@ -33,25 +38,28 @@ impl Policy {
         tier: Option<TierId>,
         selection: &mut Selection,
     ) {
-        let rule = &self.rules[limit];
-        let any = || rule.tiers.iter().find_map(|(_, numbers)| *numbers);
-        let numbers =
-            if self.doubts_tier(facts) { rule.base.or_else(any) } else { rule.numbers(tier) };
-        let Some(numbers) = numbers else { return };
+        let rule = &self.compiled_limits[limit];
+        let any = || rule.tiers.iter().find_map(|(_, params)| *params);
+        let params = if self.is_tier_doubtful(facts) {
+            rule.base.or_else(any)
+        } else {
+            rule.params_index(tier)
+        };
+        let Some(params) = params else { return };
         let end = selection.keys.len();
-        selection.entries.push(Entry {
+        selection.entries.push(SelectedEntry {
             limit,
-            numbers,
+            params,
             cost: 1,
             key: end..end,
-            key_place: 0,
+            key_index: 0,
             missing: true,
             unverified: true,
         });
     }
 }
 
-impl Rule {
+impl CompiledLimit {
     fn reads_unverified(&self, facts: &Facts<'_>) -> bool {
         let is_unverified = |id: AttributeId| facts.is_unverified(id);
         let has_doubtful_condition = |matcher: &Matcher| matcher.attributes().any(is_unverified);

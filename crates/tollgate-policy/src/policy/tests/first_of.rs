@@ -26,10 +26,10 @@ fn selected(policy: &Policy, attributes: &[(&str, &str)]) -> Vec<(u64, Vec<u8>, 
     let mut selection = Selection::default();
     policy.select(&facts(policy, attributes), 1, &mut selection);
     let selected = policy.selected(&selection).map(|one| {
-        let variant = policy.numbers()[one.numbers_index];
-        assert_eq!((variant.limit, variant.key, variant.id), (one.index, one.key_place, one.id));
-        assert_eq!(variant.numbers, *one.numbers);
-        (one.id, one.key.to_vec(), one.key_place, one.missing)
+        let variant = policy.tier_params()[one.params_index];
+        assert_eq!((variant.limit, variant.key, variant.id), (one.index, one.key_index, one.id));
+        assert_eq!(variant.params, *one.params);
+        (one.id, one.key.to_vec(), one.key_index, one.missing)
     });
     selected.collect()
 }
@@ -62,8 +62,9 @@ fn each_key_is_its_own_space() {
         let by_user = selected(&policy, &[("user", name), ("ip", "97.98.99.100")]);
         assert_ne!(by_user[0].0, by_ip[0].0, "{name}");
     }
-    let ids: std::collections::HashSet<u64> = policy.numbers().iter().map(|one| one.id).collect();
-    assert_eq!((policy.numbers().len(), ids.len()), (6, 3), "tiers share, keys do not");
+    let ids: std::collections::HashSet<u64> =
+        policy.tier_params().iter().map(|one| one.id).collect();
+    assert_eq!((policy.tier_params().len(), ids.len()), (6, 3), "tiers share, keys do not");
 }
 
 /// A key keeps its counts when the keys change places, and when a plain key becomes the first of
@@ -131,8 +132,8 @@ fn limits_whose_key_may_name_an_open_attribute_are_left_out() {
     let open = |keys: &[&[&str]], attributes: &[(&str, &str)]| {
         let policy = policy(vec![limit(keys)]);
         let mut selection = Selection::default();
-        policy.select_open(&facts(&policy, attributes), &["path"], 9, &mut selection);
-        policy.selected(&selection).map(|one| one.key_place).collect::<Vec<_>>()
+        policy.select_possible(&facts(&policy, attributes), &["path"], 9, &mut selection);
+        policy.selected(&selection).map(|one| one.key_index).collect::<Vec<_>>()
     };
     let ip = [("ip", "192.0.2.1")];
     assert_eq!(open(KEYS, &ip), [2]);
@@ -144,7 +145,7 @@ fn limits_whose_key_may_name_an_open_attribute_are_left_out() {
 #[test]
 fn unlimited_limits_are_found_by_the_key_that_is_used() {
     let mut unlimited = limit(KEYS);
-    unlimited.numbers = None;
+    unlimited.params = None;
     let policy = policy(vec![unlimited]);
     let count = |attributes: &[(&str, &str)]| policy.unlimited(&facts(&policy, attributes)).count();
     assert_eq!((count(&[("ip", "192.0.2.1")]), count(&[("user", "u")])), (1, 1));

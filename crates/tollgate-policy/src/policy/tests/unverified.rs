@@ -2,7 +2,7 @@
 
 use super::{per_minute, policy};
 use crate::facts::{FactsBuffer, Unverified};
-use crate::limit::{Cost, Limit, OnInvalid, WeightedMatch};
+use crate::limit::{CostRule, Limit, OnInvalid, WeightedMatch};
 use crate::match_spec::{Condition, MatchSpec};
 use crate::policy::{Policy, PolicyOptions, Selection};
 
@@ -66,7 +66,7 @@ fn costs_by_a_claim_are_read_where_they_could_count() {
     let conditions = vec![is("path", "/embed"), is("jwt.plan", "free")];
     let match_spec = MatchSpec { conditions, not: vec![] };
     let mut limit = Limit::new("weighted", &[], per_minute(1));
-    limit.cost = Cost::ByMatch([WeightedMatch { match_spec, units: 10 }].into());
+    limit.cost = CostRule::ByMatch([WeightedMatch { match_spec, units: 10 }].into());
     let policy = policy(vec![limit], PolicyOptions::default());
     assert_eq!(names(&selected(&policy, &[("path", "/embed")])), [("weighted", true)]);
     assert_eq!(names(&selected(&policy, &[("path", "/other")])), [("weighted", false)]);

@@ -62,7 +62,7 @@ fn attributes_of_costs_are_read_from_requests() {
 #[test]
 fn costs_are_no_part_of_whose_state_it_is() {
     let (weighted, plain) = (policy(WEIGHTED), policy(&WEIGHTED.replace("units: 10", "units: 11")));
-    assert_eq!(weighted.numbers()[0].id, plain.numbers()[0].id);
+    assert_eq!(weighted.tier_params()[0].id, plain.tier_params()[0].id);
 }
 
 /// A path that servers read in two ways costs what the dearer reading costs.

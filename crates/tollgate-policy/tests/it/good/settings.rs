@@ -5,8 +5,8 @@ use std::time::Duration;
 use tollgate_policy::Compiled;
 use tollgate_policy::limit::{OnInvalid, OnStoreFailure};
 use tollgate_policy::settings::{
-    AddressSource, Front, JwtAlgorithm, Redis, RedisServer, Secret, SecretSource, Settings, Source,
-    Store, TierSource, Tls, UpstreamProtocol,
+    AddressSource, AttributeSource, Front, JwtAlgorithm, Redis, RedisServer, Secret, SecretSource,
+    Settings, Store, TierSource, Tls, UpstreamProtocol,
 };
 
 fn redis(settings: &Settings) -> &Redis {
@@ -54,7 +54,7 @@ fn the_example_of_the_design() {
     assert_eq!(ports, [8080, 8081, 8082, 6380, 8090]);
     assert_eq!((&*settings.upstream[0].host, settings.upstream[0].port), ("127.0.0.1", 3000));
     assert_eq!(settings.trusted_proxies, ["127.0.0.0/8".parse().unwrap()]);
-    assert_eq!(settings.identity[0], ("user".into(), Source::Header("x-user-id".into())));
+    assert_eq!(settings.identity[0], ("user".into(), AttributeSource::Header("x-user-id".into())));
     assert_eq!(settings.jwt.unwrap().algorithms, [JwtAlgorithm::Es256]);
     assert_eq!(settings.tiers.source, Some(TierSource::Attribute("header.x-plan".into())));
     assert!(!settings.envoy.strict);
@@ -164,10 +164,10 @@ fn identity_and_tokens() {
     assert_eq!(
         settings.identity,
         [
-            ("user".into(), Source::Jwt("sub".into())),
-            ("api_key".into(), Source::Header("x-api-key".into())),
-            ("session".into(), Source::Cookie("SID".into())),
-            ("page".into(), Source::Query("Page".into())),
+            ("user".into(), AttributeSource::Jwt("sub".into())),
+            ("api_key".into(), AttributeSource::Header("x-api-key".into())),
+            ("session".into(), AttributeSource::Cookie("SID".into())),
+            ("page".into(), AttributeSource::Query("Page".into())),
         ]
     );
     let jwt = settings.jwt.unwrap();

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
-use tollgate_core::{Algorithm, Intent, State};
-use tollgate_policy::limit::Cost;
+use tollgate_core::{Algorithm, Intent, LimitState};
+use tollgate_policy::limit::CostRule;
 use tollgate_policy::{compile, lint};
 
 /// One limit without its name.
@@ -53,26 +53,26 @@ fn holds(first: &str, second: &str, start: u64, requests: &[Request]) -> bool {
     let findings = lint(&compiled);
     let Some(claim) = findings.iter().find(|warning| warning.code == "TG113") else { return false };
     let shadowed = claim.line as usize - 2;
-    let mut states = [State::default(), State::default()];
+    let mut states = [LimitState::default(), LimitState::default()];
     let mut now_us = 1_700_000_000_000_000 + start;
     for &(gap_us, cost, is_a) in requests {
         now_us += gap_us;
         let applies = |index: usize| is_a || file.lines().nth(index + 1).unwrap().contains("/**");
         let charge = |index: usize| {
             let limit = &compiled.limits[index].0;
-            let Cost::Fixed(each) = limit.cost else { unreachable!() };
-            (limit.numbers.unwrap(), each * cost)
+            let CostRule::Fixed(each) = limit.cost else { unreachable!() };
+            (limit.params.unwrap(), each * cost)
         };
-        let admits = |index: usize, state: &State| {
-            let (numbers, cost) = charge(index);
-            !applies(index) || numbers.decide(state, now_us, cost, Intent::Take).admitted
+        let admits = |index: usize, state: &LimitState| {
+            let (params, cost) = charge(index);
+            !applies(index) || params.decide(state, now_us, cost, Intent::Take).admitted
         };
         let [first, second] = [admits(0, &states[0]), admits(1, &states[1])];
         let (ours, theirs) = if shadowed == 0 { (first, second) } else { (second, first) };
         assert!(ours || !theirs, "line {} refuses alone at {now_us}:\n{file}", shadowed + 2);
         for index in (0..2).filter(|index| ours && theirs && applies(*index)) {
-            let (numbers, cost) = charge(index);
-            numbers.charge(&mut states[index], now_us, cost);
+            let (params, cost) = charge(index);
+            params.charge(&mut states[index], now_us, cost);
         }
     }
     true

@@ -1,4 +1,4 @@
-use super::{expand, fits};
+use super::{expand_glob, glob_matches};
 use crate::config::{Config, ConfigError};
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ fn stars_stand_for_runs_within_a_name() {
         ("a*a", "a", false),
         ("*", "", true),
     ] {
-        assert_eq!(fits(pattern, name), is_fit, "{pattern} {name}");
+        assert_eq!(glob_matches(pattern, name), is_fit, "{pattern} {name}");
     }
 }
 
@@ -52,7 +52,7 @@ fn patterns_name_files_in_order_and_paths_themselves() {
         folder.write(name, "");
     }
     let names = |pattern: &str| -> Vec<PathBuf> {
-        let found = expand(&folder.0.join(pattern)).unwrap();
+        let found = expand_glob(&folder.0.join(pattern)).unwrap();
         found.iter().map(|path| path.strip_prefix(&folder.0).unwrap().to_owned()).collect()
     };
     assert_eq!(names("*/*.yaml"), ["a/x.yaml", "a/y.yaml", "b/x.yaml"].map(Path::new));
@@ -78,7 +78,9 @@ fn files_are_found_beside_the_policy_and_errors_name_them() {
     assert!(text.contains("worse.yaml:1:9: error[TG070]: duplicate domain 'edge'"), "{text}");
     std::fs::write(&policy, "envoy: {configs: missing.yaml}").unwrap();
     let error = config.load().unwrap_err();
-    assert!(matches!(error, ConfigError::Named { .. }) && error.file().ends_with("missing.yaml"));
+    assert!(
+        matches!(error, ConfigError::NamedFile { .. }) && error.file().ends_with("missing.yaml")
+    );
 }
 
 #[test]
@@ -87,8 +89,9 @@ fn what_changes_is_noticed_once_it_has_settled() {
     let policy = folder.write("tollgate.yaml", "envoy: {configs: ['*.yml']}");
     folder.write("edge.yml", GOOD);
     let loaded = Config::file(&policy).load().unwrap();
-    let mut watched = loaded.ratelimit.unwrap().watched();
-    let changes = |watched: &mut super::WatchedSet| (0..20).filter(|_| watched.look()).count();
+    let mut watched = loaded.ratelimit.unwrap().watch();
+    let changes =
+        |watched: &mut super::WatchedRatelimitFiles| (0..20).filter(|_| watched.poll()).count();
     assert_eq!(changes(&mut watched), 0, "it is in force already");
     folder.write("more.yml", "domain: more");
     assert_eq!(changes(&mut watched), 1, "one came");

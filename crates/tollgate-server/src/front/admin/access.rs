@@ -8,21 +8,21 @@ use tollgate_policy::settings::{Secret, SecretSource};
 
 /// The token, kept as its hash: what is compared has one length, and a core dump does not hold the token twice.
 #[derive(Clone)]
-pub struct Token {
+pub struct AdminToken {
     digest: [u8; 32],
 }
 
 /// A token that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum TokenError {
+pub enum AdminTokenError {
     /// The environment variable it is said to be in is not set, or empty.
     Unset(Box<str>),
     /// It has spaces or characters that no header field can carry. The variable it is in, if it is in one.
     Unsendable(Option<Box<str>>),
 }
 
-impl Token {
+impl AdminToken {
     /// The token that the file names, looked for where it says.
     ///
     /// # Errors
@@ -31,17 +31,19 @@ impl Token {
     pub fn resolve(
         secret: &Secret,
         variable: impl FnOnce(&str) -> Option<OsString>,
-    ) -> Result<Self, TokenError> {
+    ) -> Result<Self, AdminTokenError> {
         match secret.expose() {
-            SecretSource::Literal(token) => Self::new(token).ok_or(TokenError::Unsendable(None)),
+            SecretSource::Literal(token) => {
+                Self::new(token).ok_or(AdminTokenError::Unsendable(None))
+            }
             SecretSource::Env(name) => {
                 let value = variable(name).unwrap_or_default();
                 if value.is_empty() {
-                    return Err(TokenError::Unset(name.clone()));
+                    return Err(AdminTokenError::Unset(name.clone()));
                 }
                 // Files that variables are set from like to end in a newline.
                 let value = value.to_str().and_then(|value| Self::new(value.trim()));
-                value.ok_or_else(|| TokenError::Unsendable(Some(name.clone())))
+                value.ok_or_else(|| AdminTokenError::Unsendable(Some(name.clone())))
             }
         }
     }
@@ -53,7 +55,7 @@ impl Token {
     }
 
     /// Whether this is it, in a time that does not depend on how much of it is right.
-    pub(super) fn is(&self, sent: &[u8]) -> bool {
+    pub(super) fn matches(&self, sent: &[u8]) -> bool {
         let sent: [u8; 32] = Sha256::digest(sent).into();
         self.digest.ct_eq(&sent).into()
     }
@@ -66,18 +68,18 @@ impl Token {
 }
 
 /// What follows `Bearer` in an `Authorization` field.
-pub(super) fn bearer(field: &[u8]) -> Option<&[u8]> {
+pub(super) fn bearer_token(field: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = field.split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for AdminToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.fingerprint())
     }
 }
 
-impl fmt::Display for TokenError {
+impl fmt::Display for AdminTokenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unset(name) => write!(
@@ -95,7 +97,7 @@ impl fmt::Display for TokenError {
     }
 }
 
-impl std::error::Error for TokenError {}
+impl std::error::Error for AdminTokenError {}
 
 #[cfg(test)]
 mod tests;

@@ -2,11 +2,11 @@
 //! before it is what was there.
 
 use super::control::Access;
-use super::decode::{Body, mode_word};
+use super::decode::{AdminBody, mode_name};
 use super::encode::{KeyView, TierView};
-use super::problem::Problem;
-use super::{Admin, Operator, Response, answer};
-use crate::audit::{Entry, rfc3339};
+use super::problem::AdminProblem;
+use super::{Admin, AdminResponse, Operator, json_response};
+use crate::audit::{AuditEntry, rfc3339};
 use hyper::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -36,22 +36,22 @@ impl KeyChange {
 
 impl Admin {
     /// Shows what every limit has for a key.
-    pub(super) async fn inspect(&self, body: &Body) -> Result<Response, Problem> {
+    pub(super) async fn inspect(&self, body: &AdminBody) -> Result<AdminResponse, AdminProblem> {
         let rules = self.node.gate.rules();
-        let limit = known(&rules, body.limit.as_deref())?;
+        let limit = require_limit(&rules, body.limit.as_deref())?;
         let now_us = self.node.clock.now_us();
         let mut facts = facts(&rules, &body.attributes)?;
         let tier = self.node.tier(&facts, now_us).await;
         if let Some(tier) = &tier {
             facts.set_tier(tier);
         }
-        let mut views = self.views(&rules, &facts, now_us, limit).await?;
-        let value = |name: &str| shown(&rules, &facts, name);
+        let mut views = self.inspect_key(&rules, &facts, now_us, limit).await?;
+        let value = |name: &str| display_value(&rules, &facts, name);
         let unlimited = self.node.gate.unlimited(&rules, &facts, limit);
         views.extend(unlimited.into_iter().map(|limit| KeyView::unlimited(limit, value)));
         views.sort_by_key(|view| rules.policy().position(view.name()));
-        let tier = TierView::new(&rules, &facts, &self.node.conduct().settings);
-        Ok(answer(StatusCode::OK, &json!({"tier": tier, "limits": views})))
+        let tier = TierView::new(&rules, &facts, &self.node.settings().settings);
+        Ok(json_response(StatusCode::OK, &json!({"tier": tier, "limits": views})))
     }
 
     /// Changes what limits have for a key. Without `limit`, those whose key is of the attributes given, and not those that
@@ -59,29 +59,29 @@ impl Admin {
     pub(super) async fn change_key(
         &self,
         operator: &Operator,
-        body: &Body,
+        body: &AdminBody,
         change: KeyChange,
-    ) -> Result<Response, Problem> {
-        let _one_at_a_time = self.changes.lock().await;
+    ) -> Result<AdminResponse, AdminProblem> {
+        let _one_at_a_time = self.change_lock.lock().await;
         let rules = self.node.gate.rules();
-        let named = known(&rules, body.limit.as_deref())?;
+        let named = require_limit(&rules, body.limit.as_deref())?;
         let now_us = self.node.clock.now_us();
         let mut facts = facts(&rules, &body.attributes)?;
         let tier = self.node.tier(&facts, now_us).await;
         if let Some(tier) = &tier {
             facts.set_tier(tier);
         }
-        let mut before = self.views(&rules, &facts, now_us, named).await?;
+        let mut before = self.inspect_key(&rules, &facts, now_us, named).await?;
         let is_whole = |key: &BTreeMap<&str, String>| {
             !key.is_empty() && key.values().all(|value| !value.is_empty())
         };
         before.retain(|view| named.is_some() || is_whole(view.key()));
         if before.is_empty() {
-            return Err(Problem::new(
+            return Err(AdminProblem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "no limit has a key of these attributes, so nothing was changed; give all attributes of a limit's key, or name a `limit` that is not off",
             )
-            .at("attributes"));
+            .at_field("attributes"));
         }
         let until_us = match change {
             KeyChange::Block { for_us } => Some(now_us.saturating_add(for_us)),
@@ -98,27 +98,27 @@ impl Admin {
         let shown: BTreeMap<&str, String> =
             before.iter().flat_map(|view| view.key().clone()).collect();
         let target = json!({"limits": names, "attributes": shown});
-        let record = Record { what: change.name(), target, before: json!(before), after };
-        self.record(operator, &record, None).await?;
+        let record = ChangeRecord { what: change.name(), target, before: json!(before), after };
+        self.write_audit(operator, &record, None).await?;
         for name in &names {
             let done = match change {
                 KeyChange::Reset => self.node.gate.reset(&rules, &facts, Some(name)).await,
                 _ => self.node.gate.block(&rules, now_us, &facts, Some(name), until_us).await,
             };
             if let Err(error) = done {
-                let problem = store_failed(&error);
+                let problem = store_problem(&error);
                 // The first line told of more than happened.
-                let _ = self.record(operator, &record, Some(error.to_string())).await;
+                let _ = self.write_audit(operator, &record, Some(error.to_string())).await;
                 return Err(problem);
             }
         }
-        let mut told = json!({"limits": names});
+        let mut response = json!({"limits": names});
         if until_us.is_some() {
-            let mut now = self.views(&rules, &facts, now_us, named).await.unwrap_or_default();
+            let mut now = self.inspect_key(&rules, &facts, now_us, named).await.unwrap_or_default();
             now.retain(|view| names.contains(&view.name()));
-            told["blocked_until"] = last_block(&now).or(expected_us).map(rfc3339).into();
+            response["blocked_until"] = last_block(&now).or(expected_us).map(rfc3339).into();
         }
-        Ok(answer(StatusCode::OK, &told))
+        Ok(json_response(StatusCode::OK, &response))
     }
 
     /// Overrides a limit's mode, or with `None` lets the file's have its way again.
@@ -127,8 +127,8 @@ impl Admin {
         operator: &Operator,
         name: &str,
         mode: Option<Mode>,
-    ) -> Result<Response, Problem> {
-        let _one_at_a_time = self.changes.lock().await;
+    ) -> Result<AdminResponse, AdminProblem> {
+        let _one_at_a_time = self.change_lock.lock().await;
         let gate = &self.node.gate;
         let rules = gate.rules();
         let limits = rules.policy().limits();
@@ -142,76 +142,77 @@ impl Admin {
         };
         let place = limits.iter().position(|limit| *limit.name == *name);
         let configured = place.and_then(|place| gate.configured_modes().get(place).copied());
-        let after = mode.or(configured).map(mode_word);
-        let record = Record {
+        let after = mode.or(configured).map(mode_name);
+        let record = ChangeRecord {
             what: if mode.is_some() { "mode.set" } else { "mode.clear" },
             target: json!({"limit": name}),
-            before: json!({"mode": mode_word(before), "overridden": overridden.is_some()}),
+            before: json!({"mode": mode_name(before), "overridden": overridden.is_some()}),
             after: json!({"mode": after, "overridden": mode.is_some()}),
         };
-        self.record(operator, &record, None).await?;
+        self.write_audit(operator, &record, None).await?;
         let Ok(change) = gate.set_mode(name, mode) else {
             // A reload took the limit away while the line was written.
             let gone = format!("no limit is called `{}` any more", name.escape_debug());
-            let _ = self.record(operator, &record, Some(gone)).await;
+            let _ = self.write_audit(operator, &record, Some(gone)).await;
             return Err(no_such_limit(&gate.rules(), name));
         };
-        let told = json!({
+        let response = json!({
             "name": name,
-            "before": mode_word(change.before),
-            "after": mode_word(change.after),
+            "before": mode_name(change.before),
+            "after": mode_name(change.after),
             "overridden": mode.is_some(),
         });
-        Ok(answer(StatusCode::OK, &told))
+        Ok(json_response(StatusCode::OK, &response))
     }
 
     /// Reads the policy file again. What came of it is a second line in the audit log.
-    pub(super) async fn reload(&self, operator: &Operator) -> Result<Response, Problem> {
+    pub(super) async fn reload(&self, operator: &Operator) -> Result<AdminResponse, AdminProblem> {
         let generation = || self.node.gate.rules().generation();
         let before = json!({"generation": generation()});
-        let mut record = Record { what: "reload", target: Value::Null, before, after: Value::Null };
-        self.record(operator, &record, None).await?;
+        let mut record =
+            ChangeRecord { what: "reload", target: Value::Null, before, after: Value::Null };
+        self.write_audit(operator, &record, None).await?;
         let control = Arc::clone(&self.control);
         let reloaded = tokio::task::spawn_blocking(move || control.reload()).await;
-        let reloaded = reloaded.map_err(|_| Problem::broke_off("the reload"))?;
+        let reloaded = reloaded.map_err(|_| AdminProblem::panicked("the reload"))?;
         record.what = "reload.done";
         record.after = json!({"generation": generation()});
         let error = reloaded.as_ref().err().map(ToString::to_string);
-        let recorded = self.record(operator, &record, error).await;
+        let recorded = self.write_audit(operator, &record, error).await;
         match reloaded {
             Ok(()) => {
                 recorded?;
-                Ok(answer(StatusCode::OK, &record.after))
+                Ok(json_response(StatusCode::OK, &record.after))
             }
             Err(failure) => {
-                let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, failure.message);
+                let problem = AdminProblem::new(StatusCode::UNPROCESSABLE_ENTITY, failure.message);
                 let found = serde_json::to_value(&failure.diagnostics).unwrap_or_default();
                 Err(problem.with_diagnostics(found))
             }
         }
     }
 
-    async fn views<'r>(
+    async fn inspect_key<'r>(
         &self,
         rules: &'r Rules,
         facts: &Facts<'_>,
         now_us: u64,
         limit: Option<&str>,
-    ) -> Result<Vec<KeyView<'r>>, Problem> {
+    ) -> Result<Vec<KeyView<'r>>, AdminProblem> {
         let inspected = self.node.gate.inspect(rules, now_us, facts, limit).await;
-        let inspected = inspected.map_err(|error| store_failed(&error))?;
-        let value = |name: &str| shown(rules, facts, name);
+        let inspected = inspected.map_err(|error| store_problem(&error))?;
+        let value = |name: &str| display_value(rules, facts, name);
         Ok(inspected.iter().map(|one| KeyView::new(one, now_us, value)).collect())
     }
 
     /// Writes a line, away from the thread that serves.
-    async fn record(
+    async fn write_audit(
         &self,
         operator: &Operator,
-        record: &Record,
+        record: &ChangeRecord,
         error: Option<String>,
-    ) -> Result<(), Problem> {
-        let entry = Entry {
+    ) -> Result<(), AdminProblem> {
+        let entry = AuditEntry {
             time: rfc3339(self.node.clock.now_us()),
             who: operator.who(),
             what: record.what,
@@ -229,7 +230,7 @@ impl Admin {
         };
         self.node.metrics.audit_failure();
         tracing::error!(error = why, what = record.what, "a change could not be recorded");
-        Err(Problem::unavailable(format!("nothing was changed, since {why}")))
+        Err(AdminProblem::unavailable(format!("nothing was changed, since {why}")))
     }
 }
 
@@ -239,7 +240,7 @@ fn last_block(views: &[KeyView<'_>]) -> Option<u64> {
 }
 
 /// A change, as the audit log has it.
-struct Record {
+struct ChangeRecord {
     what: &'static str,
     target: Value,
     before: Value,
@@ -247,16 +248,19 @@ struct Record {
 }
 
 /// The limit's name, once some limit has it.
-fn known<'a>(rules: &Rules, limit: Option<&'a str>) -> Result<Option<&'a str>, Problem> {
+fn require_limit<'a>(
+    rules: &Rules,
+    limit: Option<&'a str>,
+) -> Result<Option<&'a str>, AdminProblem> {
     match limit {
         Some(name) if !rules.policy().limits().iter().any(|limit| *limit.name == *name) => {
-            Err(no_such_limit(rules, name).at("limit"))
+            Err(no_such_limit(rules, name).at_field("limit"))
         }
         other => Ok(other),
     }
 }
 
-fn no_such_limit(rules: &Rules, name: &str) -> Problem {
+fn no_such_limit(rules: &Rules, name: &str) -> AdminProblem {
     const SHOWN: usize = 10;
     let limits = rules.policy().limits();
     let known: Vec<String> =
@@ -267,27 +271,30 @@ fn no_such_limit(rules: &Rules, name: &str) -> Problem {
         [] => format!("no limit is called `{name}`; the policy has none"),
         _ => format!("no limit is called `{name}`; there are {}{more}", known.join(", ")),
     };
-    Problem::new(StatusCode::NOT_FOUND, detail).at("name")
+    AdminProblem::new(StatusCode::NOT_FOUND, detail).at_field("name")
 }
 
-fn facts<'r>(rules: &'r Rules, attributes: &'r [(String, String)]) -> Result<Facts<'r>, Problem> {
+fn facts<'r>(
+    rules: &'r Rules,
+    attributes: &'r [(String, String)],
+) -> Result<Facts<'r>, AdminProblem> {
     let mut facts = rules.facts(Default::default());
     // An operator may name any key that a listener with `match-all` has counted.
     facts.set_ambiguous_paths(AmbiguousPaths::MatchAll);
     for (name, value) in attributes {
         let set = facts.set(name, value);
-        set.map_err(|error| Problem::bad(&format!("attributes.{name}"), error.to_string()))?;
+        set.map_err(|error| AdminProblem::bad(&format!("attributes.{name}"), error.to_string()))?;
     }
     rules.identify(&mut facts);
     Ok(facts)
 }
 
 /// The value of an attribute for people: a secret as its digest.
-fn shown(rules: &Rules, facts: &Facts<'_>, name: &str) -> Option<String> {
+fn display_value(rules: &Rules, facts: &Facts<'_>, name: &str) -> Option<String> {
     let value = facts.get(name)?;
-    Some(if rules.web().holds_secret(name) { digest(&value) } else { value.into() })
+    Some(if rules.http_policy().holds_secret(name) { digest(&value) } else { value.into() })
 }
 
-fn store_failed(error: &StoreError) -> Problem {
-    Problem::unavailable(error.to_string())
+fn store_problem(error: &StoreError) -> AdminProblem {
+    AdminProblem::unavailable(error.to_string())
 }

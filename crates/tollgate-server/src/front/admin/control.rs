@@ -1,8 +1,8 @@
 //! What the process around a node does for the admin API.
 
-use crate::audit::{Audit, AuditError};
-use crate::front::admin::{Token, TokenError};
-use crate::front::page::Hosts;
+use crate::audit::{AuditError, AuditLog};
+use crate::front::admin::{AdminToken, AdminTokenError};
+use crate::front::page::AllowedHosts;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tollgate_policy::Diagnostic;
 use tollgate_policy::settings::Settings;
 
 /// What the process around a node can do and tell. The calls may wait for the file system.
-pub trait Control: Send + Sync + 'static {
+pub trait PolicyControl: Send + Sync + 'static {
     /// Reads the policy file again and puts it in force.
     ///
     /// # Errors
@@ -19,12 +19,12 @@ pub trait Control: Send + Sync + 'static {
     fn reload(&self) -> Result<(), ReloadFailure>;
 
     /// Where the policy is from.
-    fn origin(&self) -> Origin;
+    fn policy_origin(&self) -> PolicyOrigin;
 }
 
 /// Where the policy in force is from.
 #[derive(Clone, Debug, Default)]
-pub struct Origin {
+pub struct PolicyOrigin {
     /// The file; none for the built-in policy.
     pub file: Option<PathBuf>,
     /// The last reload, if there was one.
@@ -53,10 +53,10 @@ pub struct ReloadFailure {
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     /// Nobody may without one.
-    pub(super) token: Option<Token>,
-    pub(super) audit: Audit,
+    pub(super) token: Option<AdminToken>,
+    pub(super) audit: AuditLog,
     /// The names by which clients may call it.
-    pub(super) hosts: Hosts,
+    pub(super) hosts: AllowedHosts,
 }
 
 /// Settings of `admin` that cannot be put in force.
@@ -64,7 +64,7 @@ pub struct Access {
 #[non_exhaustive]
 pub enum AccessError {
     /// The token is not to be had.
-    Token(TokenError),
+    Token(AdminTokenError),
     /// The audit log cannot be written.
     Audit(AuditError),
 }
@@ -81,12 +81,12 @@ impl Access {
         variable: impl FnOnce(&str) -> Option<OsString>,
     ) -> Result<Self, AccessError> {
         let token = settings.admin_token.as_ref();
-        let token = token.map(|secret| Token::resolve(secret, variable)).transpose();
+        let token = token.map(|secret| AdminToken::resolve(secret, variable)).transpose();
         let audit = match &settings.admin_audit {
-            Some(file) => Audit::file(beside.join(&**file)).map_err(AccessError::Audit)?,
-            None => Audit::Stderr,
+            Some(file) => AuditLog::file(beside.join(&**file)).map_err(AccessError::Audit)?,
+            None => AuditLog::Stderr,
         };
-        let hosts = Hosts::new(&settings.admin_hosts);
+        let hosts = AllowedHosts::new(&settings.admin_hosts);
         Ok(Self { token: token.map_err(AccessError::Token)?, audit, hosts })
     }
 }

@@ -1,7 +1,7 @@
 //! Bodies of calls: the members of each, within the caps of the check API, whose reader reads the attributes.
 
-use super::problem::Problem;
-use super::route::Route;
+use super::problem::AdminProblem;
+use super::route::AdminRoute;
 use crate::front::http::decode::{self, BODY_BYTES_MAX, Fault, Op};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -17,7 +17,7 @@ const NAME_BYTES_MAX: usize = 4 * 1024;
 
 /// What a body says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Body {
+pub(super) struct AdminBody {
     pub(super) attributes: Vec<(String, String)>,
     pub(super) limit: Option<String>,
     pub(super) for_us: Option<u64>,
@@ -25,30 +25,32 @@ pub(super) struct Body {
 }
 
 /// Reads the body of a call.
-pub(super) fn body(input: &[u8], route: &Route) -> Result<Body, Problem> {
+pub(super) fn body(input: &[u8], route: &AdminRoute) -> Result<AdminBody, AdminProblem> {
     if input.len() > BODY_BYTES_MAX {
         return Err(Fault::TooLarge.into());
     }
     if input.is_empty() && route.may_be_empty() {
-        return Ok(Body::default());
+        return Ok(AdminBody::default());
     }
     let input = str::from_utf8(input).map_err(|error| Fault::NotUtf8(error.valid_up_to()))?;
     let (allowed, required): (&[&str], &[&str]) = match route {
-        Route::Inspect | Route::Reset | Route::Unblock => (&["attributes", "limit"], &[]),
-        Route::Block => (&["attributes", "limit", "for"], &["for"]),
-        Route::SetMode(_) => (&["mode"], &["mode"]),
+        AdminRoute::Inspect | AdminRoute::Reset | AdminRoute::Unblock => {
+            (&["attributes", "limit"], &[])
+        }
+        AdminRoute::Block => (&["attributes", "limit", "for"], &["for"]),
+        AdminRoute::SetMode(_) => (&["mode"], &["mode"]),
         _ => (&[], &[]),
     };
     let members = members(input)?;
-    let mut body = Body::default();
+    let mut body = AdminBody::default();
     for (at, (name, value)) in members.iter().enumerate() {
         if !allowed.contains(&&**name) {
-            return Err(Problem::bad(name, unknown(allowed)));
+            return Err(AdminProblem::bad(name, unknown_member(allowed)));
         }
         if members[..at].iter().any(|(other, _)| other == name) {
             return Err(Fault::Repeated.at(&**name).into());
         }
-        read(name, value.get(), &mut body)?;
+        read_member(name, value.get(), &mut body)?;
     }
     let given = |name: &str| members.iter().any(|(other, _)| other == name);
     match required.iter().find(|name| !given(name)) {
@@ -57,7 +59,7 @@ pub(super) fn body(input: &[u8], route: &Route) -> Result<Body, Problem> {
     }
 }
 
-fn unknown(allowed: &[&str]) -> String {
+fn unknown_member(allowed: &[&str]) -> String {
     match allowed {
         [] => "unknown member; this call takes none".to_owned(),
         _ => {
@@ -67,7 +69,7 @@ fn unknown(allowed: &[&str]) -> String {
     }
 }
 
-fn read(name: &str, value: &str, body: &mut Body) -> Result<(), Problem> {
+fn read_member(name: &str, value: &str, body: &mut AdminBody) -> Result<(), AdminProblem> {
     match name {
         "attributes" => {
             let wrapped = format!("{{\"attributes\":{value}}}");
@@ -80,16 +82,16 @@ fn read(name: &str, value: &str, body: &mut Body) -> Result<(), Problem> {
         "limit" => {
             let limit = text(name, value)?;
             if limit.is_empty() || limit.len() > NAME_BYTES_MAX {
-                return Err(Problem::bad(name, "not the name of a limit"));
+                return Err(AdminProblem::bad(name, "not the name of a limit"));
             }
             body.limit = Some(limit);
         }
         "for" => {
             let duration_us = parse_duration_us(&text(name, value)?)
-                .map_err(|why| Problem::bad(name, why.to_string()))?;
+                .map_err(|why| AdminProblem::bad(name, why.to_string()))?;
             if !(1_000..=BLOCK_US_MAX).contains(&duration_us) {
                 let detail = "out of range; a block lasts from 1ms to 366d";
-                return Err(Problem::bad(name, detail));
+                return Err(AdminProblem::bad(name, detail));
             }
             body.for_us = Some(duration_us);
         }
@@ -97,7 +99,7 @@ fn read(name: &str, value: &str, body: &mut Body) -> Result<(), Problem> {
             let word = text(name, value)?;
             let mode = MODES.into_iter().find(|(_, known)| *known == word);
             let detail = "no such mode; there are `enforce`, `shadow` and `off`";
-            body.mode = Some(mode.ok_or_else(|| Problem::bad(name, detail))?.0);
+            body.mode = Some(mode.ok_or_else(|| AdminProblem::bad(name, detail))?.0);
         }
     }
     Ok(())
@@ -107,27 +109,29 @@ const MODES: [(Mode, &str); 3] =
     [(Mode::Enforce, "enforce"), (Mode::Shadow, "shadow"), (Mode::Off, "off")];
 
 /// The word for a mode.
-pub(super) fn mode_word(mode: Mode) -> &'static str {
+pub(super) fn mode_name(mode: Mode) -> &'static str {
     MODES.into_iter().find(|(known, _)| *known == mode).map_or("enforce", |(_, word)| word)
 }
 
-fn text(name: &str, value: &str) -> Result<String, Problem> {
-    serde_json::from_str(value).map_err(|_| Problem::bad(name, "not a string"))
+fn text(name: &str, value: &str) -> Result<String, AdminProblem> {
+    serde_json::from_str(value).map_err(|_| AdminProblem::bad(name, "not a string"))
 }
 
 /// The members of an object as they stand, without a look into them.
-fn members(input: &str) -> Result<Vec<(String, &RawValue)>, Problem> {
+fn members(input: &str) -> Result<Vec<(String, &RawValue)>, AdminProblem> {
     let mut reader = serde_json::Deserializer::from_str(input);
-    let read = reader.deserialize_map(Members).and_then(|members| reader.end().map(|()| members));
+    let read = reader
+        .deserialize_map(RawMembersVisitor)
+        .and_then(|members| reader.end().map(|()| members));
     read.map_err(|error| {
         let what = if error.is_data() { "not an object of known members" } else { "not JSON" };
-        Problem::bad("body", format!("{what}: {error}"))
+        AdminProblem::bad("body", format!("{what}: {error}"))
     })
 }
 
-struct Members;
+struct RawMembersVisitor;
 
-impl<'de> Visitor<'de> for Members {
+impl<'de> Visitor<'de> for RawMembersVisitor {
     type Value = Vec<(String, &'de RawValue)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,7 @@
 //! Answers: what the policy in force says, and what it has for a key.
 
-use super::control::Origin;
-use super::decode::mode_word;
+use super::control::PolicyOrigin;
+use super::decode::mode_name;
 use crate::audit::rfc3339;
 use crate::front::http::encode;
 use serde::Serialize;
@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use tollgate::store::LedgerReport;
 use tollgate::{Inspected, Rules};
-use tollgate_core::{Algorithm, Numbers, Outcome, Zone};
+use tollgate_core::{Algorithm, LimitParams, Outcome, Zone};
 use tollgate_policy::facts::{Facts, digest};
 use tollgate_policy::limit::{Limit, Mode};
-use tollgate_policy::settings::{Settings, Source, TierSource};
+use tollgate_policy::settings::{AttributeSource, Settings, TierSource};
 
 /// The answer of `GET /v1/policy`.
 #[derive(Serialize)]
@@ -48,9 +48,9 @@ struct LimitView<'a> {
     /// In the file.
     configured: &'static str,
     overridden: bool,
-    key: KeyNames<'a>,
+    key: KeyNamesView<'a>,
     #[serde(flatten)]
-    numbers: NumbersView,
+    params: NumbersView,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     tiers: BTreeMap<&'a str, NumbersView>,
     disclose: bool,
@@ -60,12 +60,12 @@ struct LimitView<'a> {
 /// A limit's key as the file may spell it.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum KeyNames<'a> {
+enum KeyNamesView<'a> {
     Attributes(&'a [Box<str>]),
     FirstOf { first_of: Vec<&'a [Box<str>]> },
 }
 
-impl<'a> KeyNames<'a> {
+impl<'a> KeyNamesView<'a> {
     fn of(limit: &'a Limit) -> Self {
         if limit.fallback_keys.is_empty() {
             Self::Attributes(&limit.key)
@@ -91,7 +91,7 @@ impl<'a> PolicyView<'a> {
         rules: &'a Rules,
         configured: &[Mode],
         overrides: &'a [(Box<str>, Mode)],
-        origin: Origin,
+        origin: PolicyOrigin,
     ) -> Self {
         let limits = rules.policy().limits();
         let is_overridden = |limit: &Limit| overrides.iter().any(|(name, _)| *name == limit.name);
@@ -116,7 +116,7 @@ impl<'a> PolicyView<'a> {
             waiting: overrides
                 .iter()
                 .filter(|(name, _)| is_gone(name))
-                .map(|(name, mode)| OverrideView { name, mode: mode_word(*mode) })
+                .map(|(name, mode)| OverrideView { name, mode: mode_name(*mode) })
                 .collect(),
         }
     }
@@ -127,13 +127,13 @@ impl<'a> LimitView<'a> {
         let tiers = limit.tiers.iter();
         Self {
             name: &limit.name,
-            mode: mode_word(limit.mode),
-            configured: mode_word(configured),
+            mode: mode_name(limit.mode),
+            configured: mode_name(configured),
             overridden,
-            key: KeyNames::of(limit),
-            numbers: NumbersView::new(limit.numbers.as_ref()),
+            key: KeyNamesView::of(limit),
+            params: NumbersView::new(limit.params.as_ref()),
             tiers: tiers
-                .map(|(tier, numbers)| (&**tier, NumbersView::new(numbers.as_ref())))
+                .map(|(tier, params)| (&**tier, NumbersView::new(params.as_ref())))
                 .collect(),
             disclose: limit.disclose,
             penalty: limit.penalty.is_some(),
@@ -142,26 +142,26 @@ impl<'a> LimitView<'a> {
 }
 
 impl NumbersView {
-    fn new(numbers: Option<&Numbers>) -> Self {
+    fn new(params: Option<&LimitParams>) -> Self {
         Self {
-            algorithm: numbers.map(Numbers::algorithm),
-            rate: numbers.map_or_else(|| "unlimited".to_owned(), rate),
-            limit: numbers.map(Algorithm::capacity),
-            time_zone: numbers.and_then(time_zone),
+            algorithm: params.map(LimitParams::algorithm),
+            rate: params.map_or_else(|| "unlimited".to_owned(), rate),
+            limit: params.map(Algorithm::capacity),
+            time_zone: params.and_then(time_zone),
         }
     }
 }
 
 /// The time zone of windows of the calendar.
-fn time_zone(numbers: &Numbers) -> Option<&'static str> {
-    match numbers {
-        Numbers::CalendarWindow(window) => window.zone().map(Zone::name),
+fn time_zone(params: &LimitParams) -> Option<&'static str> {
+    match params {
+        LimitParams::CalendarWindow(window) => window.zone().map(Zone::name),
         _ => None,
     }
 }
 
 /// A rate as the file may spell it.
-fn rate(numbers: &Numbers) -> String {
+fn rate(params: &LimitParams) -> String {
     const UNITS: [(&str, u64); 6] = [
         ("w", 604_800_000_000),
         ("d", 86_400_000_000),
@@ -170,9 +170,9 @@ fn rate(numbers: &Numbers) -> String {
         ("s", 1_000_000),
         ("ms", 1_000),
     ];
-    let (count, period_us) = (numbers.count(), numbers.period_us());
-    if let Numbers::CalendarWindow(window) = numbers {
-        return format!("{count}/{}", window.unit().word());
+    let (count, period_us) = (params.count(), params.period_us());
+    if let LimitParams::CalendarWindow(window) = params {
+        return format!("{count}/{}", window.unit().as_str());
     }
     if period_us == 0 {
         return count.to_string();
@@ -193,13 +193,13 @@ pub(super) struct KeyView<'a> {
     key: BTreeMap<&'a str, String>,
     /// The numbers of the key's tier.
     #[serde(flatten)]
-    numbers: NumbersView,
+    params: NumbersView,
     /// Units; for a bucket those that are gone now.
     used: Option<u64>,
     remaining: Option<u64>,
     reset_after: Option<Box<RawValue>>,
     /// The state that the key keeps when a reload or another tier changes the numbers.
-    keeps: Option<KeepsView>,
+    keeps: Option<KeptStateView>,
     blocked_until: Option<String>,
     #[serde(skip)]
     blocked_until_us: Option<u64>,
@@ -211,17 +211,17 @@ pub(super) struct KeyView<'a> {
 /// The state that a key keeps when its limit's numbers change, in the algorithm's own unit.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum KeepsView {
+enum KeptStateView {
     /// Windows, logs and slots.
     Units(u64),
     /// Buckets: the seconds until the bucket is full again.
     Owed(Box<RawValue>),
 }
 
-impl KeepsView {
-    fn new(numbers: &Numbers, outcome: &Outcome) -> Self {
-        match numbers {
-            Numbers::TokenBucket(_) | Numbers::Gcra(_) | Numbers::LeakyBucket(_) => {
+impl KeptStateView {
+    fn new(params: &LimitParams, outcome: &Outcome) -> Self {
+        match params {
+            LimitParams::TokenBucket(_) | LimitParams::Gcra(_) | LimitParams::LeakyBucket(_) => {
                 Self::Owed(seconds(outcome.reset_after_us))
             }
             _ => Self::Units(outcome.limit.saturating_sub(outcome.remaining)),
@@ -265,7 +265,7 @@ impl<'a> TierView<'a> {
             (false, Some(_)) => "default",
             (false, None) => "none",
         };
-        let is_secret = by.is_some_and(|by| rules.web().holds_secret(by));
+        let is_secret = by.is_some_and(|by| rules.http_policy().holds_secret(by));
         let named = found.named.map(|named| if is_secret { digest(&named) } else { named });
         let unknown = named.filter(|_| !found.is_known);
         Some(Self { name: found.name, source, by: by.map(str::to_owned), unknown })
@@ -276,10 +276,10 @@ impl<'a> TierView<'a> {
 fn attribute_source(name: &str, settings: &Settings) -> &'static str {
     let of_identity = settings.identity.iter().find(|(one, _)| **one == *name);
     match of_identity.map(|(_, source)| source) {
-        Some(Source::Header(_)) => "header",
-        Some(Source::Cookie(_)) => "cookie",
-        Some(Source::Query(_)) => "query",
-        Some(Source::Jwt(_)) => "jwt",
+        Some(AttributeSource::Header(_)) => "header",
+        Some(AttributeSource::Cookie(_)) => "cookie",
+        Some(AttributeSource::Query(_)) => "query",
+        Some(AttributeSource::Jwt(_)) => "jwt",
         _ => ["header", "cookie", "query", "jwt"]
             .into_iter()
             .find(|kind| name.split_once('.').is_some_and(|(first, _)| first == *kind))
@@ -308,13 +308,13 @@ struct HoldingView {
 
 impl LedgerView {
     fn new(report: &LedgerReport) -> Self {
-        let holdings = report.holdings.iter().map(|one| HoldingView {
+        let holdings = report.holders.iter().map(|one| HoldingView {
             process: one.process.clone(),
             number: one.number,
             granted: one.granted,
             returned: one.returned,
-            heard: rfc3339(one.heard_us),
-            this_node: one.own,
+            heard: rfc3339(one.last_seen_us),
+            this_node: one.is_this_process,
         });
         let quiet_for = seconds(report.quiet_us);
         Self { ledger: report.ledger, quiet_for, holdings: holdings.collect() }
@@ -328,20 +328,20 @@ impl<'a> KeyView<'a> {
         value: impl Fn(&str) -> Option<String>,
     ) -> Self {
         let (limit, outcome) = (inspected.row.limit, inspected.row.outcome);
-        let own = &inspected.own;
+        let own = &inspected.unblocked_outcome;
         let until_us = inspected.blocked_until_us;
         let used = limit.key_used(|name| value(name).is_some());
         let key = used.iter().map(|name| (&**name, value(name).unwrap_or_default()));
         Self {
             name: &limit.name,
-            mode: mode_word(limit.mode),
+            mode: mode_name(limit.mode),
             key: key.collect(),
-            numbers: NumbersView::new(Some(&inspected.numbers)),
+            params: NumbersView::new(Some(&inspected.params)),
             // In a block nothing remains, however little was used.
             used: Some(own.limit.saturating_sub(own.remaining)),
             remaining: Some(outcome.remaining),
             reset_after: Some(seconds(outcome.reset_after_us)),
-            keeps: Some(KeepsView::new(&inspected.numbers, own)),
+            keeps: Some(KeptStateView::new(&inspected.params, own)),
             blocked_until: until_us.map(rfc3339),
             blocked_until_us: until_us,
             blocked_for: until_us.map(|until_us| seconds(until_us.saturating_sub(now_us))),
@@ -356,9 +356,9 @@ impl<'a> KeyView<'a> {
         let key = limit.key.iter().map(|name| (&**name, value(name).unwrap_or_default()));
         Self {
             name: &limit.name,
-            mode: mode_word(limit.mode),
+            mode: mode_name(limit.mode),
             key: key.collect(),
-            numbers: NumbersView::new(None),
+            params: NumbersView::new(None),
             used: None,
             remaining: None,
             reset_after: None,

@@ -17,25 +17,25 @@ mod problem;
 mod reading;
 mod route;
 
-pub use access::{Token, TokenError};
-pub use control::{Access, AccessError, Control, LastReload, Origin, ReloadFailure};
+pub use access::{AdminToken, AdminTokenError};
+pub use control::{Access, AccessError, LastReload, PolicyControl, PolicyOrigin, ReloadFailure};
 #[cfg(test)]
-pub(crate) use reading::of as reading;
+pub(crate) use reading::snapshot as reading;
 
-use crate::audit::Who;
-use crate::front::{guard::Guard, http::decode::BODY_BYTES_MAX, media::is_json};
-use crate::metrics::{Denied, Format, Front, Outcome};
-use crate::net::{Answer, BodyError, Caller, Handler, Request};
+use crate::audit::AuditActor;
+use crate::front::{guard::LoginThrottle, http::decode::BODY_BYTES_MAX, media::is_json};
+use crate::metrics::{AdminDenial, ExpositionFormat, Front, Outcome};
+use crate::net::{Answer, BodyError, ClientConnection, Handler, Request};
 use crate::node::Node;
-use access::bearer;
+use access::bearer_token;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use change::KeyChange;
 use encode::PolicyView;
 use hyper::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{StatusCode, http::request::Parts};
-use problem::Problem;
-use route::Route;
+use problem::AdminProblem;
+use route::AdminRoute;
 use serde::Serialize;
 use serde_json::json;
 use std::borrow::Cow;
@@ -50,15 +50,15 @@ const BODY_WITHIN: Duration = Duration::from_secs(10);
 /// The front end; one for all workers.
 pub struct Admin {
     node: Arc<Node>,
-    control: Arc<dyn Control>,
+    control: Arc<dyn PolicyControl>,
     access: ArcSwap<Access>,
-    guard: Guard,
+    login_throttle: LoginThrottle,
     /// Held while a change is recorded and made. A reload is not made here, so the kill switch never waits for one.
-    changes: tokio::sync::Mutex<()>,
+    change_lock: tokio::sync::Mutex<()>,
 }
 
 /// An answer, complete.
-type Response = hyper::Response<Bytes>;
+type AdminResponse = hyper::Response<Bytes>;
 
 /// Somebody who showed the token.
 struct Operator {
@@ -67,20 +67,20 @@ struct Operator {
 }
 
 impl Operator {
-    fn who(&self) -> Who {
-        Who { peer: self.peer.to_string(), token: self.fingerprint.clone() }
+    fn who(&self) -> AuditActor {
+        AuditActor { peer: self.peer.to_string(), token: self.fingerprint.clone() }
     }
 }
 
 impl Admin {
     /// The front end of `node`.
-    pub fn new(node: Arc<Node>, access: Access, control: Arc<dyn Control>) -> Self {
+    pub fn new(node: Arc<Node>, access: Access, control: Arc<dyn PolicyControl>) -> Self {
         Self {
             node,
             control,
             access: ArcSwap::from_pointee(access),
-            guard: Guard::new(),
-            changes: tokio::sync::Mutex::new(()),
+            login_throttle: LoginThrottle::new(),
+            change_lock: tokio::sync::Mutex::new(()),
         }
     }
 
@@ -99,14 +99,14 @@ impl Admin {
     where
         F: AsyncFnOnce() -> Result<Cow<'b, [u8]>, BodyError>,
     {
-        let answered = self.try_answer(head, peer, body).await;
-        self.finish(answered)
+        let answered = self.dispatch(head, peer, body).await;
+        self.into_response(answered)
     }
 
     /// The response for a result, counted.
-    fn finish(&self, answered: Result<Response, Problem>) -> Response {
+    fn into_response(&self, answered: Result<AdminResponse, AdminProblem>) -> AdminResponse {
         let mut response = answered.unwrap_or_else(|problem| {
-            let mut response = answer(problem.status(), &problem);
+            let mut response = json_response(problem.status(), &problem);
             let headers = response.headers_mut();
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
             if let Some((name, value)) = problem.header() {
@@ -120,153 +120,168 @@ impl Admin {
             400..500 => Outcome::Invalid,
             _ => Outcome::Error,
         };
-        self.node.metrics.requests(Front::Admin, outcome);
+        self.node.metrics.count_request(Front::Admin, outcome);
         response
     }
 
-    async fn try_answer<'b, F>(
+    async fn dispatch<'b, F>(
         self: &Arc<Self>,
         head: &Parts,
         peer: SocketAddr,
         body: F,
-    ) -> Result<Response, Problem>
+    ) -> Result<AdminResponse, AdminProblem>
     where
         F: AsyncFnOnce() -> Result<Cow<'b, [u8]>, BodyError>,
     {
-        if let Some(host) = self.access.load().hosts.stranger(head) {
-            self.node.metrics.admin_denied(Denied::Host);
-            return Err(Problem::wrong_host(host));
+        if let Some(host) = self.access.load().hosts.disallowed_host(head) {
+            self.node.metrics.admin_denied(AdminDenial::Host);
+            return Err(AdminProblem::wrong_host(host));
         }
-        let route = Route::find(&head.method, head.uri.path())?;
+        let route = AdminRoute::find(&head.method, head.uri.path())?;
         match route {
-            Route::Health => return Ok(text("text/plain; charset=utf-8", "ok\n")),
-            Route::Ready => return Ok(self.ready()),
-            Route::Metrics => return Ok(self.metrics(&head.headers)),
+            AdminRoute::Health => return Ok(response("text/plain; charset=utf-8", "ok\n")),
+            AdminRoute::Ready => return Ok(self.ready()),
+            AdminRoute::Metrics => return Ok(self.metrics(&head.headers)),
             _ => {}
         }
-        debug_assert!(!route.is_open());
-        let operator = self.admit(&head.headers, peer)?;
+        debug_assert!(!route.is_public());
+        let operator = self.authenticate(&head.headers, peer)?;
         let body = match route.has_body() {
             true => {
                 let bytes = body().await?;
                 let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
                 let may_lack_it = bytes.is_empty() && route.may_be_empty();
                 if !is_json(content_type) && !may_lack_it {
-                    return Err(Problem::not_json());
+                    return Err(AdminProblem::not_json());
                 }
                 decode::body(&bytes, &route)?
             }
-            false => decode::Body::default(),
+            false => decode::AdminBody::default(),
         };
         match route {
-            Route::Inspect => self.inspect(&body).await,
-            Route::Policy => Ok(self.policy()),
+            AdminRoute::Inspect => self.inspect(&body).await,
+            AdminRoute::Policy => Ok(self.policy()),
             route => {
                 let admin = Arc::clone(self);
                 let change = async move { admin.change(route, &operator, &body).await };
                 // In a task of its own: were it dropped with the call, there could be a line for a change that was not made.
                 let changed = tokio::spawn(change).await;
-                changed.unwrap_or_else(|_| Err(Problem::broke_off("the change")))
+                changed.unwrap_or_else(|_| Err(AdminProblem::panicked("the change")))
             }
         }
     }
 
     async fn change(
         &self,
-        route: Route,
+        route: AdminRoute,
         operator: &Operator,
-        body: &decode::Body,
-    ) -> Result<Response, Problem> {
+        body: &decode::AdminBody,
+    ) -> Result<AdminResponse, AdminProblem> {
         match route {
-            Route::Block => {
+            AdminRoute::Block => {
                 let for_us = body.for_us.unwrap_or_default();
                 self.change_key(operator, body, KeyChange::Block { for_us }).await
             }
-            Route::Unblock => self.change_key(operator, body, KeyChange::Unblock).await,
-            Route::Reset => self.change_key(operator, body, KeyChange::Reset).await,
-            Route::SetMode(name) => self.change_mode(operator, &name, body.mode).await,
-            Route::ClearMode(name) => self.change_mode(operator, &name, None).await,
+            AdminRoute::Unblock => self.change_key(operator, body, KeyChange::Unblock).await,
+            AdminRoute::Reset => self.change_key(operator, body, KeyChange::Reset).await,
+            AdminRoute::SetMode(name) => self.change_mode(operator, &name, body.mode).await,
+            AdminRoute::ClearMode(name) => self.change_mode(operator, &name, None).await,
             _ => self.reload(operator).await,
         }
     }
 
     /// Lets whoever shows the token in.
-    fn admit(&self, headers: &HeaderMap, peer: SocketAddr) -> Result<Operator, Problem> {
+    fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        peer: SocketAddr,
+    ) -> Result<Operator, AdminProblem> {
         let access = self.access.load();
-        let denied = |why: Denied| self.node.metrics.admin_denied(why);
+        let denied = |why: AdminDenial| self.node.metrics.admin_denied(why);
         let Some(token) = &access.token else {
-            denied(Denied::Disabled);
-            return Err(Problem::no_token_configured());
+            denied(AdminDenial::Disabled);
+            return Err(AdminProblem::no_token_configured());
         };
         let mut fields = headers.get_all(AUTHORIZATION).iter();
         // Two fields are as good as none: who forwards such a request may have looked at the other one.
         let (Some(field), None) = (fields.next(), fields.next()) else {
-            denied(Denied::Missing);
+            denied(AdminDenial::Missing);
             let detail = "send the token as `Authorization: Bearer TOKEN`, once";
-            return Err(Problem::unauthorised(detail));
+            return Err(AdminProblem::unauthorised(detail));
         };
-        if let Some(wait_us) = self.guard.wait_us(self.node.clock.now_us(), peer.ip()) {
-            denied(Denied::Limited);
-            return Err(Problem::too_many_tries(wait_us));
+        if let Some(wait_us) = self.login_throttle.count_try(self.node.clock.now_us(), peer.ip()) {
+            denied(AdminDenial::Limited);
+            return Err(AdminProblem::too_many_tries(wait_us));
         }
-        if !bearer(field.as_bytes()).is_some_and(|sent| token.is(sent)) {
-            denied(Denied::Wrong);
-            return Err(Problem::unauthorised("this is not the token of `admin.token`"));
+        if !bearer_token(field.as_bytes()).is_some_and(|sent| token.matches(sent)) {
+            denied(AdminDenial::Wrong);
+            return Err(AdminProblem::unauthorised("this is not the token of `admin.token`"));
         }
-        self.guard.clear(peer.ip());
+        self.login_throttle.clear(peer.ip());
         Ok(Operator { peer, fingerprint: token.fingerprint() })
     }
 
-    fn ready(&self) -> Response {
+    fn ready(&self) -> AdminResponse {
         let health = &self.node.health;
         let ready = health.is_ready();
         let detail: serde_json::Map<String, serde_json::Value> = health
-            .detail()
+            .problems()
             .into_iter()
             .map(|(subject, text)| (subject.into_owned(), String::from(text).into()))
             .collect();
         let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        answer(status, &json!({"ready": ready, "detail": detail}))
+        json_response(status, &json!({"ready": ready, "detail": detail}))
     }
 
-    fn metrics(&self, headers: &HeaderMap) -> Response {
+    fn metrics(&self, headers: &HeaderMap) -> AdminResponse {
         let accept = headers.get(ACCEPT).and_then(|field| field.to_str().ok()).unwrap_or("");
-        let format = Format::of_accept(accept);
-        text(format.content_type(), self.node.metrics.exposition(reading::of(&self.node), format))
+        let format = ExpositionFormat::of_accept(accept);
+        response(
+            format.content_type(),
+            self.node.metrics.exposition(reading::snapshot(&self.node), format),
+        )
     }
 
-    fn policy(&self) -> Response {
+    fn policy(&self) -> AdminResponse {
         let rules = self.node.gate.rules();
         let (configured, overrides) =
             (self.node.gate.configured_modes(), self.node.gate.overrides());
-        let view = PolicyView::new(&rules, &configured, &overrides, self.control.origin());
-        answer(StatusCode::OK, &view)
+        let view = PolicyView::new(&rules, &configured, &overrides, self.control.policy_origin());
+        json_response(StatusCode::OK, &view)
     }
 }
 
 impl Handler for Arc<Admin> {
-    async fn handle(&self, request: Request<'_>, caller: &Rc<Caller>, answer: &mut Answer) {
+    async fn handle(
+        &self,
+        request: Request<'_>,
+        caller: &Rc<ClientConnection>,
+        answer: &mut Answer,
+    ) {
         let Request { head, body } = request;
         answer.set(match head.to_parts() {
             Some(head) => {
                 let body = async || body.collect(BODY_BYTES_MAX, BODY_WITHIN).await;
                 self.answer(&head, caller.peer, body).await
             }
-            None => self.finish(Err(Problem::bad("path", "the target of the request is no URI"))),
+            None => self.into_response(Err(AdminProblem::bad(
+                "path",
+                "the target of the request is no URI",
+            ))),
         });
     }
 }
 
-fn answer(status: StatusCode, value: &impl Serialize) -> Response {
+fn json_response(status: StatusCode, value: &impl Serialize) -> AdminResponse {
     let mut body = serde_json::to_vec(value).unwrap_or_default();
     body.push(b'\n');
-    let mut response = text("application/json", body);
+    let mut response = response("application/json", body);
     *response.status_mut() = status;
     response
 }
 
-fn text(content_type: &'static str, body: impl Into<Bytes>) -> Response {
-    let mut response = Response::new(body.into());
+fn response(content_type: &'static str, body: impl Into<Bytes>) -> AdminResponse {
+    let mut response = AdminResponse::new(body.into());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Why a call was not answered, and what to do about it.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Problem {
+pub(super) struct AdminProblem {
     #[serde(rename = "type")]
     kind: &'static str,
     title: &'static str,
@@ -28,7 +28,7 @@ fn number<S: serde::Serializer>(status: &StatusCode, serializer: S) -> Result<S:
     serializer.serialize_u16(status.as_u16())
 }
 
-impl Problem {
+impl AdminProblem {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self {
             kind: "about:blank",
@@ -42,10 +42,10 @@ impl Problem {
     }
 
     pub(super) fn bad(field: &str, detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, detail).at(field)
+        Self::new(StatusCode::BAD_REQUEST, detail).at_field(field)
     }
 
-    pub(super) fn at(mut self, field: &str) -> Self {
+    pub(super) fn at_field(mut self, field: &str) -> Self {
         self.field = Some(field.to_owned());
         self
     }
@@ -55,7 +55,7 @@ impl Problem {
         self
     }
 
-    fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.header = Some(Box::new((name, value)));
         self
     }
@@ -64,18 +64,18 @@ impl Problem {
         let detail = format!(
             "there is nothing at {path}; there are /healthz, /readyz, /metrics, /v1/policy, /v1/inspect, /v1/reset, /v1/block, /v1/unblock, /v1/reload and /v1/limits/NAME/mode"
         );
-        Self::new(StatusCode::NOT_FOUND, detail).at("path")
+        Self::new(StatusCode::NOT_FOUND, detail).at_field("path")
     }
 
     pub(super) fn wrong_method(allowed: &'static str) -> Self {
         let detail = format!("this method is not for this path; use {allowed}");
         Self::new(StatusCode::METHOD_NOT_ALLOWED, detail)
-            .at("method")
-            .with(ALLOW, HeaderValue::from_static(allowed))
+            .at_field("method")
+            .with_header(ALLOW, HeaderValue::from_static(allowed))
     }
 
     /// Something went wrong here.
-    pub(super) fn broke_off(what: &str) -> Self {
+    pub(super) fn panicked(what: &str) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("{what} broke off; see the log"))
     }
 
@@ -84,7 +84,7 @@ impl Problem {
             StatusCode::FORBIDDEN,
             "the admin API is off, since no token is configured; set `admin: {token: {env: TOLLGATE_ADMIN_TOKEN}}` in the policy file, put a long random text into that variable and restart",
         )
-        .at("authorization")
+        .at_field("authorization")
     }
 
     /// A page whose name comes to mean this machine would be served otherwise.
@@ -93,14 +93,14 @@ impl Problem {
             "the admin listener does not answer to the name `{}`; call it by an address or as localhost, or add the name to `admin.hosts` in the policy file",
             host.escape_debug()
         );
-        Self::new(StatusCode::MISDIRECTED_REQUEST, detail).at("host")
+        Self::new(StatusCode::MISDIRECTED_REQUEST, detail).at_field("host")
     }
 
     pub(super) fn unauthorised(detail: &str) -> Self {
         let challenge = HeaderValue::from_static("Bearer realm=\"tollgate admin\"");
         Self::new(StatusCode::UNAUTHORIZED, detail)
-            .at("authorization")
-            .with(WWW_AUTHENTICATE, challenge)
+            .at_field("authorization")
+            .with_header(WWW_AUTHENTICATE, challenge)
     }
 
     pub(super) fn too_many_tries(wait_us: u64) -> Self {
@@ -109,8 +109,8 @@ impl Problem {
             "too many wrong tokens came from your address; wait {seconds} s, whatever token you have"
         );
         Self::new(StatusCode::TOO_MANY_REQUESTS, detail)
-            .at("authorization")
-            .with(RETRY_AFTER, HeaderValue::from(seconds))
+            .at_field("authorization")
+            .with_header(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
     pub(super) fn not_json() -> Self {
@@ -118,7 +118,7 @@ impl Problem {
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "send JSON with `Content-Type: application/json`; `curl --json` does",
         )
-        .at("content-type")
+        .at_field("content-type")
     }
 
     pub(super) fn unavailable(detail: impl Into<String>) -> Self {
@@ -134,29 +134,29 @@ impl Problem {
     }
 }
 
-impl From<BadRequest> for Problem {
+impl From<BadRequest> for AdminProblem {
     fn from(bad: BadRequest) -> Self {
         let status = match bad.fault {
             Fault::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             _ => StatusCode::BAD_REQUEST,
         };
-        Self::new(status, bad.fault.to_string()).at(bad.field.as_deref().unwrap_or("body"))
+        Self::new(status, bad.fault.to_string()).at_field(bad.field.as_deref().unwrap_or("body"))
     }
 }
 
-impl From<BodyError> for Problem {
+impl From<BodyError> for AdminProblem {
     fn from(error: BodyError) -> Self {
         match error {
             BodyError::TooLarge => Fault::TooLarge.into(),
             BodyError::TooSlow => {
-                Self::new(StatusCode::REQUEST_TIMEOUT, error.to_string()).at("body")
+                Self::new(StatusCode::REQUEST_TIMEOUT, error.to_string()).at_field("body")
             }
-            BodyError::Broken | BodyError::Left => Self::bad("body", error.to_string()),
+            BodyError::Broken | BodyError::PeerClosed => Self::bad("body", error.to_string()),
         }
     }
 }
 
-impl From<Fault> for Problem {
+impl From<Fault> for AdminProblem {
     fn from(fault: Fault) -> Self {
         BadRequest::from(fault).into()
     }

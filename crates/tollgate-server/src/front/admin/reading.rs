@@ -1,17 +1,17 @@
 //! What the engine and the store of a node count, for its metrics.
 
-use crate::metrics::{LeaseReading, LimitReading, Reading};
+use crate::metrics::{LeaseCounters, LimitCounters, MetricsSnapshot};
 use crate::node::Node;
 use std::collections::BTreeMap;
 
 /// The figures of now.
-pub(crate) fn of(node: &Node) -> Reading {
+pub(crate) fn snapshot(node: &Node) -> MetricsSnapshot {
     let rules = node.gate.rules();
     let mut overflowed: BTreeMap<Box<str>, u64> = BTreeMap::new();
     for (_, name, count) in node.overflowed() {
         *overflowed.entry(name).or_default() += count;
     }
-    let limits = node.gate.counts().into_iter().map(|(name, counts)| LimitReading {
+    let limits = node.gate.counts().into_iter().map(|(name, counts)| LimitCounters {
         overflowed: overflowed.get(&name).copied().unwrap_or_default(),
         name,
         admitted: counts.admitted,
@@ -24,10 +24,10 @@ pub(crate) fn of(node: &Node) -> Reading {
     let memory = node.gate.store().memory();
     let stats = memory.map(|memory| memory.stats()).unwrap_or_default();
     let leases = node.gate.store().leases();
-    Reading {
+    MetricsSnapshot {
         limits: limits.collect(),
         lease_rollbacks: leases.rollbacks,
-        leases: LeaseReading {
+        leases: LeaseCounters {
             granted: leases.granted,
             spent: leases.spent,
             returned: leases.returned,
@@ -45,7 +45,7 @@ pub(crate) fn of(node: &Node) -> Reading {
             .gate
             .store_errors()
             .into_iter()
-            .chain(node.gate.store().failures())
+            .chain(node.gate.store().probe_failures())
             .collect(),
         breaker_open: node.gate.store().is_breaker_open(),
         generation: rules.generation(),

@@ -1,11 +1,11 @@
 //! Which call a method and a path are.
 
-use super::problem::Problem;
+use super::problem::AdminProblem;
 use hyper::Method;
 
 /// A call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Route {
+pub(super) enum AdminRoute {
     Health,
     Ready,
     Metrics,
@@ -19,20 +19,23 @@ pub(super) enum Route {
     ClearMode(String),
 }
 
-impl Route {
+impl AdminRoute {
     /// The call, or why there is none.
-    pub(super) fn find(method: &Method, path: &str) -> Result<Self, Problem> {
+    pub(super) fn find(method: &Method, path: &str) -> Result<Self, AdminProblem> {
         if let Some(name) =
             path.strip_prefix("/v1/limits/").and_then(|rest| rest.strip_suffix("/mode"))
         {
-            let name = decoded(name).filter(|name| !name.is_empty());
+            let name = percent_decode(name).filter(|name| !name.is_empty());
             let name = name.ok_or_else(|| {
-                Problem::bad("name", "the limit's name in the path is not percent-encoded UTF-8")
+                AdminProblem::bad(
+                    "name",
+                    "the limit's name in the path is not percent-encoded UTF-8",
+                )
             })?;
             return match *method {
                 Method::PUT => Ok(Self::SetMode(name)),
                 Method::DELETE => Ok(Self::ClearMode(name)),
-                _ => Err(Problem::wrong_method("PUT, DELETE")),
+                _ => Err(AdminProblem::wrong_method("PUT, DELETE")),
             };
         }
         let (route, is_read) = match path {
@@ -45,17 +48,17 @@ impl Route {
             "/v1/block" => (Self::Block, false),
             "/v1/unblock" => (Self::Unblock, false),
             "/v1/reload" => (Self::Reload, false),
-            _ => return Err(Problem::not_found(path)),
+            _ => return Err(AdminProblem::not_found(path)),
         };
         match (is_read, method) {
             (true, &Method::GET | &Method::HEAD) | (false, &Method::POST) => Ok(route),
-            (true, _) => Err(Problem::wrong_method("GET, HEAD")),
-            (false, _) => Err(Problem::wrong_method("POST")),
+            (true, _) => Err(AdminProblem::wrong_method("GET, HEAD")),
+            (false, _) => Err(AdminProblem::wrong_method("POST")),
         }
     }
 
     /// Whether everybody may call it. What it tells is what load balancers and scrapers need, and no key.
-    pub(super) const fn is_open(&self) -> bool {
+    pub(super) const fn is_public(&self) -> bool {
         matches!(self, Self::Health | Self::Ready | Self::Metrics)
     }
 
@@ -75,7 +78,7 @@ impl Route {
 
 /// Undoes percent-encoding; `None` where it is broken or not UTF-8. A slash may come either way, since names of limits
 /// with several keys have one.
-fn decoded(text: &str) -> Option<String> {
+fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

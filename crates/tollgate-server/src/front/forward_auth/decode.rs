@@ -10,26 +10,26 @@ use tollgate_tower::{Ambiguity, Override};
 
 /// What a proxy asks.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct AuthRequest {
     /// The head of the request it asks about.
     pub(super) head: Parts,
     /// The places of the only limits that are to apply.
-    pub(super) only: Option<Vec<usize>>,
+    pub(super) limit_indexes: Option<Vec<usize>>,
     pub(super) cost: u64,
     pub(super) deny_status: Option<u16>,
     /// Why the request is denied before any limit is asked.
-    pub(super) ambiguous: Option<Ambiguous>,
+    pub(super) ambiguous: Option<AmbiguousRequest>,
 }
 
 /// Why a request is denied before any limit is asked: the service behind might read it as another than is counted here.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ambiguous {
+pub(super) enum AmbiguousRequest {
     /// Some servers cut a target at `#`, others take what follows for a part of the path.
     Fragment,
     /// A field that some servers take for one that counts here.
     Alias(HeaderName),
     /// Two headers that describe the request contradict each other: the client wrote one of them.
-    Contradiction(Asks),
+    Contradiction(RequestPart),
     /// A header by which some services replace the path or the method.
     Override(HeaderName),
     /// The path, or an attribute with two values.
@@ -38,7 +38,7 @@ pub(super) enum Ambiguous {
 
 /// The part of the client's request that a header describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asks {
+pub(super) enum RequestPart {
     Method,
     Target,
     Host,
@@ -46,11 +46,11 @@ pub(super) enum Asks {
 
 /// Why there is no answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Misconfigured {
+pub(super) enum AuthRequestError {
     /// Whoever asks may not.
     Untrusted,
     /// Neither of these fields is there, or it makes no sense.
-    Field(&'static str),
+    MissingHeader(&'static str),
     /// A parameter makes no sense: its name, and its value where that cannot be a secret.
     Parameter(Box<str>),
     /// There is no such limit.
@@ -58,24 +58,28 @@ pub(super) enum Misconfigured {
 }
 
 /// The question in the head of a request to [`PATH`](super::PATH).
-pub(super) fn asked(
+pub(super) fn read_request(
     mut head: Parts,
     policy: &Policy,
     override_headers: OverrideHeaders,
-) -> Result<Asked, Misconfigured> {
-    const METHOD: Misconfigured = Misconfigured::Field("X-Forwarded-Method or X-Original-Method");
-    const TARGET: Misconfigured = Misconfigured::Field("X-Forwarded-Uri or X-Original-URI");
+) -> Result<AuthRequest, AuthRequestError> {
+    const METHOD: AuthRequestError =
+        AuthRequestError::MissingHeader("X-Forwarded-Method or X-Original-Method");
+    const TARGET: AuthRequestError =
+        AuthRequestError::MissingHeader("X-Forwarded-Uri or X-Original-URI");
     let headers = &head.headers;
     let mut ambiguous = None;
     let methods = ["x-forwarded-method", "x-original-method"];
-    let method = agreed(headers, &methods, Asks::Method, &mut ambiguous).ok_or(METHOD)?;
+    let method =
+        common_value(headers, &methods, RequestPart::Method, &mut ambiguous).ok_or(METHOD)?;
     let method = Method::from_bytes(method).map_err(|_| METHOD)?;
     let targets = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
-    let target = agreed(headers, &targets, Asks::Target, &mut ambiguous).ok_or(TARGET)?;
+    let target =
+        common_value(headers, &targets, RequestPart::Target, &mut ambiguous).ok_or(TARGET)?;
     if target.contains(&b'#') {
-        ambiguous.get_or_insert(Ambiguous::Fragment);
+        ambiguous.get_or_insert(AmbiguousRequest::Fragment);
     }
-    let uri: Uri = escaped(target).parse().map_err(|_| TARGET)?;
+    let uri: Uri = percent_encode(target).parse().map_err(|_| TARGET)?;
     // `login` alone would name a host.
     if uri.scheme().is_none() && !matches!(target, [b'/', ..] | b"*") {
         return Err(TARGET);
@@ -86,7 +90,7 @@ pub(super) fn asked(
     }
     // Some proxies put the client's own query behind the path that they ask. A client has no say in how it is decided.
     let query = head.uri.query().unwrap_or("");
-    let is_clients = uri.query().is_some_and(|own| *own == escaped(query.as_bytes()));
+    let is_clients = uri.query().is_some_and(|own| *own == percent_encode(query.as_bytes()));
     let query = if is_clients { "" } else { query };
     let (only, cost, deny_status) = parameters(query, policy)?;
     // The other fields are the client's own, which proxies pass along.
@@ -96,25 +100,25 @@ pub(super) fn asked(
     }
     let (mut head, ()) = Request::new(()).into_parts();
     (head.method, head.uri, head.headers) = (method, uri, fields);
-    Ok(Asked { head, only, cost, deny_status, ambiguous })
+    Ok(AuthRequest { head, limit_indexes: only, cost, deny_status, ambiguous })
 }
 
 /// The common value of these headers. A proxy sets some of them; if two differ, a client wrote one.
-fn agreed<'h>(
+fn common_value<'h>(
     headers: &'h HeaderMap,
     names: &[&str],
-    asks: Asks,
-    ambiguous: &mut Option<Ambiguous>,
+    asks: RequestPart,
+    ambiguous: &mut Option<AmbiguousRequest>,
 ) -> Option<&'h [u8]> {
     let lines = names.iter().flat_map(|name| headers.get_all(*name));
     let mut values = lines.map(|value| value.as_bytes().trim_ascii()).filter(|v| !v.is_empty());
     let first = values.next()?;
     let differs = |value: &[u8]| match asks {
-        Asks::Target => path_and_query(value) != path_and_query(first),
-        Asks::Method | Asks::Host => value != first,
+        RequestPart::Target => path_and_query(value) != path_and_query(first),
+        RequestPart::Method | RequestPart::Host => value != first,
     };
     if values.any(differs) {
-        ambiguous.get_or_insert(Ambiguous::Contradiction(asks));
+        ambiguous.get_or_insert(AmbiguousRequest::Contradiction(asks));
     }
     Some(first)
 }
@@ -122,16 +126,16 @@ fn agreed<'h>(
 /// The host that is asked for: by `X-Forwarded-Host`, and by targets that name one.
 fn host(
     headers: &HeaderMap,
-    ambiguous: &mut Option<Ambiguous>,
-) -> Result<Option<HeaderValue>, Misconfigured> {
-    const HOST: Misconfigured = Misconfigured::Field("X-Forwarded-Host");
-    let named = agreed(headers, &["x-forwarded-host"], Asks::Host, ambiguous);
+    ambiguous: &mut Option<AmbiguousRequest>,
+) -> Result<Option<HeaderValue>, AuthRequestError> {
+    const HOST: AuthRequestError = AuthRequestError::MissingHeader("X-Forwarded-Host");
+    let named = common_value(headers, &["x-forwarded-host"], RequestPart::Host, ambiguous);
     let targets = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
     let lines = targets.iter().flat_map(|name| headers.get_all(*name));
     let mut hosts = named.into_iter().chain(lines.filter_map(|value| authority(value.as_bytes())));
     let Some(first) = hosts.next() else { return Ok(None) };
     if hosts.any(|host| !host.eq_ignore_ascii_case(first)) {
-        ambiguous.get_or_insert(Ambiguous::Contradiction(Asks::Host));
+        ambiguous.get_or_insert(AmbiguousRequest::Contradiction(RequestPart::Host));
     }
     HeaderValue::from_bytes(first).map(Some).map_err(|_| HOST)
 }
@@ -159,7 +163,11 @@ fn path_and_query(target: &[u8]) -> &[u8] {
 
 /// An override header that differs from the request that is counted. The service gets it, and may
 /// obey.
-fn differing_override(headers: &HeaderMap, method: &Method, target: &[u8]) -> Option<Ambiguous> {
+fn differing_override(
+    headers: &HeaderMap,
+    method: &Method,
+    target: &[u8],
+) -> Option<AmbiguousRequest> {
     let is_suspicious = |name: &&HeaderName| {
         let folded = name.as_str().replace(['_', '.'], "-");
         Override::UNREAD.contains(&&*folded)
@@ -173,11 +181,11 @@ fn differing_override(headers: &HeaderMap, method: &Method, target: &[u8]) -> Op
             }
         })
     };
-    headers.keys().filter(is_suspicious).find(differs).cloned().map(Ambiguous::Override)
+    headers.keys().filter(is_suspicious).find(differs).cloned().map(AmbiguousRequest::Override)
 }
 
 /// Proxies pass on what clients send, and clients send what is no URI. Escaped it means the same, here and behind.
-fn escaped(target: &[u8]) -> String {
+fn percent_encode(target: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut out = String::with_capacity(target.len());
     for &byte in target {
@@ -204,20 +212,20 @@ fn escaped(target: &[u8]) -> String {
     out
 }
 
-type Parameters = (Option<Vec<usize>>, u64, Option<u16>);
+type QueryParameters = (Option<Vec<usize>>, u64, Option<u16>);
 
 /// Names of limits are compared as they are and with their escapes decoded.
-fn parameters(query: &str, policy: &Policy) -> Result<Parameters, Misconfigured> {
+fn parameters(query: &str, policy: &Policy) -> Result<QueryParameters, AuthRequestError> {
     let (mut only, mut cost, mut deny_status) = (None, 1, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let wrong = || Misconfigured::Parameter(without_secret(pair).into());
+        let wrong = || AuthRequestError::Parameter(loggable_parameter(pair).into());
         let (name, value) = pair.split_once('=').ok_or_else(wrong)?;
         match (name, value) {
             ("policy", value) => {
-                let value = decoded(value);
-                let places = places(&value, policy);
+                let value = percent_decode_lossy(value);
+                let places = limits_named(&value, policy);
                 if places.is_empty() {
-                    return Err(Misconfigured::Limit(value.into()));
+                    return Err(AuthRequestError::Limit(value.into()));
                 }
                 only.get_or_insert_with(Vec::new).extend(places);
             }
@@ -233,7 +241,7 @@ fn parameters(query: &str, policy: &Policy) -> Result<Parameters, Misconfigured>
 
 /// A parameter as the log may show it. It may come from the client's query, and its value may be a
 /// token.
-fn without_secret(pair: &str) -> &str {
+fn loggable_parameter(pair: &str) -> &str {
     match pair.split_once('=') {
         Some(("deny_status" | "cost", _)) => pair,
         Some((name, _)) => name,
@@ -242,7 +250,7 @@ fn without_secret(pair: &str) -> &str {
 }
 
 /// The limit of that name, or all that an entry with `keys` became.
-fn places(name: &str, policy: &Policy) -> Vec<usize> {
+fn limits_named(name: &str, policy: &Policy) -> Vec<usize> {
     let is_meant = |limit: &str| {
         limit == name || limit.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
     };
@@ -250,7 +258,7 @@ fn places(name: &str, policy: &Policy) -> Vec<usize> {
     limits.filter(|(_, limit)| is_meant(&limit.name)).map(|(place, _)| place).collect()
 }
 
-fn decoded(text: &str) -> String {
+fn percent_decode_lossy(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -268,22 +276,22 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-impl Ambiguous {
+impl AmbiguousRequest {
     /// One word for the proxy.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Fragment => "fragment",
             Self::Alias(_) => "alias",
-            Self::Contradiction(Asks::Method) => "method",
-            Self::Contradiction(Asks::Target) => "target",
-            Self::Contradiction(Asks::Host) => "host",
+            Self::Contradiction(RequestPart::Method) => "method",
+            Self::Contradiction(RequestPart::Target) => "target",
+            Self::Contradiction(RequestPart::Host) => "host",
             Self::Override(_) => "override",
             Self::Read(ambiguity) => ambiguity.reason(),
         }
     }
 }
 
-impl fmt::Display for Ambiguous {
+impl fmt::Display for AmbiguousRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fragment => f.write_str("the target has a fragment"),
@@ -293,9 +301,9 @@ impl fmt::Display for Ambiguous {
                 f,
                 "two headers name different {}",
                 match asks {
-                    Asks::Method => "methods",
-                    Asks::Target => "targets",
-                    Asks::Host => "hosts",
+                    RequestPart::Method => "methods",
+                    RequestPart::Target => "targets",
+                    RequestPart::Host => "hosts",
                 }
             ),
             Self::Override(name) => write!(f, "the header {name} differs from the request"),
@@ -304,13 +312,13 @@ impl fmt::Display for Ambiguous {
     }
 }
 
-impl fmt::Display for Misconfigured {
+impl fmt::Display for AuthRequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Untrusted => f.write_str(
                 "whoever asks is not in `trusted_proxies`; add the proxy's address there",
             ),
-            Self::Field(names) => write!(
+            Self::MissingHeader(names) => write!(
                 f,
                 "the proxy sends no {names} that makes sense; see docs/forward-auth, and `trusted_proxies` for who may"
             ),

@@ -1,6 +1,6 @@
 //! From a decision to what proxies understand.
 
-use super::decode::{Ambiguous, Misconfigured};
+use super::decode::{AmbiguousRequest, AuthRequestError};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use tollgate_core::header::Problem;
@@ -32,7 +32,7 @@ pub(super) fn deny(refusal: &Refusal, deny_status: Option<u16>) -> Response<Stri
 }
 
 /// It may not, whatever the limits say. The reason tells a proxy that can pass on few statuses that this is no lack of quota.
-pub(super) fn ambiguous(why: &Ambiguous, deny_status: Option<u16>) -> Response<String> {
+pub(super) fn ambiguous(why: &AmbiguousRequest, deny_status: Option<u16>) -> Response<String> {
     let status = deny_status.and_then(|status| StatusCode::from_u16(status).ok());
     let mut headers = HeaderMap::new();
     headers.insert(REASON, HeaderValue::from_static(why.reason()));
@@ -49,12 +49,12 @@ pub(super) fn ambiguous(why: &Ambiguous, deny_status: Option<u16>) -> Response<S
 }
 
 /// Nobody knows, since the question makes no sense.
-pub(super) fn misconfigured(why: &Misconfigured) -> Response<String> {
+pub(super) fn forbid(why: &AuthRequestError) -> Response<String> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     // What is wrong with the proxy is nothing to tell whoever is behind it: clients see this body through some proxies.
     let body = match why {
-        Misconfigured::Untrusted => "forward-auth answers proxies in `trusted_proxies` only\n",
+        AuthRequestError::Untrusted => "forward-auth answers proxies in `trusted_proxies` only\n",
         _ => "forward-auth was not asked as it should be; tollgate's log says more\n",
     };
     answer(StatusCode::FORBIDDEN, "misconfigured", headers, body.into())

@@ -12,55 +12,55 @@ mod tests;
 use crate::front::ambiguous_path::LoggedReasons;
 use crate::metrics::{Front, Outcome};
 use crate::{Node, trace};
-use decode::{Ambiguous, Asked, Misconfigured};
+use decode::{AmbiguousRequest, AuthRequest, AuthRequestError};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Response};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tollgate::{Passage, Verdict};
+use tollgate::{AdmissionOptions, Verdict};
 use tollgate_policy::facts::Facts;
-use tollgate_tower::{Answer, Engine, Question, Toll};
+use tollgate_tower::{CheckOptions, Engine, HttpDecision, HttpGate};
 
 /// Where it is asked, with any method.
 pub(super) const PATH: &str = "/v1/forward-auth";
 
 /// The reasons for which forward-auth denied a path and said so.
-static AMBIGUOUS: LoggedReasons = LoggedReasons::new();
+static LOGGED_AMBIGUITIES: LoggedReasons = LoggedReasons::new();
 
 /// Answers for one worker.
 pub(super) struct ForwardAuth {
-    toll: Toll<Node>,
+    http_gate: HttpGate<Node>,
 }
 
 impl ForwardAuth {
     pub(super) fn new(node: Arc<Node>) -> Self {
-        Self { toll: Toll::new(node) }
+        Self { http_gate: HttpGate::new(node) }
     }
 
     /// Answers a question with this head, asked from `peer`.
     pub(super) async fn answer(&self, head: Parts, peer: IpAddr) -> (Response<String>, Outcome) {
-        let node = self.toll.engine();
-        let settings = node.conduct().settings.http;
+        let node = self.http_gate.engine();
+        let settings = node.settings().settings.http;
         let asked = {
             let rules = node.gate.rules();
-            if rules.web().client.is_trusted(peer) {
-                decode::asked(head, rules.policy(), settings.override_headers)
+            if rules.http_policy().client.is_trusted(peer) {
+                decode::read_request(head, rules.policy(), settings.override_headers)
             } else {
-                Err(Misconfigured::Untrusted)
+                Err(AuthRequestError::Untrusted)
             }
         };
         let asked = match asked {
             Ok(asked) => asked,
             Err(why) => {
-                complain(node.now_us(), peer, &why);
-                return (encode::misconfigured(&why), Outcome::Invalid);
+                log_misconfigured(node.now_us(), peer, &why);
+                return (encode::forbid(&why), Outcome::Invalid);
             }
         };
         if let Some(why) = asked.ambiguous.as_ref().or(self.alias(&asked).as_ref()) {
             return (encode::ambiguous(why, asked.deny_status), Outcome::Invalid);
         }
-        let Asked { mut head, only, cost, deny_status, .. } = asked;
+        let AuthRequest { mut head, limit_indexes: only, cost, deny_status, .. } = asked;
         let parent = match trace::enabled() {
             true => head.headers.get("traceparent").cloned(),
             false => None,
@@ -69,37 +69,40 @@ impl ForwardAuth {
             let parent = parent.as_ref().and_then(|value| value.to_str().ok());
             let key_hash = trace::key_hash(facts, verdict);
             let (front, end_us) = (Front::Http.name(), node.now_us());
-            trace::decision(&trace::Decided { front, parent, key_hash, start_us, end_us }, verdict);
+            trace::record_decision(
+                &trace::DecisionContext { front, parent, key_hash, start_us, end_us },
+                verdict,
+            );
         };
-        let mut question = Question::default();
-        let mut passage = Passage::default();
+        let mut question = CheckOptions::default();
+        let mut passage = AdmissionOptions::default();
         (passage.cost, passage.only) = (cost, only.as_deref());
-        question.passage = passage;
+        question.admission = passage;
         question.ambiguous_paths = settings.ambiguous_paths;
         if trace::enabled() {
             question.observe = Some(&observe);
         }
-        match self.toll.ask_with(&mut head, Some(peer), &question).await {
-            Answer::Admitted(pass) => {
+        match self.http_gate.check_with(&mut head, Some(peer), &question).await {
+            HttpDecision::Admitted(pass) => {
                 if !pass.delay().is_zero() {
                     node.sleep(pass.delay()).await;
                 }
                 let mut headers = HeaderMap::new();
-                pass.shown().write(&mut headers);
+                pass.headers().write(&mut headers);
                 // Nobody here will see the answer.
-                pass.leave();
+                pass.detach();
                 (encode::allow(headers), Outcome::Admitted)
             }
-            Answer::Refused(refusal) => {
+            HttpDecision::Refused(refusal) => {
                 let outcome = match refusal.status.as_u16() {
                     503 => Outcome::FailClosed,
                     _ => Outcome::Refused,
                 };
                 (encode::deny(&refusal, deny_status), outcome)
             }
-            Answer::Ambiguous(why) => {
-                AMBIGUOUS.log("forward-auth", settings.ambiguous_paths, &why);
-                (encode::ambiguous(&Ambiguous::Read(why), deny_status), Outcome::Invalid)
+            HttpDecision::Ambiguous(why) => {
+                LOGGED_AMBIGUITIES.log("forward-auth", settings.ambiguous_paths, &why);
+                (encode::ambiguous(&AmbiguousRequest::Read(why), deny_status), Outcome::Invalid)
             }
         }
     }
@@ -108,15 +111,15 @@ impl ForwardAuth {
 impl ForwardAuth {
     /// A header that the service could take for one that counts. The proxy forwards it, so
     /// forward-auth cannot remove it.
-    fn alias(&self, asked: &Asked) -> Option<Ambiguous> {
-        let rules = self.toll.engine().gate.rules();
-        let alias = self.toll.reader().alias(&rules, &asked.head.headers)?;
-        Some(Ambiguous::Alias(alias.clone()))
+    fn alias(&self, asked: &AuthRequest) -> Option<AmbiguousRequest> {
+        let rules = self.http_gate.engine().gate.rules();
+        let alias = self.http_gate.reader().alias(&rules, &asked.head.headers)?;
+        Some(AmbiguousRequest::Alias(alias.clone()))
     }
 }
 
 /// Once a second at most: whoever can reach the port could fill a disk otherwise.
-fn complain(now_us: u64, peer: IpAddr, why: &Misconfigured) {
+fn log_misconfigured(now_us: u64, peer: IpAddr, why: &AuthRequestError) {
     static LAST_S: AtomicU64 = AtomicU64::new(0);
     let now_s = now_us / 1_000_000;
     if LAST_S.swap(now_s, Ordering::Relaxed) != now_s {

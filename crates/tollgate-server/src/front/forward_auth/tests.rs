@@ -12,7 +12,7 @@ fn the_log_says_nothing_of_values_in_a_query() {
             .header("x-forwarded-method", "GET")
             .header("x-forwarded-uri", "/");
         let (head, ()) = head.body(()).unwrap().into_parts();
-        decode::asked(head, &policy, Default::default()).err().unwrap().to_string()
+        decode::read_request(head, &policy, Default::default()).err().unwrap().to_string()
     };
     for query in ["access_token=hunter2", "hunter2", "a=1&key=hunter2"] {
         assert!(!wrong(query).contains("hunter2"), "{query}: {}", wrong(query));

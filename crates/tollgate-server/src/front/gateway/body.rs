@@ -1,11 +1,13 @@
 //! Bodies on their way: what an upstream is sent, and what a client is.
 
 use super::{
-    Shared, forward,
+    GatewayState, forward,
     pool::{Http2Stream, Pool},
-    upstream::Flight,
+    upstream::SelectedUpstream,
 };
-use crate::net::{Alarm, BodyError, BodyWriter, BoxError, MessageBody, Upload, UpstreamStream};
+use crate::net::{
+    BodyError, BodyWriter, BoxError, CoarseTimer, MessageBody, Upload, UpstreamStream,
+};
 use bytes::Bytes;
 use hyper::{
     HeaderMap,
@@ -23,18 +25,18 @@ use std::{
 
 /// A request's body on its way to an upstream that speaks HTTP/1.1.
 #[derive(Debug)]
-pub(super) struct Uploading {
+pub(super) struct UploadSender {
     upload: Upload,
-    shared: Arc<Shared>,
+    shared: Arc<GatewayState>,
     writer: BodyWriter,
     /// Whether the upstream takes no more.
-    is_refused: bool,
+    is_upstream_closed: bool,
 }
 
-impl Uploading {
-    pub(super) fn new(upload: Upload, shared: Arc<Shared>, in_chunks: bool) -> Self {
+impl UploadSender {
+    pub(super) fn new(upload: Upload, shared: Arc<GatewayState>, in_chunks: bool) -> Self {
         let writer = BodyWriter::new(Vec::new(), in_chunks);
-        Self { upload, shared, writer, is_refused: false }
+        Self { upload, shared, writer, is_upstream_closed: false }
     }
 
     /// The body, of which nothing has been sent.
@@ -44,7 +46,7 @@ impl Uploading {
 
     /// Whether all of it has been sent.
     pub(super) fn is_over(&self) -> bool {
-        self.writer.is_over() && !self.is_refused
+        self.writer.is_over() && !self.is_upstream_closed
     }
 
     /// Sends what there is, for as long as the upstream takes it.
@@ -57,12 +59,12 @@ impl Uploading {
         stream: &mut UpstreamStream,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), BodyError>> {
-        let Self { upload, shared, writer, is_refused } = self;
-        while !*is_refused && !writer.is_over() {
+        let Self { upload, shared, writer, is_upstream_closed } = self;
+        while !*is_upstream_closed && !writer.is_over() {
             let settle = |trailers: &mut HeaderMap| shared.remove_from_trailers(trailers);
             let is_pending = writer.fill(Pin::new(&mut *upload), settle, context)?;
-            *is_refused = ready!(writer.poll_write(stream, context)).is_err();
-            if is_pending && !*is_refused {
+            *is_upstream_closed = ready!(writer.poll_write(stream, context)).is_err();
+            if is_pending && !*is_upstream_closed {
                 return Poll::Pending;
             }
         }
@@ -72,25 +74,25 @@ impl Uploading {
 
 /// A request's body on its way to an upstream that speaks HTTP/2.
 #[derive(Debug, Default)]
-pub(super) enum Outgoing {
+pub(super) enum Http2RequestBody {
     /// Nothing.
     #[default]
     Empty,
     /// All of it.
-    Whole(Option<Bytes>),
+    Full(Option<Bytes>),
     /// What the client sends, and what says which headers of a request count.
-    Upload(Box<Upload>, Rc<Sent>, Arc<Shared>),
+    Upload(Box<Upload>, Rc<UploadProgress>, Arc<GatewayState>),
 }
 
 /// How far a request's body has come.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
-    pub(super) all: Cell<bool>,
+pub(super) struct UploadProgress {
+    pub(super) is_complete: Cell<bool>,
     /// Why it came no farther.
     pub(super) fault: Cell<Option<BodyError>>,
 }
 
-impl hyper::body::Body for Outgoing {
+impl hyper::body::Body for Http2RequestBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -100,16 +102,16 @@ impl hyper::body::Body for Outgoing {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let (upload, sent, shared) = match &mut *self {
             Self::Empty => return Poll::Ready(None),
-            Self::Whole(bytes) => {
+            Self::Full(bytes) => {
                 return Poll::Ready(bytes.take().map(|data| Ok(Frame::data(data))));
             }
             Self::Upload(upload, sent, shared) => (upload, sent, shared),
         };
         let frame = ready!(Pin::new(&mut **upload).poll_frame(context));
         match &frame {
-            None => sent.all.set(true),
+            None => sent.is_complete.set(true),
             Some(Err(error)) => sent.fault.set(Some(*error)),
-            Some(Ok(_)) if upload.is_end_stream() => sent.all.set(true),
+            Some(Ok(_)) if upload.is_end_stream() => sent.is_complete.set(true),
             Some(Ok(_)) => {}
         }
         let settle = |frame| map_trailers(frame, |trailers| shared.remove_from_trailers(trailers));
@@ -119,7 +121,7 @@ impl hyper::body::Body for Outgoing {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Empty => true,
-            Self::Whole(bytes) => bytes.is_none(),
+            Self::Full(bytes) => bytes.is_none(),
             Self::Upload(upload, ..) => upload.is_end_stream(),
         }
     }
@@ -127,7 +129,7 @@ impl hyper::body::Body for Outgoing {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Empty => SizeHint::with_exact(0),
-            Self::Whole(bytes) => {
+            Self::Full(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             Self::Upload(upload, ..) => upload.size_hint(),
@@ -150,9 +152,9 @@ fn map_trailers(frame: Frame<Bytes>, settle: impl FnOnce(&mut HeaderMap)) -> Fra
 /// for another request.
 pub(super) struct Download {
     source: DownloadSource,
-    alarm: Alarm,
+    alarm: CoarseTimer,
     idle: Duration,
-    flight: Flight,
+    flight: SelectedUpstream,
 }
 
 enum DownloadSource {
@@ -160,7 +162,7 @@ enum DownloadSource {
         stream: UpstreamStream,
         body: Box<MessageBody>,
         /// The rest of the request's body.
-        uploading: Option<Box<Uploading>>,
+        uploading: Option<Box<UploadSender>>,
         pool: Rc<Pool>,
         persists: bool,
     },
@@ -174,10 +176,15 @@ enum DownloadSource {
 
 impl Download {
     pub(super) fn http1(
-        (stream, body, uploading, persists): (UpstreamStream, MessageBody, Option<Uploading>, bool),
+        (stream, body, uploading, persists): (
+            UpstreamStream,
+            MessageBody,
+            Option<UploadSender>,
+            bool,
+        ),
         pool: Rc<Pool>,
-        flight: Flight,
-        alarm: Alarm,
+        flight: SelectedUpstream,
+        alarm: CoarseTimer,
         idle: Duration,
     ) -> Self {
         let uploading = uploading.filter(|uploading| !uploading.is_over()).map(Box::new);
@@ -189,8 +196,8 @@ impl Download {
     pub(super) fn http2(
         incoming: Incoming,
         stream: Http2Stream,
-        flight: Flight,
-        alarm: Alarm,
+        flight: SelectedUpstream,
+        alarm: CoarseTimer,
         idle: Duration,
     ) -> Self {
         let source = DownloadSource::Http2 { incoming, _stream: stream };

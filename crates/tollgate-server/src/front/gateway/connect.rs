@@ -1,11 +1,11 @@
 //! Connecting to an upstream: a stream, encrypted or not, and the version of HTTP that it speaks.
 
 use super::{
-    body::Outgoing,
-    pool::{Connection, Http2Connection, Http2Stream, Traffic},
-    upstream::Server,
+    body::Http2RequestBody,
+    pool::{Http2Connection, Http2Stream, ReadActivity, UpstreamConnection},
+    upstream::UpstreamServer,
 };
-use crate::net::{Local, Transport, UpstreamStream};
+use crate::net::{LocalExecutor, Transport, UpstreamStream};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{
@@ -30,28 +30,31 @@ const BUFFER_BYTES: usize = 16 * 1024;
 const HEAD_BYTES: u32 = 16 * 1024;
 /// What an upstream may send by HTTP/2 before it is passed on: of one answer, and of all answers by
 /// one connection.
-const WINDOW_BYTES: u32 = 256 * 1024;
-const WINDOWS_BYTES: u32 = 1024 * 1024;
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// How often an upstream that says nothing is asked whether it is there, and how long it may take
 /// to say so.
-const PING_EVERY: Duration = Duration::from_secs(20);
-const PING_WITHIN: Duration = Duration::from_secs(10);
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connects to an upstream; by HTTP/1.1 for a request that wants to speak something else
 /// afterwards. Dropping the future gives up.
-pub(super) async fn connect(server: &Server, is_upgrade: bool) -> io::Result<Connection> {
-    let made = attempt(server, is_upgrade).await;
-    server.note(&made);
+pub(super) async fn connect(
+    server: &UpstreamServer,
+    is_upgrade: bool,
+) -> io::Result<UpstreamConnection> {
+    let made = try_connect(server, is_upgrade).await;
+    server.record_connect(&made);
     made
 }
 
-async fn attempt(server: &Server, is_upgrade: bool) -> io::Result<Connection> {
+async fn try_connect(server: &UpstreamServer, is_upgrade: bool) -> io::Result<UpstreamConnection> {
     let stream = TcpStream::connect((&*server.host, server.port)).await?;
     stream.set_nodelay(true)?;
     let (transport, is_http2) = match &server.tls {
         None => (Transport::Tcp(stream), server.protocol == UpstreamProtocol::Http2),
         Some(tls) => {
-            let config = if is_upgrade { &tls.only_one } else { &tls.config };
+            let config = if is_upgrade { &tls.http1_config } else { &tls.config };
             let connector = TlsConnector::from(Arc::clone(config));
             let stream = connector.connect(tls.name.clone(), stream).await?;
             let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -62,34 +65,35 @@ async fn attempt(server: &Server, is_upgrade: bool) -> io::Result<Connection> {
         }
     };
     if !is_http2 {
-        return Ok(Connection::Http1(UpstreamStream::new(transport)));
+        return Ok(UpstreamConnection::Http1(UpstreamStream::new(transport)));
     }
     server.speaks_http2.store(true, Relaxed);
-    Ok(Connection::Http2(speak_http2(transport).await.map_err(io::Error::other)?))
+    Ok(UpstreamConnection::Http2(handshake_http2(transport).await.map_err(io::Error::other)?))
 }
 
-async fn speak_http2(transport: Transport) -> hyper::Result<Http2Stream> {
-    let traffic: Rc<Traffic> = Rc::default();
-    let stream = Noted { inner: transport, traffic: traffic.clone() };
-    let mut builder = http2::Builder::new(Local);
+async fn handshake_http2(transport: Transport) -> hyper::Result<Http2Stream> {
+    let traffic: Rc<ReadActivity> = Rc::default();
+    let stream = TrafficStream { inner: transport, traffic: traffic.clone() };
+    let mut builder = http2::Builder::new(LocalExecutor);
     builder
         .timer(TokioTimer::new())
         // Others wait until the upstream has said how many it takes: it would refuse the rest.
         .initial_max_send_streams(1)
-        .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(WINDOWS_BYTES)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_send_buf_size(BUFFER_BYTES)
         .max_header_list_size(HEAD_BYTES)
-        .keep_alive_interval(PING_EVERY)
-        .keep_alive_timeout(PING_WITHIN);
-    let (sender, mut connection) = builder.handshake::<_, Outgoing>(TokioIo::new(stream)).await?;
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT);
+    let (sender, mut connection) =
+        builder.handshake::<_, Http2RequestBody>(TokioIo::new(stream)).await?;
     let shared = Rc::new(Http2Connection::new(sender, traffic));
-    let told = Rc::downgrade(&shared);
+    let weak = Rc::downgrade(&shared);
     tokio::task::spawn_local(async move {
         let ended = poll_fn(|context| {
             let state = Pin::new(&mut connection).poll(context);
-            if let Some(shared) = told.upgrade() {
-                shared.set_most(connection.current_max_send_streams());
+            if let Some(shared) = weak.upgrade() {
+                shared.set_streams_max(connection.current_max_send_streams());
             }
             state
         })
@@ -102,12 +106,12 @@ async fn speak_http2(transport: Transport) -> hyper::Result<Http2Stream> {
 }
 
 /// A stream that notes when something comes by it.
-struct Noted {
+struct TrafficStream {
     inner: Transport,
-    traffic: Rc<Traffic>,
+    traffic: Rc<ReadActivity>,
 }
 
-impl AsyncRead for Noted {
+impl AsyncRead for TrafficStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -116,13 +120,13 @@ impl AsyncRead for Noted {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
         if buffer.filled().len() > before {
-            self.traffic.note();
+            self.traffic.record_read();
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Noted {
+impl AsyncWrite for TrafficStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

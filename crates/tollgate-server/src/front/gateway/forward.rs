@@ -7,7 +7,7 @@
 
 use super::{
     upgrade,
-    validate::{ValidHead, is_false_name},
+    validate::{ValidHead, is_spoofed_name},
 };
 use crate::net::{Answer, Headers, push_header, push_line, push_status};
 use hyper::{
@@ -16,14 +16,14 @@ use hyper::{
 };
 use std::{borrow::Cow, collections::HashMap, net::IpAddr};
 use tollgate_policy::settings::OverrideHeaders;
-use tollgate_tower::{HeaderClass, Shown};
+use tollgate_tower::{HeaderClass, RateLimitHeaders};
 
 /// Where a request came from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct From<'a> {
+pub(super) struct RequestOrigin<'a> {
     /// The connection's peer, and the same as text.
     pub(super) peer: IpAddr,
-    pub(super) address: &'a HeaderValue,
+    pub(super) peer_text: &'a HeaderValue,
     /// Whether what it says about others counts.
     pub(super) is_trusted: bool,
     /// The client, as far as trusted proxies vouch for it.
@@ -34,34 +34,34 @@ pub(super) struct From<'a> {
     pub(super) override_headers: OverrideHeaders,
 }
 
-impl From<'_> {
+impl RequestOrigin<'_> {
     /// The client's address as text, which most often is there already.
     fn client_text(&self) -> Cow<'_, HeaderValue> {
         if self.client == self.peer {
-            return Cow::Borrowed(self.address);
+            return Cow::Borrowed(self.peer_text);
         }
         let text = HeaderValue::try_from(self.client.to_string());
-        text.map_or(Cow::Borrowed(self.address), Cow::Owned)
+        text.map_or(Cow::Borrowed(self.peer_text), Cow::Owned)
     }
 }
 
 /// How the body of a request goes to an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SendsBody {
+pub(super) enum RequestFraming {
     /// There is none, and none is meant.
-    Nothing,
+    NoBody,
     Length(u64),
-    Chunks,
+    Chunked,
 }
 
 /// What concerns a request's connection to its upstream.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hop<'a> {
-    pub(super) body: SendsBody,
+pub(super) struct HopOptions<'a> {
+    pub(super) body: RequestFraming,
     /// The protocols that the client wants to speak afterwards.
     pub(super) upgrade: Option<&'a [u8]>,
     /// Whether the client takes trailers.
-    pub(super) takes_trailers: bool,
+    pub(super) accepts_trailers: bool,
     /// Whether the answer should not come compressed.
     pub(super) reads_body: bool,
     pub(super) version: Version,
@@ -71,8 +71,8 @@ pub(super) struct Hop<'a> {
 pub(super) fn write_request(
     valid: &ValidHead<'_>,
     headers: &Headers<'_>,
-    from: &From<'_>,
-    hop: &Hop<'_>,
+    from: &RequestOrigin<'_>,
+    hop: &HopOptions<'_>,
     out: &mut Vec<u8>,
 ) {
     if hop.version != Version::HTTP_2 {
@@ -124,7 +124,7 @@ pub(super) fn write_request(
 fn write_origin(
     valid: &ValidHead<'_>,
     headers: &Headers<'_>,
-    from: &From<'_>,
+    from: &RequestOrigin<'_>,
     (has_proto, has_host): (bool, bool),
     out: &mut Vec<u8>,
 ) {
@@ -135,7 +135,7 @@ fn write_origin(
             out.extend_from_slice(b", ");
         }
     }
-    out.extend_from_slice(from.address.as_bytes());
+    out.extend_from_slice(from.peer_text.as_bytes());
     out.extend_from_slice(b"\r\n");
     push_line(b"x-real-ip: ", from.client_text().as_bytes(), out);
     if !has_proto {
@@ -150,19 +150,19 @@ fn write_origin(
 }
 
 /// Writes what concerns the connection to the upstream.
-fn write_hop(hop: &Hop<'_>, out: &mut Vec<u8>) {
+fn write_hop(hop: &HopOptions<'_>, out: &mut Vec<u8>) {
     let is_http2 = hop.version == Version::HTTP_2;
     match hop.body {
-        SendsBody::Nothing => {}
-        SendsBody::Length(length) => {
+        RequestFraming::NoBody => {}
+        RequestFraming::Length(length) => {
             push_line(b"content-length: ", length.to_string().as_bytes(), out);
         }
-        SendsBody::Chunks if is_http2 => {}
-        SendsBody::Chunks => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+        RequestFraming::Chunked if is_http2 => {}
+        RequestFraming::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
     }
     if let Some(upgrade) = hop.upgrade {
         push_line(b"connection: upgrade\r\nupgrade: ", upgrade, out);
-    } else if hop.takes_trailers {
+    } else if hop.accepts_trailers {
         if !is_http2 {
             out.extend_from_slice(b"connection: te\r\n");
         }
@@ -184,10 +184,10 @@ fn via(received: Version) -> &'static str {
 pub(super) fn write_response(
     status: StatusCode,
     mut headers: Headers<'_>,
-    shown: &Shown,
+    shown: &RateLimitHeaders,
     answer: &mut Answer,
 ) -> bool {
-    hide_listed(&mut headers, |_| false);
+    hide_connection_listed(&mut headers, |_| false);
     answer.status = status;
     let mut quota = None;
     for (name, value) in headers.iter() {
@@ -217,7 +217,7 @@ pub(super) fn write_response(
     }
     if status == StatusCode::SWITCHING_PROTOCOLS {
         let offered = || headers.all("upgrade");
-        if upgrade::carries_any(offered()) {
+        if upgrade::any_carries_http(offered()) {
             return false;
         }
         answer.lines.extend_from_slice(b"connection: upgrade\r\n");
@@ -228,7 +228,7 @@ pub(super) fn write_response(
 
 /// The head of an interim answer for the client, without what ends at the gateway.
 pub(super) fn write_interim(status: StatusCode, mut headers: Headers<'_>, out: &mut Vec<u8>) {
-    hide_listed(&mut headers, |_| false);
+    hide_connection_listed(&mut headers, |_| false);
     push_status(status, &[], out);
     for (name, value) in headers.iter() {
         let class = HeaderClass::of(name);
@@ -240,20 +240,23 @@ pub(super) fn write_interim(status: StatusCode, mut headers: Headers<'_>, out: &
 }
 
 /// Hides the headers that `Connection` lists, but those that concern more than a connection.
-pub(super) fn hide_listed(headers: &mut Headers<'_>, reads: impl Fn(&HeaderName) -> bool) {
+pub(super) fn hide_connection_listed(
+    headers: &mut Headers<'_>,
+    reads: impl Fn(&HeaderName) -> bool,
+) {
     let is_usual = |value: &[u8]| {
         [&b"keep-alive"[..], b"close", b"upgrade", b"te"]
             .iter()
             .any(|known| value.eq_ignore_ascii_case(known))
     };
     if headers.all("connection").any(|value| !is_usual(value)) {
-        hide_unusual(headers, reads);
+        hide_listed_names(headers, reads);
     }
 }
 
 /// The work is linear in the length of the list, whatever the number of headers.
 #[cold]
-fn hide_unusual(headers: &mut Headers<'_>, reads: impl Fn(&HeaderName) -> bool) {
+fn hide_listed_names(headers: &mut Headers<'_>, reads: impl Fn(&HeaderName) -> bool) {
     let mut names: HashMap<Vec<u8>, bool> =
         headers.iter().map(|(name, _)| (name.to_ascii_lowercase(), false)).collect();
     let lists = headers.all("connection").flat_map(|list| list.split(|byte| *byte == b','));
@@ -281,7 +284,7 @@ pub(super) fn remove_from_trailers(
         !HeaderClass::of(bytes).may_trail()
             || is_modifier(name.as_str())
             || reads(name)
-            || is_false_name(bytes, &is_alias)
+            || is_spoofed_name(bytes, &is_alias)
     });
 }
 
@@ -312,7 +315,7 @@ fn remove_if(headers: &mut HeaderMap, goes: impl Fn(&HeaderName) -> bool) {
 }
 
 /// Whether a list of tokens, in several lines, has this one.
-pub(super) fn lists<'a>(mut lines: impl Iterator<Item = &'a [u8]>, token: &[u8]) -> bool {
+pub(super) fn has_token<'a>(mut lines: impl Iterator<Item = &'a [u8]>, token: &[u8]) -> bool {
     lines.any(|line| {
         line.split(|byte| *byte == b',').any(|item| {
             let item = item.split(|byte| *byte == b';').next().unwrap_or_default();

@@ -2,12 +2,12 @@
 //! changed are put in force. One worker of the process does it, whichever is first.
 
 use super::{
-    Shared,
+    GatewayState,
     connect::connect,
     exchange,
-    pool::Connection,
+    pool::UpstreamConnection,
     reach,
-    upstream::{Server, Upstreams},
+    upstream::{UpstreamServer, Upstreams},
 };
 use crate::health::Health;
 use std::{
@@ -18,29 +18,29 @@ use tokio::time::{sleep, timeout};
 use tollgate_policy::settings::HealthCheck;
 
 /// How often files and settings are looked at.
-const LOOK: Duration = Duration::from_secs(1);
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The right to look after the gateway, given back when the worker that has it ends.
-pub(super) struct Watch(Arc<Shared>);
+pub(super) struct MaintenanceTask(Arc<GatewayState>);
 
-impl Watch {
+impl MaintenanceTask {
     /// For the first who asks.
-    pub(super) fn claim(shared: &Arc<Shared>) -> Option<Self> {
-        (!shared.watched.swap(true, Relaxed)).then(|| Self(shared.clone()))
+    pub(super) fn claim(shared: &Arc<GatewayState>) -> Option<Self> {
+        (!shared.is_maintained.swap(true, Relaxed)).then(|| Self(shared.clone()))
     }
 
     /// Looks after it for ever.
-    pub(super) async fn keep(self) {
+    pub(super) async fn run(self) {
         let mut checks = None;
         loop {
             let upstreams = self.0.upstreams.load_full();
             // Checks of servers that are no longer used end with the handle of their task.
             if checks.as_ref().is_none_or(|(generation, _)| *generation != upstreams.generation) {
-                checks = Some((upstreams.generation, Checks::start(&upstreams)));
+                checks = Some((upstreams.generation, HealthCheckTasks::start(&upstreams)));
             }
-            sleep(LOOK).await;
-            self.0.look();
-            tell(&self.0.upstreams.load(), &self.0.node.health);
+            sleep(MAINTENANCE_INTERVAL).await;
+            self.0.apply_changes();
+            report_readiness(&self.0.upstreams.load(), &self.0.node.health);
         }
     }
 }
@@ -51,62 +51,64 @@ const UPSTREAM: &str = "upstream";
 /// Tells `/readyz` when no upstream can take a request. With health checks the node is then not
 /// ready. Without them only the last attempts are known, so the node stays ready and the next
 /// request tries again.
-fn tell(upstreams: &Upstreams, health: &Health) {
+fn report_readiness(upstreams: &Upstreams, health: &Health) {
     let servers = || upstreams.servers.iter();
     let names = || servers().map(|server| server.name()).collect::<Vec<_>>().join(", ");
     match &upstreams.settings.health {
-        _ if upstreams.servers.is_empty() => health.heal(UPSTREAM),
-        Some(_) if servers().all(Server::is_sick) => {
+        _ if upstreams.servers.is_empty() => health.clear(UPSTREAM),
+        Some(_) if servers().all(UpstreamServer::is_unhealthy) => {
             health.fail(UPSTREAM, format!("every upstream fails its health check: {}", names()));
         }
-        None if servers().all(Server::is_unreached) => {
+        None if servers().all(UpstreamServer::is_unreachable) => {
             health.degrade(UPSTREAM, format!("no upstream could be reached: {}", names()));
         }
-        _ => health.heal(UPSTREAM),
+        _ => health.clear(UPSTREAM),
     }
 }
 
-impl Drop for Watch {
+impl Drop for MaintenanceTask {
     fn drop(&mut self) {
-        self.0.watched.store(false, Relaxed);
+        self.0.is_maintained.store(false, Relaxed);
     }
 }
 
 /// The checks of one set of servers.
-struct Checks(Vec<tokio::task::JoinHandle<()>>);
+struct HealthCheckTasks(Vec<tokio::task::JoinHandle<()>>);
 
-impl Checks {
+impl HealthCheckTasks {
     fn start(upstreams: &Arc<Upstreams>) -> Self {
         let Some(check) = &upstreams.settings.health else { return Self(Vec::new()) };
         let one = |server: usize| {
             let (upstreams, check) = (upstreams.clone(), check.clone());
-            tokio::task::spawn_local(async move { watch(&upstreams, server, &check).await })
+            tokio::task::spawn_local(
+                async move { run_health_check(&upstreams, server, &check).await },
+            )
         };
         Self((0..upstreams.servers.len()).map(one).collect())
     }
 }
 
-impl Drop for Checks {
+impl Drop for HealthCheckTasks {
     fn drop(&mut self) {
         self.0.iter().for_each(tokio::task::JoinHandle::abort);
     }
 }
 
 /// Asks one server again and again how it is.
-async fn watch(upstreams: &Upstreams, server: usize, check: &HealthCheck) {
+async fn run_health_check(upstreams: &Upstreams, server: usize, check: &HealthCheck) {
     let server = &upstreams.servers[server];
     let (mut good, mut bad) = (0, 0);
     loop {
-        let found = timeout(check.timeout, ask(server, &check.path)).await;
+        let found = timeout(check.timeout, probe(server, &check.path)).await;
         let found = found.unwrap_or_else(|_| Err(format!("no answer within {:?}", check.timeout)));
         (good, bad) = if found.is_ok() { (good + 1, 0) } else { (0, bad + 1) };
-        let change = match (server.is_sick(), good, bad) {
+        let change = match (server.is_unhealthy(), good, bad) {
             (true, good, _) if good >= check.healthy_after => Some(false),
             (false, _, bad) if bad >= check.unhealthy_after => Some(true),
             _ => None,
         };
         if let Some(is_sick) = change
-            && server.set_sick(is_sick)
+            && server.set_unhealthy(is_sick)
         {
             let server = server.name();
             match found {
@@ -123,13 +125,13 @@ async fn watch(upstreams: &Upstreams, server: usize, check: &HealthCheck) {
 }
 
 /// Asks an upstream for `path`; why it is not well, unless it answers with 200 to 399.
-async fn ask(server: &Server, path: &str) -> Result<(), String> {
+async fn probe(server: &UpstreamServer, path: &str) -> Result<(), String> {
     let connected = connect(server, false).await;
-    let status = match connected.map_err(|error| reach::reason(&error))? {
-        Connection::Http1(stream) => {
+    let status = match connected.map_err(|error| reach::connect_failure_reason(&error))? {
+        UpstreamConnection::Http1(stream) => {
             exchange::probe_http1(stream, server.authority.as_bytes(), path).await?
         }
-        Connection::Http2(stream) => exchange::probe_http2(stream, server, path).await?,
+        UpstreamConnection::Http2(stream) => exchange::probe_http2(stream, server, path).await?,
     };
     match status.is_success() || status.is_redirection() {
         true => Ok(()),

@@ -31,18 +31,18 @@ mod validate;
 pub(crate) use tls::check;
 
 use crate::{
-    Conduct, Node,
+    Node, RuntimeSettings,
     front::ambiguous_path::LoggedReasons,
-    front::guard::Guard,
+    front::guard::LoginThrottle,
     metrics::{Front, Outcome},
-    net::{Answer, Caller, Handler, Request, RequestHead},
-    tls::{Certificate, Listens, TlsError},
+    net::{Answer, ClientConnection, Handler, Request, RequestHead},
+    tls::{Certificate, TlsError, TlsListener},
     trace,
 };
 use arc_swap::ArcSwap;
-use count::Count;
-use exchange::{Exchange, Fault};
-use health::Watch;
+use count::OutcomeRecorder;
+use exchange::{Exchange, ExchangeError};
+use health::MaintenanceTask;
 use hyper::{
     HeaderMap, StatusCode,
     header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue},
@@ -56,7 +56,7 @@ use std::{
 };
 use tollgate::{ProcessClock, Verdict};
 use tollgate_policy::facts::Facts;
-use tollgate_tower::{self as toll, Pass, Question, Toll};
+use tollgate_tower::{self as toll, Admission, CheckOptions, HttpGate};
 use upstream::Upstreams;
 use validate::validate;
 
@@ -65,43 +65,43 @@ static AMBIGUOUS: LoggedReasons = LoggedReasons::new();
 
 /// What all workers share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct GatewayState {
     node: Arc<Node>,
     folder: PathBuf,
     upstreams: ArcSwap<Upstreams>,
     certificate: Option<Certificate>,
-    watched: AtomicBool,
+    is_maintained: AtomicBool,
     /// The settings that were looked at last: what one file says is tried once.
-    tried: Mutex<Option<Arc<Conduct>>>,
-    toll: Toll<Node>,
+    last_settings: Mutex<Option<Arc<RuntimeSettings>>>,
+    toll: HttpGate<Node>,
     /// How often each address asked for its limits.
-    status_guard: Guard,
+    status_guard: LoginThrottle,
 }
 
-impl Shared {
+impl GatewayState {
     /// By what a node's file says; files that it names are in `folder`.
     ///
     /// # Errors
     ///
     /// When a certificate cannot be used.
     pub(crate) fn new(node: Arc<Node>, folder: &Path) -> Result<Self, TlsError> {
-        let conduct = node.conduct();
+        let conduct = node.settings();
         let settings = &conduct.settings;
         let certificate = settings.gateway.tls.as_ref();
         let certificate = certificate
-            .map(|files| Certificate::new(files, folder, Listens::Gateway))
+            .map(|files| Certificate::new(files, folder, TlsListener::Gateway))
             .transpose()?;
         let upstreams = Upstreams::new(settings, folder, 1)?;
         drop(conduct);
         Ok(Self {
-            toll: Toll::new(node.clone()),
+            toll: HttpGate::new(node.clone()),
             node,
             folder: folder.into(),
             upstreams: ArcSwap::from_pointee(upstreams),
             certificate,
-            watched: AtomicBool::new(false),
-            tried: Mutex::default(),
-            status_guard: Guard::per_minute(status::PER_MINUTE),
+            is_maintained: AtomicBool::new(false),
+            last_settings: Mutex::default(),
+            status_guard: LoginThrottle::per_minute(status::PER_MINUTE),
         })
     }
 
@@ -117,19 +117,19 @@ impl Shared {
     }
 
     /// Puts in force what has changed.
-    fn look(&self) {
+    fn apply_changes(&self) {
         if let Some(certificate) = &self.certificate {
-            certificate.look(&self.node.health, ProcessClock.now_us());
+            certificate.poll(&self.node.health, ProcessClock.now_us());
         }
-        let conduct = self.node.conduct();
+        let conduct = self.node.settings();
         let upstreams = self.upstreams.load();
-        let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tried = self.last_settings.lock().unwrap_or_else(PoisonError::into_inner);
         let again = tried.as_ref().is_some_and(|tried| Arc::ptr_eq(tried, &conduct));
         if again || conduct.settings.upstream.is_empty() {
             return;
         }
         *tried = Some(Arc::clone(&conduct));
-        if !upstreams.are_of(&conduct.settings) {
+        if !upstreams.matches(&conduct.settings) {
             match Upstreams::new(&conduct.settings, &self.folder, upstreams.generation + 1) {
                 Ok(changed) => self.upstreams.store(Arc::new(changed)),
                 Err(error) => tracing::warn!(%error, "the gateway's servers stay as they were"),
@@ -140,16 +140,16 @@ impl Shared {
 
 /// The gateway on one worker.
 pub(crate) struct Gateway {
-    shared: Arc<Shared>,
-    toll: Toll<Node>,
+    shared: Arc<GatewayState>,
+    toll: HttpGate<Node>,
     pool: Rc<Pool>,
 }
 
 impl Gateway {
     /// For a worker's thread.
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        if let Some(watch) = Watch::claim(&shared) {
-            tokio::task::spawn_local(watch.keep());
+    pub(crate) fn new(shared: Arc<GatewayState>) -> Self {
+        if let Some(watch) = MaintenanceTask::claim(&shared) {
+            tokio::task::spawn_local(watch.run());
         }
         Self { toll: shared.toll.clone(), shared, pool: Rc::default() }
     }
@@ -165,11 +165,11 @@ impl Gateway {
     async fn serve(
         &self,
         Request { head, body, .. }: Request<'_>,
-        caller: &Rc<Caller>,
+        caller: &Rc<ClientConnection>,
         answer: &mut Answer,
     ) {
         let node = &self.shared.node;
-        let count = Count::new(&node.metrics);
+        let count = OutcomeRecorder::new(&node.metrics);
         let upstreams = self.shared.upstreams.load_full();
         let outcome = 'answered: {
             let is_alias =
@@ -179,19 +179,21 @@ impl Gateway {
                 Err(invalid) => break 'answered problem::invalid(invalid, answer),
             };
             let head = &valid.head;
-            if status::is_asked(&upstreams.settings, head.path()) {
+            if status::is_status_request(&upstreams.settings, head.path()) {
                 break 'answered Box::pin(self.answer_status(head, caller, answer)).await;
             }
             let parent = trace::enabled().then(|| head.headers.text("traceparent")).flatten();
             let observe = observe(node, parent);
-            let mut question = Question::default();
+            let mut question = CheckOptions::default();
             question.observe = Some(&observe);
             question.ambiguous_paths = upstreams.settings.ambiguous_paths;
             let peer = Some(caller.peer.ip());
-            let pass = match self.toll.ask_as_it_is(head, peer, &question).await {
-                toll::Answer::Admitted(pass) => pass,
-                toll::Answer::Refused(refusal) => break 'answered refuse(*refusal, head, answer),
-                toll::Answer::Ambiguous(why) => {
+            let pass = match self.toll.check_head(head, peer, &question).await {
+                toll::HttpDecision::Admitted(pass) => pass,
+                toll::HttpDecision::Refused(refusal) => {
+                    break 'answered refuse(*refusal, head, answer);
+                }
+                toll::HttpDecision::Ambiguous(why) => {
                     AMBIGUOUS.log(Front::Gateway.name(), question.ambiguous_paths, &why);
                     break 'answered problem::ambiguous(&why, answer);
                 }
@@ -199,7 +201,7 @@ impl Gateway {
             if !pass.delay().is_zero() {
                 Box::pin(tokio::time::sleep(pass.delay())).await;
             }
-            let exchange = Exchange::new(self, &upstreams, caller, &valid, pass.reads_body());
+            let exchange = Exchange::new(self, &upstreams, caller, &valid, pass.needs_body());
             let mut pass = Some(pass);
             let fault = match valid.max_forwards {
                 Some(0) => None,
@@ -208,30 +210,30 @@ impl Gateway {
                     Err(fault) => Some(fault),
                 },
             };
-            self.answer_here(fault, pass, answer)
+            self.answer_locally(fault, pass, answer)
         };
-        count.end(outcome);
+        count.record(outcome);
     }
 
     /// Answers an admitted request that no upstream has answered.
-    fn answer_here(
+    fn answer_locally(
         &self,
-        fault: Option<Fault>,
-        pass: Option<Pass<Node>>,
+        fault: Option<ExchangeError>,
+        pass: Option<Admission<Node>>,
         answer: &mut Answer,
     ) -> Outcome {
         answer.clear();
         if let Some(fault) = fault {
-            if let Some(why) = fault.of_server() {
-                self.shared.node.metrics.unanswered(why);
+            if let Some(why) = fault.unanswered() {
+                self.shared.node.metrics.upstream_failed(why);
             }
-            problem::fault(fault, answer);
+            problem::exchange_failed(fault, answer);
         }
         if let Some(pass) = pass {
-            pass.shown().write_lines(&mut answer.lines);
-            pass.answered(answer.status.as_u16(), |_| None).finish(&[]);
+            pass.headers().write_lines(&mut answer.lines);
+            pass.respond_status(answer.status.as_u16(), |_| None).finish(&[]);
         }
-        fault.map_or(Outcome::Admitted, Fault::outcome)
+        fault.map_or(Outcome::Admitted, ExchangeError::outcome)
     }
 }
 
@@ -245,14 +247,14 @@ fn observe<'a>(
         let elapsed = Duration::from_micros(end_us.saturating_sub(start_us));
         node.metrics.observe(Front::Gateway, elapsed);
         if trace::enabled() {
-            let decided = trace::Decided {
+            let decided = trace::DecisionContext {
                 front: Front::Gateway.name(),
                 parent,
                 key_hash: trace::key_hash(facts, verdict),
                 start_us,
                 end_us,
             };
-            trace::decision(&decided, verdict);
+            trace::record_decision(&decided, verdict);
         }
     }
 }
@@ -277,12 +279,12 @@ fn refuse(refusal: toll::Refusal, head: &RequestHead<'_>, answer: &mut Answer) -
 }
 
 impl Handler for Gateway {
-    const ENDS_WITH_CLIENT: bool = true;
+    const CANCEL_ON_CLIENT_CLOSE: bool = true;
 
     fn handle(
         &self,
         request: Request<'_>,
-        caller: &Rc<Caller>,
+        caller: &Rc<ClientConnection>,
         answer: &mut Answer,
     ) -> impl Future<Output = ()> {
         self.serve(request, caller, answer)

@@ -1,7 +1,7 @@
 //! A worker's connections to the upstreams: by HTTP/1.1 one request after the other, by HTTP/2 many
 //! at once.
 
-use super::{body::Outgoing, upstream::Server};
+use super::{body::Http2RequestBody, upstream::UpstreamServer};
 use crate::net::UpstreamStream;
 use hyper::{
     Request, Response,
@@ -25,77 +25,87 @@ const STREAMS_MAX: usize = 100;
 pub(super) struct Pool {
     /// The set of upstreams that the connections belong to.
     generation: Cell<u64>,
-    by_server: RefCell<Vec<Connections>>,
+    by_server: RefCell<Vec<PooledConnections>>,
     /// Whether a task looks after idle streams.
     is_swept: Cell<bool>,
 }
 
 /// The connections to one upstream.
 #[derive(Debug, Default)]
-struct Connections {
+struct PooledConnections {
     /// Those of HTTP/1.1 that nobody uses, the youngest last.
-    idle: VecDeque<Idle>,
+    idle: VecDeque<IdleStream>,
     /// Those of HTTP/2, in use or not.
     shared: Vec<Rc<Http2Connection>>,
     /// Held by a request that connects in order to share.
-    connecting: Rc<Mutex<()>>,
+    connect_lock: Rc<Mutex<()>>,
 }
 
 /// A stream that nobody reads, so that it has to be looked at whether it has ended.
 #[derive(Debug)]
-struct Idle {
+struct IdleStream {
     stream: UpstreamStream,
     until_us: u64,
 }
 
-impl Idle {
-    fn is_over(&mut self, now_us: u64) -> bool {
-        self.stream.is_over() || self.until_us < now_us
+impl IdleStream {
+    fn is_stale(&mut self, now_us: u64) -> bool {
+        self.stream.is_stale() || self.until_us < now_us
     }
 }
 
 /// A connection to an upstream, or a part of one.
 #[derive(Debug)]
-pub(super) enum Connection {
+pub(super) enum UpstreamConnection {
     Http1(UpstreamStream),
     Http2(Http2Stream),
 }
 
 /// What came by a connection of HTTP/2.
 #[derive(Debug, Default)]
-pub(super) struct Traffic {
+pub(super) struct ReadActivity {
     /// Whether anything has come since the last request was sent.
-    is_heard: Cell<bool>,
+    has_received_since_send: Cell<bool>,
     /// Whether anything has come at all.
-    is_greeted: Cell<bool>,
+    has_received: Cell<bool>,
 }
 
-impl Traffic {
-    pub(super) fn note(&self) {
-        self.is_heard.set(true);
-        self.is_greeted.set(true);
+impl ReadActivity {
+    pub(super) fn record_read(&self) {
+        self.has_received_since_send.set(true);
+        self.has_received.set(true);
     }
 }
 
 /// A connection of HTTP/2. It ends when nobody has it any more.
 #[derive(Debug)]
 pub(super) struct Http2Connection {
-    sender: http2::SendRequest<Outgoing>,
-    traffic: Rc<Traffic>,
+    sender: http2::SendRequest<Http2RequestBody>,
+    traffic: Rc<ReadActivity>,
     /// So many requests the upstream takes at once.
-    most: Cell<usize>,
+    streams_max: Cell<usize>,
     streams: Cell<usize>,
     /// Whether it takes no more requests.
     is_retired: Cell<bool>,
     /// Since when it has not been used.
-    since_us: Cell<u64>,
+    idle_since_us: Cell<u64>,
 }
 
 impl Http2Connection {
-    pub(super) fn new(sender: http2::SendRequest<Outgoing>, traffic: Rc<Traffic>) -> Self {
-        let since_us = Cell::new(ProcessClock.now_us());
+    pub(super) fn new(
+        sender: http2::SendRequest<Http2RequestBody>,
+        traffic: Rc<ReadActivity>,
+    ) -> Self {
+        let idle_since_us = Cell::new(ProcessClock.now_us());
         let (streams, is_retired) = Default::default();
-        Self { sender, traffic, most: Cell::new(STREAMS_MAX), streams, is_retired, since_us }
+        Self {
+            sender,
+            traffic,
+            streams_max: Cell::new(STREAMS_MAX),
+            streams,
+            is_retired,
+            idle_since_us,
+        }
     }
 
     /// Another request's part of it.
@@ -105,19 +115,19 @@ impl Http2Connection {
     }
 
     /// Notes how many requests the upstream takes, once it has said so.
-    pub(super) fn set_most(&self, most: usize) {
-        if self.traffic.is_greeted.get() {
-            self.most.set(most);
+    pub(super) fn set_streams_max(&self, most: usize) {
+        if self.traffic.has_received.get() {
+            self.streams_max.set(most);
         }
     }
 
     fn has_room(&self) -> bool {
-        self.streams.get() < self.most.get().min(STREAMS_MAX)
+        self.streams.get() < self.streams_max.get().min(STREAMS_MAX)
     }
 
-    fn is_over(&self, server: &Server, now_us: u64) -> bool {
+    fn is_stale(&self, server: &UpstreamServer, now_us: u64) -> bool {
         let is_idle = self.streams.get() == 0;
-        let is_old = now_us.saturating_sub(self.since_us.get()) > server.idle_us;
+        let is_old = now_us.saturating_sub(self.idle_since_us.get()) > server.idle_us;
         self.is_retired.get() || self.sender.is_closed() || is_idle && is_old
     }
 }
@@ -128,21 +138,21 @@ pub(super) struct Http2Stream(Rc<Http2Connection>);
 
 impl Http2Stream {
     /// A request is about to be sent.
-    pub(super) fn begin(&self) {
+    pub(super) fn mark_send(&self) {
         // What others hear might be about this one.
-        self.0.traffic.is_heard.set(self.0.streams.get() > 1);
+        self.0.traffic.has_received_since_send.set(self.0.streams.get() > 1);
     }
 
     pub(super) async fn send(
         &mut self,
-        request: Request<Outgoing>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Outgoing>>> {
+        request: Request<Http2RequestBody>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Http2RequestBody>>> {
         self.0.sender.clone().try_send_request(request).await
     }
 
     /// Whether anything may have come in return.
-    pub(super) fn has_heard(&self) -> bool {
-        self.0.traffic.is_heard.get()
+    pub(super) fn may_have_received(&self) -> bool {
+        self.0.traffic.has_received_since_send.get()
     }
 
     /// Has no more requests sent by the connection.
@@ -154,7 +164,7 @@ impl Http2Stream {
 impl Drop for Http2Stream {
     fn drop(&mut self) {
         self.0.streams.set(self.0.streams.get() - 1);
-        self.0.since_us.set(ProcessClock.now_us());
+        self.0.idle_since_us.set(ProcessClock.now_us());
     }
 }
 
@@ -165,39 +175,44 @@ impl Pool {
     pub(super) fn take(
         &self,
         generation: u64,
-        server: &Server,
+        server: &UpstreamServer,
         is_upgrade: bool,
         is_only_once: bool,
-    ) -> Option<Connection> {
-        self.renew(generation);
+    ) -> Option<UpstreamConnection> {
+        self.clear_if_changed(generation);
         let mut by_server = self.by_server.borrow_mut();
-        let Connections { idle, shared, .. } = by_server.get_mut(server.index)?;
+        let PooledConnections { idle, shared, .. } = by_server.get_mut(server.index)?;
         let now_us = ProcessClock.now_us();
         if !is_upgrade && !shared.is_empty() {
-            shared.retain(|connection| !connection.is_over(server, now_us));
+            shared.retain(|connection| !connection.is_stale(server, now_us));
             if let Some(connection) = shared.iter().find(|connection| connection.has_room()) {
-                return Some(Connection::Http2(connection.stream()));
+                return Some(UpstreamConnection::Http2(connection.stream()));
             }
         }
         while let Some(mut one) = idle.pop_back() {
-            if !(one.is_over(now_us) || is_only_once && one.stream.has_ended()) {
-                return Some(Connection::Http1(one.stream));
+            if !(one.is_stale(now_us) || is_only_once && one.stream.peek_is_stale()) {
+                return Some(UpstreamConnection::Http1(one.stream));
             }
         }
         None
     }
 
     /// Keeps a stream for another request. The one that is idle longest makes room.
-    pub(super) fn put(self: &Rc<Self>, generation: u64, server: &Server, stream: UpstreamStream) {
+    pub(super) fn put(
+        self: &Rc<Self>,
+        generation: u64,
+        server: &UpstreamServer,
+        stream: UpstreamStream,
+    ) {
         if self.generation.get() != generation || server.idle_connections == 0 {
             return;
         }
         let until_us = ProcessClock.now_us().saturating_add(server.idle_us);
-        self.connections(server, |Connections { idle, .. }| {
+        self.connections(server, |PooledConnections { idle, .. }| {
             if idle.len() >= server.idle_connections {
                 idle.pop_front();
             }
-            idle.push_back(Idle { stream, until_us });
+            idle.push_back(IdleStream { stream, until_us });
         });
         if !self.is_swept.replace(true) {
             tokio::task::spawn_local(sweep(Rc::downgrade(self)));
@@ -207,8 +222,8 @@ impl Pool {
     /// Drops streams that have ended or have been idle for too long; whether there are others.
     fn sweep(&self, now_us: u64) -> bool {
         let mut by_server = self.by_server.borrow_mut();
-        for Connections { idle, .. } in by_server.iter_mut() {
-            idle.retain_mut(|one| !one.is_over(now_us));
+        for PooledConnections { idle, .. } in by_server.iter_mut() {
+            idle.retain_mut(|one| !one.is_stale(now_us));
         }
         let is_needed = by_server.iter().any(|connections| !connections.idle.is_empty());
         self.is_swept.set(is_needed);
@@ -216,8 +231,13 @@ impl Pool {
     }
 
     /// Lets others use a new connection too, where that is possible.
-    pub(super) fn share(&self, generation: u64, server: &Server, connection: &Connection) {
-        if let Connection::Http2(stream) = connection
+    pub(super) fn share(
+        &self,
+        generation: u64,
+        server: &UpstreamServer,
+        connection: &UpstreamConnection,
+    ) {
+        if let UpstreamConnection::Http2(stream) = connection
             && self.generation.get() == generation
         {
             self.connections(server, |connections| connections.shared.push(stream.0.clone()));
@@ -226,20 +246,24 @@ impl Pool {
 
     /// For a request that connects in order to share: others wait for it instead of connecting
     /// themselves.
-    pub(super) fn connecting(&self, server: &Server) -> Rc<Mutex<()>> {
-        self.connections(server, |connections| connections.connecting.clone())
+    pub(super) fn connect_lock(&self, server: &UpstreamServer) -> Rc<Mutex<()>> {
+        self.connections(server, |connections| connections.connect_lock.clone())
     }
 
-    fn connections<T>(&self, server: &Server, with: impl FnOnce(&mut Connections) -> T) -> T {
+    fn connections<T>(
+        &self,
+        server: &UpstreamServer,
+        with: impl FnOnce(&mut PooledConnections) -> T,
+    ) -> T {
         let mut by_server = self.by_server.borrow_mut();
         if by_server.len() <= server.index {
-            by_server.resize_with(server.index + 1, Connections::default);
+            by_server.resize_with(server.index + 1, PooledConnections::default);
         }
         with(&mut by_server[server.index])
     }
 
     /// Forgets connections to upstreams that are no longer the ones in use.
-    fn renew(&self, generation: u64) {
+    fn clear_if_changed(&self, generation: u64) {
         if self.generation.replace(generation) != generation {
             self.by_server.borrow_mut().clear();
         }

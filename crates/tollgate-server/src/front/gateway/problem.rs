@@ -1,6 +1,6 @@
 //! Answers of the gateway itself, after RFC 9457.
 
-use super::{exchange::Fault, validate::Invalid};
+use super::{exchange::ExchangeError, validate::InvalidRequest};
 use crate::{
     metrics::Outcome,
     net::{Answer, BodyError},
@@ -12,29 +12,33 @@ use tollgate_tower::Ambiguity;
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// The answer to a request that has no other.
-pub(super) fn fault(fault: Fault, answer: &mut Answer) {
+pub(super) fn exchange_failed(fault: ExchangeError, answer: &mut Answer) {
     let (status, detail) = match fault {
-        Fault::Connect => (StatusCode::BAD_GATEWAY, "no server can be reached"),
-        Fault::Protocol => (StatusCode::BAD_GATEWAY, "the server broke off without an answer"),
-        Fault::TooLarge => {
+        ExchangeError::Connect => (StatusCode::BAD_GATEWAY, "no server can be reached"),
+        ExchangeError::Protocol => {
+            (StatusCode::BAD_GATEWAY, "the server broke off without an answer")
+        }
+        ExchangeError::TooLarge => {
             (StatusCode::BAD_GATEWAY, "the head of the server's answer is too large")
         }
-        Fault::Timeout => (StatusCode::GATEWAY_TIMEOUT, "the server took too long to answer"),
-        Fault::Client(BodyError::TooSlow) => {
+        ExchangeError::Timeout => {
+            (StatusCode::GATEWAY_TIMEOUT, "the server took too long to answer")
+        }
+        ExchangeError::Client(BodyError::TooSlow) => {
             (StatusCode::REQUEST_TIMEOUT, "the request's body took too long")
         }
-        Fault::Client(_) => (StatusCode::BAD_REQUEST, "the request's body broke off"),
+        ExchangeError::Client(_) => (StatusCode::BAD_REQUEST, "the request's body broke off"),
     };
     answer.set_problem(status, detail, None);
     // What comes next by the connection is the rest of a body.
-    answer.close = matches!(fault, Fault::Client(_));
+    answer.close = matches!(fault, ExchangeError::Client(_));
 }
 
 /// The answer to a request that cannot be understood in one way only.
-pub(super) fn invalid(invalid: Invalid, answer: &mut Answer) -> Outcome {
+pub(super) fn invalid(invalid: InvalidRequest, answer: &mut Answer) -> Outcome {
     answer.set_problem(invalid.status(), invalid.detail(), None);
     answer.close = true;
-    if invalid == Invalid::Connect {
+    if invalid == InvalidRequest::Connect {
         answer.header("allow", METHODS);
     }
     Outcome::Invalid

@@ -13,76 +13,76 @@ use std::{
 };
 
 /// A reason is not given again for so long, however often the server comes and goes.
-const QUIET_US: u64 = 10_000_000;
+const REPEAT_AFTER_US: u64 = 10_000_000;
 /// So many reasons are remembered; others are told apart from nothing, and not given.
 const REASONS_MAX: usize = 16;
 
-const WELL: u8 = 0;
+const HEALTHY: u8 = 0;
 /// Failing, and nobody has been told this time.
 const FAILING: u8 = 1;
-const TOLD: u8 = 2;
+const LOGGED: u8 = 2;
 
 /// Whether a server can be reached, as far as the log knows.
 #[derive(Debug, Default)]
-pub(super) struct Reach {
+pub(super) struct FailureLog {
     state: AtomicU8,
-    reasons: Mutex<Reasons>,
+    reasons: Mutex<FailureReasons>,
 }
 
 #[derive(Debug, Default)]
-struct Reasons {
+struct FailureReasons {
     /// When it failed first after it had been well.
     since_us: u64,
     /// Each reason, and when it was given last.
-    given: Vec<(Box<str>, u64)>,
+    logged: Vec<(Box<str>, u64)>,
 }
 
-impl Reach {
+impl FailureLog {
     /// It could not be reached; whether that is news.
-    pub(super) fn failed(&self, reason: &str, now_us: u64) -> bool {
+    pub(super) fn record_failure(&self, reason: &str, now_us: u64) -> bool {
         let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
-        let Reasons { since_us, given } = &mut *reasons;
-        if self.state.load(Relaxed) == WELL {
+        let FailureReasons { since_us, logged } = &mut *reasons;
+        if self.state.load(Relaxed) == HEALTHY {
             self.state.store(FAILING, Relaxed);
             *since_us = now_us;
         }
-        let is_recent = |at_us: u64| now_us < at_us.saturating_add(QUIET_US);
-        match given.iter_mut().find(|(known, _)| **known == *reason) {
+        let is_recent = |at_us: u64| now_us < at_us.saturating_add(REPEAT_AFTER_US);
+        match logged.iter_mut().find(|(known, _)| **known == *reason) {
             Some((_, at_us)) if *at_us >= *since_us || is_recent(*at_us) => return false,
             Some((_, at_us)) => *at_us = now_us,
             None => {
-                if given.len() == REASONS_MAX {
-                    given.retain(|(_, at_us)| is_recent(*at_us));
+                if logged.len() == REASONS_MAX {
+                    logged.retain(|(_, at_us)| is_recent(*at_us));
                 }
-                if given.len() == REASONS_MAX {
+                if logged.len() == REASONS_MAX {
                     return false;
                 }
-                given.push((reason.into(), now_us));
+                logged.push((reason.into(), now_us));
             }
         }
-        self.state.store(TOLD, Relaxed);
+        self.state.store(LOGGED, Relaxed);
         true
     }
 
     /// It was reached; whether somebody was told that it could not be.
-    pub(super) fn succeeded(&self) -> bool {
-        self.state.load(Relaxed) != WELL && self.state.swap(WELL, Relaxed) == TOLD
+    pub(super) fn record_success(&self) -> bool {
+        self.state.load(Relaxed) != HEALTHY && self.state.swap(HEALTHY, Relaxed) == LOGGED
     }
 
     /// The same for what comes and goes with each request: whether it has not been said for a while.
-    pub(super) fn failed_again(&self, reason: &str, now_us: u64) -> bool {
-        self.succeeded();
-        self.failed(reason, now_us)
+    pub(super) fn record_repeated_failure(&self, reason: &str, now_us: u64) -> bool {
+        self.record_success();
+        self.record_failure(reason, now_us)
     }
 
     /// Whether the last attempt failed.
     pub(super) fn is_failing(&self) -> bool {
-        self.state.load(Relaxed) != WELL
+        self.state.load(Relaxed) != HEALTHY
     }
 }
 
 /// Why a connection could not be made, in words that do not change from one attempt to the next.
-pub(super) fn reason(error: &io::Error) -> String {
+pub(super) fn connect_failure_reason(error: &io::Error) -> String {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match tls {
         Some(rustls::Error::InvalidCertificate(Expired | ExpiredContext { .. })) => {

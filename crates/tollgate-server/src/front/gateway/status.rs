@@ -7,7 +7,7 @@ use super::Gateway;
 use crate::{
     front::http::encode,
     metrics::Outcome,
-    net::{Answer, Caller, RequestHead},
+    net::{Answer, ClientConnection, RequestHead},
 };
 use hyper::{Method, StatusCode, header::HeaderName};
 use tollgate_policy::{address::unmap, settings};
@@ -25,20 +25,20 @@ const METHOD_BYTES_MAX: usize = 32;
 
 /// Whether a request for this path asks for its client's limits.
 #[inline]
-pub(super) fn is_asked(gateway: &settings::Gateway, path: &str) -> bool {
+pub(super) fn is_status_request(gateway: &settings::Gateway, path: &str) -> bool {
     gateway.status && path == PATH
 }
 
 /// The head of a request for the limits, read as that of the request that it asks about.
-struct AskedAbout<'a> {
+struct StatusQuery<'a> {
     head: &'a RequestHead<'a>,
     path: Option<String>,
     method: Option<String>,
 }
 
-impl<'a> AskedAbout<'a> {
+impl<'a> StatusQuery<'a> {
     /// As the query says; or what is wrong with it.
-    fn read(head: &'a RequestHead<'a>) -> Result<Self, &'static str> {
+    fn parse(head: &'a RequestHead<'a>) -> Result<Self, &'static str> {
         let parameter = |name| query_parameter(head.query().unwrap_or_default(), name);
         let (path, method) = (parameter("path"), parameter("method"));
         let is_path = |path: &String| {
@@ -61,7 +61,7 @@ impl<'a> AskedAbout<'a> {
     }
 
     /// The attributes that the query leaves open.
-    fn open(&self) -> &'static [&'static str] {
+    fn open_attributes(&self) -> &'static [&'static str] {
         match (&self.path, &self.method) {
             (None, None) => &["path", "method"],
             (None, Some(_)) => &["path"],
@@ -71,7 +71,7 @@ impl<'a> AskedAbout<'a> {
     }
 }
 
-impl Head for AskedAbout<'_> {
+impl Head for StatusQuery<'_> {
     fn method(&self) -> &str {
         self.method.as_deref().unwrap_or_default()
     }
@@ -88,8 +88,8 @@ impl Head for AskedAbout<'_> {
         Head::host(self.head)
     }
 
-    fn lines<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
-        Head::lines(self.head, name)
+    fn header_values<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
+        Head::header_values(self.head, name)
     }
 }
 
@@ -98,7 +98,7 @@ impl Gateway {
     pub(super) async fn answer_status(
         &self,
         head: &RequestHead<'_>,
-        caller: &Caller,
+        caller: &ClientConnection,
         answer: &mut Answer,
     ) -> Outcome {
         if !matches!(head.method, "GET" | "HEAD") {
@@ -108,20 +108,20 @@ impl Gateway {
         }
         let (node, peer) = (&self.shared.node, unmap(caller.peer.ip()));
         let client = self.toll.reader().client(&node.gate.rules(), head, peer);
-        if let Some(wait_us) = self.shared.status_guard.wait_us(node.clock.now_us(), client) {
+        if let Some(wait_us) = self.shared.status_guard.count_try(node.clock.now_us(), client) {
             let detail = "limits were asked for too often";
             answer.set_problem(StatusCode::TOO_MANY_REQUESTS, detail, None);
             answer.header("retry-after", wait_us.div_ceil(1_000_000).max(1).to_string());
             return Outcome::Refused;
         }
-        let asked = match AskedAbout::read(head) {
+        let asked = match StatusQuery::parse(head) {
             Ok(asked) => asked,
             Err(detail) => {
                 answer.set_problem(StatusCode::BAD_REQUEST, detail, None);
                 return Outcome::Invalid;
             }
         };
-        let question = (asked.open(), LIMITS_MAX);
+        let question = (asked.open_attributes(), LIMITS_MAX);
         let paths = self.shared.upstreams.load().settings.ambiguous_paths;
         let peer = Some(caller.peer.ip());
         let body = &mut answer.body;

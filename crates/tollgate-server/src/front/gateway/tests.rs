@@ -1,6 +1,6 @@
 //! The gateway over pipes in virtual time, with servers on real sockets.
 
-use super::{Gateway, Shared};
+use super::{Gateway, GatewayState};
 use crate::{
     Node,
     net::{
@@ -21,7 +21,7 @@ fn gateway(listener: &TcpListener, more: &str) -> Rc<Gateway> {
     let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
     let setup = tollgate::Setup::of(&compiled);
     let node = Arc::new(Node::new(compiled, setup).unwrap());
-    Rc::new(Gateway::new(Arc::new(Shared::new(node, Path::new(".")).unwrap())))
+    Rc::new(Gateway::new(Arc::new(GatewayState::new(node, Path::new(".")).unwrap())))
 }
 
 async fn listen() -> TcpListener {

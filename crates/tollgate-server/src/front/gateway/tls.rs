@@ -1,7 +1,9 @@
 //! TLS to upstreams, and what `tollgate check` says of the certificates of a gateway.
 
 use super::upstream::Upstreams;
-use crate::tls::{self, TlsError, Trouble, authorities, certificates, private_key, provider, read};
+use crate::tls::{
+    self, TlsError, TlsProblem, authorities, certificates, private_key, provider, read_file,
+};
 use rustls::{ClientConfig, RootCertStore};
 use std::{
     path::{Path, PathBuf},
@@ -10,13 +12,13 @@ use std::{
 use tollgate_policy::settings::{Settings, Tls, UpstreamProtocol};
 
 /// What is wrong with the files that a gateway needs by these settings.
-pub(crate) fn check(settings: &Settings, folder: &Path, now_us: u64) -> Vec<Trouble> {
+pub(crate) fn check(settings: &Settings, folder: &Path, now_us: u64) -> Vec<TlsProblem> {
     let own = settings.gateway.tls.as_ref();
     let mut found = own.map(|files| tls::check(files, folder, now_us)).unwrap_or_default();
-    found.extend(Upstreams::new(settings, folder, 0).err().map(Trouble::Unusable));
+    found.extend(Upstreams::new(settings, folder, 0).err().map(TlsProblem::Unusable));
     let encrypts = settings.upstream.iter().any(|server| server.tls);
     let shown = settings.gateway.upstream_tls.identity.as_ref().filter(|_| encrypts);
-    found.extend(shown.and_then(|(cert, _)| tls::out_of_date(cert, folder, now_us)));
+    found.extend(shown.and_then(|(cert, _)| tls::check_expiry(cert, folder, now_us)));
     found
 }
 
@@ -32,7 +34,7 @@ pub(super) fn client(
     match &tls.ca {
         Some(ca) => {
             file = folder.join(&**ca);
-            roots = authorities(&file, &read(&file)?)?;
+            roots = authorities(&file, &read_file(&file)?)?;
         }
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -47,8 +49,8 @@ pub(super) fn client(
         None => builder.with_no_client_auth(),
         Some((cert, key)) => {
             let (cert, key) = (folder.join(&**cert), folder.join(&**key));
-            let chain = certificates(&cert, &read(&cert)?)?;
-            let key = private_key(&key, &read(&key)?)?;
+            let chain = certificates(&cert, &read_file(&cert)?)?;
+            let key = private_key(&key, &read_file(&key)?)?;
             let unusable = |error| TlsError::Unusable(cert.clone(), error);
             builder.with_client_auth_cert(chain, key).map_err(unusable)?
         }

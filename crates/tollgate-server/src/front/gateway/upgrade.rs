@@ -5,15 +5,14 @@
 //! decided.
 
 /// The protocols among those asked for that may be agreed on; `None` where there are none.
-pub(super) fn wanted<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
-    let wanted: Vec<&[u8]> =
-        protocols(lines).filter(|protocol| !carries_requests(protocol)).collect();
+pub(super) fn allowed_protocols<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
+    let wanted: Vec<&[u8]> = protocols(lines).filter(|protocol| !carries_http(protocol)).collect();
     (!wanted.is_empty()).then(|| wanted.join(&b", "[..]))
 }
 
 /// Whether requests come by any of these protocols, so that none of them was offered.
-pub(super) fn carries_any<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
-    protocols(lines).any(carries_requests)
+pub(super) fn any_carries_http<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
+    protocols(lines).any(carries_http)
 }
 
 fn protocols<'a>(lines: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
@@ -24,7 +23,7 @@ fn protocols<'a>(lines: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = 
 }
 
 /// Whether requests of HTTP come by a protocol, whatever its version.
-fn carries_requests(protocol: &[u8]) -> bool {
+fn carries_http(protocol: &[u8]) -> bool {
     let name = protocol.split(|byte| *byte == b'/').next().unwrap_or_default();
     let known = [&b"h2c"[..], b"h2", b"h3", b"http", b"https", b"tls", b"ssl", b"spdy"];
     known.iter().any(|known| name.trim_ascii().eq_ignore_ascii_case(known))

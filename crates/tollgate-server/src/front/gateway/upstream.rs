@@ -1,7 +1,7 @@
 //! The servers behind the gateway, and which of them gets a request.
 
 use super::{
-    reach::{self, Reach},
+    reach::{self, FailureLog},
     tls,
 };
 use crate::tls::TlsError;
@@ -20,54 +20,54 @@ use tollgate::ProcessClock;
 use tollgate_policy::settings::{Gateway, Settings, Upstream, UpstreamProtocol};
 
 /// How long a server that could not be reached is left alone while there are others.
-const REST_US: u64 = 1_000_000;
+const COOLDOWN_US: u64 = 1_000_000;
 
 /// The servers of one file, shared by all workers.
 #[derive(Debug)]
 pub(super) struct Upstreams {
     /// Counts the sets of servers of this process.
     pub(super) generation: u64,
-    pub(super) servers: Box<[Server]>,
+    pub(super) servers: Box<[UpstreamServer]>,
     pub(super) settings: Gateway,
     /// Of which file it is, to see whether another one says something else.
-    written: Vec<Upstream>,
-    turn: AtomicUsize,
+    configured: Vec<Upstream>,
+    next_index: AtomicUsize,
 }
 
 /// One server.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct UpstreamServer {
     pub(super) index: usize,
     pub(super) host: Box<str>,
     pub(super) port: u16,
     /// As its URL names it.
     pub(super) authority: HeaderValue,
-    pub(super) tls: Option<Encrypted>,
+    pub(super) tls: Option<UpstreamTls>,
     pub(super) protocol: UpstreamProtocol,
     /// Whether connections to it are shared, as far as is known.
     pub(super) speaks_http2: AtomicBool,
     pub(super) idle_us: u64,
     pub(super) idle_connections: usize,
     in_flight: AtomicUsize,
-    is_sick: AtomicBool,
-    rests_until_us: AtomicU64,
+    is_unhealthy: AtomicBool,
+    cooldown_until_us: AtomicU64,
     /// What the log has been told of connections to it, and of answers that cannot be used.
-    reach: Reach,
-    answers: Reach,
+    connect_failures: FailureLog,
+    response_failures: FailureLog,
 }
 
 /// How to speak TLS to a server.
 #[derive(Debug)]
-pub(super) struct Encrypted {
+pub(super) struct UpstreamTls {
     pub(super) config: Arc<ClientConfig>,
     /// The same without HTTP/2, for requests that want to speak something else afterwards.
-    pub(super) only_one: Arc<ClientConfig>,
+    pub(super) http1_config: Arc<ClientConfig>,
     pub(super) name: ServerName<'static>,
 }
 
 /// A request that a server is busy with.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct SelectedUpstream {
     pub(super) upstreams: Arc<Upstreams>,
     pub(super) server: usize,
 }
@@ -86,28 +86,28 @@ impl Upstreams {
                 client = Some(tls::client(&gateway.upstream_tls, folder, gateway.protocol)?);
             }
             let config = client.as_ref().filter(|_| upstream.tls);
-            servers.push(Server::new(index, upstream, config, &gateway)?);
+            servers.push(UpstreamServer::new(index, upstream, config, &gateway)?);
         }
         Ok(Self {
             generation,
             servers: servers.into(),
             settings: gateway,
-            written: settings.upstream.clone(),
-            turn: AtomicUsize::new(0),
+            configured: settings.upstream.clone(),
+            next_index: AtomicUsize::new(0),
         })
     }
 
     /// Whether they are what these settings ask for.
-    pub(super) fn are_of(&self, settings: &Settings) -> bool {
-        self.written == settings.upstream && self.settings == settings.gateway
+    pub(super) fn matches(&self, settings: &Settings) -> bool {
+        self.configured == settings.upstream && self.settings == settings.gateway
     }
 
     /// The server for the next request, without those that were tried in vain. One that is known to be bad gets it only when
     /// all others are too.
-    pub(super) fn pick(self: &Arc<Self>, tried: &[usize], now_us: u64) -> Option<Flight> {
+    pub(super) fn pick(self: &Arc<Self>, tried: &[usize], now_us: u64) -> Option<SelectedUpstream> {
         let turn = match self.servers.len() {
             0 | 1 => 0,
-            _ => self.turn.fetch_add(1, Relaxed),
+            _ => self.next_index.fetch_add(1, Relaxed),
         };
         let count = self.servers.len();
         let server = (0..count)
@@ -116,15 +116,15 @@ impl Upstreams {
             .min_by_key(|(step, server)| {
                 let load =
                     if self.settings.round_robin { 0 } else { server.in_flight.load(Relaxed) };
-                (server.is_sick.load(Relaxed), server.rests(now_us), load, *step)
+                (server.is_unhealthy.load(Relaxed), server.is_cooling_down(now_us), load, *step)
             })?
             .1;
         server.in_flight.fetch_add(1, Relaxed);
-        Some(Flight { upstreams: self.clone(), server: server.index })
+        Some(SelectedUpstream { upstreams: self.clone(), server: server.index })
     }
 }
 
-impl Server {
+impl UpstreamServer {
     fn new(
         index: usize,
         upstream: &Upstream,
@@ -144,7 +144,7 @@ impl Server {
             Some((config, only_one)) => {
                 let name = ServerName::try_from(upstream.host.to_string());
                 let name = name.map_err(|_| TlsError::Name(upstream.host.clone()))?;
-                Some(Encrypted { config: config.clone(), only_one: only_one.clone(), name })
+                Some(UpstreamTls { config: config.clone(), http1_config: only_one.clone(), name })
             }
         };
         Ok(Self {
@@ -159,45 +159,45 @@ impl Server {
             idle_us: micros(gateway.idle),
             idle_connections: gateway.idle_connections as usize,
             in_flight: AtomicUsize::new(0),
-            is_sick: AtomicBool::new(false),
-            rests_until_us: AtomicU64::new(0),
-            reach: Reach::default(),
-            answers: Reach::default(),
+            is_unhealthy: AtomicBool::new(false),
+            cooldown_until_us: AtomicU64::new(0),
+            connect_failures: FailureLog::default(),
+            response_failures: FailureLog::default(),
         })
     }
 
-    fn rests(&self, now_us: u64) -> bool {
-        self.rests_until_us.load(Relaxed) > now_us
+    fn is_cooling_down(&self, now_us: u64) -> bool {
+        self.cooldown_until_us.load(Relaxed) > now_us
     }
 
     /// It could not be reached.
-    pub(super) fn rest(&self, now_us: u64) {
-        if !self.reach.is_failing() {
-            self.unreached("it takes too long to connect");
+    pub(super) fn mark_unreachable(&self, now_us: u64) {
+        if !self.connect_failures.is_failing() {
+            self.log_unreachable("it takes too long to connect");
         }
-        self.rests_until_us.store(now_us.saturating_add(REST_US), Relaxed);
+        self.cooldown_until_us.store(now_us.saturating_add(COOLDOWN_US), Relaxed);
     }
 
     /// Notes how an attempt to connect ended, and says so where that is news.
-    pub(super) fn note<T>(&self, made: &io::Result<T>) {
+    pub(super) fn record_connect<T>(&self, made: &io::Result<T>) {
         match made {
-            Ok(_) if self.reach.succeeded() => {
+            Ok(_) if self.connect_failures.record_success() => {
                 tracing::info!(server = self.name(), "the server can be reached again");
             }
             Ok(_) => {}
-            Err(error) => self.unreached(&reach::reason(error)),
+            Err(error) => self.log_unreachable(&reach::connect_failure_reason(error)),
         }
     }
 
-    fn unreached(&self, reason: &str) {
-        if self.reach.failed(reason, ProcessClock.now_us()) {
+    fn log_unreachable(&self, reason: &str) {
+        if self.connect_failures.record_failure(reason, ProcessClock.now_us()) {
             tracing::warn!(server = self.name(), reason, "the server cannot be reached");
         }
     }
 
     /// Notes an answer that cannot be passed on.
-    pub(super) fn complain(&self, reason: &str) {
-        if self.answers.failed_again(reason, ProcessClock.now_us()) {
+    pub(super) fn log_bad_response(&self, reason: &str) {
+        if self.response_failures.record_repeated_failure(reason, ProcessClock.now_us()) {
             tracing::warn!(
                 server = self.name(),
                 reason,
@@ -212,34 +212,34 @@ impl Server {
     }
 
     /// What the health check found; whether that is news.
-    pub(super) fn set_sick(&self, is_sick: bool) -> bool {
-        self.is_sick.swap(is_sick, Relaxed) != is_sick
+    pub(super) fn set_unhealthy(&self, is_sick: bool) -> bool {
+        self.is_unhealthy.swap(is_sick, Relaxed) != is_sick
     }
 
-    pub(super) fn is_sick(&self) -> bool {
-        self.is_sick.load(Relaxed)
+    pub(super) fn is_unhealthy(&self) -> bool {
+        self.is_unhealthy.load(Relaxed)
     }
 
     /// Whether the last attempt to connect failed.
-    pub(super) fn is_unreached(&self) -> bool {
-        self.reach.is_failing()
+    pub(super) fn is_unreachable(&self) -> bool {
+        self.connect_failures.is_failing()
     }
 }
 
-impl Flight {
-    pub(super) fn server(&self) -> &Server {
+impl SelectedUpstream {
+    pub(super) fn server(&self) -> &UpstreamServer {
         &self.upstreams.servers[self.server]
     }
 }
 
-impl Clone for Flight {
+impl Clone for SelectedUpstream {
     fn clone(&self) -> Self {
         self.server().in_flight.fetch_add(1, Relaxed);
         Self { upstreams: self.upstreams.clone(), server: self.server }
     }
 }
 
-impl Drop for Flight {
+impl Drop for SelectedUpstream {
     fn drop(&mut self) {
         self.server().in_flight.fetch_sub(1, Relaxed);
     }

@@ -11,7 +11,7 @@ use tollgate_tower::{HeaderClass, is_header};
 
 /// Why a request goes nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Invalid {
+pub(super) enum InvalidRequest {
     /// No host, several, or a malformed one.
     Host,
     /// A method that asks for a tunnel.
@@ -26,7 +26,7 @@ pub(super) enum Invalid {
     Trace,
 }
 
-impl Invalid {
+impl InvalidRequest {
     pub(super) fn status(self) -> StatusCode {
         match self {
             Self::Host | Self::Target | Self::Length | Self::Authorization => {
@@ -59,7 +59,7 @@ pub(super) struct ValidHead<'a> {
     /// How many proxies the request may still pass, this one counted.
     pub(super) max_forwards: Option<u64>,
     /// Whether it has `Connection` or `TE`.
-    pub(super) concerns_connection: bool,
+    pub(super) has_connection_headers: bool,
     /// Whether it has `Content-Length`.
     pub(super) has_length: bool,
 }
@@ -69,22 +69,22 @@ pub(super) struct ValidHead<'a> {
 pub(super) fn validate<'a>(
     mut head: RequestHead<'a>,
     is_alias: impl Fn(&HeaderName) -> bool,
-) -> Result<ValidHead<'a>, Invalid> {
+) -> Result<ValidHead<'a>, InvalidRequest> {
     if head.method == "CONNECT" {
-        return Err(Invalid::Connect);
+        return Err(InvalidRequest::Connect);
     }
     if !is_path(&head) {
-        return Err(Invalid::Target);
+        return Err(InvalidRequest::Target);
     }
     let (mut hosts, mut lengths, mut authorizations, mut is_odd) = (0, 0, 0, false);
-    let (mut named, mut concerns_connection) = (None, false);
+    let (mut named, mut has_connection_headers) = (None, false);
     for (name, value) in head.headers.iter() {
         let is = |known: &str| is_header(name, known);
         is_odd |= is_odd_name(name);
         match name.len() {
-            2 if is("te") => concerns_connection = true,
+            2 if is("te") => has_connection_headers = true,
             4 if is("host") => (hosts, named) = (hosts + 1, Some(value)),
-            10 if is("connection") => concerns_connection = true,
+            10 if is("connection") => has_connection_headers = true,
             13 if is("authorization") => authorizations += 1,
             14 if is("content-length") => lengths += 1,
             _ => {}
@@ -92,20 +92,20 @@ pub(super) fn validate<'a>(
     }
     // Of two a service might take the one that was not looked at.
     if authorizations > 1 {
-        return Err(Invalid::Authorization);
+        return Err(InvalidRequest::Authorization);
     }
     if lengths > 1 {
-        return Err(Invalid::Length);
+        return Err(InvalidRequest::Length);
     }
     if hosts > 1 {
-        return Err(Invalid::Host);
+        return Err(InvalidRequest::Host);
     }
     let host = host(&head, named)?;
     if is_odd {
         hide_aliases(&mut head.headers, is_alias);
     }
     let max_forwards = max_forwards(&head)?;
-    Ok(ValidHead { head, host, max_forwards, concerns_connection, has_length: lengths > 0 })
+    Ok(ValidHead { head, host, max_forwards, has_connection_headers, has_length: lengths > 0 })
 }
 
 /// Whether the target is a path, with or without what comes before one, or the `*` of `OPTIONS`.
@@ -131,12 +131,12 @@ fn is_path(head: &RequestHead<'_>) -> bool {
 /// Whether a target is a path that every reader takes for the same, in characters that need no
 /// second look.
 fn is_plain_target(target: &str) -> bool {
-    const PLAIN: [bool; 256] = table(b"/-._~%?=&:@!$'()*+,;");
+    const PLAIN: [bool; 256] = byte_set(b"/-._~%?=&:@!$'()*+,;");
     target.starts_with('/') && target.bytes().all(|byte| PLAIN[usize::from(byte)])
 }
 
 /// Letters, digits and these others.
-const fn table(others: &[u8]) -> [bool; 256] {
+const fn byte_set(others: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 128 {
@@ -152,30 +152,33 @@ const fn table(others: &[u8]) -> [bool; 256] {
 }
 
 /// The one host that a request means.
-fn host<'a>(head: &RequestHead<'a>, named: Option<&'a [u8]>) -> Result<Option<&'a [u8]>, Invalid> {
+fn host<'a>(
+    head: &RequestHead<'a>,
+    named: Option<&'a [u8]>,
+) -> Result<Option<&'a [u8]>, InvalidRequest> {
     match (head.target_authority(), named) {
         // RFC 9112, section 3.2: every request of HTTP/1.1 has one.
-        (Some(_), None) if head.version == Version::HTTP_11 => Err(Invalid::Host),
+        (Some(_), None) if head.version == Version::HTTP_11 => Err(InvalidRequest::Host),
         (Some(authority), named) => {
             let differs =
                 named.is_some_and(|named| !named.eq_ignore_ascii_case(authority.as_bytes()));
             // HTTP/1 has the authority win; in HTTP/2 nobody sends two that differ by mistake.
             if head.version >= Version::HTTP_2 && differs {
-                return Err(Invalid::Host);
+                return Err(InvalidRequest::Host);
             }
             let is_valid = is_host(authority.as_bytes()) && Authority::try_from(authority).is_ok();
-            if is_valid { Ok(Some(authority.as_bytes())) } else { Err(Invalid::Host) }
+            if is_valid { Ok(Some(authority.as_bytes())) } else { Err(InvalidRequest::Host) }
         }
         (None, Some(host)) if is_host(host) => Ok(Some(host)),
         (None, None) if head.version < Version::HTTP_11 => Ok(None),
-        _ => Err(Invalid::Host),
+        _ => Err(InvalidRequest::Host),
     }
 }
 
 /// A name and a port, or an address, in characters that no reader takes for anything else.
 fn is_host(host: &[u8]) -> bool {
-    const ADDRESS: [bool; 256] = table(b":.%-_~");
-    const NAME: [bool; 256] = table(b"-._~%!$&'()*+,;=");
+    const ADDRESS: [bool; 256] = byte_set(b":.%-_~");
+    const NAME: [bool; 256] = byte_set(b"-._~%!$&'()*+,;=");
     let (is_named, port) = match host.strip_prefix(b"[") {
         Some(rest) => {
             let end = rest.iter().position(|byte| *byte == b']').unwrap_or(0);
@@ -196,12 +199,12 @@ fn is_host(host: &[u8]) -> bool {
 /// `Content.Length`, `X~Real~IP`.
 #[cold]
 fn hide_aliases(headers: &mut Headers<'_>, is_alias: impl Fn(&HeaderName) -> bool) {
-    headers.hide(|name| is_false_name(name, &is_alias));
+    headers.hide(|name| is_spoofed_name(name, &is_alias));
 }
 
 /// Whether a name is one that services may take for a header that counts or that concerns the
 /// message.
-pub(super) fn is_false_name(name: &[u8], is_alias: &impl Fn(&HeaderName) -> bool) -> bool {
+pub(super) fn is_spoofed_name(name: &[u8], is_alias: &impl Fn(&HeaderName) -> bool) -> bool {
     if !is_odd_name(name) {
         return false;
     }
@@ -216,7 +219,7 @@ pub(super) fn is_false_name(name: &[u8], is_alias: &impl Fn(&HeaderName) -> bool
 
 /// How many proxies `OPTIONS` and `TRACE` may still pass, where they say so (RFC 9110, section
 /// 7.6.2).
-fn max_forwards(head: &RequestHead<'_>) -> Result<Option<u64>, Invalid> {
+fn max_forwards(head: &RequestHead<'_>) -> Result<Option<u64>, InvalidRequest> {
     if !matches!(head.method, "OPTIONS" | "TRACE") {
         return Ok(None);
     }
@@ -224,7 +227,7 @@ fn max_forwards(head: &RequestHead<'_>) -> Result<Option<u64>, Invalid> {
     let said = head.headers.text("max-forwards").and_then(|value| value.trim().parse().ok());
     match said {
         // To show a request to the client that sent it is to show what others have added to it.
-        Some(0) if head.method == "TRACE" => Err(Invalid::Trace),
+        Some(0) if head.method == "TRACE" => Err(InvalidRequest::Trace),
         said => Ok(said),
     }
 }

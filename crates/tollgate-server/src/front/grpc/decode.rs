@@ -3,7 +3,7 @@
 use super::messages::{RateLimitDescriptor, RateLimitRequest};
 use super::status::{INVALID_ARGUMENT, Status};
 use smallvec::SmallVec;
-use tollgate::{Parts, Rules, Use};
+use tollgate::{ChargeMode, MultiCheck, Rules};
 use tollgate_core::Rate;
 use tollgate_policy::envoy::{Configs, Unit};
 use tollgate_policy::facts::{AttributeId, Facts};
@@ -19,15 +19,15 @@ pub struct Hits {
     /// How many.
     pub hits: u64,
     /// Whether they are given back.
-    pub refunds: bool,
+    pub is_refund: bool,
     /// Whether the descriptor only looks: its own addend is 0.
-    pub looks: bool,
+    pub is_peek: bool,
 }
 
 impl Hits {
     /// How an ordinary limit is used.
-    pub fn mode(self) -> Use {
-        if self.looks { Use::Look } else { Use::Charge }
+    pub fn mode(self) -> ChargeMode {
+        if self.is_peek { ChargeMode::Peek } else { ChargeMode::Enforce }
     }
 }
 
@@ -36,7 +36,7 @@ impl Hits {
 /// # Errors
 ///
 /// In the words of envoyproxy/ratelimit, where it has any.
-pub fn check(request: &RateLimitRequest) -> Result<(), Status> {
+pub fn validate(request: &RateLimitRequest) -> Result<(), Status> {
     let bad = |message: &'static str| Err(Status::new(INVALID_ARGUMENT, message));
     if request.domain.is_empty() {
         return bad("rate limit domain must not be empty");
@@ -66,7 +66,7 @@ pub fn hits(request: &RateLimitRequest, descriptor: &RateLimitDescriptor) -> Hit
         Some(own) => (own.value, own.value == 0),
         None => (u64::from(request.hits_addend.max(1)), false),
     };
-    Hits { hits, refunds: descriptor.is_negative_hits, looks }
+    Hits { hits, is_refund: descriptor.is_negative_hits, is_peek: looks }
 }
 
 /// The limit that came with a descriptor.
@@ -97,7 +97,7 @@ pub struct DescriptorAttributes {
 
 impl DescriptorAttributes {
     /// Takes those of `rules`.
-    pub fn renew(&mut self, rules: &Rules) {
+    pub fn update(&mut self, rules: &Rules) {
         if self.generation != rules.generation() {
             let attributes = rules.policy().attributes();
             self.entries = attributes
@@ -155,11 +155,11 @@ pub fn inline_key(domain: &str, descriptor: &RateLimitDescriptor) -> Vec<u8> {
 
 /// Charges the limit that came with a descriptor.
 pub fn add_inline(
-    parts: &mut Parts,
+    parts: &mut MultiCheck,
     rate: Rate,
     domain: &str,
     descriptor: &RateLimitDescriptor,
     hits: Hits,
 ) {
-    parts.add_brought(rate, inline_key(domain, descriptor), hits.hits, hits.mode());
+    parts.add_inline(rate, inline_key(domain, descriptor), hits.hits, hits.mode());
 }

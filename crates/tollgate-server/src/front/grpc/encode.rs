@@ -8,7 +8,7 @@ use crate::metrics::Outcome;
 use smallvec::SmallVec;
 use tollgate::{Row, Source, Verdict};
 use tollgate_core::header::{Fields, Problem, Profile, retry_after_seconds};
-use tollgate_policy::envoy::{Rule, Unit};
+use tollgate_policy::envoy::{DescriptorRule, Unit};
 use tollgate_policy::settings::Envoy;
 use tollgate_tower::problem_of;
 
@@ -27,7 +27,7 @@ pub(super) struct RateLimitDecision<'a, 'b> {
 /// The decision on one descriptor.
 pub(super) struct DescriptorDecision<'a> {
     pub(super) rows: SmallVec<[&'a Row<'a>; 4]>,
-    pub(super) rule: Option<&'a Rule>,
+    pub(super) rule: Option<&'a DescriptorRule>,
     /// Whether the limit came with the descriptor. Such a limit has no name.
     pub(super) inline: bool,
 }
@@ -79,7 +79,7 @@ impl RateLimitDecision<'_, '_> {
                 out.text(MessageField(2, "value"), value);
             });
         };
-        fields::each(verdict, self.profiles, self.now_us, fields, &mut header);
+        fields::for_each_header(verdict, self.profiles, self.now_us, fields, &mut header);
         if !verdict.allowed {
             header("content-type", Problem::MEDIA_TYPE);
             out.bytes(MessageField(5, "rawBody"), self.problem(verdict).as_bytes());
@@ -123,13 +123,14 @@ fn refused<'a>(verdict: &Verdict<'a>) -> Verdict<'a> {
 /// `DescriptorStatus`.
 fn status(descriptor: &DescriptorDecision<'_>, out: &mut impl MessageWriter) {
     const REMAINING: MessageField = MessageField(3, "limitRemaining");
-    let visible = |row: &&&Row<'_>| (row.enforced() || row.limit.addressed) && row.limit.disclose;
+    let visible =
+        |row: &&&Row<'_>| (row.enforced() || row.limit.is_by_descriptor) && row.limit.disclose;
     code(out, MessageField(1, "code"), descriptor.is_over());
     let Some(row) = Row::tightest(descriptor.rows.iter().filter(visible).copied()) else {
         let unlimited = descriptor.rule.is_some_and(|rule| rule.limit.is_none());
         return out.number(REMAINING, if unlimited { u32::MAX.into() } else { 0 });
     };
-    let name = match (row.limit.addressed, descriptor.rule) {
+    let name = match (row.limit.is_by_descriptor, descriptor.rule) {
         (true, Some(rule)) => rule.name.as_deref().unwrap_or_default(),
         _ if descriptor.inline => "",
         _ => &row.limit.name,

@@ -1,8 +1,8 @@
 //! gRPC over HTTP/2: messages in frames, statuses in trailers, deadlines in a header.
 
-use super::Response;
+use super::GrpcResponse;
 use super::status::{INVALID_ARGUMENT, Status, UNIMPLEMENTED};
-use crate::net::Body;
+use crate::net::ResponseBody;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -16,12 +16,12 @@ const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const ZERO: HeaderValue = HeaderValue::from_static("0");
 
 /// Bytes in front of a message: whether it is compressed, and its length.
-pub(super) const HEAD: usize = 5;
+pub(super) const FRAME_HEADER_BYTES: usize = 5;
 
 impl Status {
     /// The answer to a call with this status: headers alone.
-    pub(super) fn into_response(self) -> Response {
-        let mut response = Response::new(Body::default());
+    pub(super) fn into_response(self) -> GrpcResponse {
+        let mut response = GrpcResponse::new(ResponseBody::default());
         *response.headers_mut() = self.trailers();
         response.headers_mut().insert(CONTENT_TYPE, GRPC);
         response
@@ -31,7 +31,7 @@ impl Status {
     pub(super) fn trailers(&self) -> HeaderMap {
         let mut trailers = HeaderMap::new();
         trailers.insert(STATUS, HeaderValue::from(u16::from(self.code)));
-        if let Ok(message) = HeaderValue::from_str(&percent(&self.message)) {
+        if let Ok(message) = HeaderValue::from_str(&percent_encode(&self.message)) {
             trailers.insert(MESSAGE, message);
         }
         trailers
@@ -39,7 +39,7 @@ impl Status {
 }
 
 /// The value of `grpc-message`: `%`, and bytes that are not printable ASCII, become `%XX`.
-fn percent(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -54,7 +54,7 @@ fn percent(text: &str) -> String {
 
 /// The bytes of the one message of a unary call.
 pub(super) fn message(body: &[u8]) -> Result<&[u8], Status> {
-    let head = body.split_first_chunk::<HEAD>();
+    let head = body.split_first_chunk::<FRAME_HEADER_BYTES>();
     let Some(([compressed, length @ ..], rest)) = head else {
         return Err(Status::new(INVALID_ARGUMENT, "the call has no message"));
     };
@@ -72,28 +72,28 @@ pub(super) fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
 }
 
 /// A message in its frame.
-pub(super) fn framed(message: &impl Message) -> Bytes {
+pub(super) fn frame_message(message: &impl Message) -> Bytes {
     frame(&mut Vec::new(), |out| message.encode_raw(out))
 }
 
 /// The bytes that `write` appends, in a frame. `buffer` is kept between answers.
 pub(super) fn frame(buffer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
     buffer.clear();
-    buffer.extend_from_slice(&[0; HEAD]);
+    buffer.extend_from_slice(&[0; FRAME_HEADER_BYTES]);
     write(buffer);
-    let length = u32::try_from(buffer.len() - HEAD).unwrap_or(u32::MAX);
-    buffer[1..HEAD].copy_from_slice(&length.to_be_bytes());
+    let length = u32::try_from(buffer.len() - FRAME_HEADER_BYTES).unwrap_or(u32::MAX);
+    buffer[1..FRAME_HEADER_BYTES].copy_from_slice(&length.to_be_bytes());
     Bytes::copy_from_slice(buffer)
 }
 
 /// The answer to a call with status OK; `framed` is its message.
-pub(super) fn answered(framed: Bytes) -> Response {
-    let mut response = Response::new(Body::with_trailers(framed, trailers()));
+pub(super) fn ok_response(framed: Bytes) -> GrpcResponse {
+    let mut response = GrpcResponse::new(ResponseBody::with_trailers(framed, ok_trailers()));
     response.headers_mut().insert(CONTENT_TYPE, GRPC);
     response
 }
 
-pub(super) fn trailers() -> HeaderMap {
+pub(super) fn ok_trailers() -> HeaderMap {
     let mut trailers = HeaderMap::with_capacity(1);
     trailers.insert(STATUS, ZERO);
     trailers
@@ -120,11 +120,12 @@ pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
 
 /// How long a decision may take for a caller with this deadline. Envoy gives up after 20 ms by
 /// default, and does not always send its deadline. The answer needs some of that time.
-pub(super) fn within(timeout: Option<Duration>) -> Duration {
-    const MOST: Duration = Duration::from_millis(25);
-    const UNTOLD: Duration = Duration::from_millis(15);
-    const ON_THE_WAY: Duration = Duration::from_millis(5);
-    timeout.map_or(UNTOLD, |timeout| timeout.saturating_sub(ON_THE_WAY).min(MOST))
+pub(super) fn store_timeout(timeout: Option<Duration>) -> Duration {
+    const TIMEOUT_MAX: Duration = Duration::from_millis(25);
+    const TIMEOUT_DEFAULT: Duration = Duration::from_millis(15);
+    const RESPONSE_TIME: Duration = Duration::from_millis(5);
+    timeout
+        .map_or(TIMEOUT_DEFAULT, |timeout| timeout.saturating_sub(RESPONSE_TIME).min(TIMEOUT_MAX))
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //! `/healthcheck`. `listen.http` and `listen.grpc` both have these paths.
 
 use super::json_writer;
-use super::service::{Caller, Service};
+use super::service::{CallContext, RateLimitService};
 use crate::Node;
-use crate::front::{media::is_json, page::is_page};
+use crate::front::{media::is_json, page::is_public_origin};
 use crate::net::{Answer, BodyError, Request};
 use hyper::StatusCode;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) fn is_http_path(path: &str) -> bool {
 
 /// Answers a request for one of the paths. The functions below it know of no connection.
 pub(crate) async fn answer(
-    service: &Service,
+    service: &RateLimitService,
     Request { head, body, .. }: Request<'_>,
     body_within: Duration,
     answer: &mut Answer,
@@ -36,13 +36,13 @@ pub(crate) async fn answer(
     if head.path() == HEALTH {
         return health(&service.node).write(answer);
     }
-    let is_by_page = head.headers.all("origin").any(is_page);
+    let is_by_page = head.headers.all("origin").any(is_public_origin);
     let is_json = is_json(head.headers.get("content-type"));
     let answered = match refusal(head.method, is_by_page, is_json) {
         Some(refusal) => refusal,
         None => match body.collect(super::BYTES_MAX, body_within).await {
             Ok(body) => json(service, &body).await,
-            Err(error) => unread(&error),
+            Err(error) => body_error(&error),
         },
     };
     answered.write(answer);
@@ -74,7 +74,7 @@ fn refusal(method: &str, sent_by_page: bool, is_json: bool) -> Option<HttpAnswer
 }
 
 /// The answer to a body that cannot be read.
-fn unread(error: &BodyError) -> HttpAnswer {
+fn body_error(error: &BodyError) -> HttpAnswer {
     let (status, text) = match error {
         BodyError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "a request has at most 64 KiB\n"),
         BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, "too slow\n"),
@@ -84,7 +84,7 @@ fn unread(error: &BodyError) -> HttpAnswer {
 }
 
 /// Answers the body of a call of `/json`: 200, 429 over a limit, 400 if it is malformed.
-async fn json(service: &Service, body: &[u8]) -> HttpAnswer {
+async fn json(service: &RateLimitService, body: &[u8]) -> HttpAnswer {
     let malformed =
         |why: &dyn std::fmt::Display| HttpAnswer::text(StatusCode::BAD_REQUEST, format!("{why}\n"));
     let request = match serde_json::from_slice(body) {
@@ -92,12 +92,13 @@ async fn json(service: &Service, body: &[u8]) -> HttpAnswer {
         Err(why) => return malformed(&why),
     };
     let now_us = service.node.clock.now_us();
-    let decided = service.decide(&request, Caller::default(), now_us, |decision, fields, _| {
-        let body = json_writer::object(|out| decision.write(fields, out)).to_string();
-        let status =
-            if decision.is_allowed() { StatusCode::OK } else { StatusCode::TOO_MANY_REQUESTS };
-        HttpAnswer { status, content_type: "application/json", body }
-    });
+    let decided =
+        service.decide(&request, CallContext::default(), now_us, |decision, fields, _| {
+            let body = json_writer::object(|out| decision.write(fields, out)).to_string();
+            let status =
+                if decision.is_allowed() { StatusCode::OK } else { StatusCode::TOO_MANY_REQUESTS };
+            HttpAnswer { status, content_type: "application/json", body }
+        });
     decided.await.unwrap_or_else(|status| malformed(&status.message))
 }
 

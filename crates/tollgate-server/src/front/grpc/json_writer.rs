@@ -8,10 +8,10 @@ pub(super) struct JsonWriter(Value);
 
 /// An object, even if it has no fields.
 pub(super) fn object(write: impl FnOnce(&mut JsonWriter)) -> Value {
-    written(Value::Object(Map::new()), write)
+    write_into(Value::Object(Map::new()), write)
 }
 
-fn written(start: Value, write: impl FnOnce(&mut JsonWriter)) -> Value {
+fn write_into(start: Value, write: impl FnOnce(&mut JsonWriter)) -> Value {
     let mut writer = JsonWriter(start);
     write(&mut writer);
     writer.0
@@ -61,12 +61,12 @@ impl MessageWriter for JsonWriter {
     }
 
     fn entry(&mut self, name: &str, write: impl FnOnce(&mut Self)) {
-        self.insert(name, written(Value::Null, write));
+        self.insert(name, write_into(Value::Null, write));
     }
 
     fn element(&mut self, write: impl FnOnce(&mut Self)) {
         if let Value::Array(items) = &mut self.0 {
-            items.push(written(Value::Null, write));
+            items.push(write_into(Value::Null, write));
         }
     }
 
@@ -91,7 +91,7 @@ impl MessageWriter for JsonWriter {
     }
 
     fn list(&mut self, write: impl FnOnce(&mut Self)) {
-        self.0 = written(json!([]), write);
+        self.0 = write_into(json!([]), write);
     }
 }
 

@@ -19,9 +19,9 @@ pub(super) fn write(
 ) {
     request(decision.request, out);
     let passed = decision.descriptors.iter().filter(|one| !one.is_over());
-    let maps: SmallVec<[&Entries; 4]> = passed.filter_map(of_file).collect();
+    let maps: SmallVec<[&Entries; 4]> = passed.filter_map(file_metadata).collect();
     if maps.iter().any(|map| !map.is_empty()) {
-        out.entry("metadata", |out| out.structure(|out| merged(out, &maps)));
+        out.entry("metadata", |out| out.structure(|out| write_merged(out, &maps)));
     }
     let Some(row) = verdict.tightest() else { return };
     out.entry("tollgate", |out| {
@@ -70,7 +70,7 @@ fn descriptor(descriptor: &RateLimitDescriptor, out: &mut impl MessageWriter) {
 }
 
 /// The file's metadata for a descriptor; an unlimited descriptor has none.
-fn of_file<'a>(descriptor: &DescriptorDecision<'a>) -> Option<&'a Entries> {
+fn file_metadata<'a>(descriptor: &DescriptorDecision<'a>) -> Option<&'a Entries> {
     let rule = descriptor.rule.filter(|rule| rule.limit.is_some())?;
     match rule.metadata.as_ref()? {
         Metadata::Map(entries) => Some(entries),
@@ -79,7 +79,7 @@ fn of_file<'a>(descriptor: &DescriptorDecision<'a>) -> Option<&'a Entries> {
 }
 
 /// Several maps as one. The first value of a name counts; maps under one name are merged in turn.
-fn merged(out: &mut impl MessageWriter, maps: &[&Entries]) {
+fn write_merged(out: &mut impl MessageWriter, maps: &[&Entries]) {
     let mut known: SmallVec<[&str; 8]> = SmallVec::new();
     for (place, map) in maps.iter().enumerate() {
         for (name, given) in *map {
@@ -88,18 +88,18 @@ fn merged(out: &mut impl MessageWriter, maps: &[&Entries]) {
             }
             known.push(name);
             let Metadata::Map(entries) = given else {
-                out.entry(name, |out| value(out, given));
+                out.entry(name, |out| write_value(out, given));
                 continue;
             };
             let mut below: SmallVec<[&Entries; 4]> = SmallVec::from_slice(&[&**entries]);
-            below.extend(maps[place + 1..].iter().filter_map(|map| of_name(map, name)));
-            out.entry(name, |out| out.structure(|out| merged(out, &below)));
+            below.extend(maps[place + 1..].iter().filter_map(|map| map_named(map, name)));
+            out.entry(name, |out| out.structure(|out| write_merged(out, &below)));
         }
     }
 }
 
 /// The map of this name, if the first value of the name is one.
-fn of_name<'a>(map: &&'a Entries, name: &str) -> Option<&'a Entries> {
+fn map_named<'a>(map: &&'a Entries, name: &str) -> Option<&'a Entries> {
     match map.iter().find(|(known, _)| &**known == name)? {
         (_, Metadata::Map(entries)) => Some(entries),
         _ => None,
@@ -107,7 +107,7 @@ fn of_name<'a>(map: &&'a Entries, name: &str) -> Option<&'a Entries> {
 }
 
 /// A value of a file, as deep as the file, which is bounded.
-fn value(out: &mut impl MessageWriter, given: &Metadata) {
+fn write_value(out: &mut impl MessageWriter, given: &Metadata) {
     match given {
         Metadata::Null => out.null(),
         Metadata::Bool(value) => out.boolean(*value),
@@ -117,8 +117,8 @@ fn value(out: &mut impl MessageWriter, given: &Metadata) {
             Err(_) => out.string([&**text]),
         },
         Metadata::List(items) => {
-            out.list(|out| items.iter().for_each(|item| out.element(|out| value(out, item))));
+            out.list(|out| items.iter().for_each(|item| out.element(|out| write_value(out, item))));
         }
-        Metadata::Map(entries) => out.structure(|out| merged(out, &[entries])),
+        Metadata::Map(entries) => out.structure(|out| write_merged(out, &[entries])),
     }
 }

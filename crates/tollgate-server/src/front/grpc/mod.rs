@@ -20,10 +20,10 @@ mod service;
 pub mod status;
 
 pub(crate) use http::{answer as answer_http, is_http_path};
-pub use service::{Caller, Service};
+pub use service::{CallContext, RateLimitService};
 
 use crate::Node;
-use crate::net::{Answer, Body, BodyError, Handler, Limits, Request, Upload, handle_http2};
+use crate::net::{Answer, BodyError, Handler, Limits, Request, ResponseBody, Upload, handle_http2};
 use crate::tls::Certificate;
 use crate::trace;
 use http::HttpAnswer;
@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// An answer by HTTP/2.
-type Response = hyper::Response<Body>;
+type GrpcResponse = hyper::Response<ResponseBody>;
 
 /// The service that Envoy calls.
 pub const SERVICE: &str = "envoy.service.ratelimit.v3.RateLimitService";
@@ -53,16 +53,16 @@ const REFLECTION: [&str; 2] = [
 pub(crate) const BYTES_MAX: usize = 64 * 1024;
 
 /// Answers calls. One for each worker.
-pub struct Rls {
-    service: Service,
+pub struct RlsHandler {
+    service: RateLimitService,
     body_within: Duration,
     certificate: Option<Arc<Certificate>>,
 }
 
-impl Rls {
+impl RlsHandler {
     /// A handler for one worker.
     pub fn new(node: Arc<Node>, limits: &Limits) -> Self {
-        Self { service: Service::new(node), body_within: limits.body, certificate: None }
+        Self { service: RateLimitService::new(node), body_within: limits.body, certificate: None }
     }
 
     /// Speaks TLS with this certificate.
@@ -73,8 +73,8 @@ impl Rls {
     async fn answer(
         &self,
         request: hyper::Request<Incoming>,
-        caller: &crate::net::Caller,
-    ) -> Result<Response, Status> {
+        caller: &crate::net::ClientConnection,
+    ) -> Result<GrpcResponse, Status> {
         let path = request.uri().path();
         if REFLECTION.contains(&path) {
             return Ok(reflection::answer(request.into_body()));
@@ -86,7 +86,7 @@ impl Rls {
         let timeout = framing::timeout(request.headers());
         let parent = trace::enabled().then(|| request.headers().get("traceparent").cloned());
         let upload = Upload::http2(request.into_body(), caller);
-        let body = upload.collect(BYTES_MAX + framing::HEAD, self.body_within).await;
+        let body = upload.collect(BYTES_MAX + framing::FRAME_HEADER_BYTES, self.body_within).await;
         let body = body.map_err(|error| match error {
             BodyError::TooLarge => Status::new(RESOURCE_EXHAUSTED, "a message has at most 64 KiB"),
             BodyError::TooSlow => Status::new(DEADLINE_EXCEEDED, "the message took too long"),
@@ -96,20 +96,25 @@ impl Rls {
         match method {
             HEALTH_CHECK => {
                 let request = framing::decode(framing::message(&body)?)?;
-                Ok(framing::answered(framing::framed(&health::check(node, &request)?)))
+                Ok(framing::ok_response(framing::frame_message(&health::check(node, &request)?)))
             }
             HEALTH_WATCH => Ok(health::watch(node, &framing::decode(framing::message(&body)?)?)),
             _ => {
                 let traceparent = parent.as_ref().and_then(|parent| parent.as_ref()?.to_str().ok());
-                let caller = Caller { timeout, traceparent };
-                Ok(framing::answered(self.service.call(framing::message(&body)?, caller).await?))
+                let caller = CallContext { timeout, traceparent };
+                Ok(framing::ok_response(self.service.call(framing::message(&body)?, caller).await?))
             }
         }
     }
 }
 
-impl Handler for Rls {
-    async fn handle(&self, request: Request<'_>, _: &Rc<crate::net::Caller>, answer: &mut Answer) {
+impl Handler for RlsHandler {
+    async fn handle(
+        &self,
+        request: Request<'_>,
+        _: &Rc<crate::net::ClientConnection>,
+        answer: &mut Answer,
+    ) {
         if is_http_path(request.head.path()) {
             return Box::pin(answer_http(&self.service, request, self.body_within, answer)).await;
         }
@@ -120,8 +125,8 @@ impl Handler for Rls {
     async fn handle_http2(
         &self,
         request: hyper::Request<Incoming>,
-        caller: &Rc<crate::net::Caller>,
-    ) -> Response {
+        caller: &Rc<crate::net::ClientConnection>,
+    ) -> GrpcResponse {
         let is_grpc = request
             .headers()
             .get(CONTENT_TYPE)

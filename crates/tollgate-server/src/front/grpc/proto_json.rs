@@ -15,20 +15,20 @@ pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Defaul
 pub(super) fn whole<'de, D: Deserializer<'de>, T: TryFrom<i128>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    let number = deserializer.deserialize_any(Whole)?;
+    let number = deserializer.deserialize_any(ProtoIntegerVisitor)?;
     T::try_from(number).map_err(|_| D::Error::custom("a number is negative or too large"))
 }
 
 /// Reads a unit by its name or its number; `null` is `UNKNOWN`.
 pub(super) fn unit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
-    let number = deserializer.deserialize_any(Named)?;
+    let number = deserializer.deserialize_any(UnitVisitor)?;
     i32::try_from(number).map_err(|_| D::Error::custom("there is no such unit"))
 }
 
 /// Reads a number as JavaScript may have written it: in quotes, or with an exponent.
-struct Whole;
+struct ProtoIntegerVisitor;
 
-impl Visitor<'_> for Whole {
+impl Visitor<'_> for ProtoIntegerVisitor {
     type Value = i128;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -68,9 +68,9 @@ impl Visitor<'_> for Whole {
 }
 
 /// Reads a unit.
-struct Named;
+struct UnitVisitor;
 
-impl Visitor<'_> for Named {
+impl Visitor<'_> for UnitVisitor {
     type Value = i128;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,14 +1,14 @@
 //! `grpc.reflection.v1.ServerReflection` and its equal `v1alpha`: the services, for tools such as
 //! grpcurl. A tool asks several questions on one stream, so the answers are a stream too.
 
-use super::Response;
-use super::framing::{self, HEAD};
+use super::GrpcResponse;
+use super::framing::{self, FRAME_HEADER_BYTES};
 use super::messages::{
     ErrorResponse, FileDescriptorResponse, ListServiceResponse, MessageRequest, MessageResponse,
     ServerReflectionRequest, ServerReflectionResponse, ServiceResponse,
 };
 use super::status::{INVALID_ARGUMENT, NOT_FOUND, Status, UNIMPLEMENTED};
-use crate::net::{Body, BoxError};
+use crate::net::{BoxError, ResponseBody};
 use bytes::{Buf, Bytes, BytesMut};
 use hyper::body::{Frame, Incoming};
 use hyper::header::CONTENT_TYPE;
@@ -24,28 +24,32 @@ const DESCRIPTORS: &[u8] = include_bytes!("proto/descriptors.bin");
 const SERVICES: [&str; 2] = [super::SERVICE, "grpc.health.v1.Health"];
 
 /// How long a client may stay.
-const STAY: Duration = Duration::from_secs(60);
+const STREAM_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes of a question at most.
 const QUESTION_BYTES_MAX: usize = 4096;
 
 /// Answers until the client is done, or time is up.
-pub(super) fn answer(body: Incoming) -> Response {
-    let stream =
-        Answers { body, waiting: BytesMut::new(), until: Box::pin(sleep(STAY)), is_done: false };
-    let mut response = Response::new(Body::watch(Box::pin(stream)));
+pub(super) fn answer(body: Incoming) -> GrpcResponse {
+    let stream = ReflectionStream {
+        body,
+        buffer: BytesMut::new(),
+        deadline: Box::pin(sleep(STREAM_TIMEOUT)),
+        is_done: false,
+    };
+    let mut response = GrpcResponse::new(ResponseBody::watch(Box::pin(stream)));
     response.headers_mut().insert(CONTENT_TYPE, framing::GRPC);
     response
 }
 
-struct Answers {
+struct ReflectionStream {
     body: Incoming,
     /// The bytes of the next question so far.
-    waiting: BytesMut,
-    until: Pin<Box<Sleep>>,
+    buffer: BytesMut,
+    deadline: Pin<Box<Sleep>>,
     is_done: bool,
 }
 
-impl hyper::body::Body for Answers {
+impl hyper::body::Body for ReflectionStream {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -58,9 +62,9 @@ impl hyper::body::Body for Answers {
             return Poll::Ready(None);
         }
         loop {
-            match question(&mut this.waiting) {
+            match take_question(&mut this.buffer) {
                 Ok(Some(question)) => {
-                    let data = framing::framed(&respond(question));
+                    let data = framing::frame_message(&respond(question));
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
                 Ok(None) => {}
@@ -69,32 +73,34 @@ impl hyper::body::Body for Answers {
                     return Poll::Ready(Some(Ok(Frame::trailers(status.trailers()))));
                 }
             }
-            if this.until.as_mut().poll(context).is_ready() {
+            if this.deadline.as_mut().poll(context).is_ready() {
                 break;
             }
             match ready!(Pin::new(&mut this.body).poll_frame(context)) {
                 Some(Ok(frame)) => {
-                    this.waiting.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new()));
+                    this.buffer.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new()));
                 }
                 Some(Err(_)) | None => break,
             }
         }
         this.is_done = true;
-        Poll::Ready(Some(Ok(Frame::trailers(framing::trailers()))))
+        Poll::Ready(Some(Ok(Frame::trailers(framing::ok_trailers()))))
     }
 }
 
 /// The next question, once it is complete.
-fn question(waiting: &mut BytesMut) -> Result<Option<ServerReflectionRequest>, Status> {
-    let Some([compressed, length @ ..]) = waiting.first_chunk::<HEAD>() else { return Ok(None) };
+fn take_question(waiting: &mut BytesMut) -> Result<Option<ServerReflectionRequest>, Status> {
+    let Some([compressed, length @ ..]) = waiting.first_chunk::<FRAME_HEADER_BYTES>() else {
+        return Ok(None);
+    };
     let length = u32::from_be_bytes(*length) as usize;
     if *compressed != 0 || length > QUESTION_BYTES_MAX {
         return Err(Status::new(UNIMPLEMENTED, "compressed or longer than 4096 bytes"));
     }
-    if waiting.len() < HEAD + length {
+    if waiting.len() < FRAME_HEADER_BYTES + length {
         return Ok(None);
     }
-    waiting.advance(HEAD);
+    waiting.advance(FRAME_HEADER_BYTES);
     framing::decode(&waiting.split_to(length)).map(Some)
 }
 
@@ -114,10 +120,10 @@ fn respond(question: ServerReflectionRequest) -> ServerReflectionResponse {
             MessageResponse::ListServices(ListServiceResponse { service: service.into() })
         }
         Some(MessageRequest::FileByFilename(name)) => {
-            files(|file| file.name == *name).unwrap_or_else(|| named(name))
+            find_files(|file| file.name == *name).unwrap_or_else(|| named(name))
         }
         Some(MessageRequest::FileContainingSymbol(symbol)) => {
-            files(|file| file.declares(symbol)).unwrap_or_else(|| named(symbol))
+            find_files(|file| file.declares(symbol)).unwrap_or_else(|| named(symbol))
         }
         Some(
             MessageRequest::FileContainingExtension(_)
@@ -133,7 +139,7 @@ fn respond(question: ServerReflectionRequest) -> ServerReflectionResponse {
 }
 
 /// The first file for which `is_it` holds, with all files that it imports.
-fn files(is_it: impl Fn(&File) -> bool) -> Option<MessageResponse> {
+fn find_files(is_it: impl Fn(&File) -> bool) -> Option<MessageResponse> {
     let all = FileSet::decode(DESCRIPTORS).ok()?.file;
     let read = |bytes: &Vec<u8>| File::decode(&**bytes).ok();
     let mut found =

@@ -16,21 +16,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Sleep;
-use tollgate::{Partial, Parts, Reply, Rules, Spares, Use, Work};
+use tollgate::{BufferPool, ChargeMode, MultiCheck, MultiVerdict, Rules, StoreReply, Work};
 use tollgate_core::header::Fields;
 use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::FactsBuffer;
 
 /// Decides what Envoy asks. One for each worker.
-pub struct Service {
+pub struct RateLimitService {
     pub(super) node: Arc<Node>,
     /// Taken while a request is decided. While one waits, the next request makes new ones.
-    buffers: Spares<RlsBuffers>,
+    buffers: BufferPool<RlsBuffers>,
 }
 
 /// What a call says about its caller.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Caller<'a> {
+pub struct CallContext<'a> {
     /// How long it waits, if it says so.
     pub timeout: Option<Duration>,
     /// Its own trace, as it came.
@@ -44,7 +44,7 @@ struct RlsBuffers {
     facts: FactsBuffer,
     attributes: DescriptorAttributes,
     /// Charges and refunds.
-    parts: [Parts; 2],
+    parts: [MultiCheck; 2],
     fields: Fields,
     key: Vec<u8>,
     answer: Vec<u8>,
@@ -53,21 +53,25 @@ struct RlsBuffers {
 /// The part that a descriptor became, and the rule of the files that it found.
 #[derive(Clone, Copy)]
 struct DescriptorPart {
-    refunds: bool,
+    is_refund: bool,
     part: usize,
     rule: Option<usize>,
     /// Whether the limit came with the descriptor.
     inline: bool,
 }
 
-impl Service {
+impl RateLimitService {
     /// A service for one worker.
     pub fn new(node: Arc<Node>) -> Self {
-        Self { node, buffers: Spares::new() }
+        Self { node, buffers: BufferPool::new() }
     }
 
     /// Answers the bytes of a request with the frame of its response.
-    pub(super) async fn call(&self, message: &[u8], caller: Caller<'_>) -> Result<Bytes, Status> {
+    pub(super) async fn call(
+        &self,
+        message: &[u8],
+        caller: CallContext<'_>,
+    ) -> Result<Bytes, Status> {
         let now_us = self.node.clock.now_us();
         self.answer_at(&framing::decode(message)?, caller, now_us).await
     }
@@ -80,7 +84,7 @@ impl Service {
     pub async fn answer_at(
         &self,
         request: &RateLimitRequest,
-        caller: Caller<'_>,
+        caller: CallContext<'_>,
         now_us: u64,
     ) -> Result<Bytes, Status> {
         let write = |decision: &RateLimitDecision<'_, '_>, fields: &mut _, buffer: &mut _| {
@@ -93,33 +97,33 @@ impl Service {
     pub(super) async fn decide<T>(
         &self,
         request: &RateLimitRequest,
-        caller: Caller<'_>,
+        caller: CallContext<'_>,
         now_us: u64,
         write: impl FnOnce(&RateLimitDecision<'_, '_>, &mut Fields, &mut Vec<u8>) -> T,
     ) -> Result<T, Status> {
         let node = &*self.node;
-        if let Err(status) = decode::check(request) {
-            node.metrics.requests(Front::Grpc, Outcome::Invalid);
+        if let Err(status) = decode::validate(request) {
+            node.metrics.count_request(Front::Grpc, Outcome::Invalid);
             return Err(status);
         }
         let rules = node.gate.rules();
         let mut buffers = self.buffers.take();
-        let parts = self.ask(&rules, request, now_us, &mut buffers).await;
+        let parts = self.fill_parts(&rules, request, now_us, &mut buffers).await;
         let RlsBuffers { work, parts: [charged, given_back], fields, answer, .. } = &mut *buffers;
-        let mut deadline = Deadline { within: framing::within(caller.timeout), sleep: None };
-        let decided = node.gate.check_parts(&rules, now_us, charged, work);
+        let mut deadline = Deadline { within: framing::store_timeout(caller.timeout), sleep: None };
+        let decided = node.gate.check_multi(&rules, now_us, charged, work);
         let decided = deadline.wait(decided).await;
-        let late = || node.gate.parts_without_store(&rules, now_us, charged, work);
+        let late = || node.gate.check_multi_without_store(&rules, now_us, charged, work);
         let charged = decided.unwrap_or_else(late);
         let refunded = match given_back.is_empty() {
             true => None,
             false => {
-                let refunded = node.gate.refund_parts(&rules, now_us, given_back);
+                let refunded = node.gate.refund_multi(&rules, now_us, given_back);
                 deadline.wait(refunded).await.and_then(Result::ok)
             }
         };
         let descriptors = parts.iter().map(|one| DescriptorDecision {
-            rows: match (one.refunds, &refunded) {
+            rows: match (one.is_refund, &refunded) {
                 (true, Some(refunded)) => refunded.rows(one.part).collect(),
                 (true, None) => SmallVec::new(),
                 (false, _) => charged.rows(one.part).collect(),
@@ -128,7 +132,7 @@ impl Service {
             inline: one.inline,
         });
         let descriptors: SmallVec<[DescriptorDecision<'_>; 8]> = descriptors.collect();
-        let conduct = node.conduct();
+        let conduct = node.settings();
         let decision = RateLimitDecision {
             request,
             verdict: &charged.verdict,
@@ -146,12 +150,12 @@ impl Service {
         self.buffers.put(buffers);
         let elapsed_us = node.clock.now_us().saturating_sub(now_us);
         node.metrics.observe(Front::Grpc, Duration::from_micros(elapsed_us));
-        node.metrics.requests(Front::Grpc, outcome);
+        node.metrics.count_request(Front::Grpc, outcome);
         Ok(written)
     }
 
     /// Fills the parts, and says which of them belongs to which descriptor.
-    async fn ask(
+    async fn fill_parts(
         &self,
         rules: &Rules,
         request: &RateLimitRequest,
@@ -159,20 +163,20 @@ impl Service {
         buffers: &mut RlsBuffers,
     ) -> SmallVec<[DescriptorPart; 8]> {
         let RlsBuffers { facts: buffer, attributes, parts, key, .. } = buffers;
-        parts.iter_mut().for_each(Parts::clear);
-        attributes.renew(rules);
+        parts.iter_mut().for_each(MultiCheck::clear);
+        attributes.update(rules);
         let domain = &*request.domain;
         let known = rules.envoy().is_none_or(|configs| configs.has_domain(domain));
-        let found = found(rules.envoy(), request, key);
+        let found = find_rules(rules.envoy(), request, key);
         let quotas = found.iter().filter(|rule| is_quota(rules, **rule)).count();
         let mut asked = SmallVec::new();
         for (descriptor, rule) in request.descriptors.iter().zip(found) {
             let hits = decode::hits(request, descriptor);
-            let parts = &mut parts[usize::from(hits.refunds)];
+            let parts = &mut parts[usize::from(hits.is_refund)];
             parts.begin();
             let limit = decode::inline_limit(descriptor).ok().flatten().filter(|_| known);
             let (part, inline) = (parts.len() - 1, limit.is_some());
-            asked.push(DescriptorPart { refunds: hits.refunds, part, rule, inline });
+            asked.push(DescriptorPart { is_refund: hits.is_refund, part, rule, inline });
             if let Some(rate) = limit {
                 decode::add_inline(parts, rate, domain, descriptor, hits);
                 continue;
@@ -190,9 +194,9 @@ impl Service {
                 decode::find(configs, domain, descriptor, key);
                 // A quota refuses only if all quotas of the request are over.
                 let counts = is_quota(rules, Some(rule)) && quotas > 1;
-                let how = match (counts, hits.looks) {
-                    (true, true) => Use::Watch,
-                    (true, false) => Use::Count,
+                let how = match (counts, hits.is_peek) {
+                    (true, true) => ChargeMode::ShadowPeek,
+                    (true, false) => ChargeMode::Shadow,
                     (false, _) => hits.mode(),
                 };
                 parts.add_rule(rules, rule, key, hits.hits, how);
@@ -205,17 +209,22 @@ impl Service {
     fn trace(
         &self,
         request: &RateLimitRequest,
-        caller: Caller<'_>,
-        partial: &Partial<'_>,
+        caller: CallContext<'_>,
+        partial: &MultiVerdict<'_>,
         start_us: u64,
     ) {
         let (end_us, parent) = (self.node.clock.now_us(), caller.traceparent);
         let keys = request.descriptors.iter();
         let keys = keys.flat_map(|one| decode::inline_key(&request.domain, one));
         let key_hash = trace::bytes_hash(&keys.collect::<Vec<u8>>());
-        let decided =
-            trace::Decided { front: Front::Grpc.name(), parent, key_hash, start_us, end_us };
-        trace::decision(&decided, &partial.verdict);
+        let decided = trace::DecisionContext {
+            front: Front::Grpc.name(),
+            parent,
+            key_hash,
+            start_us,
+            end_us,
+        };
+        trace::record_decision(&decided, &partial.verdict);
     }
 }
 
@@ -228,8 +237,8 @@ struct Deadline {
 
 impl Deadline {
     /// The answer, if it comes in time.
-    async fn wait<T, R>(&mut self, reply: Reply<'_, T, R>) -> Option<T> {
-        if let Reply::Now(answer) = reply {
+    async fn wait<T, R>(&mut self, reply: StoreReply<'_, T, R>) -> Option<T> {
+        if let StoreReply::Now(answer) = reply {
             return Some(answer);
         }
         let within = self.within;
@@ -248,7 +257,7 @@ fn is_quota(rules: &Rules, rule: Option<usize>) -> bool {
 }
 
 /// The rule of the files that each descriptor found, without rules that another one replaces.
-fn found(
+fn find_rules(
     configs: Option<&Configs>,
     request: &RateLimitRequest,
     key: &mut Vec<u8>,

@@ -4,42 +4,42 @@ use super::{
     decode::{self, BODY_BYTES_MAX, Op},
     encode::{self, fields},
     openapi,
-    problem::Problem,
+    problem::CheckProblem,
     reservation,
-    route::Route,
+    route::CheckRoute,
 };
 use crate::{
     Node,
     front::date,
     front::forward_auth::ForwardAuth,
-    front::grpc::{Service, answer_http, is_http_path},
+    front::grpc::{RateLimitService, answer_http, is_http_path},
     metrics::{Front, Outcome},
-    net::{Answer, Caller, Handler, Limits, Request, RequestBody, RequestHead},
+    net::{Answer, ClientConnection, Handler, Limits, Request, RequestBody, RequestHead},
     trace,
 };
 use hyper::StatusCode;
 use std::{mem, net::IpAddr, rc::Rc, sync::Arc, time::Duration};
-use tollgate::{End, Spares, Verdict, Work};
+use tollgate::{BufferPool, ReservationEnd, Verdict, Work};
 use tollgate_core::header::Fields;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 
 /// The headers of every answer that is no problem.
-const LINES: &[u8] = b"content-type: application/json\r\ncache-control: no-store\r\n";
+const JSON_HEADERS: &[u8] = b"content-type: application/json\r\ncache-control: no-store\r\n";
 
 /// Answers `POST /v1/{check,peek,reserve,settle,cancel}`, `GET /openapi.json` and `/v1/forward-auth`.
 pub struct CheckApi {
     node: Arc<Node>,
     /// For `/json` and `/healthcheck`.
-    rls: Service,
+    rls: RateLimitService,
     forward_auth: ForwardAuth,
     body_within: Duration,
     /// Taken while a request is decided.
-    kit: Spares<Kit>,
+    buffers: BufferPool<CheckBuffers>,
 }
 
 /// Memory that outlives a request.
 #[derive(Default)]
-struct Kit {
+struct CheckBuffers {
     work: Work,
     facts: FactsBuffer,
     fields: Fields,
@@ -48,8 +48,9 @@ struct Kit {
 impl CheckApi {
     /// A handler for one worker.
     pub fn new(node: Arc<Node>, limits: &Limits) -> Self {
-        let (rls, forward_auth) = (Service::new(node.clone()), ForwardAuth::new(node.clone()));
-        Self { node, rls, forward_auth, body_within: limits.body, kit: Spares::new() }
+        let (rls, forward_auth) =
+            (RateLimitService::new(node.clone()), ForwardAuth::new(node.clone()));
+        Self { node, rls, forward_auth, body_within: limits.body, buffers: BufferPool::new() }
     }
 
     /// Decides a check, a peek or a reservation.
@@ -59,16 +60,16 @@ impl CheckApi {
         head: &RequestHead<'_>,
         bytes: &[u8],
         answer: &mut Answer,
-    ) -> Result<Outcome, Problem> {
+    ) -> Result<Outcome, CheckProblem> {
         let now_us = self.node.clock.now_us();
-        let body = decode::body(bytes, op).map_err(Problem::Bad)?;
+        let body = decode::body(bytes, op).map_err(CheckProblem::BadBody)?;
         let gate = &self.node.gate;
         let rules = gate.rules();
-        let mut kit = self.kit.take();
-        let mut facts = rules.facts(mem::take(&mut kit.facts));
-        facts.set_ambiguous_paths(self.node.conduct().settings.http.ambiguous_paths);
+        let mut buffers = self.buffers.take();
+        let mut facts = rules.facts(mem::take(&mut buffers.facts));
+        facts.set_ambiguous_paths(self.node.settings().settings.http.ambiguous_paths);
         for (name, value) in &body.attributes {
-            facts.set(name, value).map_err(|bad| Problem::Attribute {
+            facts.set(name, value).map_err(|bad| CheckProblem::Attribute {
                 name: (**name).into(),
                 why: bad.to_string(),
             })?;
@@ -78,24 +79,31 @@ impl CheckApi {
         if let Some(tier) = &tier {
             facts.set_tier(tier);
         }
-        let (cost, work) = (body.cost.unwrap_or(1), &mut kit.work);
+        let (cost, work) = (body.cost.unwrap_or(1), &mut buffers.work);
         let mut reserved = None;
         let verdict = match op {
             Op::Peek => gate.peek(&rules, now_us, &facts, cost, work).await,
             Op::Reserve => {
-                let id = reservation::id().map_err(|_| Problem::NoRandom)?;
+                let id = reservation::new_id().map_err(|_| CheckProblem::NoRandom)?;
                 let reserve = gate.reserve(&rules, now_us, &id, &facts, cost, body.ttl_us, work);
-                let (verdict, ttl_us) = Box::pin(reserve).await.map_err(Problem::Reservation)?;
+                let (verdict, ttl_us) =
+                    Box::pin(reserve).await.map_err(CheckProblem::Reservation)?;
                 reserved = ttl_us.map(|ttl_us| (id, ttl_us));
                 verdict
             }
             _ => gate.check(&rules, now_us, &facts, cost, work).await,
         };
         if trace::enabled() {
-            self.trace(head, &facts, &verdict, now_us);
+            self.record_span(head, &facts, &verdict, now_us);
         }
-        answer.lines.extend_from_slice(LINES);
-        fields::lines(&verdict, rules.profiles(), now_us, &mut kit.fields, &mut answer.lines);
+        answer.lines.extend_from_slice(JSON_HEADERS);
+        fields::write_header_lines(
+            &verdict,
+            rules.profiles(),
+            now_us,
+            &mut buffers.fields,
+            &mut answer.lines,
+        );
         date::with_line(now_us, |line| answer.lines.extend_from_slice(line));
         answer.is_dated = true;
         encode::verdict(&mut answer.body, &verdict);
@@ -107,9 +115,9 @@ impl CheckApi {
         }
         answer.body.push(b'}');
         let status = fields::status(&verdict);
-        kit.work.recycle(verdict);
-        kit.facts = facts.into_buffer();
-        self.kit.put(kit);
+        buffers.work.recycle(verdict);
+        buffers.facts = facts.into_buffer();
+        self.buffers.put(buffers);
         answer.status = StatusCode::from_u16(status).unwrap_or_default();
         self.observe(now_us);
         Ok(match status {
@@ -122,40 +130,46 @@ impl CheckApi {
     /// Answers what is asked less often than a check that has come whole.
     async fn answer_other(
         &self,
-        route: Route,
+        route: CheckRoute,
         Request { head, body, .. }: Request<'_>,
         peer: IpAddr,
         answer: &mut Answer,
-    ) -> Result<Outcome, Problem> {
+    ) -> Result<Outcome, CheckProblem> {
         match route {
-            Route::Op(op) => {
+            CheckRoute::Op(op) => {
                 let body = body.collect(BODY_BYTES_MAX, self.body_within).await;
-                let body = body.map_err(Problem::Body)?;
+                let body = body.map_err(CheckProblem::Body)?;
                 match op {
-                    Op::Settle | Op::Cancel => self.end(op, &body, answer).await,
+                    Op::Settle | Op::Cancel => self.end_reservation(op, &body, answer).await,
                     _ => self.decide(op, &head, &body, answer).await,
                 }
             }
-            Route::OpenApi => {
-                answer.lines.extend_from_slice(LINES);
+            CheckRoute::OpenApi => {
+                answer.lines.extend_from_slice(JSON_HEADERS);
                 answer.body.extend_from_slice(openapi::openapi());
                 Ok(Outcome::Ok)
             }
-            Route::ForwardAuth => self.authorize(&head, peer, answer).await,
+            CheckRoute::ForwardAuth => self.answer_forward_auth(&head, peer, answer).await,
         }
     }
 
     /// Ends a reservation.
-    async fn end(&self, op: Op, bytes: &[u8], answer: &mut Answer) -> Result<Outcome, Problem> {
+    async fn end_reservation(
+        &self,
+        op: Op,
+        bytes: &[u8],
+        answer: &mut Answer,
+    ) -> Result<Outcome, CheckProblem> {
         let now_us = self.node.clock.now_us();
-        let body = decode::body(bytes, op).map_err(Problem::Bad)?;
+        let body = decode::body(bytes, op).map_err(CheckProblem::BadBody)?;
         let id = body.reservation.as_deref().unwrap_or_default();
         let end = match op {
-            Op::Settle => End::Settle(body.cost.unwrap_or(1)),
-            _ => End::Cancel,
+            Op::Settle => ReservationEnd::Settle(body.cost.unwrap_or(1)),
+            _ => ReservationEnd::Cancel,
         };
-        let settled = self.node.gate.end(now_us, id, end).await.map_err(Problem::Reservation)?;
-        answer.lines.extend_from_slice(LINES);
+        let settled =
+            self.node.gate.end(now_us, id, end).await.map_err(CheckProblem::Reservation)?;
+        answer.lines.extend_from_slice(JSON_HEADERS);
         encode::settled(&mut answer.body, id, &settled);
         answer.body.push(b'}');
         self.observe(now_us);
@@ -163,14 +177,14 @@ impl CheckApi {
     }
 
     /// Answers a proxy.
-    async fn authorize(
+    async fn answer_forward_auth(
         &self,
         head: &RequestHead<'_>,
         peer: IpAddr,
         answer: &mut Answer,
-    ) -> Result<Outcome, Problem> {
+    ) -> Result<Outcome, CheckProblem> {
         let began_us = self.node.clock.now_us();
-        let head = head.to_parts().ok_or(Problem::Target)?;
+        let head = head.to_parts().ok_or(CheckProblem::Target)?;
         let (response, outcome) = self.forward_auth.answer(head, peer).await;
         answer.set(response);
         self.observe(began_us);
@@ -184,31 +198,36 @@ impl CheckApi {
 
     /// Shows a decision in the request's trace.
     #[cold]
-    fn trace(
+    fn record_span(
         &self,
         head: &RequestHead<'_>,
         facts: &Facts<'_>,
         verdict: &Verdict<'_>,
         start_us: u64,
     ) {
-        let decided = trace::Decided {
+        let decided = trace::DecisionContext {
             front: Front::Http.name(),
             parent: head.headers.text("traceparent"),
             key_hash: trace::key_hash(facts, verdict),
             start_us,
             end_us: self.node.clock.now_us(),
         };
-        trace::decision(&decided, verdict);
+        trace::record_decision(&decided, verdict);
     }
 }
 
 impl Handler for CheckApi {
-    async fn handle(&self, request: Request<'_>, caller: &Rc<Caller>, answer: &mut Answer) {
+    async fn handle(
+        &self,
+        request: Request<'_>,
+        caller: &Rc<ClientConnection>,
+        answer: &mut Answer,
+    ) {
         if is_http_path(request.head.path()) {
             return Box::pin(answer_http(&self.rls, request, self.body_within, answer)).await;
         }
-        let answered = match (Route::of(&request.head), &request.body) {
-            (Ok(Route::Op(op @ (Op::Check | Op::Peek))), RequestBody::Whole(bytes)) => {
+        let answered = match (CheckRoute::of(&request.head), &request.body) {
+            (Ok(CheckRoute::Op(op @ (Op::Check | Op::Peek))), RequestBody::Full(bytes)) => {
                 self.decide(op, &request.head, bytes, answer).await
             }
             // In a box, so that no check holds room for the rest.
@@ -218,6 +237,6 @@ impl Handler for CheckApi {
             (Err(problem), _) => Err(problem),
         };
         let outcome = answered.unwrap_or_else(|problem| problem.write(answer));
-        self.node.metrics.requests(Front::Http, outcome);
+        self.node.metrics.count_request(Front::Http, outcome);
     }
 }

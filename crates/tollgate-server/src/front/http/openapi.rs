@@ -19,7 +19,7 @@ pub fn openapi() -> &'static [u8] {
 
 /// The description as a value.
 pub fn document() -> Value {
-    let mut types = Types::new();
+    let mut types = SchemaTypes::new();
     let paths = paths::paths(&mut types);
     json!({
         "openapi": "3.1.0",
@@ -45,13 +45,13 @@ const DESCRIPTION: &str = "Bodies are JSON of at most 64 KiB, sent with `Content
     to look at. Another method is answered with 405 and `Allow`, another path with 404.";
 
 /// Collects the definitions of the types that the paths refer to.
-struct Types {
+struct SchemaTypes {
     /// A request says what may be left out, an answer what will be there.
     requests: SchemaGenerator,
     answers: SchemaGenerator,
 }
 
-impl Types {
+impl SchemaTypes {
     fn new() -> Self {
         let settings = SchemaSettings::draft2020_12()
             .with(|settings| settings.definitions_path = "/components/schemas".into());

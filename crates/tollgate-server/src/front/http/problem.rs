@@ -15,7 +15,7 @@ use tollgate_core::header;
 
 /// Why a request has no answer.
 #[derive(Debug)]
-pub(super) enum Problem {
+pub(super) enum CheckProblem {
     /// Nothing is served there.
     NoSuchPath,
     /// Something is, but it is asked for in another way.
@@ -25,15 +25,15 @@ pub(super) enum Problem {
     /// Nobody, or several, are asked, which only those on the way could have done.
     Host,
     /// A web page sent it.
-    Page,
+    FromWebPage,
     /// The body does not say that it is JSON.
     NotJson,
     /// The body is compressed.
-    Encoded,
+    ContentEncoding,
     /// The body is too large, too slow or broken off.
     Body(BodyError),
     /// The body does not say what the operation needs.
-    Bad(BadRequest),
+    BadBody(BadRequest),
     /// An attribute cannot be what it is.
     Attribute { name: Box<str>, why: String },
     /// The reservation is not to be had.
@@ -42,19 +42,21 @@ pub(super) enum Problem {
     NoRandom,
 }
 
-impl Problem {
+impl CheckProblem {
     fn status(&self) -> StatusCode {
         match self {
             Self::NoSuchPath => StatusCode::NOT_FOUND,
             Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::Target | Self::Host => StatusCode::BAD_REQUEST,
-            Self::Page => StatusCode::FORBIDDEN,
-            Self::NotJson | Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::FromWebPage => StatusCode::FORBIDDEN,
+            Self::NotJson | Self::ContentEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Body(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Body(BodyError::TooSlow) => StatusCode::REQUEST_TIMEOUT,
-            Self::Bad(BadRequest { fault: Fault::TooLarge, .. }) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Body(BodyError::Broken | BodyError::Left)
-            | Self::Bad(_)
+            Self::BadBody(BadRequest { fault: Fault::TooLarge, .. }) => {
+                StatusCode::PAYLOAD_TOO_LARGE
+            }
+            Self::Body(BodyError::Broken | BodyError::PeerClosed)
+            | Self::BadBody(_)
             | Self::Attribute { .. } => StatusCode::BAD_REQUEST,
             Self::Reservation(error) => match error {
                 ReservationError::Unknown => StatusCode::NOT_FOUND,
@@ -74,11 +76,11 @@ impl Problem {
             Self::NoSuchPath | Self::Target => "path".into(),
             Self::Method { .. } => "method".into(),
             Self::Host => "host".into(),
-            Self::Page => "origin".into(),
+            Self::FromWebPage => "origin".into(),
             Self::NotJson => "content-type".into(),
-            Self::Encoded => "content-encoding".into(),
+            Self::ContentEncoding => "content-encoding".into(),
             Self::Body(_) => "body".into(),
-            Self::Bad(bad) => bad.field.as_deref().unwrap_or("body").into(),
+            Self::BadBody(bad) => bad.field.as_deref().unwrap_or("body").into(),
             Self::Attribute { name, .. } => format!("attributes.{name}").into(),
             Self::Reservation(ReservationError::CostTooLarge) => "cost".into(),
             Self::Reservation(ReservationError::TtlOutOfRange) => "ttl".into(),
@@ -97,13 +99,13 @@ impl Problem {
                 "the body has to be JSON and say so: send Content-Type: application/json, as curl --json does".into()
             }
             Self::Host => "a request over HTTP/1.1 has one Host field".into(),
-            Self::Page => "the check API is for programs, and this request is from a web page; ask from a server, or leave out the Origin header".into(),
-            Self::Encoded => "send the body as it is, without Content-Encoding".into(),
+            Self::FromWebPage => "the check API is for programs, and this request is from a web page; ask from a server, or leave out the Origin header".into(),
+            Self::ContentEncoding => "send the body as it is, without Content-Encoding".into(),
             Self::Body(BodyError::TooLarge) => {
                 format!("larger than {BODY_BYTES_MAX} bytes; send less").into()
             }
             Self::Body(error) => error.to_string().into(),
-            Self::Bad(bad) => bad.fault.to_string().into(),
+            Self::BadBody(bad) => bad.fault.to_string().into(),
             Self::Attribute { why, .. } => why.into(),
             Self::Reservation(error) => error.to_string().into(),
             Self::NoRandom => "the system gave no random bytes for a reservation; try again".into(),
@@ -124,14 +126,14 @@ impl Problem {
             _ if status == StatusCode::SERVICE_UNAVAILABLE => answer.header("retry-after", "1"),
             _ => {}
         }
-        self.render(status, &mut answer.body);
+        self.write_json(status, &mut answer.body);
         match status.is_server_error() {
             true => Outcome::Error,
             false => Outcome::Invalid,
         }
     }
 
-    fn render(&self, status: StatusCode, out: &mut Vec<u8>) {
+    fn write_json(&self, status: StatusCode, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"type\":\"about:blank\",\"title\":");
         encode::string(out, status.canonical_reason().unwrap_or_default());
         out.extend_from_slice(b",\"status\":");

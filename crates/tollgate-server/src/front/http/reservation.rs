@@ -7,7 +7,7 @@ const BYTES: usize = 24;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// A new name.
-pub(in crate::front) fn id() -> Result<String, getrandom::Error> {
+pub(in crate::front) fn new_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)?;
     let mut id = String::with_capacity(BYTES / 3 * 4);

@@ -1,4 +1,4 @@
-use super::{Hosts, is_page};
+use super::{AllowedHosts, is_public_origin};
 use hyper::header::HOST;
 use hyper::{Request, http::request::Parts};
 
@@ -8,7 +8,7 @@ fn head(host: &str) -> Parts {
 
 #[test]
 fn names_that_no_page_can_have_are_answered() {
-    let hosts = Hosts::new(&["tollgate.example.com".into(), "*.corp.example".into()]);
+    let hosts = AllowedHosts::new(&["tollgate.example.com".into(), "*.corp.example".into()]);
     for host in [
         "127.0.0.1:8090",
         "127.0.0.1",
@@ -29,7 +29,7 @@ fn names_that_no_page_can_have_are_answered() {
         "a.corp.example",
         "a.b.corp.example:1",
     ] {
-        assert_eq!(hosts.stranger(&head(host)), None, "{host}");
+        assert_eq!(hosts.disallowed_host(&head(host)), None, "{host}");
     }
     for host in [
         "evil.example",
@@ -45,16 +45,16 @@ fn names_that_no_page_can_have_are_answered() {
         ":8090",
         "a b",
     ] {
-        assert_eq!(hosts.stranger(&head(host)), Some(host), "{host}");
+        assert_eq!(hosts.disallowed_host(&head(host)), Some(host), "{host}");
     }
-    let any = Hosts::new(&["*".into()]);
-    assert_eq!(any.stranger(&head("evil.example")), None);
+    let any = AllowedHosts::new(&["*".into()]);
+    assert_eq!(any.disallowed_host(&head("evil.example")), None);
     let mut none = head("x");
     none.headers.clear();
-    assert_eq!(Hosts::default().stranger(&none), None);
+    assert_eq!(AllowedHosts::default().disallowed_host(&none), None);
     let target = Request::builder().uri("http://evil.example/metrics").header(HOST, "localhost");
     let (target, ()) = target.body(()).unwrap().into_parts();
-    assert_eq!(Hosts::default().stranger(&target), Some("evil.example"));
+    assert_eq!(AllowedHosts::default().disallowed_host(&target), Some("evil.example"));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn pages_are_told_from_programs() {
     for origin in
         ["http://localhost:3000", "http://127.0.0.1:8081", "http://[::1]", "https://tollgate"]
     {
-        assert!(!is_page(origin.as_bytes()), "{origin}");
+        assert!(!is_public_origin(origin.as_bytes()), "{origin}");
     }
     for origin in [
         "http://evil.example:8081",
@@ -72,7 +72,7 @@ fn pages_are_told_from_programs() {
         "chrome-extension://abcdef",
         "http://evil\u{e9}.example",
     ] {
-        assert!(is_page(origin.as_bytes()), "{origin}");
+        assert!(is_public_origin(origin.as_bytes()), "{origin}");
     }
-    assert!(is_page(b"http://\xff"), "not text");
+    assert!(is_public_origin(b"http://\xff"), "not text");
 }

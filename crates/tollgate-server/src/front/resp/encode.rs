@@ -4,19 +4,19 @@ use std::fmt;
 
 /// Which form of the protocol a connection speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum RespVersion {
     /// What every client understands.
     #[default]
-    Two,
+    Resp2,
     /// With maps and a null of its own, after `HELLO 3`.
-    Three,
+    Resp3,
 }
 
-impl Version {
+impl RespVersion {
     pub(super) const fn number(self) -> i64 {
         match self {
-            Self::Two => 2,
-            Self::Three => 3,
+            Self::Resp2 => 2,
+            Self::Resp3 => 3,
         }
     }
 }
@@ -51,10 +51,10 @@ pub(super) fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Nothing at all.
-pub(super) fn null(out: &mut Vec<u8>, version: Version) {
+pub(super) fn null(out: &mut Vec<u8>, version: RespVersion) {
     out.extend_from_slice(match version {
-        Version::Two => b"$-1\r\n",
-        Version::Three => b"_\r\n",
+        RespVersion::Resp2 => b"$-1\r\n",
+        RespVersion::Resp3 => b"_\r\n",
     });
 }
 
@@ -65,24 +65,24 @@ pub(super) fn array(out: &mut Vec<u8>, count: usize) {
 }
 
 /// The start of so many pairs of a name and a value.
-pub(super) fn map(out: &mut Vec<u8>, version: Version, pairs: usize) {
+pub(super) fn map(out: &mut Vec<u8>, version: RespVersion, pairs: usize) {
     match version {
-        Version::Two => head(out, b'*', 2 * pairs),
-        Version::Three => head(out, b'%', pairs),
+        RespVersion::Resp2 => head(out, b'*', 2 * pairs),
+        RespVersion::Resp3 => head(out, b'%', pairs),
     }
 }
 
 /// The start of so many words in no order.
-pub(super) fn set(out: &mut Vec<u8>, version: Version, count: usize) {
+pub(super) fn set(out: &mut Vec<u8>, version: RespVersion, count: usize) {
     match version {
-        Version::Two => head(out, b'*', count),
-        Version::Three => head(out, b'~', count),
+        RespVersion::Resp2 => head(out, b'*', count),
+        RespVersion::Resp3 => head(out, b'~', count),
     }
 }
 
 /// The five integers that every decision is answered with: written from their end, where there is room for any, and added at once.
 #[inline]
-pub(super) fn five(out: &mut Vec<u8>, five: [i64; 5]) {
+pub(super) fn decision(out: &mut Vec<u8>, five: [i64; 5]) {
     const HEAD: &[u8] = b"*5\r\n";
     let mut bytes = [0; HEAD.len() + 5 * INTEGER_BYTES_MAX];
     let mut first = bytes.len();

@@ -2,12 +2,12 @@
 
 mod catalogue;
 
-use super::command::Name;
+use super::command::CommandKind;
 use super::decode::integer;
-use super::encode::{self, Version};
+use super::encode::{self, RespVersion};
 use super::session::Session;
-use super::table::Table;
-use super::talk::Shared;
+use super::table::Batch;
+use super::talk::RespState;
 use crate::metrics::Outcome;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -25,64 +25,68 @@ const HELLO_FIRST: &str = "NOAUTH HELLO must be called with the client already a
      protocol version at the same time";
 
 /// Arguments as they were sent.
-type Words<'a> = Vec<&'a [u8]>;
+type CommandArguments<'a> = Vec<&'a [u8]>;
 
-impl Shared {
+impl RespState {
     /// Answers a command that nothing has to be decided for.
-    pub(super) fn introduce(
+    pub(super) fn connection_command(
         &self,
-        table: &mut Table,
+        batch: &mut Batch,
         bytes: &[u8],
-        name: Name,
+        name: CommandKind,
         arguments: &[Range<usize>],
         session: &mut Session,
     ) {
-        let words: Words<'_> = arguments[1..].iter().map(|at| &bytes[at.clone()]).collect();
+        let words: CommandArguments<'_> =
+            arguments[1..].iter().map(|at| &bytes[at.clone()]).collect();
         let version = session.version;
         match (name, &words[..]) {
-            (Name::Ping, []) => table.say(Outcome::Ok, |out| encode::simple(out, "PONG")),
-            (Name::Ping | Name::Echo, [text]) => {
-                table.say(Outcome::Ok, |out| encode::bulk(out, text));
+            (CommandKind::Ping, []) => batch.reply(Outcome::Ok, |out| encode::simple(out, "PONG")),
+            (CommandKind::Ping | CommandKind::Echo, [text]) => {
+                batch.reply(Outcome::Ok, |out| encode::bulk(out, text));
             }
-            (Name::Hello, words) => self.hello(table, words, session),
-            (Name::Auth, [password]) => self.auth(table, b"default", password, session),
-            (Name::Auth, [user, password]) => self.auth(table, user, password, session),
-            (Name::Client, words) => client(table, words, session),
-            (Name::Command, words) => {
-                table.say(Outcome::Ok, |out| catalogue::command(out, words, version));
+            (CommandKind::Hello, words) => self.hello(batch, words, session),
+            (CommandKind::Auth, [password]) => self.auth(batch, b"default", password, session),
+            (CommandKind::Auth, [user, password]) => self.auth(batch, user, password, session),
+            (CommandKind::Client, words) => client(batch, words, session),
+            (CommandKind::Command, words) => {
+                batch.reply(Outcome::Ok, |out| catalogue::command(out, words, version));
             }
-            (Name::Select, [database]) => match integer(database) {
-                Some(0) => ok(table),
-                Some(_) => refuse(table, "ERR DB index is out of range"),
-                None => refuse(table, "ERR value is not an integer or out of range"),
+            (CommandKind::Select, [database]) => match integer(database) {
+                Some(0) => reply_ok(batch),
+                Some(_) => reply_error(batch, "ERR DB index is out of range"),
+                None => reply_error(batch, "ERR value is not an integer or out of range"),
             },
-            (Name::Quit, _) => {
-                ok(table);
-                session.is_over = true;
+            (CommandKind::Quit, _) => {
+                reply_ok(batch);
+                session.is_closing = true;
             }
-            (Name::Reset, _) => {
-                session.reset(!self.node.resp.is_guarded());
-                table.say(Outcome::Ok, |out| encode::simple(out, "RESET"));
+            (CommandKind::Reset, _) => {
+                session.reset(!self.node.resp_auth.requires_password());
+                batch.reply(Outcome::Ok, |out| encode::simple(out, "RESET"));
             }
-            (Name::Info, _) => {
+            (CommandKind::Info, _) => {
                 let info = self.info();
-                table.say(Outcome::Ok, |out| encode::bulk(out, info.as_bytes()));
+                batch.reply(Outcome::Ok, |out| encode::bulk(out, info.as_bytes()));
             }
             // As many as it takes at least are there, and these are too many.
-            _ => refuse(table, "ERR wrong number of arguments"),
+            _ => reply_error(batch, "ERR wrong number of arguments"),
         }
     }
 
     /// `HELLO [version [AUTH user password] [SETNAME name]]`: all of it, or nothing.
-    fn hello(&self, table: &mut Table, words: &[&[u8]], session: &mut Session) {
+    fn hello(&self, batch: &mut Batch, words: &[&[u8]], session: &mut Session) {
         let (version, mut options) = match words {
             [] => (session.version, words),
             [version, options @ ..] => match integer(version) {
-                Some(2) => (Version::Two, options),
-                Some(3) => (Version::Three, options),
-                Some(_) => return refuse(table, "NOPROTO unsupported protocol version"),
+                Some(2) => (RespVersion::Resp2, options),
+                Some(3) => (RespVersion::Resp3, options),
+                Some(_) => return reply_error(batch, "NOPROTO unsupported protocol version"),
                 None => {
-                    return refuse(table, "ERR Protocol version is not an integer or out of range");
+                    return reply_error(
+                        batch,
+                        "ERR Protocol version is not an integer or out of range",
+                    );
                 }
             },
         };
@@ -100,22 +104,22 @@ impl Shared {
                     name = Some(*given);
                     rest
                 }
-                _ => return refuse(table, "ERR Syntax error in HELLO"),
+                _ => return reply_error(batch, "ERR Syntax error in HELLO"),
             };
         }
         if let Some((user, password)) = credentials
-            && let Err(why) = self.admit(user, password, session)
+            && let Err(why) = self.authenticate(user, password, session)
         {
-            return refuse(table, &why);
+            return reply_error(batch, &why);
         }
-        if !session.is_known() {
-            return refuse(table, HELLO_FIRST);
+        if !session.is_authenticated() {
+            return reply_error(batch, HELLO_FIRST);
         }
         session.version = version;
         if let Some(name) = name {
             session.name = name.into();
         }
-        table.say(Outcome::Ok, |out| {
+        batch.reply(Outcome::Ok, |out| {
             encode::map(out, version, 7);
             for (word, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
                 encode::bulk(out, word.as_bytes());
@@ -134,28 +138,28 @@ impl Shared {
         });
     }
 
-    fn auth(&self, table: &mut Table, user: &[u8], password: &[u8], session: &mut Session) {
-        match self.admit(user, password, session) {
-            Ok(()) => ok(table),
-            Err(why) => refuse(table, &why),
+    fn auth(&self, batch: &mut Batch, user: &[u8], password: &[u8], session: &mut Session) {
+        match self.authenticate(user, password, session) {
+            Ok(()) => reply_ok(batch),
+            Err(why) => reply_error(batch, &why),
         }
     }
 
     /// Lets the connection in, if that is the password. There is one user.
-    fn admit(
+    fn authenticate(
         &self,
         user: &[u8],
         password: &[u8],
         session: &mut Session,
     ) -> Result<(), Cow<'static, str>> {
-        let entrance = &self.node.resp;
-        if !entrance.is_guarded() {
+        let auth = &self.node.resp_auth;
+        if !auth.requires_password() {
             return Err(NO_PASSWORD.into());
         }
         let (now_us, peer) = (self.node.clock.now_us(), session.peer.ip());
         // The answer does not say whether the password was right, or waiting would cost nothing.
-        if let Some(wait_us) = self.guard.waits_us(now_us, peer) {
-            session.guessed();
+        if let Some(wait_us) = self.guard.peek_wait_us(now_us, peer) {
+            session.wrong_password();
             let seconds = wait_us.div_ceil(1_000_000);
             // Client libraries take `WRONGPASS` for a failed login, and `ERR` for a failed command.
             let why = format!(
@@ -163,13 +167,13 @@ impl Shared {
             );
             return Err(why.into());
         }
-        if !entrance.admits(password) || user != b"default" {
-            self.guard.wait_us(now_us, peer);
-            session.guessed();
+        if !auth.is_password(password) || user != b"default" {
+            self.guard.count_try(now_us, peer);
+            session.wrong_password();
             return Err(WRONG_PASSWORD.into());
         }
         self.guard.clear(peer);
-        session.enter();
+        session.set_authenticated();
         Ok(())
     }
 
@@ -191,37 +195,37 @@ fn is_name(name: &[u8]) -> bool {
     name.len() <= NAME_BYTES_MAX && name.iter().all(u8::is_ascii_graphic)
 }
 
-fn client(table: &mut Table, words: &[&[u8]], session: &mut Session) {
+fn client(batch: &mut Batch, words: &[&[u8]], session: &mut Session) {
     let [word, rest @ ..] = words else { return };
     let word = word.to_ascii_uppercase();
     match (&word[..], rest) {
         (b"SETNAME", [name]) if is_name(name) => {
             session.name = (*name).into();
-            ok(table);
+            reply_ok(batch);
         }
-        (b"SETNAME", [_]) => refuse(
-            table,
+        (b"SETNAME", [_]) => reply_error(
+            batch,
             "ERR Client names cannot contain spaces, newlines or special characters, nor be long.",
         ),
         (b"GETNAME", []) => {
             let (name, version) = (&session.name, session.version);
-            table.say(Outcome::Ok, |out| match name.is_empty() {
+            batch.reply(Outcome::Ok, |out| match name.is_empty() {
                 true => encode::null(out, version),
                 false => encode::bulk(out, name),
             });
         }
-        (b"ID", []) => table.say(Outcome::Ok, |out| encode::integer(out, session.id)),
+        (b"ID", []) => batch.reply(Outcome::Ok, |out| encode::integer(out, session.id)),
         (b"INFO" | b"LIST", _) => {
             let Session { id, peer, name, version, .. } = &*session;
             let name = String::from_utf8_lossy(name);
             let line = format!("id={id} addr={peer} name={name} db=0 resp={}\n", version.number());
-            table.say(Outcome::Ok, |out| encode::bulk(out, line.as_bytes()));
+            batch.reply(Outcome::Ok, |out| encode::bulk(out, line.as_bytes()));
         }
         // What a client is written in, and what it wants of a cache that is not here.
-        (b"SETINFO", [_, _]) | (b"NO-EVICT" | b"NO-TOUCH", [_]) => ok(table),
+        (b"SETINFO", [_, _]) | (b"NO-EVICT" | b"NO-TOUCH", [_]) => reply_ok(batch),
         _ => {
             let word = String::from_utf8_lossy(&word[..word.len().min(64)]).into_owned();
-            table.say(Outcome::Invalid, |out| {
+            batch.reply(Outcome::Invalid, |out| {
                 let text = format_args!("ERR unknown subcommand or wrong number of arguments for '{word}'. Try SETNAME, GETNAME, ID, INFO.");
                 encode::error(out, text);
             });
@@ -229,11 +233,11 @@ fn client(table: &mut Table, words: &[&[u8]], session: &mut Session) {
     }
 }
 
-fn ok(table: &mut Table) {
-    table.say(Outcome::Ok, |out| encode::simple(out, "OK"));
+fn reply_ok(batch: &mut Batch) {
+    batch.reply(Outcome::Ok, |out| encode::simple(out, "OK"));
 }
 
 #[cold]
-fn refuse(table: &mut Table, text: &str) {
-    table.say(Outcome::Invalid, |out| encode::error(out, text));
+fn reply_error(batch: &mut Batch, text: &str) {
+    batch.reply(Outcome::Invalid, |out| encode::error(out, text));
 }

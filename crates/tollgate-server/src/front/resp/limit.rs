@@ -1,10 +1,10 @@
 //! `TG.CHECK` and its kin: the limits of the policy, by name.
 
-use super::encode::five;
-use super::table::Table;
+use super::encode::decision;
+use super::table::Batch;
 use std::fmt;
 use std::ops::Range;
-use tollgate::{Decided, Rules, Source};
+use tollgate::{Rules, SingleVerdict, Source};
 use tollgate_core::Outcome;
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::Limit;
@@ -14,7 +14,7 @@ const VALUE_BYTES_MAX: usize = 4096;
 
 /// A limit, for whom, and what follows that.
 #[derive(Debug)]
-pub(super) struct Call<'a> {
+pub(super) struct LimitCall<'a> {
     /// Its place in the file.
     pub(super) limit: usize,
     pub(super) values: &'a [Range<usize>],
@@ -23,7 +23,7 @@ pub(super) struct Call<'a> {
 
 /// A call that cannot be answered.
 #[derive(Debug)]
-pub(super) enum BadCall {
+pub(super) enum LimitCallError {
     Unknown(Box<str>),
     Count { limit: Box<str>, key: Box<str>, count: usize },
     NotACount,
@@ -34,50 +34,51 @@ pub(super) enum BadCall {
     Arguments,
 }
 
-impl<'a> Call<'a> {
+impl<'a> LimitCall<'a> {
     /// Reads `name n v1 .. vn` and leaves the rest. `named` is the limit that was named last, and often is named again.
-    pub(super) fn read(
+    pub(super) fn parse(
         bytes: &[u8],
         arguments: &'a [Range<usize>],
         rules: &Rules,
         named: &mut usize,
-    ) -> Result<Self, BadCall> {
-        let [_, name, count, rest @ ..] = arguments else { return Err(BadCall::Arguments) };
+    ) -> Result<Self, LimitCallError> {
+        let [_, name, count, rest @ ..] = arguments else { return Err(LimitCallError::Arguments) };
         let (name, limits) = (&bytes[name.clone()], rules.policy().limits());
         let is_named =
             |place: usize| limits.get(place).is_some_and(|limit| limit.name.as_bytes() == name);
         if !is_named(*named) {
-            let unknown = || BadCall::Unknown(quoted(name));
+            let unknown = || LimitCallError::Unknown(quoted(name));
             *named = (0..limits.len()).find(|place| is_named(*place)).ok_or_else(unknown)?;
         }
         let limit = &limits[*named];
-        let count = unsigned(&bytes[count.clone()]).and_then(|count| usize::try_from(count).ok());
-        let count = count.ok_or(BadCall::NotACount)?;
+        let count =
+            parse_unsigned(&bytes[count.clone()]).and_then(|count| usize::try_from(count).ok());
+        let count = count.ok_or(LimitCallError::NotACount)?;
         if limit.fallback_keys.is_empty() && count != limit.key.len() {
             let (limit, key) = (limit.name.clone(), limit.key.join(", ").into());
-            return Err(BadCall::Count { limit, key, count });
+            return Err(LimitCallError::Count { limit, key, count });
         }
-        let (values, rest) = rest.split_at_checked(count).ok_or(BadCall::TooFew)?;
+        let (values, rest) = rest.split_at_checked(count).ok_or(LimitCallError::TooFew)?;
         Ok(Self { limit: *named, values, rest })
     }
 
     /// Sets the attributes of the limit's key.
-    pub(super) fn identify<'b>(
+    pub(super) fn set_key<'b>(
         &self,
         bytes: &'b [u8],
         rules: &'b Rules,
         facts: &mut Facts<'b>,
-    ) -> Result<(), BadCall> {
+    ) -> Result<(), LimitCallError> {
         let limit = &rules.policy().limits()[self.limit];
         let mut names = limit.key.iter();
         for (place, value) in self.values.iter().enumerate() {
-            let bad = |why: &str| BadCall::Value(place + 1, why.into());
+            let bad = |why: &str| LimitCallError::Value(place + 1, why.into());
             let value =
                 str::from_utf8(&bytes[value.clone()]).map_err(|_| bad("it is not UTF-8"))?;
             let (name, value) = if limit.fallback_keys.is_empty() {
                 (names.next().map_or("", |name| name), value)
             } else {
-                named(limit, value).ok_or_else(|| {
+                split_named_value(limit, value).ok_or_else(|| {
                     let names = limit.keys().map(|key| key.join(", ")).collect::<Vec<_>>();
                     bad(&format!("write name=value, with a name of: {}", names.join(" | ")))
                 })?
@@ -92,11 +93,11 @@ impl<'a> Call<'a> {
     }
 
     /// The cost, where one may follow; 1 where none does.
-    pub(super) fn cost(&self, bytes: &[u8]) -> Result<u64, BadCall> {
+    pub(super) fn cost(&self, bytes: &[u8]) -> Result<u64, LimitCallError> {
         match self.rest {
             [] => Ok(1),
-            [cost] => unsigned(&bytes[cost.clone()]).ok_or(BadCall::Cost),
-            _ => Err(BadCall::Arguments),
+            [cost] => parse_unsigned(&bytes[cost.clone()]).ok_or(LimitCallError::Cost),
+            _ => Err(LimitCallError::Arguments),
         }
     }
 }
@@ -104,7 +105,7 @@ impl<'a> Call<'a> {
 /// The attribute that `name=value` names, and its value. A limit with several keys needs the names:
 /// `[user]` and `[ip]` have one value each. An attribute's own name may have a `=` in it, so the
 /// longest that fits counts.
-fn named<'l, 'v>(limit: &'l Limit, text: &'v str) -> Option<(&'l str, &'v str)> {
+fn split_named_value<'l, 'v>(limit: &'l Limit, text: &'v str) -> Option<(&'l str, &'v str)> {
     let value = |name: &str| text.strip_prefix(name)?.strip_prefix('=');
     let names = limit.keys().flatten().map(|name| &**name);
     let fits = names.filter_map(|name| Some((name, value(name)?)));
@@ -112,10 +113,10 @@ fn named<'l, 'v>(limit: &'l Limit, text: &'v str) -> Option<(&'l str, &'v str)> 
 }
 
 /// Who leaves the count out has the first value read as one.
-const SECOND: &str = "; the second argument is how many values follow";
+const COUNT_HINT: &str = "; the second argument is how many values follow";
 
 /// Decimal digits and nothing else.
-pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
+pub(super) fn parse_unsigned(text: &[u8]) -> Option<u64> {
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok()
 }
@@ -126,17 +127,17 @@ fn quoted(text: &[u8]) -> Box<str> {
 }
 
 /// Writes what was decided, in milliseconds; -1 stands for what is not said.
-pub(super) fn answer(out: &mut Vec<u8>, decided: &Decided, disclose: bool) {
+pub(super) fn write_decision(out: &mut Vec<u8>, decided: &SingleVerdict, disclose: bool) {
     match decided.source {
-        Source::None => five(out, NOTHING),
-        _ => five(out, integers(decided.allowed, &decided.outcome, disclose)),
+        Source::None => decision(out, NO_LIMIT),
+        _ => decision(out, decision_integers(decided.allowed, &decided.outcome, disclose)),
     }
 }
 
 /// Where no limit applies.
-pub(super) const NOTHING: [i64; 5] = [0, -1, -1, -1, 0];
+pub(super) const NO_LIMIT: [i64; 5] = [0, -1, -1, -1, 0];
 
-pub(super) fn integers(allowed: bool, outcome: &Outcome, disclose: bool) -> [i64; 5] {
+pub(super) fn decision_integers(allowed: bool, outcome: &Outcome, disclose: bool) -> [i64; 5] {
     let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let shown = |value: u64| if disclose { integer(value) } else { -1 };
     let retry_ms = match (allowed, outcome.retry_after_us) {
@@ -148,16 +149,16 @@ pub(super) fn integers(allowed: bool, outcome: &Outcome, disclose: bool) -> [i64
     [i64::from(!allowed), limit, remaining, retry_ms, reset_ms]
 }
 
-impl fmt::Display for BadCall {
+impl fmt::Display for LimitCallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(name) => write!(f, "ERR no limit is called '{name}'"),
             Self::Count { limit, key, count } if key.is_empty() => {
-                write!(f, "ERR limit '{limit}' has no key: 0 values, not {count}{SECOND}")
+                write!(f, "ERR limit '{limit}' has no key: 0 values, not {count}{COUNT_HINT}")
             }
             Self::Count { limit, key, count } => write!(
                 f,
-                "ERR limit '{limit}' has the key {key}: {} values, not {count}{SECOND}",
+                "ERR limit '{limit}' has the key {key}: {} values, not {count}{COUNT_HINT}",
                 key.split(", ").count()
             ),
             Self::NotACount => f.write_str("ERR after the limit comes how many values follow, such as TG.CHECK per-user 1 42"),
@@ -172,7 +173,7 @@ impl fmt::Display for BadCall {
     }
 }
 
-impl Table {
+impl Batch {
     /// Selects the limit for whom the facts name, and says where.
     pub(super) fn select(
         &mut self,
@@ -181,7 +182,7 @@ impl Table {
         facts: &Facts<'_>,
         cost: u64,
     ) -> usize {
-        let selection = self.selection();
+        let selection = self.next_selection();
         rules.policy().select_one(limit, facts, cost, selection);
         self.selected += 1;
         self.selected - 1

@@ -16,5 +16,5 @@ mod talk;
 mod throttle;
 mod turn;
 
-pub use entrance::{Entrance, Password, PasswordError};
-pub use talk::{Resp, Shared};
+pub use entrance::{RespAuth, RespPassword, RespPasswordError};
+pub use talk::{Resp, RespState};

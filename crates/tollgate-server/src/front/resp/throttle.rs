@@ -3,16 +3,16 @@
 //! The numbers come with every call and the state belongs to the key alone, so a caller that changes its numbers keeps what the key has spent.
 
 use super::decode::integer;
-use super::encode::five;
+use super::encode::decision;
 use std::fmt;
 use std::ops::Range;
-use tollgate::Decided;
+use tollgate::SingleVerdict;
 use tollgate_core::algorithm::Gcra;
-use tollgate_core::{Algorithm, InvalidNumbers, Numbers, Rate};
+use tollgate_core::{Algorithm, InvalidParams, LimitParams, Rate};
 
 /// What a call asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Spec {
+pub(super) struct ThrottleSpec {
     /// Units beyond the first that pass at once.
     pub(super) max_burst: i64,
     /// Units a period.
@@ -29,13 +29,13 @@ pub(super) enum Dialect {
 
 /// A call that cannot be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BadCall<'a> {
+pub(super) enum ThrottleError<'a> {
     Usage,
     NotAnInteger(&'a [u8]),
     ZeroRate,
     Negative(&'static str),
     TooLarge(&'static str),
-    Numbers(InvalidNumbers),
+    Numbers(InvalidParams),
     /// `GCRA` alone.
     Period(&'a [u8]),
     Tokens,
@@ -45,25 +45,25 @@ const SECOND_US: i64 = 1_000_000;
 /// How much of what was sent an error quotes that redis-cell does not have.
 const QUOTED_BYTES_MAX: usize = 64;
 
-impl Spec {
+impl ThrottleSpec {
     /// The same numbers in lowest terms, so that two that differ in their period agree on what a fraction of a microsecond is.
     ///
     /// A period has at least a millisecond; those that would be shorter are written as several of them.
-    pub(super) fn numbers(self) -> Result<Numbers, BadCall<'static>> {
+    pub(super) fn limit_params(self) -> Result<LimitParams, ThrottleError<'static>> {
         let positive = |value: i64| u64::try_from(value).unwrap_or(0);
         let (count, period_us) = (positive(self.count), positive(self.period_us));
         // As the caller wrote it, before anything is divided out.
-        Rate::try_new(count, period_us).map_err(BadCall::Numbers)?;
+        Rate::try_new(count, period_us).map_err(ThrottleError::Numbers)?;
         let burst = positive(self.max_burst).saturating_add(1);
         if burst > u64::from(u32::MAX) {
-            return Err(BadCall::TooLarge("max_burst"));
+            return Err(ThrottleError::TooLarge("max_burst"));
         }
         let common = gcd(count, period_us);
         let (count, period_us) = (count / common, period_us / common);
         let times = 1_000_u64.div_ceil(period_us);
         let rate = Rate::try_new(count * times, period_us * times);
         let gcra = rate.and_then(|rate| Gcra::try_new(rate, Some(burst)));
-        gcra.map(Numbers::Gcra).map_err(BadCall::Numbers)
+        gcra.map(LimitParams::Gcra).map_err(ThrottleError::Numbers)
     }
 }
 
@@ -77,23 +77,29 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 impl Dialect {
     /// The key, what is asked for, and the cost.
     #[inline]
-    pub(super) fn read<'a>(
+    pub(super) fn parse<'a>(
         self,
         bytes: &'a [u8],
         arguments: &[Range<usize>],
-    ) -> Result<(Range<usize>, Spec, u64), BadCall<'a>> {
+    ) -> Result<(Range<usize>, ThrottleSpec, u64), ThrottleError<'a>> {
         match self {
-            Self::Cell => cell(bytes, arguments),
-            Self::Gcra => gcra(bytes, arguments),
+            Self::Cell => parse_cell(bytes, arguments),
+            Self::Gcra => parse_gcra(bytes, arguments),
         }
     }
 
     /// Writes what was decided.
     #[inline]
-    pub(super) fn answer(self, out: &mut Vec<u8>, decided: &Decided, numbers: &Numbers, cost: u64) {
+    pub(super) fn write_decision(
+        self,
+        out: &mut Vec<u8>,
+        decided: &SingleVerdict,
+        params: &LimitParams,
+        cost: u64,
+    ) {
         let mut outcome = decided.outcome;
         // Looking is free, but not where a key owes more than these numbers would ever let it: then not even nothing passes.
-        let full_us = || numbers.window_us().unwrap_or(u64::MAX);
+        let full_us = || params.window_us().unwrap_or(u64::MAX);
         if cost == 0 && outcome.admitted && outcome.reset_after_us > full_us() {
             outcome.admitted = false;
             outcome.retry_after_us = Some(outcome.reset_after_us - full_us());
@@ -109,8 +115,8 @@ impl Dialect {
         };
         let limited = i64::from(!outcome.admitted);
         let [limit, remaining, reset_s] =
-            [numbers.capacity(), outcome.remaining, reset_s].map(as_integer);
-        five(out, [limited, limit, remaining, retry_s, reset_s]);
+            [params.capacity(), outcome.remaining, reset_s].map(as_integer);
+        decision(out, [limited, limit, remaining, retry_s, reset_s]);
     }
 }
 
@@ -126,17 +132,17 @@ fn cell_seconds(us: u64) -> u64 {
 }
 
 #[inline]
-fn cell<'a>(
+fn parse_cell<'a>(
     bytes: &'a [u8],
     arguments: &[Range<usize>],
-) -> Result<(Range<usize>, Spec, u64), BadCall<'a>> {
-    let [_, key, numbers @ ..] = arguments else { return Err(BadCall::Usage) };
-    let (3 | 4, [burst, count, period, cost @ ..]) = (numbers.len(), numbers) else {
-        return Err(BadCall::Usage);
+) -> Result<(Range<usize>, ThrottleSpec, u64), ThrottleError<'a>> {
+    let [_, key, params @ ..] = arguments else { return Err(ThrottleError::Usage) };
+    let (3 | 4, [burst, count, period, cost @ ..]) = (params.len(), params) else {
+        return Err(ThrottleError::Usage);
     };
     let read = |at: &Range<usize>| {
         let text = &bytes[at.clone()];
-        integer(text).ok_or(BadCall::NotAnInteger(text))
+        integer(text).ok_or(ThrottleError::NotAnInteger(text))
     };
     let (max_burst, count, period_s) = (read(burst)?, read(count)?, read(period)?);
     let cost = match cost {
@@ -144,50 +150,50 @@ fn cell<'a>(
         _ => 1,
     };
     if count == 0 || period_s == 0 {
-        return Err(BadCall::ZeroRate);
+        return Err(ThrottleError::ZeroRate);
     }
     for (value, name) in
         [(max_burst, "max_burst"), (count, "count"), (period_s, "period"), (cost, "quantity")]
     {
         if value < 0 {
-            return Err(BadCall::Negative(name));
+            return Err(ThrottleError::Negative(name));
         }
     }
-    let period_us = period_s.checked_mul(SECOND_US).ok_or(BadCall::TooLarge("period"))?;
-    Ok((key.clone(), Spec { max_burst, count, period_us }, cost.unsigned_abs()))
+    let period_us = period_s.checked_mul(SECOND_US).ok_or(ThrottleError::TooLarge("period"))?;
+    Ok((key.clone(), ThrottleSpec { max_burst, count, period_us }, cost.unsigned_abs()))
 }
 
 /// `GCRA key max_burst tokens_per_period period [TOKENS n]`, where a period may have decimals and a token is the least to be had.
-fn gcra<'a>(
+fn parse_gcra<'a>(
     bytes: &'a [u8],
     arguments: &[Range<usize>],
-) -> Result<(Range<usize>, Spec, u64), BadCall<'a>> {
+) -> Result<(Range<usize>, ThrottleSpec, u64), ThrottleError<'a>> {
     let text = |at: &Range<usize>| &bytes[at.clone()];
-    let read = |at: &Range<usize>| integer(text(at)).ok_or(BadCall::NotAnInteger(text(at)));
+    let read = |at: &Range<usize>| integer(text(at)).ok_or(ThrottleError::NotAnInteger(text(at)));
     let (head, cost) = match arguments {
         [head @ .., word, cost] if head.len() == 5 => {
             if !text(word).eq_ignore_ascii_case(b"TOKENS") {
-                return Err(BadCall::Usage);
+                return Err(ThrottleError::Usage);
             }
             (head, read(cost)?)
         }
         head => (head, 1),
     };
-    let [_, key, burst, count, period] = head else { return Err(BadCall::Usage) };
+    let [_, key, burst, count, period] = head else { return Err(ThrottleError::Usage) };
     let (max_burst, count) = (read(burst)?, read(count)?);
-    let period_us = decimal_us(text(period)).ok_or(BadCall::Period(text(period)))?;
+    let period_us = decimal_us(text(period)).ok_or(ThrottleError::Period(text(period)))?;
     if cost < 1 {
-        return Err(BadCall::Tokens);
+        return Err(ThrottleError::Tokens);
     }
     if count == 0 || period_us == 0 {
-        return Err(BadCall::ZeroRate);
+        return Err(ThrottleError::ZeroRate);
     }
     for (value, name) in [(max_burst, "max_burst"), (count, "tokens_per_period")] {
         if value < 0 {
-            return Err(BadCall::Negative(name));
+            return Err(ThrottleError::Negative(name));
         }
     }
-    Ok((key.clone(), Spec { max_burst, count, period_us }, cost.unsigned_abs()))
+    Ok((key.clone(), ThrottleSpec { max_burst, count, period_us }, cost.unsigned_abs()))
 }
 
 /// Seconds with at most six decimals, read from their digits.
@@ -206,7 +212,7 @@ fn decimal_us(text: &[u8]) -> Option<i64> {
 }
 
 /// What redis-cell says, as far as it says anything. The words before it are the dialect's.
-impl fmt::Display for BadCall<'_> {
+impl fmt::Display for ThrottleError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quoted = |text: &[u8]| {
             let short = &text[..text.len().min(QUOTED_BYTES_MAX)];
@@ -235,11 +241,11 @@ impl fmt::Display for BadCall<'_> {
 }
 
 impl Dialect {
-    /// What goes before the words of a [`BadCall`], and instead of redis-cell's usage.
-    pub(super) fn complaint(self, bad: BadCall<'_>) -> String {
+    /// What goes before the words of a [`ThrottleError`], and instead of redis-cell's usage.
+    pub(super) fn error_message(self, bad: ThrottleError<'_>) -> String {
         match (self, bad) {
             (Self::Cell, bad) => format!("Cell error: Store error: {bad}"),
-            (Self::Gcra, BadCall::Usage) => {
+            (Self::Gcra, ThrottleError::Usage) => {
                 "ERR usage: GCRA key max_burst tokens_per_period period [TOKENS n]".into()
             }
             (Self::Gcra, bad) => format!("ERR {bad}"),

@@ -1,129 +1,133 @@
 //! One turn of the conversation: the commands that have come, decided together, and their answers.
 
-use super::command::{self, Described, Name};
-use super::decode::{self, Next};
+use super::command::{self, CommandKind, CommandSpec};
+use super::decode::{self, DecodeStatus};
 use super::encode;
-use super::limit::{self, Call};
+use super::limit::{self, LimitCall};
 use super::session::Session;
-use super::table::{Item, Table};
-use super::talk::Shared;
+use super::table::{Batch, BatchItem};
+use super::talk::RespState;
 use super::throttle::Dialect;
 use crate::Node;
 use crate::metrics::{Front, Outcome};
 use crate::trace;
 use std::ops::Range;
 use std::time::Duration;
-use tollgate::store::Ticket;
-use tollgate::{Reply, Rules, SingleCheck, Source};
-use tollgate_core::{Intent, Numbers};
+use tollgate::store::ParamsId;
+use tollgate::{Rules, SingleCheck, Source, StoreReply};
+use tollgate_core::{Intent, LimitParams};
 use tollgate_policy::policy::Selection;
 
 const NOAUTH: &str = "NOAUTH Authentication required.";
 
 /// How far a turn came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct BatchProgress {
     /// Bytes that have been answered.
-    pub(super) used: usize,
+    pub(super) consumed: usize,
     /// Bytes that the next command has at least.
-    pub(super) least: usize,
+    pub(super) needed: usize,
     /// Whether there may be more commands in the bytes: the answers have to be sent first.
-    pub(super) more: bool,
+    pub(super) has_more: bool,
 }
 
 /// Where a command stands in the bytes of a turn.
 #[derive(Clone, Copy)]
-struct Here<'a> {
+struct CommandBytes<'a> {
     /// Its own bytes; arguments are places in them.
     bytes: &'a [u8],
     /// Where it starts.
     at: usize,
 }
 
-impl Shared {
+impl RespState {
     /// Answers commands until there are no more, or enough for one turn. The answers are in the table's output.
-    pub(super) async fn turn(
+    pub(super) async fn run_batch(
         &self,
-        table: &mut Table,
+        batch: &mut Batch,
         bytes: &mut [u8],
         session: &mut Session,
-    ) -> Turn {
-        let mut turn = Turn::default();
+    ) -> BatchProgress {
+        let mut progress = BatchProgress::default();
         let rules = self.node.gate.rules();
-        while !session.is_over {
-            let at = turn.used;
-            let mut arguments = std::mem::take(&mut table.arguments);
-            match decode::next(&mut bytes[at..], session.caps(), &mut arguments) {
-                Ok(Next::Command(size)) => {
-                    turn.used += size;
-                    let here = Here { bytes: &bytes[at..at + size], at };
-                    match self.recognise(table, here, &arguments, session).map(|one| one.name) {
+        while !session.is_closing {
+            let at = progress.consumed;
+            let mut arguments = std::mem::take(&mut batch.arguments);
+            match decode::next_command(&mut bytes[at..], session.caps(), &mut arguments) {
+                Ok(DecodeStatus::Complete(size)) => {
+                    progress.consumed += size;
+                    let raw = CommandBytes { bytes: &bytes[at..at + size], at };
+                    match self.find_command(batch, raw, &arguments, session).map(|one| one.kind) {
                         None => {}
                         // First and without waiting: it is what most commands are.
-                        Some(Name::Throttle(dialect)) => {
-                            self.throttle(table, here, dialect, &arguments);
+                        Some(CommandKind::Throttle(dialect)) => {
+                            self.queue_throttle(batch, raw, dialect, &arguments);
                         }
-                        Some(name @ (Name::Check | Name::Peek)) => {
-                            let take = matches!(name, Name::Check);
+                        Some(name @ (CommandKind::Check | CommandKind::Peek)) => {
+                            let take = matches!(name, CommandKind::Check);
                             let intent = if take { Intent::Take } else { Intent::Peek };
-                            self.limit(table, here, &arguments, &rules, intent).await;
+                            self.queue_limit(batch, raw, &arguments, &rules, intent).await;
                         }
-                        Some(name @ (Name::Reserve | Name::Settle | Name::Cancel)) => {
+                        Some(
+                            name @ (CommandKind::Reserve
+                            | CommandKind::Settle
+                            | CommandKind::Cancel),
+                        ) => {
                             // These change what the commands before them are decided by. In a box,
                             // so that all other commands are not moved with room for them.
                             let reservation = async {
-                                self.decide(table, bytes, &rules).await;
-                                let call = (here.bytes, name, &*arguments);
-                                self.reservation(table, call, &rules, session).await;
+                                self.flush(batch, bytes, &rules).await;
+                                let call = (raw.bytes, name, &*arguments);
+                                self.reservation(batch, call, &rules, session).await;
                             };
                             Box::pin(reservation).await;
                         }
                         Some(name) => {
-                            self.introduce(table, here.bytes, name, &arguments, session);
+                            self.connection_command(batch, raw.bytes, name, &arguments, session);
                         }
                     }
                 }
-                Ok(Next::Part(least)) => turn.least = least,
+                Ok(DecodeStatus::Partial(least)) => progress.needed = least,
                 Err(malformed) => {
-                    table.say(Outcome::Invalid, |out| {
+                    batch.reply(Outcome::Invalid, |out| {
                         encode::error(out, format_args!("ERR Protocol error: {malformed}"));
                     });
-                    session.is_over = true;
+                    session.is_closing = true;
                 }
             }
-            table.arguments = arguments;
-            turn.more = turn.least == 0 && table.is_full();
-            if turn.least > 0 || turn.more {
+            batch.arguments = arguments;
+            progress.has_more = progress.needed == 0 && batch.is_full();
+            if progress.needed > 0 || progress.has_more {
                 break;
             }
         }
-        self.decide(table, bytes, &rules).await;
-        for (outcome, count) in Outcome::ALL.into_iter().zip(&mut table.tally) {
-            self.node.metrics.requests_of(Front::Resp, outcome, std::mem::take(count));
+        self.flush(batch, bytes, &rules).await;
+        for (outcome, count) in Outcome::ALL.into_iter().zip(&mut batch.outcome_counts) {
+            self.node.metrics.count_requests(Front::Resp, outcome, std::mem::take(count));
         }
-        turn
+        progress
     }
 
     /// The command that this is, if it can be answered; one that cannot be has been.
     #[inline]
-    fn recognise(
+    fn find_command(
         &self,
-        table: &mut Table,
-        here: Here<'_>,
+        batch: &mut Batch,
+        raw: CommandBytes<'_>,
         arguments: &[Range<usize>],
         session: &mut Session,
-    ) -> Option<&'static Described> {
-        let word = &here.bytes[arguments.first()?.clone()];
+    ) -> Option<&'static CommandSpec> {
+        let word = &raw.bytes[arguments.first()?.clone()];
         let Some(known) = command::find(word) else {
-            self.unknown(table, word, session);
+            self.unknown_command(batch, word, session);
             return None;
         };
-        if !session.is_known() && !known.flags.contains(&"no_auth") {
-            table.say(Outcome::Invalid, |out| encode::error(out, NOAUTH));
+        if !session.is_authenticated() && !known.flags.contains(&"no_auth") {
+            batch.reply(Outcome::Invalid, |out| encode::error(out, NOAUTH));
             return None;
         }
-        if !known.takes(arguments.len()) {
-            wrong_number(table, known);
+        if !known.accepts(arguments.len()) {
+            wrong_argument_count(batch, known);
             return None;
         }
         Some(known)
@@ -131,46 +135,47 @@ impl Shared {
 
     /// Puts a call among those that are to be decided.
     #[inline]
-    fn throttle(
+    fn queue_throttle(
         &self,
-        table: &mut Table,
-        here: Here<'_>,
+        batch: &mut Batch,
+        raw: CommandBytes<'_>,
         dialect: Dialect,
         arguments: &[Range<usize>],
     ) {
-        let read = dialect.read(here.bytes, arguments).and_then(|(key, spec, cost)| {
-            let numbers = table.numbers(spec, &self.node.gate, &self.enrolled)?;
-            let key = here.at + key.start..here.at + key.end;
-            Ok(Item::Own { key, numbers, cost, dialect })
+        let read = dialect.parse(raw.bytes, arguments).and_then(|(key, spec, cost)| {
+            let params = batch.params_index(spec, &self.node.gate, &self.enrolled)?;
+            let key = raw.at + key.start..raw.at + key.end;
+            Ok(BatchItem::Inline { key, params, cost, dialect })
         });
         match read {
-            Ok(item) => table.items.push(item),
-            Err(bad) => table.say(Outcome::Invalid, |out| {
-                encode::error(out, dialect.complaint(bad));
+            Ok(item) => batch.items.push(item),
+            Err(bad) => batch.reply(Outcome::Invalid, |out| {
+                encode::error(out, dialect.error_message(bad));
             }),
         }
     }
 
     /// Puts a limit of the policy among those that are to be decided, once the tier is known.
-    fn limit<'a>(
+    fn queue_limit<'a>(
         &'a self,
-        table: &'a mut Table,
-        here: Here<'a>,
+        batch: &'a mut Batch,
+        raw: CommandBytes<'a>,
         arguments: &[Range<usize>],
         rules: &'a Rules,
         intent: Intent,
-    ) -> Reply<'a, (), ()> {
-        let mut facts = rules.facts(std::mem::take(&mut table.facts));
-        let read = Call::read(here.bytes, arguments, rules, &mut table.named).and_then(|call| {
-            let cost = call.cost(here.bytes)?;
-            call.identify(here.bytes, rules, &mut facts)?;
-            Ok((call.limit, cost))
-        });
+    ) -> StoreReply<'a, (), ()> {
+        let mut facts = rules.facts(std::mem::take(&mut batch.facts));
+        let read =
+            LimitCall::parse(raw.bytes, arguments, rules, &mut batch.last_limit).and_then(|call| {
+                let cost = call.cost(raw.bytes)?;
+                call.set_key(raw.bytes, rules, &mut facts)?;
+                Ok((call.limit, cost))
+            });
         let (limit, cost) = match read {
             Ok(read) => read,
             Err(bad) => {
-                table.say(Outcome::Invalid, |out| encode::error(out, bad));
-                return Reply::Now(());
+                batch.reply(Outcome::Invalid, |out| encode::error(out, bad));
+                return StoreReply::Now(());
             }
         };
         self.node.tier(&facts, self.node.clock.now_us()).map(move |tier| {
@@ -178,26 +183,35 @@ impl Shared {
             if let Some(tier) = &tier {
                 facts.set_tier(tier);
             }
-            let selection = table.select(rules, limit, &facts, cost);
-            table.facts = facts.into_buffer();
+            let selection = batch.select(rules, limit, &facts, cost);
+            batch.facts = facts.into_buffer();
             let disclose = rules.policy().limits()[limit].disclose;
-            table.items.push(Item::Limit { selection, intent, disclose });
+            batch.items.push(BatchItem::Limit { selection, intent, disclose });
         })
     }
 
     /// Has everything decided that waits for it, and writes the answers.
-    pub(super) async fn decide(&self, table: &mut Table, bytes: &[u8], rules: &Rules) {
-        if table.items.is_empty() {
+    pub(super) async fn flush(&self, batch: &mut Batch, bytes: &[u8], rules: &Rules) {
+        if batch.items.is_empty() {
             return;
         }
         let Node { gate, clock, metrics, .. } = &*self.node;
         let now_us = clock.now_us();
-        let Table { items, said, output, numbers, selections, work, tally, .. } = &mut *table;
-        let asked = checks(items, numbers, selections, bytes);
+        let Batch {
+            items,
+            replies: said,
+            output,
+            params,
+            selections,
+            work,
+            outcome_counts: tally,
+            ..
+        } = &mut *batch;
+        let asked = checks(items, params, selections, bytes);
         gate.check_batch(rules, now_us, asked, work).await;
-        let (count, mut decided, mut from) = (work.decided().len(), work.decided().iter(), 0);
+        let (count, mut decided, mut from) = (work.verdicts().len(), work.verdicts().iter(), 0);
         for item in &*items {
-            if let Item::Said(end) = item {
+            if let BatchItem::Replied(end) = item {
                 output.extend_from_slice(&said[from..*end]);
                 from = *end;
                 continue;
@@ -205,32 +219,34 @@ impl Shared {
             let Some(decided) = decided.next() else { continue };
             tally[outcome(decided) as usize] += 1;
             match item {
-                Item::Own { numbers: place, cost, dialect, .. } => {
-                    dialect.answer(output, decided, &numbers[*place].0, *cost);
+                BatchItem::Inline { params: place, cost, dialect, .. } => {
+                    dialect.write_decision(output, decided, &params[*place].0, *cost);
                 }
-                Item::Limit { disclose, .. } => limit::answer(output, decided, *disclose),
-                Item::Said(_) => {}
+                BatchItem::Limit { disclose, .. } => {
+                    limit::write_decision(output, decided, *disclose)
+                }
+                BatchItem::Replied(_) => {}
             }
         }
         let end_us = clock.now_us();
         if trace::enabled() {
-            let asked = checks(items, numbers, selections, bytes);
-            record(rules, asked, work.decided(), now_us, end_us);
+            let asked = checks(items, params, selections, bytes);
+            record_spans(rules, asked, work.verdicts(), now_us, end_us);
         }
         let elapsed_us = end_us.saturating_sub(now_us);
-        metrics.observe_of(Front::Resp, Duration::from_micros(elapsed_us), count as u64);
-        table.clear();
+        metrics.observe_n(Front::Resp, Duration::from_micros(elapsed_us), count as u64);
+        batch.clear();
     }
 
     #[cold]
-    fn unknown(&self, table: &mut Table, word: &[u8], session: &mut Session) {
+    fn unknown_command(&self, batch: &mut Batch, word: &[u8], session: &mut Session) {
         // A browser that was tricked into talking to this port: what follows is not its own, and none of it is to be obeyed.
         if word.eq_ignore_ascii_case(b"POST") || word.eq_ignore_ascii_case(b"HOST:") {
-            session.is_over = true;
+            session.is_closing = true;
             return;
         }
         let word = String::from_utf8_lossy(&word[..word.len().min(128)]);
-        table.say(Outcome::Invalid, |out| match session.is_known() {
+        batch.reply(Outcome::Invalid, |out| match session.is_authenticated() {
             true => encode::error(out, format_args!("ERR unknown command '{word}'")),
             false => encode::error(out, NOAUTH),
         });
@@ -239,38 +255,38 @@ impl Shared {
 
 /// What the engine is asked.
 fn checks<'a>(
-    items: &'a [Item],
-    numbers: &'a [(Numbers, Ticket)],
+    items: &'a [BatchItem],
+    params: &'a [(LimitParams, ParamsId)],
     selections: &'a [Selection],
     bytes: &'a [u8],
 ) -> impl Iterator<Item = SingleCheck<'a>> {
-    let check = move |item: &Item| match item {
-        Item::Own { key, numbers: place, cost, .. } => {
-            let ((numbers, ticket), key) = (&numbers[*place], &bytes[key.clone()]);
-            Some(SingleCheck::Inline { key, numbers, ticket: *ticket, cost: *cost })
+    let check = move |item: &BatchItem| match item {
+        BatchItem::Inline { key, params: place, cost, .. } => {
+            let ((params, params_id), key) = (&params[*place], &bytes[key.clone()]);
+            Some(SingleCheck::Inline { key, params, params_id: *params_id, cost: *cost })
         }
-        Item::Limit { selection, intent, .. } => {
+        BatchItem::Limit { selection, intent, .. } => {
             Some(SingleCheck::Limit { selection: &selections[*selection], intent: *intent })
         }
-        Item::Said(_) => None,
+        BatchItem::Replied(_) => None,
     };
     items.iter().filter_map(check)
 }
 
 #[cold]
-pub(super) fn wrong_number(table: &mut Table, known: &Described) {
-    table.say(Outcome::Invalid, |out| {
-        let text = format_args!("ERR wrong number of arguments for '{}' command", known.word);
+pub(super) fn wrong_argument_count(batch: &mut Batch, known: &CommandSpec) {
+    batch.reply(Outcome::Invalid, |out| {
+        let text = format_args!("ERR wrong number of arguments for '{}' command", known.name);
         encode::error(out, text);
     });
 }
 
 /// A span for each decision of a batch, as long as the batch took.
 #[cold]
-fn record<'a>(
+fn record_spans<'a>(
     rules: &Rules,
     singles: impl Iterator<Item = SingleCheck<'a>>,
-    decided: &[tollgate::Decided],
+    decided: &[tollgate::SingleVerdict],
     start_us: u64,
     end_us: u64,
 ) {
@@ -285,15 +301,18 @@ fn record<'a>(
             _ => continue,
         };
         let (front, key_hash) = (Front::Resp.name(), trace::bytes_hash(key));
-        let span = trace::Decided { front, parent: None, key_hash, start_us, end_us };
-        let tollgate::Decided { allowed, source, outcome, .. } = decided;
+        let span = trace::DecisionContext { front, parent: None, key_hash, start_us, end_us };
+        let tollgate::SingleVerdict { allowed, source, outcome, .. } = decided;
         let limit = Some((name, outcome));
-        trace::single(&span, &trace::Shown { allowed: *allowed, source: *source, limit });
+        trace::record_single(
+            &span,
+            &trace::SpanDecision { allowed: *allowed, source: *source, limit },
+        );
     }
 }
 
 /// How a decision counts.
-fn outcome(decided: &tollgate::Decided) -> Outcome {
+fn outcome(decided: &tollgate::SingleVerdict) -> Outcome {
     match (decided.allowed, decided.source) {
         (true, _) => Outcome::Admitted,
         (false, Source::FailClosed) => Outcome::FailClosed,

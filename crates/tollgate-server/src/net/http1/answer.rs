@@ -10,25 +10,25 @@ use tollgate::ProcessClock;
 
 /// How the body of an answer is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sends {
+pub(super) enum ResponseFraming {
     /// Not at all, or with the head.
-    Nothing,
+    NoStream,
     /// As it is, to its length or to the end of the connection.
-    Plain,
+    Raw,
     /// In chunks.
-    Chunks,
+    Chunked,
 }
 
 /// What an answer's head depends on besides the answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct ResponseContext {
     pub(super) version: Version,
     pub(super) is_head: bool,
     /// Whether the client may use the connection again.
     pub(super) persists: bool,
 }
 
-impl Asked {
+impl ResponseContext {
     pub(super) fn new(head: &RequestHead<'_>, persists: bool) -> Self {
         Self { version: head.version, is_head: head.method == "HEAD", persists }
     }
@@ -36,7 +36,11 @@ impl Asked {
 
 /// Appends the head of an answer, and its body where that is whole. How the rest is sent, and
 /// whether the connection goes on afterwards.
-pub(super) fn write(answer: &Answer, asked: Asked, out: &mut Vec<u8>) -> (Sends, bool) {
+pub(super) fn write_response(
+    answer: &Answer,
+    asked: ResponseContext,
+    out: &mut Vec<u8>,
+) -> (ResponseFraming, bool) {
     status_line(answer, out);
     out.extend_from_slice(&answer.lines);
     if !answer.is_dated {
@@ -44,7 +48,7 @@ pub(super) fn write(answer: &Answer, asked: Asked, out: &mut Vec<u8>) -> (Sends,
     }
     if answer.status == StatusCode::SWITCHING_PROTOCOLS {
         out.extend_from_slice(b"\r\n");
-        return (Sends::Nothing, false);
+        return (ResponseFraming::NoStream, false);
     }
     let mut persists = asked.persists && !answer.close;
     let is_bodiless = is_bodiless(answer.status);
@@ -54,13 +58,13 @@ pub(super) fn write(answer: &Answer, asked: Asked, out: &mut Vec<u8>) -> (Sends,
         None => Some(answer.body.len() as u64),
     };
     let sends = match (&answer.stream, length) {
-        _ if is_bodiless || asked.is_head => Sends::Nothing,
-        (None, _) => Sends::Nothing,
-        (Some(_), Some(_)) => Sends::Plain,
-        (Some(_), None) if asked.version == Version::HTTP_11 => Sends::Chunks,
+        _ if is_bodiless || asked.is_head => ResponseFraming::NoStream,
+        (None, _) => ResponseFraming::NoStream,
+        (Some(_), Some(_)) => ResponseFraming::Raw,
+        (Some(_), None) if asked.version == Version::HTTP_11 => ResponseFraming::Chunked,
         (Some(_), None) => {
             persists = false;
-            Sends::Plain
+            ResponseFraming::Raw
         }
     };
     match length {
@@ -68,7 +72,7 @@ pub(super) fn write(answer: &Answer, asked: Asked, out: &mut Vec<u8>) -> (Sends,
         // What a 304 says is the length of what was not sent.
         Some(0) if is_bodiless => {}
         Some(length) => push_length(length, out),
-        None if sends == Sends::Chunks => {
+        None if sends == ResponseFraming::Chunked => {
             out.extend_from_slice(b"transfer-encoding: chunked\r\n");
         }
         None => {}
@@ -119,7 +123,7 @@ fn push_length(length: u64, out: &mut Vec<u8>) {
 /// Appends a header line. Its name is written in lower case, as HTTP/2 has it.
 #[inline]
 pub(crate) fn push_header(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-    lower(name, out);
+    push_lowercase(name, out);
     push_line(b": ", value, out);
 }
 
@@ -135,22 +139,22 @@ const WORD: usize = size_of::<u64>();
 
 /// Appends a name in lower case, eight bytes at a time: most names have eight and more. The last
 /// word may overlap the one before it.
-fn lower(name: &[u8], out: &mut Vec<u8>) {
+fn push_lowercase(name: &[u8], out: &mut Vec<u8>) {
     let Some((_, last)) = name.split_last_chunk::<WORD>() else {
         out.extend(name.iter().map(u8::to_ascii_lowercase));
         return;
     };
     let end = out.len() + name.len();
     for word in name.as_chunks::<WORD>().0 {
-        out.extend_from_slice(&lower_word(*word));
+        out.extend_from_slice(&lowercase_word(*word));
     }
     out.truncate(end - WORD);
-    out.extend_from_slice(&lower_word(*last));
+    out.extend_from_slice(&lowercase_word(*last));
 }
 
 /// Eight bytes in lower case. A letter's case is one bit, which is set where a byte is at least `A`
 /// and at most `Z`.
-fn lower_word(bytes: [u8; WORD]) -> [u8; WORD] {
+fn lowercase_word(bytes: [u8; WORD]) -> [u8; WORD] {
     const ONES: u64 = u64::MAX / 255;
     let word = u64::from_le_bytes(bytes);
     let low = word & (ONES * 0x7f);

@@ -1,7 +1,7 @@
 //! Bodies of HTTP/1.1, read piece by piece.
 
-use super::{Framing, chunked::Decoder};
-use crate::net::{BodyError, Caller, stream::Stream};
+use super::{Framing, chunked::ChunkedDecoder};
+use crate::net::{BodyError, ClientConnection, stream::ConnectionStream};
 use bytes::{Bytes, BytesMut};
 use hyper::{
     HeaderMap,
@@ -27,7 +27,7 @@ thread_local! {
 }
 
 /// A stream that takes back what was read too far.
-pub(crate) trait Source: AsyncRead + Unpin {
+pub(crate) trait PushbackRead: AsyncRead + Unpin {
     /// Has these bytes come again, before any others.
     fn unread(&mut self, bytes: &[u8]);
 }
@@ -36,18 +36,18 @@ pub(crate) trait Source: AsyncRead + Unpin {
 #[derive(Debug)]
 pub(crate) struct MessageBody {
     framing: Framing,
-    decoder: Decoder,
+    decoder: ChunkedDecoder,
     trailers: Option<HeaderMap>,
 }
 
 impl MessageBody {
     pub(crate) fn new(framing: Framing) -> Self {
-        Self { framing, decoder: Decoder::default(), trailers: None }
+        Self { framing, decoder: ChunkedDecoder::default(), trailers: None }
     }
 
     /// Of an answer.
-    pub(crate) fn of_answer(framing: Framing) -> Self {
-        Self { decoder: Decoder::lenient(), ..Self::new(framing) }
+    pub(crate) fn of_response(framing: Framing) -> Self {
+        Self { decoder: ChunkedDecoder::lenient(), ..Self::new(framing) }
     }
 
     /// Whether all of it has been read.
@@ -67,7 +67,7 @@ impl MessageBody {
     /// The next piece of it, or its trailers.
     pub(crate) fn poll_frame(
         &mut self,
-        source: &mut impl Source,
+        source: &mut impl PushbackRead,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if self.framing == Framing::Empty {
@@ -85,9 +85,9 @@ impl MessageBody {
                 if read.is_err() || bytes.is_empty() {
                     let is_end = read.is_ok() && self.framing == Framing::UntilClose;
                     self.framing = if is_end { Framing::Empty } else { Framing::UntilClose };
-                    return Poll::Ready((!is_end).then_some(Err(BodyError::Left)));
+                    return Poll::Ready((!is_end).then_some(Err(BodyError::PeerClosed)));
                 }
-                match self.take(bytes, source) {
+                match self.decode(bytes, source) {
                     Ok(data) if data.is_empty() && self.framing != Framing::Empty => {}
                     Ok(data) if data.is_empty() => {
                         let trailers = self.trailers.take();
@@ -105,7 +105,7 @@ impl MessageBody {
     }
 
     /// The data among bytes that have come. What follows the body goes back.
-    fn take(&mut self, bytes: &[u8], source: &mut impl Source) -> Result<Bytes, BodyError> {
+    fn decode(&mut self, bytes: &[u8], source: &mut impl PushbackRead) -> Result<Bytes, BodyError> {
         match &mut self.framing {
             Framing::Length(left) => {
                 *left = left.saturating_sub(bytes.len() as u64);
@@ -117,13 +117,13 @@ impl MessageBody {
             Framing::Chunked => {
                 let mut data = BytesMut::with_capacity(bytes.len());
                 let mut at = 0;
-                while at < bytes.len() && !self.decoder.is_over() {
+                while at < bytes.len() && !self.decoder.is_finished() {
                     let (read, piece) =
                         self.decoder.next(&bytes[at..]).map_err(|_| BodyError::Broken)?;
                     data.extend_from_slice(&bytes[at..][piece]);
                     at += read;
                 }
-                if self.decoder.is_over() {
+                if self.decoder.is_finished() {
                     source.unread(&bytes[at..]);
                     self.framing = Framing::Empty;
                     self.trailers = trailers(&self.decoder.trailers)?;
@@ -155,68 +155,76 @@ fn trailers(lines: &[u8]) -> Result<Option<HeaderMap>, BodyError> {
 
 /// A client's connection, shared by what answers its request and what reads the request's body.
 #[derive(Debug)]
-pub(in crate::net) struct Connection {
-    pub(super) stream: RefCell<Stream>,
-    pub(super) caller: Rc<Caller>,
+pub(in crate::net) struct Http1Connection {
+    pub(super) stream: RefCell<ConnectionStream>,
+    pub(super) caller: Rc<ClientConnection>,
     body: RefCell<MessageBody>,
     /// Whether the client waits for `100 Continue`.
-    is_awaited: Cell<bool>,
+    awaits_continue: Cell<bool>,
     /// Whether a client that ends its side has given up its request.
-    ends_with_client: bool,
+    cancel_on_client_close: bool,
     /// Counts bodies: a reader of an earlier one gets nothing of this one.
-    number: Cell<u64>,
+    body_id: Cell<u64>,
     /// Whether the answer's head has been written, after which no interim answer may come.
     is_answered: Cell<bool>,
 }
 
-impl Connection {
-    pub(super) fn new(stream: Stream, caller: Rc<Caller>, ends_with_client: bool) -> Self {
+impl Http1Connection {
+    pub(super) fn new(
+        stream: ConnectionStream,
+        caller: Rc<ClientConnection>,
+        cancel_on_client_close: bool,
+    ) -> Self {
         Self {
             stream: RefCell::new(stream),
             caller,
             body: RefCell::new(MessageBody::new(Framing::Empty)),
-            is_awaited: Cell::new(false),
-            ends_with_client,
-            number: Cell::new(0),
+            awaits_continue: Cell::new(false),
+            cancel_on_client_close,
+            body_id: Cell::new(0),
             is_answered: Cell::new(false),
         }
     }
 
     /// The answer's head has been written.
-    pub(super) fn answered(&self) {
+    pub(super) fn mark_answered(&self) {
         self.is_answered.set(true);
     }
 
     /// Whether the client has given up its request. Nobody else reads the stream by then.
-    pub(super) fn poll_left(&self, stream: &mut Stream, context: &mut Context<'_>) -> Poll<()> {
-        match self.ends_with_client && self.is_over() {
-            true => stream.poll_left(context),
+    pub(super) fn poll_client_closed(
+        &self,
+        stream: &mut ConnectionStream,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        match self.cancel_on_client_close && self.is_over() {
+            true => stream.poll_peer_closed(context),
             false => Poll::Pending,
         }
     }
 
     /// A request begins whose body is still to come.
     pub(super) fn begin_body(&self, framing: Framing, expects_continue: bool) {
-        self.number.set(self.number.get() + 1);
+        self.body_id.set(self.body_id.get() + 1);
         self.body.replace(MessageBody::new(framing));
-        self.is_awaited.set(expects_continue);
+        self.awaits_continue.set(expects_continue);
         self.is_answered.set(false);
     }
 
     /// The number of the body that is being read.
-    pub(in crate::net) fn number(&self) -> u64 {
-        self.number.get()
+    pub(in crate::net) fn body_id(&self) -> u64 {
+        self.body_id.get()
     }
 
     /// Takes the rest of the body away from its reader.
     pub(super) fn take_body(&self) -> MessageBody {
-        self.number.set(self.number.get() + 1);
+        self.body_id.set(self.body_id.get() + 1);
         self.body.replace(MessageBody::new(Framing::Empty))
     }
 
     /// Whether the client still waits for `100 Continue`.
-    pub(super) fn is_awaited(&self) -> bool {
-        self.is_awaited.get()
+    pub(super) fn awaits_continue(&self) -> bool {
+        self.awaits_continue.get()
     }
 
     pub(in crate::net) fn is_over(&self) -> bool {
@@ -233,13 +241,13 @@ impl Connection {
         number: u64,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        if number != self.number.get() {
-            return Poll::Ready(Some(Err(BodyError::Left)));
+        if number != self.body_id.get() {
+            return Poll::Ready(Some(Err(BodyError::PeerClosed)));
         }
         let mut stream = self.stream.borrow_mut();
-        if self.is_awaited.get() && !self.is_answered.get() {
-            self.is_awaited.set(false);
-            if !stream.has_unread() {
+        if self.awaits_continue.get() && !self.is_answered.get() {
+            self.awaits_continue.set(false);
+            if !stream.has_pushed_back() {
                 self.caller.send_interim(b"HTTP/1.1 100 Continue\r\n\r\n");
             }
         }

@@ -1,18 +1,18 @@
 //! Chunked bodies: where the data of each chunk lies, and where the body ends.
 
-use super::{Refused, push_header};
+use super::{ParseError, push_header};
 use hyper::HeaderMap;
 use std::ops::Range;
 
 /// Digits of a chunk's size, at most: more than any body has.
 const DIGITS_MAX: u32 = 15;
 /// Bytes of all extensions, and of all trailers, of a body.
-const ASIDE_MAX: usize = 16 * 1024;
+const OVERHEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// A chunked body that is being read. Extensions are dropped; trailers are kept.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
-    state: State,
+pub(super) struct ChunkedDecoder {
+    state: ChunkState,
     /// Whether a size may have spaces behind it, as some upstreams write it.
     is_lenient: bool,
     extension_bytes: usize,
@@ -21,7 +21,7 @@ pub(super) struct Decoder {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ChunkState {
     Size {
         digits: u32,
         size: u64,
@@ -49,36 +49,36 @@ enum State {
     End,
 }
 
-impl Default for State {
+impl Default for ChunkState {
     fn default() -> Self {
         Self::Size { digits: 0, size: 0 }
     }
 }
 
-impl Decoder {
+impl ChunkedDecoder {
     /// For the body of an answer: the upstream is trusted to mean what it says.
     pub(super) fn lenient() -> Self {
         Self { is_lenient: true, ..Self::default() }
     }
 
     /// Whether the body has ended.
-    pub(super) fn is_over(&self) -> bool {
-        self.state == State::End
+    pub(super) fn is_finished(&self) -> bool {
+        self.state == ChunkState::End
     }
 
     /// Reads on to the end of the next piece of data: how many bytes were read, and where the data
     /// among them lies. Without data, all bytes were read or the body is over.
-    pub(super) fn next(&mut self, bytes: &[u8]) -> Result<(usize, Range<usize>), Refused> {
+    pub(super) fn next(&mut self, bytes: &[u8]) -> Result<(usize, Range<usize>), ParseError> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             match &mut self.state {
-                State::End => break,
-                State::Data { left } => {
+                ChunkState::End => break,
+                ChunkState::Data { left } => {
                     let available = (bytes.len() - at) as u64;
                     let taken = (*left).min(available);
                     *left -= taken;
                     if *left == 0 {
-                        self.state = State::DataCr;
+                        self.state = ChunkState::DataCr;
                     }
                     let end = at + usize::try_from(taken).unwrap_or(bytes.len() - at);
                     return Ok((end, at..end));
@@ -92,74 +92,77 @@ impl Decoder {
         Ok((at, 0..0))
     }
 
-    fn step(&mut self, byte: u8) -> Result<State, Refused> {
+    fn step(&mut self, byte: u8) -> Result<ChunkState, ParseError> {
         Ok(match (self.state, byte) {
-            (State::Size { digits, size }, _) if byte.is_ascii_hexdigit() => {
-                let digit = char::from(byte).to_digit(16).ok_or(Refused::Framing)?;
+            (ChunkState::Size { digits, size }, _) if byte.is_ascii_hexdigit() => {
+                let digit = char::from(byte).to_digit(16).ok_or(ParseError::Framing)?;
                 if digits == DIGITS_MAX {
-                    return Err(Refused::Framing);
+                    return Err(ParseError::Framing);
                 }
                 if size == 0 {
                     // Zeros in front do not make a size larger.
-                    self.aside()?;
-                    return Ok(State::Size { digits: 1, size: digit.into() });
+                    self.count_overhead()?;
+                    return Ok(ChunkState::Size { digits: 1, size: digit.into() });
                 }
-                State::Size { digits: digits + 1, size: size << 4 | u64::from(digit) }
+                ChunkState::Size { digits: digits + 1, size: size << 4 | u64::from(digit) }
             }
-            (State::Size { digits: 1.., size }, b'\r') => State::SizeLf { size },
-            (State::Size { digits: 1.., size }, b';') => State::Extension { size },
-            (State::Size { digits: 1.., size } | State::SizePad { size }, b' ' | b'\t')
-                if self.is_lenient =>
-            {
-                self.aside()?;
-                State::SizePad { size }
+            (ChunkState::Size { digits: 1.., size }, b'\r') => ChunkState::SizeLf { size },
+            (ChunkState::Size { digits: 1.., size }, b';') => ChunkState::Extension { size },
+            (
+                ChunkState::Size { digits: 1.., size } | ChunkState::SizePad { size },
+                b' ' | b'\t',
+            ) if self.is_lenient => {
+                self.count_overhead()?;
+                ChunkState::SizePad { size }
             }
-            (State::SizePad { size }, b';') => State::Extension { size },
-            (State::Extension { size } | State::SizePad { size }, b'\r') => State::SizeLf { size },
-            (State::Extension { size }, byte) if byte != b'\n' => {
-                self.aside()?;
-                State::Extension { size }
+            (ChunkState::SizePad { size }, b';') => ChunkState::Extension { size },
+            (ChunkState::Extension { size } | ChunkState::SizePad { size }, b'\r') => {
+                ChunkState::SizeLf { size }
             }
-            (State::SizeLf { size: 0 }, b'\n') => State::Trailer,
-            (State::SizeLf { size }, b'\n') => State::Data { left: size },
-            (State::DataCr, b'\r') => State::DataLf,
-            (State::DataLf, b'\n') => State::default(),
-            (State::Trailer, b'\r') => State::EndLf,
-            (State::Trailer, b' ' | b'\t' | b'\n') => return Err(Refused::Syntax),
-            (State::TrailerLine, b'\r') => {
+            (ChunkState::Extension { size }, byte) if byte != b'\n' => {
+                self.count_overhead()?;
+                ChunkState::Extension { size }
+            }
+            (ChunkState::SizeLf { size: 0 }, b'\n') => ChunkState::Trailer,
+            (ChunkState::SizeLf { size }, b'\n') => ChunkState::Data { left: size },
+            (ChunkState::DataCr, b'\r') => ChunkState::DataLf,
+            (ChunkState::DataLf, b'\n') => ChunkState::default(),
+            (ChunkState::Trailer, b'\r') => ChunkState::EndLf,
+            (ChunkState::Trailer, b' ' | b'\t' | b'\n') => return Err(ParseError::Syntax),
+            (ChunkState::TrailerLine, b'\r') => {
                 self.trailer(byte)?;
-                State::TrailerLf
+                ChunkState::TrailerLf
             }
-            (State::Trailer | State::TrailerLine, byte) if byte != b'\n' => {
+            (ChunkState::Trailer | ChunkState::TrailerLine, byte) if byte != b'\n' => {
                 self.trailer(byte)?;
-                State::TrailerLine
+                ChunkState::TrailerLine
             }
-            (State::TrailerLf, b'\n') => {
+            (ChunkState::TrailerLf, b'\n') => {
                 self.trailer(byte)?;
-                State::Trailer
+                ChunkState::Trailer
             }
-            (State::EndLf, b'\n') => State::End,
-            _ => return Err(Refused::Framing),
+            (ChunkState::EndLf, b'\n') => ChunkState::End,
+            _ => return Err(ParseError::Framing),
         })
     }
 
     /// Counts a byte that carries nothing.
-    fn aside(&mut self) -> Result<(), Refused> {
+    fn count_overhead(&mut self) -> Result<(), ParseError> {
         self.extension_bytes += 1;
-        if self.extension_bytes > ASIDE_MAX { Err(Refused::TooLarge) } else { Ok(()) }
+        if self.extension_bytes > OVERHEAD_BYTES_MAX { Err(ParseError::TooLarge) } else { Ok(()) }
     }
 
-    fn trailer(&mut self, byte: u8) -> Result<(), Refused> {
+    fn trailer(&mut self, byte: u8) -> Result<(), ParseError> {
         self.trailers.push(byte);
-        if self.trailers.len() > ASIDE_MAX { Err(Refused::TooLarge) } else { Ok(()) }
+        if self.trailers.len() > OVERHEAD_BYTES_MAX { Err(ParseError::TooLarge) } else { Ok(()) }
     }
 }
 
 /// Whether bytes can be the beginning of a chunked body of a request.
-pub(super) fn can_begin(bytes: &[u8]) -> bool {
-    let mut decoder = Decoder::default();
+pub(super) fn is_valid_prefix(bytes: &[u8]) -> bool {
+    let mut decoder = ChunkedDecoder::default();
     let mut at = 0;
-    while at < bytes.len() && !decoder.is_over() {
+    while at < bytes.len() && !decoder.is_finished() {
         match decoder.next(&bytes[at..]) {
             Ok((read, _)) => at += read,
             Err(_) => return false,
@@ -171,14 +174,14 @@ pub(super) fn can_begin(bytes: &[u8]) -> bool {
 /// Appends the data of an answer's body that is here whole, and that has no trailers; how many
 /// bytes it has.
 pub(crate) fn decode_chunks(bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
-    let mut decoder = Decoder::lenient();
+    let mut decoder = ChunkedDecoder::lenient();
     let mut at = 0;
-    while at < bytes.len() && !decoder.is_over() {
+    while at < bytes.len() && !decoder.is_finished() {
         let (read, data) = decoder.next(&bytes[at..]).ok()?;
         out.extend_from_slice(&bytes[at..][data]);
         at += read;
     }
-    (decoder.is_over() && decoder.trailers.is_empty()).then_some(at)
+    (decoder.is_finished() && decoder.trailers.is_empty()).then_some(at)
 }
 
 /// Appends the end of a body, with these trailers.

@@ -26,10 +26,10 @@ mod writer;
 mod tests;
 
 pub(crate) use answer::{push_header, push_line, push_status};
-pub(super) use body::Connection;
-pub(crate) use body::{MessageBody, Source};
+pub(super) use body::Http1Connection;
+pub(crate) use body::{MessageBody, PushbackRead};
 pub(crate) use chunked::{decode_chunks, push_chunk, push_trailers};
-pub(crate) use parse::{Framing, ParsedResponse, Refused, decimal, parse_response};
-pub(super) use server::{serve, too_slow};
+pub(crate) use parse::{Framing, ParseError, ParsedResponse, parse_decimal, parse_response};
+pub(super) use server::{respond_timeout, serve};
 pub(crate) use upstream::UpstreamStream;
 pub(crate) use writer::BodyWriter;

@@ -1,12 +1,12 @@
 //! Heads of HTTP/1.1: where they end, what they say, and how their bodies are delimited.
 
-use crate::net::head::{HEADERS_MAX, Headers, Line, RequestHead, Span};
+use crate::net::head::{HEADERS_MAX, HeaderSpan, Headers, RequestHead, Span};
 use hyper::{StatusCode, Version};
 use std::mem::MaybeUninit;
 use tollgate_tower::is_header;
 
 /// Headers of an upstream's answer, at most.
-const ANSWER_HEADERS_MAX: usize = 100;
+const RESPONSE_HEADERS_MAX: usize = 100;
 
 /// How a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum Framing {
 
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum ParseError {
     /// It is no HTTP/1.1, or a line does not end with CR LF.
     Syntax,
     /// Its end could be found in two ways.
@@ -36,7 +36,7 @@ pub(crate) enum Refused {
     TooLarge,
 }
 
-impl Refused {
+impl ParseError {
     /// The status of the answer.
     pub(crate) fn status(self) -> StatusCode {
         match self {
@@ -65,7 +65,7 @@ pub(crate) struct Persistence {
 }
 
 impl Persistence {
-    fn connection(&mut self, value: &[u8]) {
+    fn read_connection_header(&mut self, value: &[u8]) {
         for token in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
             self.close |= token.eq_ignore_ascii_case(b"close");
             self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
@@ -96,7 +96,7 @@ pub(crate) struct ParsedRequest {
 impl ParsedRequest {
     /// The length of head and body, where the head says it.
     #[inline]
-    pub(crate) fn whole(&self) -> Option<usize> {
+    pub(crate) fn message_len(&self) -> Option<usize> {
         match self.framing {
             Framing::Empty => Some(self.len),
             Framing::Length(length) => usize::try_from(length).ok().map(|length| self.len + length),
@@ -106,7 +106,7 @@ impl ParsedRequest {
 
     /// The head, in the bytes that it was read from.
     #[inline]
-    pub(crate) fn head<'a>(&self, bytes: &'a [u8], lines: &'a [Line]) -> RequestHead<'a> {
+    pub(crate) fn head<'a>(&self, bytes: &'a [u8], lines: &'a [HeaderSpan]) -> RequestHead<'a> {
         // The parser found both to be text, side by side.
         let line = self.method.to(self.target).text(bytes);
         let (method, target) = line.split_once(' ').unwrap_or_default();
@@ -144,24 +144,24 @@ impl ParsedResponse {
 #[inline]
 pub(crate) fn parse_request(
     bytes: &[u8],
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<HeaderSpan>,
     headers_max: usize,
-) -> Result<Option<ParsedRequest>, Refused> {
+) -> Result<Option<ParsedRequest>, ParseError> {
     let mut room = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut head = httparse::Request::new(&mut []);
     let len = match head.parse_with_uninit_headers(bytes, &mut room) {
         Ok(httparse::Status::Complete(len)) => len,
-        Ok(httparse::Status::Partial) => return partial(bytes).map(|()| None),
-        Err(error) => return Err(refused(error)),
+        Ok(httparse::Status::Partial) => return check_partial_head(bytes).map(|()| None),
+        Err(error) => return Err(parse_error(error)),
     };
     let (Some(method), Some(target), Some(minor)) = (head.method, head.path, head.version) else {
-        return Err(Refused::Syntax);
+        return Err(ParseError::Syntax);
     };
     if head.headers.len() > headers_max {
-        return Err(Refused::TooLarge);
+        return Err(ParseError::TooLarge);
     }
     let version = if minor == 1 { Version::HTTP_11 } else { Version::HTTP_10 };
-    let mut said = Said::default();
+    let mut declared = DeclaredFraming::default();
     let (mut hosts, mut expects_continue) = (0, false);
     lines.clear();
     for httparse::Header { name, value } in head.headers.iter() {
@@ -169,26 +169,26 @@ pub(crate) fn parse_request(
         match name.len() {
             4 if is("host") => hosts += 1,
             6 if is("expect") => expects_continue = value.eq_ignore_ascii_case(b"100-continue"),
-            10 | 14 | 17 => said.header(name, value)?,
+            10 | 14 | 17 => declared.read_header(name, value)?,
             _ => {}
         }
-        lines.push(Line::new(name.as_bytes(), value, bytes));
+        lines.push(HeaderSpan::new(name.as_bytes(), value, bytes));
     }
     let method = Span::of(method.as_bytes(), bytes);
-    are_lines(bytes, method.start(), len, lines)?;
+    check_line_ends(bytes, method.start(), len, lines)?;
     if hosts > 1 {
-        return Err(Refused::Host);
+        return Err(ParseError::Host);
     }
     if memchr::memchr(b'#', target.as_bytes()).is_some() {
-        return Err(Refused::Fragment);
+        return Err(ParseError::Fragment);
     }
-    let framing = match (said.is_chunked, said.length) {
+    let framing = match (declared.is_chunked, declared.length) {
         (true, None) if version == Version::HTTP_11 => Framing::Chunked,
-        (true, _) => return Err(Refused::Framing),
+        (true, _) => return Err(ParseError::Framing),
         (false, Some(0) | None) => Framing::Empty,
         (false, Some(length)) => Framing::Length(length),
     };
-    let Said { persistence, .. } = said;
+    let DeclaredFraming { persistence, .. } = declared;
     Ok(Some(ParsedRequest {
         len,
         framing,
@@ -207,51 +207,53 @@ pub(crate) fn parse_request(
 pub(crate) fn parse_response(
     bytes: &[u8],
     is_head: bool,
-    lines: &mut Vec<Line>,
-) -> Result<Option<ParsedResponse>, Refused> {
+    lines: &mut Vec<HeaderSpan>,
+) -> Result<Option<ParsedResponse>, ParseError> {
     let mut room = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut head = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
     let len = match config.parse_response_with_uninit_headers(&mut head, bytes, &mut room) {
         Ok(httparse::Status::Complete(len)) => len,
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(error) => return Err(refused(error)),
+        Err(error) => return Err(parse_error(error)),
     };
-    let (Some(code), Some(minor)) = (head.code, head.version) else { return Err(Refused::Syntax) };
-    if head.headers.len() > ANSWER_HEADERS_MAX {
-        return Err(Refused::TooLarge);
+    let (Some(code), Some(minor)) = (head.code, head.version) else {
+        return Err(ParseError::Syntax);
+    };
+    if head.headers.len() > RESPONSE_HEADERS_MAX {
+        return Err(ParseError::TooLarge);
     }
-    let status = StatusCode::from_u16(code).map_err(|_| Refused::Syntax)?;
+    let status = StatusCode::from_u16(code).map_err(|_| ParseError::Syntax)?;
     let version = if minor == 1 { Version::HTTP_11 } else { Version::HTTP_10 };
-    let mut said = Said { is_answer: true, ..Said::default() };
+    let mut declared = DeclaredFraming { is_response: true, ..DeclaredFraming::default() };
     lines.clear();
     for httparse::Header { name, value } in head.headers.iter() {
         if matches!(name.len(), 10 | 14 | 17) {
-            said.header(name, value)?;
+            declared.read_header(name, value)?;
         }
-        lines.push(Line::new(name.as_bytes(), value, bytes));
+        lines.push(HeaderSpan::new(name.as_bytes(), value, bytes));
     }
     let has_none = is_head || is_bodiless(status);
-    let framing = match (said.is_chunked, said.length) {
+    let framing = match (declared.is_chunked, declared.length) {
         _ if has_none => Framing::Empty,
         // The upstream is ours: a length beside `chunked` is dropped, as RFC 9112 has it, and the
         // connection ends.
         (true, _) if version == Version::HTTP_11 => Framing::Chunked,
-        (true, _) => return Err(Refused::Framing),
+        (true, _) => return Err(ParseError::Framing),
         (false, Some(0)) => Framing::Empty,
         (false, Some(length)) => Framing::Length(length),
         (false, None) => Framing::UntilClose,
     };
-    let is_twofold = said.is_chunked && said.length.is_some();
+    let has_length_and_chunked = declared.is_chunked && declared.length.is_some();
     let reason = head.reason.unwrap_or_default().as_bytes();
     Ok(Some(ParsedResponse {
         len,
         status,
         framing,
-        length: said.length.filter(|_| !said.is_chunked),
-        persists: said.persistence.persists(version)
+        length: declared.length.filter(|_| !declared.is_chunked),
+        persists: declared.persistence.persists(version)
             && framing != Framing::UntilClose
-            && !is_twofold,
+            && !has_length_and_chunked,
         reason: Span::of(reason, bytes),
     }))
 }
@@ -263,47 +265,47 @@ pub(super) fn is_bodiless(status: StatusCode) -> bool {
 
 /// What the headers say about the message and its connection.
 #[derive(Default)]
-struct Said {
-    is_answer: bool,
+struct DeclaredFraming {
+    is_response: bool,
     length: Option<u64>,
     is_chunked: bool,
     persistence: Persistence,
 }
 
-impl Said {
-    fn header(&mut self, name: &str, value: &[u8]) -> Result<(), Refused> {
+impl DeclaredFraming {
+    fn read_header(&mut self, name: &str, value: &[u8]) -> Result<(), ParseError> {
         let is = |known: &str| is_header(name.as_bytes(), known);
         if is("content-length") {
-            let length = match self.is_answer {
-                true => agreed(value),
-                false => decimal(value),
+            let length = match self.is_response {
+                true => parse_length_list(value),
+                false => parse_decimal(value),
             };
-            let length = length.ok_or(Refused::Framing)?;
+            let length = length.ok_or(ParseError::Framing)?;
             // Upstreams repeat themselves; clients that do are up to something.
-            if self.length.replace(length).is_some_and(|said| !self.is_answer || said != length) {
-                return Err(Refused::Framing);
+            if self.length.replace(length).is_some_and(|said| !self.is_response || said != length) {
+                return Err(ParseError::Framing);
             }
         } else if is("transfer-encoding") {
             if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
-                return Err(Refused::Framing);
+                return Err(ParseError::Framing);
             }
             self.is_chunked = true;
         } else if is("connection") {
-            self.persistence.connection(value);
+            self.persistence.read_connection_header(value);
         }
         Ok(())
     }
 }
 
 /// A length in digits only, and no more of them than any body has.
-pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
+pub(crate) fn parse_decimal(digits: &[u8]) -> Option<u64> {
     let is_plain = (1..=18).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
     is_plain.then(|| digits.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
 /// The length that every item of a list says: `2, 2` is two.
-fn agreed(value: &[u8]) -> Option<u64> {
-    let mut items = value.split(|byte| *byte == b',').map(|item| decimal(item.trim_ascii()));
+fn parse_length_list(value: &[u8]) -> Option<u64> {
+    let mut items = value.split(|byte| *byte == b',').map(|item| parse_decimal(item.trim_ascii()));
     let first = items.next()??;
     items.all(|item| item == Some(first)).then_some(first)
 }
@@ -311,29 +313,34 @@ fn agreed(value: &[u8]) -> Option<u64> {
 /// Whether each line of a request's head ends with CR LF: the parser would take LF alone. Each
 /// header's name stands behind the end of the line before it.
 #[inline]
-fn are_lines(bytes: &[u8], start: usize, len: usize, lines: &[Line]) -> Result<(), Refused> {
+fn check_line_ends(
+    bytes: &[u8],
+    start: usize,
+    len: usize,
+    lines: &[HeaderSpan],
+) -> Result<(), ParseError> {
     let ends_before = |at: usize| at >= 2 && bytes[at - 2..at] == *b"\r\n";
     let are_ended = lines.iter().all(|line| ends_before(line.name_start()));
     let is_ended = len >= 4 && bytes[len - 4..len] == *b"\r\n\r\n";
     // Empty lines before a request are left by clients that end a body with one.
     let is_begun = bytes[..start].as_chunks::<2>().0.iter().all(|pair| pair == b"\r\n")
         && start.is_multiple_of(2);
-    if are_ended && is_ended && is_begun { Ok(()) } else { Err(Refused::Syntax) }
+    if are_ended && is_ended && is_begun { Ok(()) } else { Err(ParseError::Syntax) }
 }
 
 /// Refuses a head without an end as early as its lines show that it cannot be one.
-fn partial(bytes: &[u8]) -> Result<(), Refused> {
+fn check_partial_head(bytes: &[u8]) -> Result<(), ParseError> {
     for at in memchr::memchr_iter(b'\n', bytes) {
         if at == 0 || bytes[at - 1] != b'\r' {
-            return Err(Refused::Syntax);
+            return Err(ParseError::Syntax);
         }
     }
     Ok(())
 }
 
-fn refused(error: httparse::Error) -> Refused {
+fn parse_error(error: httparse::Error) -> ParseError {
     match error {
-        httparse::Error::TooManyHeaders => Refused::TooLarge,
-        _ => Refused::Syntax,
+        httparse::Error::TooManyHeaders => ParseError::TooLarge,
+        _ => ParseError::Syntax,
     }
 }

@@ -1,20 +1,20 @@
 //! A client's connection: requests in, answers out, one after the other.
 
 use super::{
-    Refused,
-    answer::{self, Asked, Sends},
-    body::{Connection, Source},
-    chunked::can_begin,
+    ParseError,
+    answer::{self, ResponseContext, ResponseFraming},
+    body::{Http1Connection, PushbackRead},
+    chunked::is_valid_prefix,
     parse::{Framing, ParsedRequest, parse_request},
     writer::BodyWriter,
 };
 use crate::net::{
-    Answer, BoxError, Busy, Caller, Handler, Request, RequestBody, Upload,
-    alarm::Stall,
+    Answer, BoxError, ClientConnection, Handler, InFlightRequest, Request, RequestBody, Upload,
+    alarm::WriteTimeout,
     handler::BodyStream,
-    head::Line,
-    life::{Life, Order, Stage},
-    stream::Stream,
+    head::HeaderSpan,
+    life::{CloseRequest, ConnectionState, Stage},
+    stream::ConnectionStream,
     tunnel,
 };
 use bytes::Bytes;
@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tollgate::Spares;
+use tollgate::BufferPool;
 
 /// Bytes that one read takes, at most. Larger heads get more room.
 const INPUT_BYTES: usize = 8 * 1024;
@@ -44,40 +44,40 @@ const SKIPPED_WITHIN: Duration = Duration::from_secs(1);
 /// Memory that only connections with something to do need. Each thread has as many as wait for
 /// something at once.
 #[derive(Default)]
-struct Scratch {
-    input: Input,
-    lines: Vec<Line>,
+struct Http1Buffers {
+    input: ReadBuffer,
+    lines: Vec<HeaderSpan>,
     answer: Answer,
     output: Vec<u8>,
 }
 
 thread_local! {
-    static SCRATCH: Spares<Scratch> = const { Spares::new() };
+    static SCRATCH: BufferPool<Http1Buffers> = const { BufferPool::new() };
 }
 
 /// Bytes that have come: those from `at` on have not been used.
-struct Input {
+struct ReadBuffer {
     bytes: Vec<u8>,
     at: usize,
     len: usize,
 }
 
-impl Default for Input {
+impl Default for ReadBuffer {
     fn default() -> Self {
         Self { bytes: vec![0; INPUT_BYTES], at: 0, len: 0 }
     }
 }
 
-impl Input {
+impl ReadBuffer {
     #[inline]
-    fn unused(&self) -> &[u8] {
+    fn unparsed(&self) -> &[u8] {
         &self.bytes[self.at..self.len]
     }
 
     /// The length of a request that has come whole.
     #[inline]
-    fn has_whole(&self, parsed: &ParsedRequest) -> Option<usize> {
-        parsed.whole().filter(|whole| *whole <= self.len - self.at)
+    fn buffered_len(&self, parsed: &ParsedRequest) -> Option<usize> {
+        parsed.message_len().filter(|whole| *whole <= self.len - self.at)
     }
 
     /// Makes room for more behind what has not been used; `false` where `most` bytes are there.
@@ -92,7 +92,7 @@ impl Input {
 
     fn poll_read(
         &mut self,
-        stream: &mut Stream,
+        stream: &mut ConnectionStream,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         let mut buffer = ReadBuf::new(&mut self.bytes[self.len..]);
@@ -105,11 +105,11 @@ impl Input {
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum ConnectionEnd {
     /// There is nothing more to say or to hear.
     Done,
     /// It has been told to close.
-    Closed,
+    CloseRequested,
     /// At once: what it carries is spoilt, or the client has gone.
     Abort,
 }
@@ -117,41 +117,46 @@ enum End {
 /// Serves a connection until either side ends it.
 ///
 /// All in one function: each `await` boundary would copy the large future of an answer.
-pub(in crate::net) async fn serve<H: Handler>(stream: Stream, handler: &H, caller: &Rc<Caller>) {
+pub(in crate::net) async fn serve<H: Handler>(
+    stream: ConnectionStream,
+    handler: &H,
+    caller: &Rc<ClientConnection>,
+) {
     let life = &caller.life;
-    let connection = Rc::new(Connection::new(stream, caller.clone(), H::ENDS_WITH_CLIENT));
+    let connection =
+        Rc::new(Http1Connection::new(stream, caller.clone(), H::CANCEL_ON_CLIENT_CLOSE));
     let end = 'end: loop {
-        let next = life.until_closed(|context| poll_next(&connection, context));
+        let next = life.until_closed(|context| poll_first_bytes(&connection, context));
         let mut scratch = match next.await {
             Some(Ok(Some(scratch))) => scratch,
-            Some(Ok(None)) | Some(Err(_)) => break End::Done,
-            None => break End::Closed,
+            Some(Ok(None)) | Some(Err(_)) => break ConnectionEnd::Done,
+            None => break ConnectionEnd::CloseRequested,
         };
-        let Scratch { input, lines, answer, output } = &mut *scratch;
-        while !input.unused().is_empty() {
+        let Http1Buffers { input, lines, answer, output } = &mut *scratch;
+        while !input.unparsed().is_empty() {
             let limits = &life.front.limits;
-            let parsed = match parse_request(input.unused(), lines, limits.fields_max) {
+            let parsed = match parse_request(input.unparsed(), lines, limits.headers_max) {
                 Ok(Some(parsed)) if parsed.len <= limits.head_bytes_max => parsed,
-                other => match read_on(&connection, other, input, output).await {
+                other => match read_more_head(&connection, other, input, output).await {
                     Ok(()) => continue,
                     Err(end) => break 'end end,
                 },
             };
-            let used = match input.has_whole(&parsed) {
+            let used = match input.buffered_len(&parsed) {
                 Some(used) => Some(used),
-                None => match take_body(&connection, &parsed, input).await {
+                None => match buffer_body(&connection, &parsed, input).await {
                     Ok(used) => used,
                     Err(why) => break 'end refuse(&connection, why, output).await,
                 },
             };
-            let head = parsed.head(input.unused(), lines);
+            let head = parsed.head(input.unparsed(), lines);
             let body = match used {
-                Some(used) => RequestBody::Whole(&input.unused()[parsed.len..used]),
+                Some(used) => RequestBody::Full(&input.unparsed()[parsed.len..used]),
                 None => RequestBody::Stream(Upload::http1(connection.clone(), life)),
             };
             answer.clear();
-            let mut asked = Asked::new(&head, parsed.persists);
-            let busy = Busy::new(life);
+            let mut asked = ResponseContext::new(&head, parsed.persists);
+            let busy = InFlightRequest::new(life);
             if !output.is_empty() {
                 // Earlier answers go out as soon as this one has to be waited for.
                 mem::swap(output, &mut *caller.interim.borrow_mut());
@@ -162,37 +167,37 @@ pub(in crate::net) async fn serve<H: Handler>(stream: Stream, handler: &H, calle
                     .until_closed(|context| poll_answer(&connection, answering.as_mut(), context));
                 match answered.await {
                     Some(true) => {}
-                    Some(false) => break 'end End::Done,
-                    None => break 'end End::Closed,
+                    Some(false) => break 'end ConnectionEnd::Done,
+                    None => break 'end ConnectionEnd::CloseRequested,
                 }
             }
             // A body that came in pieces is followed by what the stream keeps.
             input.at = used.map_or(input.len, |used| input.at + used);
-            asked.persists &= life.order() == Order::Serve;
-            let is_more = !H::ENDS_WITH_CLIENT && !input.unused().is_empty();
+            asked.persists &= life.close_request() == CloseRequest::None;
+            let is_more = !H::CANCEL_ON_CLIENT_CLOSE && !input.unparsed().is_empty();
             let persists = match respond(&connection, answer, asked, output, busy, is_more).await {
                 Ok(persists) => persists,
                 Err(end) => break 'end end,
             };
             if let Some(tunnel) = answer.tunnel.take() {
-                let left = input.unused().to_vec();
+                let left = input.unparsed().to_vec();
                 scratch.recycle();
-                return join(connection, left, tunnel).await;
+                return run_tunnel(connection, left, tunnel).await;
             }
             if !persists || !connection.is_over() && !skip_body(&connection).await {
-                break 'end End::Done;
+                break 'end ConnectionEnd::Done;
             }
         }
         scratch.recycle();
     };
-    finish(&connection, end).await;
+    close(&connection, end).await;
 }
 
-impl Scratch {
+impl Http1Buffers {
     fn recycle(mut self: Box<Self>) {
         (self.input.at, self.input.len) = (0, 0);
         if self.input.bytes.len() > INPUT_BYTES {
-            self.input = Input::default();
+            self.input = ReadBuffer::default();
         }
         self.output.shrink_to(KEPT_BYTES_MAX);
         self.answer.body.shrink_to(KEPT_BYTES_MAX);
@@ -201,11 +206,11 @@ impl Scratch {
 }
 
 /// What has come, in memory that is taken only once something has. `None`: the client has ended.
-fn poll_next(
-    connection: &Connection,
+fn poll_first_bytes(
+    connection: &Http1Connection,
     context: &mut Context<'_>,
-) -> Poll<io::Result<Option<Box<Scratch>>>> {
-    let mut scratch = SCRATCH.with(Spares::take);
+) -> Poll<io::Result<Option<Box<Http1Buffers>>>> {
+    let mut scratch = SCRATCH.with(BufferPool::take);
     let read = scratch.input.poll_read(&mut connection.stream.borrow_mut(), context);
     match read {
         Poll::Ready(Ok(1..)) => {
@@ -223,15 +228,15 @@ fn poll_next(
 
 /// Waits for more of a head, to the end of a line at least, once all answers have been sent; or
 /// refuses what is no request.
-async fn read_on(
-    connection: &Connection,
-    parsed: Result<Option<ParsedRequest>, Refused>,
-    input: &mut Input,
+async fn read_more_head(
+    connection: &Http1Connection,
+    parsed: Result<Option<ParsedRequest>, ParseError>,
+    input: &mut ReadBuffer,
     output: &mut Vec<u8>,
-) -> Result<(), End> {
+) -> Result<(), ConnectionEnd> {
     match parsed {
         Ok(None) => {}
-        Ok(Some(_)) => return Err(refuse(connection, Refused::TooLarge, output).await),
+        Ok(Some(_)) => return Err(refuse(connection, ParseError::TooLarge, output).await),
         Err(why) => return Err(refuse(connection, why, output).await),
     }
     let life = &connection.caller.life;
@@ -239,11 +244,11 @@ async fn read_on(
     let most = life.front.limits.head_bytes_max;
     loop {
         if !input.make_room(most) {
-            return Err(refuse(connection, Refused::TooLarge, output).await);
+            return Err(refuse(connection, ParseError::TooLarge, output).await);
         }
         // Empty lines may belong to the request before.
-        if input.unused().iter().any(|byte| !b"\r\n".contains(byte)) {
-            life.received();
+        if input.unparsed().iter().any(|byte| !b"\r\n".contains(byte)) {
+            life.bytes_received();
         }
         let before = input.len;
         let read = life
@@ -253,21 +258,21 @@ async fn read_on(
                 return Ok(());
             }
             Some(Ok(1..)) => {}
-            Some(Ok(_)) | Some(Err(_)) => return Err(End::Done),
-            None => return Err(End::Closed),
+            Some(Ok(_)) | Some(Err(_)) => return Err(ConnectionEnd::Done),
+            None => return Err(ConnectionEnd::CloseRequested),
         }
     }
 }
 
 /// The bytes of a request whose body has come whole, and without waiting. Otherwise what has come
 /// of the body goes back to the stream, and the body is read from there.
-async fn take_body(
-    connection: &Connection,
+async fn buffer_body(
+    connection: &Http1Connection,
     parsed: &ParsedRequest,
-    input: &mut Input,
-) -> Result<Option<usize>, Refused> {
+    input: &mut ReadBuffer,
+) -> Result<Option<usize>, ParseError> {
     let fits = |whole: &usize| *whole <= input.bytes.len() - input.at;
-    if let Some(whole) = parsed.whole().filter(fits) {
+    if let Some(whole) = parsed.message_len().filter(fits) {
         while input.len - input.at < whole {
             let read = poll_fn(|context| {
                 let mut stream = connection.stream.borrow_mut();
@@ -284,8 +289,8 @@ async fn take_body(
     }
     let came = input.at + parsed.len;
     // A body that begins badly is refused before the handler sees its head.
-    if parsed.framing == Framing::Chunked && !can_begin(&input.bytes[came..input.len]) {
-        return Err(Refused::Framing);
+    if parsed.framing == Framing::Chunked && !is_valid_prefix(&input.bytes[came..input.len]) {
+        return Err(ParseError::Framing);
     }
     connection.stream.borrow_mut().unread(&input.bytes[came..input.len]);
     input.len = came;
@@ -296,7 +301,7 @@ async fn take_body(
 /// Whether there is an answer; `false` where the client ends its side before that and so gives its
 /// request up. Sends interim answers meanwhile.
 fn poll_answer(
-    connection: &Connection,
+    connection: &Http1Connection,
     answering: Pin<&mut impl Future<Output = ()>>,
     context: &mut Context<'_>,
 ) -> Poll<bool> {
@@ -314,33 +319,33 @@ fn poll_answer(
         // TLS may still hold encrypted bytes in a buffer.
         let _ = Pin::new(&mut *stream).poll_flush(context);
     }
-    connection.poll_left(&mut stream, context).map(|()| false)
+    connection.poll_client_closed(&mut stream, context).map(|()| false)
 }
 
 /// Whether the connection can go on though the handler did not want all of the body. The answer
 /// does not wait for a body that is on its way.
-async fn can_skip_body(connection: &Connection) -> bool {
+async fn can_skip_body(connection: &Http1Connection) -> bool {
     match connection.size_hint().exact() {
         Some(0) => true,
-        Some(length) => length <= SKIPPED_BYTES_MAX && !connection.is_awaited(),
+        Some(length) => length <= SKIPPED_BYTES_MAX && !connection.awaits_continue(),
         None => skip_body(connection).await,
     }
 }
 
 /// Reads what is left of a body that the handler did not want, where that is little and on its way.
 /// Whether the connection can go on.
-async fn skip_body(connection: &Connection) -> bool {
+async fn skip_body(connection: &Http1Connection) -> bool {
     if connection.is_over() {
         return true;
     }
     let length = connection.size_hint().exact();
     // A body that was not asked for may come or not.
-    if length.is_some_and(|length| length > SKIPPED_BYTES_MAX) || connection.is_awaited() {
+    if length.is_some_and(|length| length > SKIPPED_BYTES_MAX) || connection.awaits_continue() {
         return false;
     }
     // One of unknown length may be endless, so it is not waited for.
     let within = if length.is_some() { SKIPPED_WITHIN } else { Duration::ZERO };
-    let _busy = Busy::new(&connection.caller.life);
+    let _busy = InFlightRequest::new(&connection.caller.life);
     let mut body = connection.take_body();
     let mut left = SKIPPED_BYTES_MAX;
     let skipping = poll_fn(|context| {
@@ -362,20 +367,20 @@ async fn skip_body(connection: &Connection) -> bool {
 /// Sends an answer; whether another request may follow. Answers to requests that came together
 /// leave together.
 async fn respond(
-    connection: &Connection,
+    connection: &Http1Connection,
     answer: &mut Answer,
-    mut asked: Asked,
+    mut asked: ResponseContext,
     output: &mut Vec<u8>,
-    busy: Busy,
+    busy: InFlightRequest,
     is_more: bool,
-) -> Result<bool, End> {
+) -> Result<bool, ConnectionEnd> {
     if !connection.is_over() && answer.stream.is_none() {
         asked.persists &= can_skip_body(connection).await;
     }
     take_interim(&connection.caller, output);
-    connection.answered();
-    let (sends, persists) = answer::write(answer, asked, output);
-    if let (Some(stream), true) = (answer.stream.take(), sends != Sends::Nothing) {
+    connection.mark_answered();
+    let (sends, persists) = answer::write_response(answer, asked, output);
+    if let (Some(stream), true) = (answer.stream.take(), sends != ResponseFraming::NoStream) {
         Box::pin(send_stream(connection, stream, sends, output, busy)).await?;
     } else {
         drop(busy);
@@ -388,7 +393,7 @@ async fn respond(
 
 /// Interim answers that were not sent stand before the answer.
 #[inline]
-fn take_interim(caller: &Caller, output: &mut Vec<u8>) {
+fn take_interim(caller: &ClientConnection, output: &mut Vec<u8>) {
     let mut interim = caller.interim.borrow_mut();
     if !interim.is_empty() {
         mem::swap(output, &mut *interim);
@@ -396,7 +401,7 @@ fn take_interim(caller: &Caller, output: &mut Vec<u8>) {
 }
 
 /// Sends all that is to be sent.
-async fn send(connection: &Connection, output: &mut Vec<u8>) -> Result<(), End> {
+async fn send(connection: &Http1Connection, output: &mut Vec<u8>) -> Result<(), ConnectionEnd> {
     if output.is_empty() {
         return Ok(());
     }
@@ -416,22 +421,22 @@ async fn send(connection: &Connection, output: &mut Vec<u8>) -> Result<(), End> 
     output.clear();
     match sent {
         Some(Ok(())) => Ok(()),
-        Some(Err(_)) => Err(End::Done),
-        None => Err(End::Closed),
+        Some(Err(_)) => Err(ConnectionEnd::Done),
+        None => Err(ConnectionEnd::CloseRequested),
     }
 }
 
 /// Sends an answer piece by piece, after the head in `output`. A client that takes nothing for as
 /// long as a connection may be idle is closed.
 async fn send_stream(
-    connection: &Connection,
+    connection: &Http1Connection,
     mut body: BodyStream,
-    sends: Sends,
+    sends: ResponseFraming,
     output: &mut Vec<u8>,
-    busy: Busy,
-) -> Result<(), End> {
+    busy: InFlightRequest,
+) -> Result<(), ConnectionEnd> {
     let life = busy.life().clone();
-    let mut writer = BodyWriter::new(mem::take(output), sends == Sends::Chunks);
+    let mut writer = BodyWriter::new(mem::take(output), sends == ResponseFraming::Chunked);
     let mut stall = None;
     let sent = life.until_closed(|context| {
         let polled = poll_stream(connection, body.as_mut(), &mut writer, context);
@@ -441,7 +446,7 @@ async fn send_stream(
             (true, Some((at, _))) if *at == writer.progress() => {}
             (true, stall) => {
                 let within = life.front.limits.idle;
-                *stall = Some((writer.progress(), Stall::new(&life, within)));
+                *stall = Some((writer.progress(), WriteTimeout::new(&life, within)));
             }
         }
         polled
@@ -450,13 +455,13 @@ async fn send_stream(
     *output = writer.into_output();
     match sent {
         Some(Ok(())) => Ok(()),
-        Some(Err(_)) => Err(End::Abort),
-        None => Err(End::Closed),
+        Some(Err(_)) => Err(ConnectionEnd::Abort),
+        None => Err(ConnectionEnd::CloseRequested),
     }
 }
 
 fn poll_stream(
-    connection: &Connection,
+    connection: &Http1Connection,
     mut body: Pin<&mut dyn Body<Data = Bytes, Error = BoxError>>,
     writer: &mut BodyWriter,
     context: &mut Context<'_>,
@@ -473,14 +478,14 @@ fn poll_stream(
             }
         };
         if writer.poll_write(&mut *stream, context)?.is_pending() {
-            let left = connection.poll_left(&mut stream, context);
+            let left = connection.poll_client_closed(&mut stream, context);
             return left.map(|()| Err(io::ErrorKind::BrokenPipe.into()));
         }
         if writer.is_over() {
             return Poll::Ready(Ok(()));
         }
         if is_pending {
-            let left = connection.poll_left(&mut stream, context);
+            let left = connection.poll_client_closed(&mut stream, context);
             return left.map(|()| Err(io::ErrorKind::BrokenPipe.into()));
         }
     }
@@ -488,20 +493,25 @@ fn poll_stream(
 
 /// Refuses what is no request, after all earlier answers.
 #[cold]
-async fn refuse(connection: &Connection, why: Refused, output: &mut Vec<u8>) -> End {
+async fn refuse(
+    connection: &Http1Connection,
+    why: ParseError,
+    output: &mut Vec<u8>,
+) -> ConnectionEnd {
     let mut answer = Answer::default();
     answer.set_problem(why.status(), why.detail(), Some("head"));
-    let asked = Asked { version: hyper::Version::HTTP_11, is_head: false, persists: false };
-    answer::write(&answer, asked, output);
-    send(connection, output).await.err().unwrap_or(End::Done)
+    let asked =
+        ResponseContext { version: hyper::Version::HTTP_11, is_head: false, persists: false };
+    answer::write_response(&answer, asked, output);
+    send(connection, output).await.err().unwrap_or(ConnectionEnd::Done)
 }
 
 /// Joins the connection to another one.
-async fn join(connection: Rc<Connection>, left: Vec<u8>, tunnel: tunnel::Tunnel) {
+async fn run_tunnel(connection: Rc<Http1Connection>, left: Vec<u8>, tunnel: tunnel::Tunnel) {
     let caller = connection.caller.clone();
     drop(connection.take_body());
     let Some(connection) = Rc::into_inner(connection) else { return };
-    let _busy = Busy::new(&caller.life);
+    let _busy = InFlightRequest::new(&caller.life);
     let stream = connection.stream.into_inner();
     tunnel::run(stream, left, tunnel, caller.alarm(), &caller.life).await;
 }
@@ -511,31 +521,32 @@ async fn join(connection: Rc<Connection>, left: Vec<u8>, tunnel: tunnel::Tunnel)
     clippy::await_holding_refcell_ref,
     reason = "the body was taken away, so nobody else borrows the stream"
 )]
-async fn finish(connection: &Connection, end: End) {
+async fn close(connection: &Http1Connection, end: ConnectionEnd) {
     drop(connection.take_body());
     let (life, mut stream) = (&connection.caller.life, connection.stream.borrow_mut());
     match end {
-        End::Done => {
+        ConnectionEnd::Done => {
             let mut ending = pin!(stream.shutdown());
             life.until_closed(|context| ending.as_mut().poll(context)).await;
         }
-        End::Closed => too_slow(&mut stream, life).await,
-        End::Abort => {}
+        ConnectionEnd::CloseRequested => respond_timeout(&mut stream, life).await,
+        ConnectionEnd::Abort => {}
     }
 }
 
 /// Ends a connection on which only part of a head has come. One on which nothing has come, or not
 /// even the last answer has been read, ends without a word.
-pub(in crate::net) async fn too_slow(stream: &mut Stream, life: &Life) {
-    if life.stage() != Stage::Head || life.is_stuck() {
+pub(in crate::net) async fn respond_timeout(stream: &mut ConnectionStream, life: &ConnectionState) {
+    if life.stage() != Stage::ReadingHead || life.is_write_blocked() {
         return;
     }
-    life.last_words();
+    life.allow_final_response();
     let (mut answer, detail) = (Answer::default(), "the request's head took too long");
     answer.set_problem(hyper::StatusCode::REQUEST_TIMEOUT, detail, Some("head"));
-    let asked = Asked { version: hyper::Version::HTTP_11, is_head: false, persists: false };
+    let asked =
+        ResponseContext { version: hyper::Version::HTTP_11, is_head: false, persists: false };
     let mut output = Vec::new();
-    answer::write(&answer, asked, &mut output);
+    answer::write_response(&answer, asked, &mut output);
     let mut saying = pin!(async {
         stream.write_all(&output).await?;
         stream.shutdown().await

@@ -10,7 +10,7 @@ mod server;
 mod writer;
 
 use crate::net::{
-    Answer, BodyStream, BoxError, Caller, Handler, Request, RequestBody, Tunnel, Upload,
+    Answer, BodyStream, BoxError, ClientConnection, Handler, Request, RequestBody, Tunnel, Upload,
     tests::seconds,
 };
 use bytes::Bytes;
@@ -44,22 +44,27 @@ struct EchoHandler<const ENDS_WITH_CLIENT: bool = false> {
 }
 
 /// Counts a request whose future is dropped before it has an answer.
-struct Watched {
+struct CancelCounter {
     given_up: Rc<Cell<usize>>,
     is_answered: bool,
 }
 
-impl Drop for Watched {
+impl Drop for CancelCounter {
     fn drop(&mut self) {
         self.given_up.set(self.given_up.get() + usize::from(!self.is_answered));
     }
 }
 
 impl<const ENDS_WITH_CLIENT: bool> Handler for EchoHandler<ENDS_WITH_CLIENT> {
-    const ENDS_WITH_CLIENT: bool = ENDS_WITH_CLIENT;
+    const CANCEL_ON_CLIENT_CLOSE: bool = ENDS_WITH_CLIENT;
 
-    async fn handle(&self, request: Request<'_>, caller: &Rc<Caller>, answer: &mut Answer) {
-        let mut watched = Watched { given_up: self.given_up.clone(), is_answered: false };
+    async fn handle(
+        &self,
+        request: Request<'_>,
+        caller: &Rc<ClientConnection>,
+        answer: &mut Answer,
+    ) {
+        let mut watched = CancelCounter { given_up: self.given_up.clone(), is_answered: false };
         let head = request.head;
         let path = head.path().to_owned();
         let text = format!("{} {} ", head.method, head.target);
@@ -106,10 +111,10 @@ impl<const ENDS_WITH_CLIENT: bool> EchoHandler<ENDS_WITH_CLIENT> {
         answer.status = StatusCode::SWITCHING_PROTOCOLS;
         answer.header("upgrade", "echo");
         let (stream, left) = (Box::new(far), Bytes::from_static(b"first of all "));
-        answer.tunnel = Some(Tunnel { stream, left, idle: seconds(60), keep: None });
+        answer.tunnel = Some(Tunnel { stream, buffered: left, idle: seconds(60), guard: None });
     }
 
-    fn came(&self) -> Vec<String> {
+    fn requests_seen(&self) -> Vec<String> {
         self.came.take()
     }
 }
@@ -117,7 +122,7 @@ impl<const ENDS_WITH_CLIENT: bool> EchoHandler<ENDS_WITH_CLIENT> {
 /// The data of a body, its trailers in brackets, or what went wrong.
 async fn read(body: RequestBody<'_>) -> String {
     let upload: Upload = match body {
-        RequestBody::Whole(bytes) => return String::from_utf8_lossy(bytes).into_owned(),
+        RequestBody::Full(bytes) => return String::from_utf8_lossy(bytes).into_owned(),
         RequestBody::Stream(upload) => upload,
     };
     match BodyExt::collect(upload).await {

@@ -1,6 +1,6 @@
 //! A connection to an upstream: its bytes, and those that were read too far.
 
-use super::body::Source;
+use super::body::PushbackRead;
 use crate::net::transport::Transport;
 use socket2::SockRef;
 use std::{
@@ -29,7 +29,7 @@ impl UpstreamStream {
 
     /// An idle upstream says nothing; an end, or an answer to no question, is there to be read. As
     /// far as the runtime has heard: it costs no system call.
-    pub(crate) fn is_over(&mut self) -> bool {
+    pub(crate) fn is_stale(&mut self) -> bool {
         let mut byte = [0];
         let mut byte = ReadBuf::new(&mut byte);
         let read = std::future::poll_fn(|context| {
@@ -42,14 +42,14 @@ impl UpstreamStream {
 
     /// Whether something is there to be read that the runtime may not have heard of yet. It costs a
     /// system call, and is worth it where the request would be lost.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub(crate) fn peek_is_stale(&self) -> bool {
         let Some(socket) = self.transport.socket() else { return false };
         let peeked = SockRef::from(socket).peek(&mut [MaybeUninit::uninit()]);
         !matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 }
 
-impl Source for UpstreamStream {
+impl PushbackRead for UpstreamStream {
     fn unread(&mut self, bytes: &[u8]) {
         self.unread.splice(0..0, bytes.iter().copied());
     }

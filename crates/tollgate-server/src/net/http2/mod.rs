@@ -4,12 +4,13 @@ mod never_indexed;
 mod streams;
 
 use super::{
-    Answer, Body, BoxError, Busy, Caller, Handler, Limits, Request, RequestBody, Upload,
-    alarm::Stall,
-    head::{HEADERS_MAX, Headers, Line, RequestHead},
+    Answer, BoxError, ClientConnection, Handler, InFlightRequest, Limits, Request, RequestBody,
+    ResponseBody, Upload,
+    alarm::WriteTimeout,
+    head::{HEADERS_MAX, HeaderSpan, Headers, RequestHead},
     http1::push_header,
-    life::Order,
-    stream::Stream,
+    life::CloseRequest,
+    stream::ConnectionStream,
 };
 use bytes::Bytes;
 use hyper::{
@@ -28,27 +29,31 @@ use std::{
     rc::Rc,
     task::{Context, Poll},
 };
-use streams::Streams;
-use tollgate::Spares;
+use streams::NewStreams;
+use tollgate::BufferPool;
 
 /// The last piece of an answer that is said to be the last, at most.
-const LAST_BYTES: usize = 16 * 1024;
+const FINAL_PIECE_BYTES_MAX: usize = 16 * 1024;
 
 /// Serves a connection until either side ends it.
-pub(super) async fn serve<H: Handler>(stream: Stream, handler: Rc<H>, caller: Rc<Caller>) {
+pub(super) async fn serve<H: Handler>(
+    stream: ConnectionStream,
+    handler: Rc<H>,
+    caller: Rc<ClientConnection>,
+) {
     let life = caller.life.clone();
-    life.share();
+    life.set_multiplexed();
     let Limits {
         head_bytes_max,
         streams_max,
         resets_max,
         window_bytes,
-        ping_every,
-        ping_within,
+        ping_interval: ping_every,
+        ping_timeout: ping_within,
         ..
     } = life.front.limits;
-    let service = service_fn(move |request| answer(handler.clone(), caller.clone(), request));
-    let streams = Streams::default();
+    let service = service_fn(move |request| respond(handler.clone(), caller.clone(), request));
+    let streams = NewStreams::default();
     let mut builder = http2::Builder::new(streams.clone());
     builder
         .timer(TokioTimer::new())
@@ -65,14 +70,14 @@ pub(super) async fn serve<H: Handler>(stream: Stream, handler: Rc<H>, caller: Rc
     life.until_closed(|context| {
         // Also where the connection ends at once: a client that is about to ask then knows that
         // nothing was begun.
-        if life.order() != Order::Serve && !is_finishing {
+        if life.close_request() != CloseRequest::None && !is_finishing {
             is_finishing = true;
             Pin::new(&mut connection).graceful_shutdown();
         }
         loop {
             let polled = Pin::new(&mut connection).poll(context);
             // The answers are written when the connection is polled again, all of them together.
-            if polled.is_ready() || !streams.begin() {
+            if polled.is_ready() || !streams.poll_each_once() {
                 return polled;
             }
         }
@@ -81,53 +86,53 @@ pub(super) async fn serve<H: Handler>(stream: Stream, handler: Rc<H>, caller: Rc
 }
 
 /// Answers one request.
-async fn answer<H: Handler>(
+async fn respond<H: Handler>(
     handler: Rc<H>,
-    caller: Rc<Caller>,
+    caller: Rc<ClientConnection>,
     request: hyper::Request<Incoming>,
-) -> Result<hyper::Response<AnswerBody>, Infallible> {
+) -> Result<hyper::Response<TrackedBody>, Infallible> {
     let life = &caller.life;
-    let busy = Busy::new(life);
-    if request.headers().len() > life.front.limits.fields_max.min(HEADERS_MAX) {
-        let mut response = hyper::Response::new(AnswerBody::new(Body::default(), busy));
+    let busy = InFlightRequest::new(life);
+    if request.headers().len() > life.front.limits.headers_max.min(HEADERS_MAX) {
+        let mut response = hyper::Response::new(TrackedBody::new(ResponseBody::default(), busy));
         *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return Ok(response);
     }
     let is_head = request.method() == Method::HEAD;
     let mut response = handler.handle_http2(request, &caller).await;
-    never_indexed::keep_out(response.headers_mut(), life);
+    never_indexed::mark_never_indexed(response.headers_mut(), life);
     if is_head {
         if let Some(length @ 1..) = response.body().size_hint().exact() {
             let headers = response.headers_mut();
             headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(length));
         }
-        *response.body_mut() = Body::default();
+        *response.body_mut() = ResponseBody::default();
     }
-    Ok(response.map(|body| AnswerBody::new(body, busy)))
+    Ok(response.map(|body| TrackedBody::new(body, busy)))
 }
 
 /// Memory that outlives a request.
 #[derive(Default)]
-struct Scratch {
+struct Http2Buffers {
     bytes: Vec<u8>,
-    lines: Vec<Line>,
+    lines: Vec<HeaderSpan>,
     answer: Answer,
 }
 
 thread_local! {
-    static SCRATCH: Spares<Scratch> = const { Spares::new() };
+    static SCRATCH: BufferPool<Http2Buffers> = const { BufferPool::new() };
 }
 
 /// Answers a request as one of HTTP/1.1 is answered.
 pub(crate) async fn handle<H: Handler + ?Sized>(
     handler: &H,
     request: hyper::Request<Incoming>,
-    caller: &Rc<Caller>,
-) -> hyper::Response<Body> {
+    caller: &Rc<ClientConnection>,
+) -> hyper::Response<ResponseBody> {
     let (parts, incoming) = request.into_parts();
-    let mut scratch = SCRATCH.with(Spares::take);
-    let Scratch { bytes, lines, answer } = &mut *scratch;
-    flatten(&parts.headers, bytes, lines);
+    let mut scratch = SCRATCH.with(BufferPool::take);
+    let Http2Buffers { bytes, lines, answer } = &mut *scratch;
+    headers_to_lines(&parts.headers, bytes, lines);
     let authority = parts.uri.authority().map(|authority| authority.as_str());
     let head = RequestHead {
         method: parts.method.as_str(),
@@ -137,7 +142,7 @@ pub(crate) async fn handle<H: Handler + ?Sized>(
         headers: Headers::new(bytes, lines),
     };
     let body = match incoming.is_end_stream() {
-        true => RequestBody::Whole(&[]),
+        true => RequestBody::Full(&[]),
         false => RequestBody::Stream(Upload::http2(incoming, caller)),
     };
     answer.clear();
@@ -156,7 +161,11 @@ fn target(parts: &Parts) -> &str {
 
 /// Writes headers as lines. A cookie that came in several headers is one line (RFC 9113, section
 /// 8.2.3), and a value has no space around it.
-pub(crate) fn flatten(headers: &HeaderMap, bytes: &mut Vec<u8>, lines: &mut Vec<Line>) {
+pub(crate) fn headers_to_lines(
+    headers: &HeaderMap,
+    bytes: &mut Vec<u8>,
+    lines: &mut Vec<HeaderSpan>,
+) {
     bytes.clear();
     lines.clear();
     let size = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
@@ -172,24 +181,24 @@ pub(crate) fn flatten(headers: &HeaderMap, bytes: &mut Vec<u8>, lines: &mut Vec<
     }
 }
 
-fn push(name: &HeaderName, value: &[u8], bytes: &mut Vec<u8>, lines: &mut Vec<Line>) {
+fn push(name: &HeaderName, value: &[u8], bytes: &mut Vec<u8>, lines: &mut Vec<HeaderSpan>) {
     let start = bytes.len();
     push_header(name.as_ref(), value, bytes);
     let colon = start + name.as_str().len();
     let end = bytes.len() - 2;
-    lines.push(Line::new(&bytes[start..colon], &bytes[colon + 2..end], bytes));
+    lines.push(HeaderSpan::new(&bytes[start..colon], &bytes[colon + 2..end], bytes));
 }
 
 /// An answer as a response. All header values are parts of one copy of its lines.
-fn response(answer: &mut Answer) -> hyper::Response<Body> {
+fn response(answer: &mut Answer) -> hyper::Response<ResponseBody> {
     let body = match answer.stream.take() {
-        Some(stream) => Body::stream(stream),
-        None => Body::new(Bytes::copy_from_slice(&answer.body)),
+        Some(stream) => ResponseBody::stream(stream),
+        None => ResponseBody::new(Bytes::copy_from_slice(&answer.body)),
     };
     let mut response = hyper::Response::new(body);
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
-    read_lines(&answer.lines, headers);
+    append_lines_to_map(&answer.lines, headers);
     if let Some(length) = answer.length {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
@@ -197,7 +206,7 @@ fn response(answer: &mut Answer) -> hyper::Response<Body> {
 }
 
 /// Appends header lines to a map.
-pub(crate) fn read_lines(lines: &[u8], headers: &mut HeaderMap) {
+pub(crate) fn append_lines_to_map(lines: &[u8], headers: &mut HeaderMap) {
     let lines = Bytes::copy_from_slice(lines);
     let mut start = 0;
     for end in memchr::memchr_iter(b'\n', &lines) {
@@ -215,27 +224,27 @@ pub(crate) fn read_lines(lines: &[u8], headers: &mut HeaderMap) {
 /// An answer's body. While it streams, its connection is busy, and closed when the peer does not
 /// take it. A body that is whole has the time of an idle connection.
 #[derive(Debug)]
-struct AnswerBody {
-    body: Option<Body>,
-    busy: Option<Busy>,
-    stall: Option<Stall>,
+struct TrackedBody {
+    body: Option<ResponseBody>,
+    busy: Option<InFlightRequest>,
+    stall: Option<WriteTimeout>,
     /// Whether a piece of it is on its way, so that its end is not told before that has been taken.
     /// A small one needs no frame of its own for the end: the piece waits here until the peer takes
     /// some of it.
-    is_begun: bool,
+    is_end_delayed: bool,
 }
 
-impl AnswerBody {
-    fn new(body: Body, busy: Busy) -> Self {
+impl TrackedBody {
+    fn new(body: ResponseBody, busy: InFlightRequest) -> Self {
         let busy = Some(busy).filter(|_| body.is_stream() && !body.is_end_stream());
         // A peer may leave no room for a first byte, and then nobody asks for one.
         let stall =
-            busy.as_ref().map(|busy| Stall::new(busy.life(), busy.life().front.limits.idle));
-        Self { body: Some(body), busy, stall, is_begun: false }
+            busy.as_ref().map(|busy| WriteTimeout::new(busy.life(), busy.life().front.limits.idle));
+        Self { body: Some(body), busy, stall, is_end_delayed: false }
     }
 }
 
-impl hyper::body::Body for AnswerBody {
+impl hyper::body::Body for TrackedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -243,7 +252,7 @@ impl hyper::body::Body for AnswerBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let Self { body: inner, busy, stall, is_begun } = &mut *self;
+        let Self { body: inner, busy, stall, is_end_delayed } = &mut *self;
         let Some(body) = inner else {
             *stall = None;
             return Poll::Ready(None);
@@ -253,24 +262,27 @@ impl hyper::body::Body for AnswerBody {
             *stall = None;
             return Poll::Pending;
         };
-        let Some(life) = busy.as_ref().map(Busy::life) else { return Poll::Ready(frame) };
+        let Some(life) = busy.as_ref().map(InFlightRequest::life) else {
+            return Poll::Ready(frame);
+        };
         let within = life.front.limits.idle;
-        let is_small =
-            |frame: &Frame<Bytes>| frame.data_ref().is_some_and(|data| data.len() <= LAST_BYTES);
-        *is_begun = match &frame {
+        let is_small = |frame: &Frame<Bytes>| {
+            frame.data_ref().is_some_and(|data| data.len() <= FINAL_PIECE_BYTES_MAX)
+        };
+        *is_end_delayed = match &frame {
             Some(Ok(frame)) => !is_small(frame) || !body.is_end_stream(),
             _ => false,
         };
         match (&frame, &mut *stall) {
-            (Some(Ok(_)), Some(stall)) => stall.again(within),
-            (Some(Ok(_)), none) => *none = Some(Stall::new(life, within)),
+            (Some(Ok(_)), Some(stall)) => stall.restart(within),
+            (Some(Ok(_)), none) => *none = Some(WriteTimeout::new(life, within)),
             _ => (*inner, *stall) = (None, None),
         }
         Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        !self.is_begun && self.body.as_ref().is_none_or(|body| body.is_end_stream())
+        !self.is_end_delayed && self.body.as_ref().is_none_or(|body| body.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -280,9 +292,9 @@ impl hyper::body::Body for AnswerBody {
 
 /// Runs tasks of HTTP/2 connections to upstreams on the worker that they belong to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Local;
+pub(crate) struct LocalExecutor;
 
-impl<F: Future<Output = ()> + 'static> Executor<F> for Local {
+impl<F: Future<Output = ()> + 'static> Executor<F> for LocalExecutor {
     fn execute(&self, stream: F) {
         tokio::task::spawn_local(stream);
     }

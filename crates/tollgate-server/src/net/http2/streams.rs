@@ -15,19 +15,19 @@ use std::{
 /// Most come whole and are decided without waiting, so that beginning with one is also its end and it needs no task of its own. They
 /// are begun together, after all that has come has been read: with one after the other, each answer would be a write.
 #[derive(Clone, Default)]
-pub(super) struct Streams(Rc<RefCell<Vec<Stream>>>);
+pub(super) struct NewStreams(Rc<RefCell<Vec<StreamFuture>>>);
 
-type Stream = Pin<Box<dyn Future<Output = ()>>>;
+type StreamFuture = Pin<Box<dyn Future<Output = ()>>>;
 
-impl<F: Future<Output = ()> + 'static> Executor<F> for Streams {
+impl<F: Future<Output = ()> + 'static> Executor<F> for NewStreams {
     fn execute(&self, stream: F) {
         self.0.borrow_mut().push(Box::pin(stream));
     }
 }
 
-impl Streams {
+impl NewStreams {
     /// Works on each as far as that goes without waiting, and has a task wait for the rest. `false` when there is none.
-    pub(super) fn begin(&self) -> bool {
+    pub(super) fn poll_each_once(&self) -> bool {
         let mut streams = mem::take(&mut *self.0.borrow_mut());
         if streams.is_empty() {
             return false;
@@ -47,8 +47,8 @@ impl Streams {
     }
 }
 
-impl fmt::Debug for Streams {
+impl fmt::Debug for NewStreams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Streams").finish_non_exhaustive()
+        f.debug_struct("NewStreams").finish_non_exhaustive()
     }
 }

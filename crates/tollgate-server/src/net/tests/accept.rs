@@ -1,11 +1,11 @@
 //! The accept loop: what fails is tried again, and what is full makes room.
 
 use super::super::{
-    accept::{Accept, Door, accept_all},
-    worker::{Connect, Http, Service, Workers},
+    accept::{Accept, Frontend, accept_all},
+    worker::{ConnectionService, HttpService, WorkerFrontend, Workers},
 };
 use super::*;
-use crate::log::{Format, tests::logged};
+use crate::log::{LogFormat, tests::logged};
 use std::{
     cell::RefCell,
     collections::VecDeque,
@@ -16,12 +16,12 @@ use tokio::sync::watch;
 use tollgate_policy::settings::Front;
 
 /// Fails as told, then accepts.
-struct Script {
+struct ScriptedListener {
     failures: RefCell<VecDeque<io::Error>>,
     listener: TcpListener,
 }
 
-impl Accept for Script {
+impl Accept for ScriptedListener {
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         if let Some(error) = self.failures.borrow_mut().pop_front() {
             return Err(error);
@@ -34,22 +34,22 @@ impl Accept for Script {
 }
 
 /// A test handler behind plain sockets.
-fn http() -> Box<dyn Connect> {
-    Box::new(Http { handler: Rc::<TestHandler>::default(), intake: Rc::default() })
+fn http() -> Box<dyn ConnectionService> {
+    Box::new(HttpService { handler: Rc::<TestHandler>::default(), intake: Rc::default() })
 }
 
 const EMFILE: i32 = 24;
 const ENFILE: i32 = 23;
 const ENOMEM: i32 = 12;
 
-pub(super) fn door() -> Door {
-    Door {
+pub(super) fn door() -> Frontend {
+    Frontend {
         is_shared: false,
         front: Front::Http,
         index: 0,
         connections_max: 10,
         stats: Arc::default(),
-        room: Notify::new(),
+        connection_closed: Notify::new(),
         node: None,
     }
 }
@@ -64,12 +64,13 @@ fn no_error_ends_the_loop() {
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let door = Arc::new(door());
     let connect = Box::new(http);
-    let front = Service { door: door.clone(), limits: Limits::default(), connect };
+    let front =
+        WorkerFrontend { door: door.clone(), limits: Limits::default(), make_service: connect };
     let mut workers = Workers::default();
     let thread = workers.start([front].into(), None, None).unwrap();
     run(async {
         let (stop, stopping) = watch::channel(None);
-        let source = Script { failures: RefCell::new(failures), listener };
+        let source = ScriptedListener { failures: RefCell::new(failures), listener };
         let start = now();
         let accepting = accept_all(&source, door.clone(), &workers, stopping);
         let stopper = async {
@@ -91,12 +92,12 @@ fn no_error_ends_the_loop() {
 }
 
 /// Fails every other time, for as long as there are clients.
-struct Short {
+struct ExhaustedListener {
     listener: TcpListener,
     is_out: Cell<bool>,
 }
 
-impl Accept for Short {
+impl Accept for ExhaustedListener {
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let Ok(accepted) = self.listener.accept() else { return std::future::pending().await };
         match self.is_out.replace(!self.is_out.get()) {
@@ -115,7 +116,7 @@ fn trouble_that_lasts_is_told_when_it_begins_and_when_it_ends() {
     let workers = Workers::default();
     let accepting = async {
         let (stop, stopping) = watch::channel(None);
-        let source = Short { listener, is_out: Cell::new(false) };
+        let source = ExhaustedListener { listener, is_out: Cell::new(false) };
         let accepting = accept_all(&source, Arc::new(door()), &workers, stopping);
         let stopper = async {
             tokio::time::sleep(seconds(30)).await;
@@ -123,20 +124,20 @@ fn trouble_that_lasts_is_told_when_it_begins_and_when_it_ends() {
         };
         tokio::join!(accepting, stopper);
     };
-    let text = logged(Format::Json, "info", || run(accepting));
+    let text = logged(LogFormat::Json, "info", || run(accepting));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 2, "{text}");
     assert!(lines[0].contains("cannot accept") && lines[1].contains("accepting connections again"));
 }
 
 /// Has 200 connections after an error, and as with a socket each try costs part of what a task may do in one go.
-struct Waiting {
+struct BacklogListener {
     listener: TcpListener,
     clients: RefCell<Vec<TcpStream>>,
     is_aborted: Cell<bool>,
 }
 
-impl Accept for Waiting {
+impl Accept for BacklogListener {
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         tokio::task::coop::consume_budget().await;
         if !self.is_aborted.replace(true) {
@@ -155,10 +156,11 @@ impl Accept for Waiting {
 fn a_drain_serves_everybody_who_had_come_by_then() {
     let door = Arc::new(door());
     let connect = Box::new(http);
-    let front = Service { door: door.clone(), limits: Limits::default(), connect };
+    let front =
+        WorkerFrontend { door: door.clone(), limits: Limits::default(), make_service: connect };
     let mut workers = Workers::default();
     let thread = workers.start([front].into(), None, None).unwrap();
-    let source = Waiting {
+    let source = BacklogListener {
         listener: TcpListener::bind("127.0.0.1:0").unwrap(),
         clients: RefCell::default(),
         is_aborted: Cell::new(false),

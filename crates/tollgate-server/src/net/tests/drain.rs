@@ -16,7 +16,7 @@ fn a_request_under_way_is_answered_and_told_to_go() {
         assert_eq!(body, "waited");
         assert!(head.contains("\r\nconnection: close\r\n"), "{head}");
         drop(client);
-        rig.registry.emptied().await;
+        rig.registry.wait_until_empty().await;
         rig.passed(seconds(5));
     });
 }
@@ -40,8 +40,8 @@ fn an_idle_connection_has_a_last_call() {
         drop(asks);
         rest(&mut quiet).await;
         rest(&mut silent).await;
-        rig.registry.emptied().await;
-        rig.passed(seconds(3) + Limits::default().last_call);
+        rig.registry.wait_until_empty().await;
+        rig.passed(seconds(3) + Limits::default().drain_grace);
     });
 }
 

@@ -7,9 +7,9 @@ use crate::net::RequestBody;
 struct SlowHandler;
 
 impl Handler for SlowHandler {
-    const ENDS_WITH_CLIENT: bool = true;
+    const CANCEL_ON_CLIENT_CLOSE: bool = true;
 
-    async fn handle(&self, request: Request<'_>, _: &Rc<Caller>, answer: &mut Answer) {
+    async fn handle(&self, request: Request<'_>, _: &Rc<ClientConnection>, answer: &mut Answer) {
         if let RequestBody::Stream(upload) = request.body {
             assert!(upload.collect(1 << 20, seconds(60)).await.is_ok());
         }

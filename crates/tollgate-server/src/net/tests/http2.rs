@@ -1,15 +1,15 @@
 //! HTTP/2 on the same sockets.
 
 use super::*;
-use crate::net::{Headers, flatten, read_lines};
+use crate::net::{Headers, append_lines_to_map, headers_to_lines};
 use http_body_util::{BodyExt, Empty};
 use hyper::{HeaderMap, client::conn::http2, header::HeaderValue, rt::Executor};
 use hyper_util::rt::TokioIo;
 
 #[derive(Clone)]
-struct Local;
+struct TestExecutor;
 
-impl<F: Future + 'static> Executor<F> for Local {
+impl<F: Future + 'static> Executor<F> for TestExecutor {
     fn execute(&self, future: F) {
         tokio::task::spawn_local(async move {
             future.await;
@@ -17,16 +17,16 @@ impl<F: Future + 'static> Executor<F> for Local {
     }
 }
 
-type Client = http2::SendRequest<Empty<bytes::Bytes>>;
+type Http2Client = http2::SendRequest<Empty<bytes::Bytes>>;
 
-async fn client(rig: &Rig) -> Client {
+async fn client(rig: &Rig) -> Http2Client {
     let io = TokioIo::new(rig.connect());
-    let (client, connection) = http2::handshake(Local, io).await.unwrap();
+    let (client, connection) = http2::handshake(TestExecutor, io).await.unwrap();
     tokio::task::spawn_local(connection);
     client
 }
 
-async fn ask(client: &mut Client, path: &str) -> hyper::Result<String> {
+async fn ask(client: &mut Http2Client, path: &str) -> hyper::Result<String> {
     let request = hyper::Request::get(format!("http://x{path}")).body(Empty::new()).unwrap();
     let body = client.send_request(request).await?.into_body().collect().await?;
     Ok(String::from_utf8(body.to_bytes().into()).unwrap())
@@ -65,7 +65,7 @@ fn an_idle_connection_ends_after_a_minute_though_the_peer_is_there() {
         ask(&mut client, "/a").await.unwrap();
         tokio::time::sleep(seconds(30)).await;
         ask(&mut client, "/a").await.unwrap();
-        rig.registry.emptied().await;
+        rig.registry.wait_until_empty().await;
         rig.passed(seconds(90));
     });
 }
@@ -96,7 +96,7 @@ fn a_peer_that_does_not_answer_pings_is_gone() {
         let rig = Rig::new(Limits::default());
         let mut client = rig.connect();
         client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
-        rig.registry.emptied().await;
+        rig.registry.wait_until_empty().await;
         let passed = now() - rig.start;
         assert!((seconds(20)..seconds(35)).contains(&passed), "{passed:?}");
     });
@@ -116,7 +116,7 @@ fn a_drain_finishes_streams_and_takes_no_more() {
             rig.handler.go.notify_one();
         });
         assert_eq!(waited.unwrap(), "waited");
-        rig.registry.emptied().await;
+        rig.registry.wait_until_empty().await;
         rig.passed(seconds(2));
     });
 }
@@ -139,7 +139,7 @@ fn streams_that_are_opened_only_to_be_reset_end_the_connection() {
             flood.extend([0, 0, 0, 8]);
         }
         client.write_all(&flood).await.unwrap();
-        rig.registry.emptied().await;
+        rig.registry.wait_until_empty().await;
         assert!(now() - rig.start < seconds(5), "closed at once, not for being idle");
         assert!(rig.handler.handled.get() <= 100, "{}", rig.handler.handled.get());
     });
@@ -213,12 +213,12 @@ fn crumbs_become_one_cookie_and_other_headers_stay() {
         map.append(name, HeaderValue::from_static(value));
     }
     let (mut bytes, mut lines) = (b"left over".to_vec(), Vec::new());
-    flatten(&map, &mut bytes, &mut lines);
+    headers_to_lines(&map, &mut bytes, &mut lines);
     let headers = Headers::new(&bytes, &lines);
     let expected: [(&[u8], &[u8]); 4] =
         [(b"cookie", b"a=1; b=2"), (b"x", b"1"), (b"x", b""), (b"x", b"3")];
     assert_eq!(headers.iter().collect::<Vec<_>>(), expected);
     let mut read = HeaderMap::new();
-    read_lines(&bytes, &mut read);
+    append_lines_to_map(&bytes, &mut read);
     assert_eq!(read, headers.to_map());
 }

@@ -11,12 +11,12 @@ mod together;
 mod tunnel;
 
 use super::{
-    Answer, Caller, Handler, Limits, Request, Stats,
-    connection::speak,
-    life::{Life, Terms},
-    registry::{Place, Registry},
+    Answer, ClientConnection, Handler, Limits, Request, Stats,
+    connection::serve_http,
+    life::{ConnectionState, FrontendContext},
+    registry::{Registration, Registry},
     transport::Transport,
-    worker::look_after,
+    worker::run_ticks,
 };
 use std::{
     cell::Cell,
@@ -25,7 +25,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-pub(crate) use together::Counted;
+pub(crate) use together::CountedPipe;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
     sync::Notify,
@@ -50,7 +50,7 @@ struct TestHandler {
 }
 
 impl Handler for TestHandler {
-    async fn handle(&self, request: Request<'_>, _: &Rc<Caller>, answer: &mut Answer) {
+    async fn handle(&self, request: Request<'_>, _: &Rc<ClientConnection>, answer: &mut Answer) {
         self.handled.set(self.handled.get() + 1);
         let body = match request.head.path() {
             "/wait" => {
@@ -76,7 +76,7 @@ impl Handler for TestHandler {
 /// A worker without sockets.
 pub(crate) struct Rig {
     registry: Rc<Registry>,
-    terms: Rc<Terms>,
+    terms: Rc<FrontendContext>,
     handler: Rc<TestHandler>,
     start: Instant,
 }
@@ -85,8 +85,8 @@ impl Rig {
     pub(crate) fn new(limits: Limits) -> Self {
         let registry = Rc::new(Registry::new(limits.tick));
         let looked_after = registry.clone();
-        tokio::task::spawn_local(async move { look_after(&looked_after).await });
-        let terms = Terms { index: 0, limits, stats: Arc::default() };
+        tokio::task::spawn_local(async move { run_ticks(&looked_after).await });
+        let terms = FrontendContext { index: 0, limits, stats: Arc::default() };
         Self { registry, terms: Rc::new(terms), handler: Rc::default(), start: now() }
     }
 
@@ -108,16 +108,16 @@ impl Rig {
         &self,
         handler: &Rc<impl Handler>,
         room: usize,
-    ) -> (DuplexStream, Rc<Life>) {
+    ) -> (DuplexStream, Rc<ConnectionState>) {
         let (near, far, place) = self.place(room);
         let life = place.life.clone();
-        tokio::task::spawn_local(speak(Transport::Pipe(far), PEER, handler.clone(), place));
+        tokio::task::spawn_local(serve_http(Transport::Pipe(far), PEER, handler.clone(), place));
         (near, life)
     }
 
-    fn place(&self, room: usize) -> (DuplexStream, DuplexStream, Place) {
+    fn place(&self, room: usize) -> (DuplexStream, DuplexStream, Registration) {
         let (near, far) = tokio::io::duplex(room);
-        (near, far, self.registry.enter(&self.terms))
+        (near, far, self.registry.register(&self.terms))
     }
 
     pub(super) fn stats(&self) -> &Stats {
@@ -126,7 +126,7 @@ impl Rig {
 
     /// Waits until all connections have ended.
     pub(super) async fn emptied(&self) {
-        self.registry.emptied().await;
+        self.registry.wait_until_empty().await;
     }
 
     /// Fails unless this much time has passed since the start, and no more than a deadline may be late.

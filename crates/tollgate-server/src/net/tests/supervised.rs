@@ -1,10 +1,10 @@
 //! A thread that panics is missing for a moment, and nothing with it.
 
-use super::super::{Listener, Server, accept::Accept, server::accept_on, worker::Workers};
+use super::super::{FrontendServer, Listener, accept::Accept, server::accept_on, worker::Workers};
 use super::*;
 use crate::{
     Node,
-    supervise::{Supervisor, Turn},
+    supervise::{Attempt, Supervisor},
 };
 use std::{
     io::{self, Read, Write},
@@ -45,11 +45,11 @@ fn a_worker_that_panics_begins_again() {
         TestHandler::default()
     };
     let one = NonZero::<usize>::MIN;
-    let builder = Server::builder().node(node.clone()).workers(one);
+    let builder = FrontendServer::builder().node(node.clone()).workers(one);
     let _server = builder.front(listener, Limits::default(), desk).start().unwrap();
     ask(&mut TcpStream::connect(address).unwrap());
     assert!(!was_ready.load(Relaxed), "traffic was kept away meanwhile");
-    assert!(node.health.is_ready(), "{:?}", node.health.detail());
+    assert!(node.health.is_ready(), "{:?}", node.health.problems());
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn nobody_waits_for_a_worker_that_is_missing() {
         Some("worker-0") => panic!("as ever"),
         _ => TestHandler::default(),
     };
-    let builder = Server::builder().node(node.clone()).workers(NonZero::new(2).unwrap());
+    let builder = FrontendServer::builder().node(node.clone()).workers(NonZero::new(2).unwrap());
     let server = builder.front(listener, Limits::default(), desk).start().unwrap();
     while node.health.is_ready() {
         std::thread::yield_now();
@@ -73,15 +73,15 @@ fn nobody_waits_for_a_worker_that_is_missing() {
         held.push(client);
     }
     assert!(!node.health.is_ready());
-    assert_eq!(node.health.detail()[0].0, "http-worker-0");
+    assert_eq!(node.health.problems()[0].0, "http-worker-0");
     // It ends although one of its threads never gets to work.
     drop(server);
 }
 
 /// Panics the first time.
-struct Broken(AtomicBool);
+struct PanickingListener(AtomicBool);
 
-impl Accept for Broken {
+impl Accept for PanickingListener {
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         assert!(self.0.swap(true, Relaxed), "as asked");
         std::future::pending().await
@@ -91,18 +91,19 @@ impl Accept for Broken {
 #[test]
 fn an_accept_loop_that_panics_begins_again() {
     let node = node();
-    let sources = [(Arc::new(Broken(AtomicBool::new(false))), Arc::new(super::accept::door()))];
+    let sources =
+        [(Arc::new(PanickingListener(AtomicBool::new(false))), Arc::new(super::accept::door()))];
     let supervisor = Supervisor::new("http-accept".to_owned(), Some(node.clone()));
     let (stop, stopping) = watch::channel(None);
     let mut turns = Vec::new();
     supervisor.run(|turn| {
         turns.push((turn, node.health.is_ready()));
-        if turn == Turn::Again {
+        if turn == Attempt::Restart {
             stop.send(Some(Duration::ZERO)).unwrap();
         }
         let workers = Arc::new(Workers::default());
         run(accept_on(&sources, &workers, &stopping, &supervisor));
     });
-    assert_eq!(turns, [(Turn::First, true), (Turn::Again, false)]);
+    assert_eq!(turns, [(Attempt::First, true), (Attempt::Restart, false)]);
     assert!(node.health.is_ready());
 }

@@ -10,12 +10,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A pipe that counts writes. Like a socket it takes several pieces in one write.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CountedPipe {
     io: DuplexStream,
     writes: Rc<Cell<usize>>,
 }
 
-impl AsyncRead for Counted {
+impl AsyncRead for CountedPipe {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -25,7 +25,7 @@ impl AsyncRead for Counted {
     }
 }
 
-impl AsyncWrite for Counted {
+impl AsyncWrite for CountedPipe {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -72,8 +72,8 @@ fn requests_that_come_together_are_answered_together() {
         let rig = Rig::new(Limits::default());
         let (mut client, io, place) = rig.place(64 * 1024);
         let writes = Rc::new(Cell::new(0));
-        let counted = Transport::Counted(Counted { io, writes: writes.clone() });
-        tokio::task::spawn_local(speak(counted, PEER, rig.handler.clone(), place));
+        let counted = Transport::Counted(CountedPipe { io, writes: writes.clone() });
+        tokio::task::spawn_local(serve_http(counted, PEER, rig.handler.clone(), place));
         client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
         // Up to the acknowledgement of our settings.
         while frame(&mut client).await != (4, 1) {}

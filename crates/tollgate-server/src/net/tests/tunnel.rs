@@ -2,8 +2,8 @@
 
 use super::{
     super::{
-        alarm::Alarm,
-        stream::Stream,
+        alarm::CoarseTimer,
+        stream::ConnectionStream,
         tunnel::{self, Tunnel},
     },
     *,
@@ -11,18 +11,18 @@ use super::{
 use bytes::Bytes;
 
 /// Both ends of a tunnel that may be idle for four seconds.
-fn dig(rig: &Rig, room: usize) -> (DuplexStream, DuplexStream) {
+fn open_tunnel(rig: &Rig, room: usize) -> (DuplexStream, DuplexStream) {
     let (client, near, place) = rig.place(room);
     let (service, far) = tokio::io::duplex(room);
     tokio::task::spawn_local(async move {
         let life = place.life.clone();
         // It has no deadline but its own.
-        life.begin();
+        life.request_started();
         let (stream, left, idle) = (Box::new(far), Bytes::new(), seconds(4));
-        let tunnel = Tunnel { stream, left, idle, keep: None };
-        let alarm = Alarm::new(life.alarms.clone());
+        let tunnel = Tunnel { stream, buffered: left, idle, guard: None };
+        let alarm = CoarseTimer::new(life.alarms.clone());
         tunnel::run(
-            Stream::new(Transport::Pipe(near), life.clone()),
+            ConnectionStream::new(Transport::Pipe(near), life.clone()),
             Vec::new(),
             tunnel,
             alarm,
@@ -38,7 +38,7 @@ fn silence_is_counted_from_the_start_or_from_the_last_byte() {
     for (bytes, is_clients, end_s) in [(0, true, 4), (1, true, 5), (1, false, 5), (5, true, 9)] {
         run(async {
             let rig = Rig::new(Limits::default());
-            let (mut client, mut service) = dig(&rig, 1024);
+            let (mut client, mut service) = open_tunnel(&rig, 1024);
             for _ in 0..bytes {
                 tokio::time::sleep(seconds(1)).await;
                 let from = if is_clients { &mut client } else { &mut service };
@@ -56,7 +56,7 @@ fn silence_is_counted_from_the_start_or_from_the_last_byte() {
 fn what_is_taken_late_has_passed_late() {
     run(async {
         let rig = Rig::new(Limits::default());
-        let (mut client, mut service) = dig(&rig, 1000);
+        let (mut client, mut service) = open_tunnel(&rig, 1000);
         client.write_all(&[b'x'; 3000]).await.unwrap();
         let mut piece = [0; 1000];
         for _ in 0..2 {

@@ -1,7 +1,7 @@
-use super::{Care, Control, orders};
+use super::{ControlThread, ReloadTask, reload_channel};
 use crate::Node;
 use crate::config::{Config, ConfigError};
-use crate::reload::{InForce, ReloadError};
+use crate::reload::{AppliedPolicy, ReloadError};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -13,17 +13,17 @@ struct Fragile {
     after: Arc<Mutex<Option<String>>>,
 }
 
-impl Care for Fragile {
-    fn reload(&mut self) -> Result<InForce, ConfigError> {
+impl ReloadTask for Fragile {
+    fn reload(&mut self) -> Result<AppliedPolicy, ConfigError> {
         self.reloads += 1;
         assert!(self.reloads > 1, "as asked");
-        Ok(InForce { generation: 7, limits: 0, restart_for: Vec::new() })
+        Ok(AppliedPolicy { generation: 7, limits: 0, restart_for: Vec::new() })
     }
 
-    fn look(&mut self) {
+    fn poll(&mut self) {
         self.looks.fetch_add(1, Relaxed);
         if self.reloads == 1 && !self.node.health.is_ready() {
-            let why = self.node.health.detail()[0].0.to_string();
+            let why = self.node.health.problems()[0].0.to_string();
             self.after.lock().unwrap().get_or_insert(why);
         }
     }
@@ -45,11 +45,11 @@ fn a_panic_is_told_to_who_asked_and_the_next_reload_works() {
     let after = Arc::new(Mutex::new(None));
     let care =
         Fragile { node: node.clone(), reloads: 0, looks: looks.clone(), after: after.clone() };
-    let control = Control::start(node.clone(), care, orders(&config)).unwrap();
+    let control = ControlThread::start(node.clone(), care, reload_channel(&config)).unwrap();
     let reload = control.reload().clone();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let error = runtime.block_on(reload.now()).unwrap_err();
-    assert!(matches!(error, ReloadError::BrokeOff), "{error}");
+    assert!(matches!(error, ReloadError::Panicked), "{error}");
     let broke_off = looks.load(Relaxed);
     while looks.load(Relaxed) < broke_off + 2 {
         std::thread::yield_now();
@@ -60,7 +60,7 @@ fn a_panic_is_told_to_who_asked_and_the_next_reload_works() {
     while looks.load(Relaxed) < before + 2 {
         std::thread::yield_now();
     }
-    assert!(node.health.is_ready(), "{:?}", node.health.detail());
+    assert!(node.health.is_ready(), "{:?}", node.health.problems());
     drop(control);
     let error = runtime.block_on(reload.now()).unwrap_err();
     assert!(matches!(error, ReloadError::Stopping), "{error}");
@@ -69,12 +69,12 @@ fn a_panic_is_told_to_who_asked_and_the_next_reload_works() {
 /// Never comes back from its first look.
 struct Stuck(std::sync::mpsc::Sender<()>);
 
-impl Care for Stuck {
-    fn reload(&mut self) -> Result<InForce, ConfigError> {
+impl ReloadTask for Stuck {
+    fn reload(&mut self) -> Result<AppliedPolicy, ConfigError> {
         unreachable!("it looks for ever")
     }
 
-    fn look(&mut self) {
+    fn poll(&mut self) {
         self.0.send(()).unwrap();
         loop {
             std::thread::park();
@@ -86,7 +86,8 @@ impl Care for Stuck {
 fn an_end_does_not_wait_for_a_look_that_does_not_end() {
     let config = Config::built_in();
     let (looking, looks) = std::sync::mpsc::channel();
-    let control = Control::start(node(&config), Stuck(looking), orders(&config)).unwrap();
+    let control =
+        ControlThread::start(node(&config), Stuck(looking), reload_channel(&config)).unwrap();
     looks.recv().unwrap();
     drop(control);
 }

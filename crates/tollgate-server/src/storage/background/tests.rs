@@ -1,9 +1,9 @@
-use super::Background;
+use super::StoreThread;
 use std::sync::mpsc::channel;
 
 #[test]
 fn what_cannot_be_called_off_does_not_hold_up_its_end() {
-    let background = Background::start("test").unwrap();
+    let background = StoreThread::start("test").unwrap();
     let (begun, has_begun) = channel();
     let (end, ended) = channel::<()>();
     // As long as a name is looked up whose server does not answer.

@@ -29,7 +29,7 @@ fn the_dates_of_a_certificate_are_found() {
         let wrap = |inner: &[u8]| [&[0x30, 0x81, inner.len() as u8], inner].concat();
         let found = Validity::of(&wrap(&wrap(&inner))).unwrap();
         assert_eq!(found, Validity { from_s: 1_767_225_600, until_s: 1_798_761_600 });
-        let at = |second: i64| found.objection(second as u64 * 1_000_000);
+        let at = |second: i64| found.problem_at(second as u64 * 1_000_000);
         assert_eq!(at(found.from_s - 1), Some("is not valid yet"));
         assert_eq!((at(found.from_s), at(found.until_s)), (None, None));
         assert_eq!(at(found.until_s + 1), Some("has expired"));

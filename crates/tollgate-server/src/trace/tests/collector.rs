@@ -1,6 +1,6 @@
 //! A collector: takes OTLP over HTTP on a real socket.
 
-use super::Options;
+use super::TraceOptions;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::server::conn::http1;
@@ -17,11 +17,11 @@ use tokio::sync::watch;
 
 pub(super) struct Collector {
     address: SocketAddr,
-    requests: Receiver<Request>,
+    requests: Receiver<ExportRequest>,
     may_answer: watch::Sender<bool>,
 }
 
-pub(super) struct Request {
+pub(super) struct ExportRequest {
     pub(super) line: String,
     pub(super) content_type: String,
     pub(super) body: Bytes,
@@ -53,22 +53,26 @@ impl Collector {
         self.may_answer.send_replace(true);
     }
 
-    pub(super) fn options(&self) -> Options {
+    pub(super) fn options(&self) -> TraceOptions {
         let read = |name: &str| match name {
             "OTEL_EXPORTER_OTLP_ENDPOINT" => Some(format!("http://{}", self.address)),
             "OTEL_EXPORTER_OTLP_TIMEOUT" => Some("3600000".into()),
             _ => None,
         };
-        Options::read(read).unwrap().unwrap()
+        TraceOptions::read(read).unwrap().unwrap()
     }
 
     /// What has come so far.
-    pub(super) fn requests(&self) -> Vec<Request> {
+    pub(super) fn requests(&self) -> Vec<ExportRequest> {
         self.requests.try_iter().collect()
     }
 }
 
-async fn serve(listener: TcpListener, taken: Sender<Request>, answers: watch::Receiver<bool>) {
+async fn serve(
+    listener: TcpListener,
+    taken: Sender<ExportRequest>,
+    answers: watch::Receiver<bool>,
+) {
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     while let Ok((stream, _)) = listener.accept().await {
         let (taken, answers) = (taken.clone(), answers.clone());
@@ -79,7 +83,7 @@ async fn serve(listener: TcpListener, taken: Sender<Request>, answers: watch::Re
                 let header = |name: &str| request.headers().get(name).cloned();
                 let content_type = header("content-type").unwrap().to_str().unwrap().to_owned();
                 let body = request.into_body().collect().await.unwrap().to_bytes();
-                let _ = taken.send(Request { line, content_type, body });
+                let _ = taken.send(ExportRequest { line, content_type, body });
                 let _ = answers.wait_for(|may| *may).await;
                 Ok::<_, Infallible>(http::Response::new(Full::<Bytes>::default()))
             }
@@ -88,7 +92,7 @@ async fn serve(listener: TcpListener, taken: Sender<Request>, answers: watch::Re
     }
 }
 
-impl Request {
+impl ExportRequest {
     fn decoded(&self) -> ExportTraceServiceRequest {
         ExportTraceServiceRequest::decode(self.body.clone()).unwrap()
     }

@@ -16,7 +16,9 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tollgate::{Setup, Work};
-use tollgate_server::front::admin::{Access, Admin, Control, LastReload, Origin, ReloadFailure};
+use tollgate_server::front::admin::{
+    Access, Admin, LastReload, PolicyControl, PolicyOrigin, ReloadFailure,
+};
 use tollgate_server::node::Node;
 
 pub(crate) const TOKEN: &str = "s3cret-token";
@@ -48,7 +50,7 @@ pub(crate) struct FakeControl {
     pub(crate) last: Mutex<Option<LastReload>>,
 }
 
-impl Control for FakeControl {
+impl PolicyControl for FakeControl {
     fn reload(&self) -> Result<(), ReloadFailure> {
         let file = self.file.lock().unwrap().clone();
         let compiled = tollgate_policy::compile(file.as_bytes());
@@ -69,8 +71,8 @@ impl Control for FakeControl {
         done
     }
 
-    fn origin(&self) -> Origin {
-        Origin {
+    fn policy_origin(&self) -> PolicyOrigin {
+        PolicyOrigin {
             file: Some("tollgate.yaml".into()),
             last_reload: self.last.lock().unwrap().clone(),
         }
@@ -127,7 +129,7 @@ impl Desk {
         let control = Arc::new(FakeControl::default());
         *control.node.lock().unwrap() = Some(Arc::clone(&node));
         *control.file.lock().unwrap() = policy.to_owned();
-        let held: Arc<dyn Control> = control.clone();
+        let held: Arc<dyn PolicyControl> = control.clone();
         let admin = Arc::new(Admin::new(Arc::clone(&node), access, held));
         Self { node, admin, control, folder }
     }

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_server::net::{Limits, Listener, Server};
+use tollgate_server::net::{FrontendServer, Limits, Listener};
 
 fn exchange(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -25,7 +25,7 @@ fn calls_are_answered_over_http() {
             .unwrap();
     let address = listener.address();
     let admin = Arc::clone(&desk.admin);
-    let server = Server::builder()
+    let server = FrontendServer::builder()
         .workers(NonZero::new(2).unwrap())
         .front(listener, Limits::default(), move || Arc::clone(&admin))
         .start()

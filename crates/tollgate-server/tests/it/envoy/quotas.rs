@@ -7,7 +7,7 @@ use crate::grpc::response::{Kind, Struct};
 use tollgate_server::front::grpc::messages::{
     Entry, RateLimitDescriptor, RateLimitRequest, UInt64Value,
 };
-use tollgate_server::front::grpc::{Caller, Service};
+use tollgate_server::front::grpc::{CallContext, RateLimitService};
 use tollgate_server::metrics::Front;
 
 fn quotas(unit: &str) -> String {
@@ -120,13 +120,13 @@ fn descriptor(name: &str, hits: u64) -> RateLimitDescriptor {
 async fn quotas_come_back_with_the_next_minute() {
     let files = [("edge.yml", &*quotas("minute"))];
     let node = Node::start("envoy: {configs: edge.yml}", &files);
-    let service = Service::new(node.running.node().clone());
+    let service = RateLimitService::new(node.running.node().clone());
     let minute_us = 60_000_000;
     let start_us = node.running.node().clock.now_us() / minute_us * minute_us;
     let ask = async |descriptors, now_us| {
         let domain = "edge".to_owned();
         let request = RateLimitRequest { domain, descriptors, hits_addend: 0 };
-        decide(&service, &request, Caller::default(), now_us).await
+        decide(&service, &request, CallContext::default(), now_us).await
     };
     let named = |metadata: &Struct| match metadata.get("metadata") {
         Some(Kind::Struct(given)) => match given.get("name") {

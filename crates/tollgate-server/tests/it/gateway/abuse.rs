@@ -2,7 +2,7 @@
 
 use super::{Backend, Gateway, PATIENCE, connect};
 use std::io::Read;
-use tollgate_faults::clock::until;
+use tollgate_faults::clock::wait_until;
 
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// `GET / http x`, by HPACK's static table.
@@ -44,7 +44,7 @@ fn a_fragment_is_part_of_no_path() {
     let mut client = connect(gateway.address());
     client.send(PREFACE);
     client.send(&frame(1, 5, 1, b"\x82\x86\x04\x04/a#b\x41\x01x"));
-    assert!(until(PATIENCE, || backend.seen().len() == 1));
+    assert!(wait_until(PATIENCE, || backend.seen().len() == 1));
     assert_eq!(backend.seen()[0].line(), "GET /a HTTP/1.1");
     assert_eq!(gateway.get("/a", "").status, 429);
 }

@@ -99,7 +99,7 @@ fn servers_can_be_changed_while_requests_pass() {
 
 fn readiness(gateway: &Gateway) -> (bool, String) {
     let health = &gateway.running().node().health;
-    let detail = health.detail();
+    let detail = health.problems();
     let upstream = detail.iter().find(|(subject, _)| subject == "upstream");
     (health.is_ready(), upstream.map(|(_, text)| text.to_string()).unwrap_or_default())
 }

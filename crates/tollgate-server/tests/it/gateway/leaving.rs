@@ -2,7 +2,7 @@
 
 use super::{Backend, Gateway, PATIENCE, abuse, get};
 use std::{io::Read, sync::atomic::Ordering::SeqCst};
-use tollgate_faults::clock::until;
+use tollgate_faults::clock::wait_until;
 use tollgate_server::metrics::Front;
 
 /// A server that answers nobody.
@@ -34,7 +34,7 @@ fn outcomes(gateway: &Gateway) -> Vec<(String, u64)> {
 
 #[track_caller]
 fn is_counted_once(gateway: &Gateway, outcome: &str, what: &str) {
-    assert!(until(PATIENCE, || !outcomes(gateway).is_empty()), "{what}");
+    assert!(wait_until(PATIENCE, || !outcomes(gateway).is_empty()), "{what}");
     assert_eq!(outcomes(gateway), [(outcome.to_owned(), 1)], "{what}");
 }
 
@@ -50,7 +50,7 @@ fn whoever_leaves_before_the_answer_is_counted() {
         let gateway = gateway(&backend);
         let mut client = gateway.client();
         client.send(request.as_bytes());
-        assert!(until(PATIENCE, || backend.seen().len() == 1), "{request}");
+        assert!(wait_until(PATIENCE, || backend.seen().len() == 1), "{request}");
         assert_eq!(outcomes(&gateway), []);
         drop(client);
         is_counted_once(&gateway, "abandoned", request);
@@ -70,7 +70,7 @@ fn whoever_leaves_in_the_middle_of_a_body_is_counted() {
         let gateway = gateway(&backend);
         let mut client = gateway.client();
         client.send(format!("POST / HTTP/1.1\r\nhost: x\r\n{rest}").as_bytes());
-        assert!(until(PATIENCE, || backend.connections.load(SeqCst) == 1), "{rest}");
+        assert!(wait_until(PATIENCE, || backend.connections.load(SeqCst) == 1), "{rest}");
         if outcome == "abandoned" {
             drop(client);
         } else {
@@ -91,7 +91,7 @@ fn streams_that_are_taken_back_are_counted() {
         let mut client = gateway.client();
         client.send(abuse::PREFACE);
         client.send(&sent.concat());
-        assert!(until(PATIENCE, || backend.connections.load(SeqCst) == 1));
+        assert!(wait_until(PATIENCE, || backend.connections.load(SeqCst) == 1));
         if takes_back {
             client.send(&abuse::frame(3, 0, 1, &8_u32.to_be_bytes()));
         } else {

@@ -12,7 +12,7 @@ use std::{
         mpsc::{Receiver, Sender, channel},
     },
 };
-use tollgate_faults::clock::until;
+use tollgate_faults::clock::wait_until;
 
 /// How an answer that waits goes on: whether it is to end well.
 type Orders = Arc<Mutex<HashMap<String, Receiver<bool>>>>;
@@ -110,7 +110,7 @@ impl SlowGateway {
 
 #[track_caller]
 fn eventually(at: &str, holds: impl Fn() -> bool) {
-    assert!(until(PATIENCE, holds), "{at}: never");
+    assert!(wait_until(PATIENCE, holds), "{at}: never");
 }
 
 fn live(store: impl Fn(usize) -> String) {

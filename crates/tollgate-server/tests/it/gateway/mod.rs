@@ -39,7 +39,7 @@ use std::{
 use tollgate_server::{
     config::Config,
     metrics::Front,
-    serve::{Running, Server},
+    serve::{RunningServer, Server},
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -169,7 +169,7 @@ fn has_last_chunk(body: &[u8]) -> bool {
 
 /// A node with a gateway, and the folder of its file.
 struct Gateway {
-    running: Option<Running>,
+    running: Option<RunningServer>,
     folder: PathBuf,
 }
 
@@ -203,7 +203,7 @@ impl Gateway {
         Self { running: Some(running), folder }
     }
 
-    fn running(&self) -> &Running {
+    fn running(&self) -> &RunningServer {
         self.running.as_ref().unwrap()
     }
 

@@ -11,7 +11,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tollgate_faults::clock::until;
+use tollgate_faults::clock::wait_until;
 
 /// Heads of requests, without their last line.
 const HEADS: [&str; 9] = [
@@ -104,7 +104,7 @@ fn requests_that_come_early_wait() {
     let gateway = Gateway::before(&backend, "");
     let mut client = gateway.client();
     client.send(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n");
-    assert!(until(PATIENCE, || backend.seen().len() == 1));
+    assert!(wait_until(PATIENCE, || backend.seen().len() == 1));
     client.send(b"GET /next HTTP/1.1\r\nhost: x\r\n\r\n");
     go.send(()).unwrap();
     assert_eq!(client.answer().body, "GET /slow HTTP/1.1");
@@ -123,7 +123,7 @@ fn a_client_that_leaves_takes_its_connection_to_the_server_with_it() {
     let gateway = Gateway::before(&backend, "");
     let mut client = gateway.client();
     client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
-    assert!(until(PATIENCE, || backend.seen().len() == 1));
+    assert!(wait_until(PATIENCE, || backend.seen().len() == 1));
     drop(client);
     wait(&gone);
 }

@@ -26,7 +26,7 @@ fn timeouts(node: &Node) -> u64 {
 fn the_store_has_what_the_caller_leaves_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let node = silent(&listener);
-    let service = Service::new(node.running.node().clone());
+    let service = RateLimitService::new(node.running.node().clone());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -43,7 +43,7 @@ fn the_store_has_what_the_caller_leaves_it() {
     ];
     for (asked, (timeout, waited)) in (0..).zip(told) {
         assert_eq!(timeouts(&node), asked, "each of them is a failure of the store");
-        let caller = Caller { timeout: timeout.map(ms), ..Caller::default() };
+        let caller = CallContext { timeout: timeout.map(ms), ..CallContext::default() };
         let request = request("edge", vec![user("ann")]);
         let (response, elapsed) = runtime.block_on(async {
             let now_us = node.running.node().clock.now_us();
@@ -63,7 +63,7 @@ fn the_store_has_what_the_caller_leaves_it() {
 fn charges_and_refunds_share_one_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let node = silent(&listener);
-    let service = Service::new(node.running.node().clone());
+    let service = RateLimitService::new(node.running.node().clone());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -74,7 +74,7 @@ fn charges_and_refunds_share_one_deadline() {
     let (response, elapsed) = runtime.block_on(async {
         let now_us = node.running.node().clock.now_us();
         let start = Instant::now();
-        let response = decide(&service, &request, Caller::default(), now_us).await;
+        let response = decide(&service, &request, CallContext::default(), now_us).await;
         (response, start.elapsed())
     });
     assert!(elapsed <= Duration::from_millis(17), "{elapsed:?}");

@@ -29,9 +29,9 @@ use tollgate_server::config::Config;
 use tollgate_server::front::grpc::messages::{
     Entry, RateLimitDescriptor, RateLimitOverride, RateLimitRequest, UInt64Value,
 };
-use tollgate_server::front::grpc::{Caller, Service};
+use tollgate_server::front::grpc::{CallContext, RateLimitService};
 use tollgate_server::metrics::Front;
-use tollgate_server::serve::{Running, Server};
+use tollgate_server::serve::{RunningServer, Server};
 
 const CALL: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 /// Windows of a year seldom end during a test.
@@ -39,7 +39,7 @@ const YEAR: i32 = 6;
 
 /// A node in a folder of its own, which goes with it.
 pub(crate) struct Node {
-    pub(crate) running: Running,
+    pub(crate) running: RunningServer,
     pub(crate) folder: RatelimitFolder,
 }
 
@@ -106,9 +106,9 @@ impl Node {
 
 /// The response of a service that is asked without a socket.
 pub(crate) async fn decide(
-    service: &Service,
+    service: &RateLimitService,
     request: &RateLimitRequest,
-    caller: Caller<'_>,
+    caller: CallContext<'_>,
     now_us: u64,
 ) -> RateLimitResponse {
     let framed = service.answer_at(request, caller, now_us).await.unwrap();

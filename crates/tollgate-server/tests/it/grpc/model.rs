@@ -236,14 +236,14 @@ fn compat_envoy_counts_as_a_model_of_the_original() {
     TestRunner::new(cases)
         .run(&prop::collection::vec(asked, 1..40), |asked| {
             let node = Node::start("envoy: {configs: edge.yaml}", &[("edge.yaml", &text)]);
-            let service = Service::new(node.running.node().clone());
+            let service = RateLimitService::new(node.running.node().clone());
             let mut model = Model::default();
             let mut now_us = node.running.node().clock.now_us();
             for (descriptors, hits_addend, step_us) in asked {
                 now_us += step_us;
                 let request = RateLimitRequest { hits_addend, ..request("edge", descriptors) };
                 let expected = model.ask(&lines, &request, now_us / 1_000_000);
-                let decided = decide(&service, &request, Caller::default(), now_us);
+                let decided = decide(&service, &request, CallContext::default(), now_us);
                 let response = runtime.block_on(decided);
                 prop_assert_eq!(shown(&response), expected, "{:?}", request);
             }

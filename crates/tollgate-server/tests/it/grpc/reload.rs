@@ -27,7 +27,7 @@ fn a_changed_file_is_in_force_and_a_bad_one_is_not() {
     wait_for(|| shown(&node) == 20);
     assert_eq!(left(&node.ask("edge", vec![user("ann")])), [(true, 15)], "counts stay");
     fs::write(node.folder.join("worse.yml"), "domain: edge\n").unwrap();
-    let health = || node.running.node().health.detail();
+    let health = || node.running.node().health.problems();
     wait_for(|| format!("{:?}", health()).contains("worse.yml:1:9: error[TG070]"));
     assert_eq!(shown(&node), 20, "the last good files stay in force");
     fs::remove_file(node.folder.join("worse.yml")).unwrap();

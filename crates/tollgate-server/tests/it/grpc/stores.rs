@@ -24,7 +24,7 @@ fn nodes(redis: &Redis, compat: &str) -> [Node; 2] {
 /// Statuses of a call to one of the nodes. No deadline passes on a clock that stands still, which it does as long as a thread is
 /// busy: on a loaded machine 15 ms are soon over.
 fn ask(nodes: &[Node; 2], turn: usize, descriptors: Vec<RateLimitDescriptor>) -> Vec<(bool, u32)> {
-    let service = Service::new(nodes[turn % 2].running.node().clone());
+    let service = RateLimitService::new(nodes[turn % 2].running.node().clone());
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).build().unwrap();
     let request = request("edge", descriptors);
@@ -32,7 +32,7 @@ fn ask(nodes: &[Node; 2], turn: usize, descriptors: Vec<RateLimitDescriptor>) ->
         let (decided, until) = std::sync::mpsc::channel::<()>();
         let busy = tokio::task::spawn_blocking(move || until.recv().is_err());
         let now_us = nodes[turn % 2].running.node().clock.now_us();
-        let response = decide(&service, &request, Caller::default(), now_us).await;
+        let response = decide(&service, &request, CallContext::default(), now_us).await;
         drop(decided);
         assert!(busy.await.unwrap());
         response

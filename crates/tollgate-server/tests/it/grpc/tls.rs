@@ -4,7 +4,7 @@ use super::*;
 use std::path::Path;
 use std::process::Command;
 use tollgate_policy::compile;
-use tollgate_server::config::check_named;
+use tollgate_server::config::check_named_files;
 
 /// An authority: `NAME.pem` and `NAME.key`.
 pub(crate) fn authority(folder: &Path, name: &str) {
@@ -102,7 +102,7 @@ fn certificates_and_authorities_are_renewed() {
     // A key that does not fit leaves the last good pair in force, and says so.
     let health = &node.running.node().health;
     fs::copy(node.folder.join("envoy.key"), node.folder.join("rls.key")).unwrap();
-    while !health.detail().iter().any(|(subject, _)| subject == "grpc-certificate") {
+    while !health.problems().iter().any(|(subject, _)| subject == "grpc-certificate") {
         std::thread::yield_now();
     }
     assert_eq!(curl(&node, "new-servers.pem", Some("new-envoy")), "200 2");
@@ -113,7 +113,7 @@ fn checked(folder: &RatelimitFolder, grpc: &str) -> Vec<String> {
     let text = format!("listen:\n  grpc: {grpc}\n");
     fs::write(folder.join("tollgate.yaml"), &text).unwrap();
     let compiled = compile(text.as_bytes()).unwrap();
-    let found = check_named(&folder.join("tollgate.yaml"), &compiled);
+    let found = check_named_files(&folder.join("tollgate.yaml"), &compiled);
     let shown = found.iter().map(|(_, one)| one.render("p").to_string());
     let folder = folder.display().to_string();
     shown.map(|text| text.lines().next().unwrap().replace(&folder, "F")).collect()

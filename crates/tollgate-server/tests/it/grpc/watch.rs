@@ -32,7 +32,7 @@ fn whoever_watches_is_told_at_once_and_of_every_change() {
         health.fail("test", "told to");
         assert_eq!((next(&mut all).await, next(&mut ours).await), (Some(2), Some(2)));
         health.degrade("other", "nothing that keeps traffic away");
-        health.heal("test");
+        health.clear("test");
         assert_eq!((next(&mut all).await, next(&mut ours).await), (Some(1), Some(1)));
         let mut other = watch(node.address(), "other").await;
         assert_eq!(next(&mut other).await, Some(3), "SERVICE_UNKNOWN");

@@ -16,7 +16,11 @@ async fn connect(served: &Served) -> FullBodyClient {
     client
 }
 
-async fn ask(client: &mut FullBodyClient, path: &str, body: impl Into<Bytes>) -> (Response<Incoming>, ()) {
+async fn ask(
+    client: &mut FullBodyClient,
+    path: &str,
+    body: impl Into<Bytes>,
+) -> (Response<Incoming>, ()) {
     let request = Request::post(format!("http://x{path}"))
         .header("content-type", "application/json")
         .body(Full::new(body.into()))

@@ -21,7 +21,7 @@ use tollgate_server::{
     Node,
     front::http::CheckApi,
     metrics::Front,
-    net::{Limits, Listener, Server},
+    net::{FrontendServer, Limits, Listener},
 };
 
 /// Whoever waits for longer than this has been forgotten.
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A node that serves the check API.
 pub(crate) struct Served {
     pub(crate) node: Arc<Node>,
-    pub(crate) server: Server,
+    pub(crate) server: FrontendServer,
     pub(crate) address: SocketAddr,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn serve_with(file: &str, limits: Limits) -> Served {
         let (node, limits) = (node.clone(), limits.clone());
         move || CheckApi::new(node.clone(), &limits)
     };
-    let server = Server::builder()
+    let server = FrontendServer::builder()
         .workers(NonZero::new(2).unwrap())
         .node(node.clone())
         .front(listener, limits, api)

@@ -36,7 +36,7 @@ fn a_request_in_flight_is_answered() {
 #[test]
 fn what_does_not_finish_is_cut() {
     let mut limits = Limits::default();
-    (limits.last_call, limits.tick) = (Duration::from_millis(50), Duration::from_millis(10));
+    (limits.drain_grace, limits.tick) = (Duration::from_millis(50), Duration::from_millis(10));
     let served = serve_with(FILE, limits);
     let mut client = served.client();
     client.send(b"POST /v1/check HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{");

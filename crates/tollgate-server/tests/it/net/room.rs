@@ -3,7 +3,7 @@
 use crate::http::{Client, serve, serve_with};
 use std::{io::Read, net::TcpStream, process::Command, time::Duration};
 use tollgate_server::{
-    metrics::{Format, Front, Reading},
+    metrics::{ExpositionFormat, Front, MetricsSnapshot},
     net::Limits,
 };
 
@@ -28,7 +28,8 @@ fn one_too_many_takes_the_place_of_the_idle() {
         assert!(stats.open() <= 4);
     }
     assert_eq!(stats.evicted(), 8);
-    let page = served.node.metrics.exposition(Reading::default(), Format::Prometheus);
+    let page =
+        served.node.metrics.exposition(MetricsSnapshot::default(), ExpositionFormat::Prometheus);
     let row = "tollgate_connections_closed_total{front=\"http\",reason=\"evicted\"} 8\n";
     assert!(page.contains(row), "{page}");
     assert!(silent[0].is_ended());

@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tollgate_server::config::Config;
 use tollgate_server::metrics::Front;
-use tollgate_server::serve::{Running, Server};
+use tollgate_server::serve::{RunningServer, Server};
 
 pub(crate) use tollgate_faults::redis::Redis;
 
 /// A node with its file.
 pub(crate) struct Member {
-    pub(crate) running: Running,
+    pub(crate) running: RunningServer,
     _folder: NodeFolder,
 }
 

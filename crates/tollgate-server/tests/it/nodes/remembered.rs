@@ -4,7 +4,7 @@ use super::Redis;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
-use tollgate::{Parts, Setup, Use, Work};
+use tollgate::{ChargeMode, MultiCheck, Setup, Work};
 use tollgate_core::header::{Fields, Profile};
 use tollgate_server::Node;
 use tollgate_server::front::http::encode;
@@ -46,11 +46,17 @@ fn told(runtime: &Runtime, node: &Node, at_us: u64, (user, ip, cost): (&str, &st
         row.as_object_mut().unwrap().remove("source");
     }
     for profile in Profile::ALL {
-        encode::fields::each(&verdict, &[profile], at_us, &mut Fields::new(), |name, value| {
-            if name != "X-Tollgate-Source" {
-                all[format!("{} {name}", profile.name())] = value.into();
-            }
-        });
+        encode::fields::for_each_header(
+            &verdict,
+            &[profile],
+            at_us,
+            &mut Fields::new(),
+            |name, value| {
+                if name != "X-Tollgate-Source" {
+                    all[format!("{} {name}", profile.name())] = value.into();
+                }
+            },
+        );
     }
     all["problem"] = format!("{:?}", problem_of(&verdict)).into();
     all
@@ -59,15 +65,15 @@ fn told(runtime: &Runtime, node: &Node, at_us: u64, (user, ip, cost): (&str, &st
 /// The same for each descriptor of a call from Envoy.
 fn told_parts(runtime: &Runtime, node: &Node, at_us: u64, users: &[&str]) -> String {
     let rules = node.gate.rules();
-    let (mut parts, mut work) = (Parts::default(), Work::default());
+    let (mut parts, mut work) = (MultiCheck::default(), Work::default());
     for user in users {
         parts.begin();
         let mut facts = rules.facts(Default::default());
         facts.set("user", user).unwrap();
         facts.set("ip", "10.9.9.9").unwrap();
-        parts.add(&rules, &facts, 1, Use::Charge);
+        parts.add(&rules, &facts, 1, ChargeMode::Enforce);
     }
-    let partial = runtime.block_on(node.gate.check_parts(&rules, at_us, &parts, &mut work));
+    let partial = runtime.block_on(node.gate.check_multi(&rules, at_us, &parts, &mut work));
     let rows = |part| partial.rows(part).map(|row| (&*row.limit.name, row.outcome, row.blocked));
     let all: Vec<Vec<_>> = (0..users.len()).map(|part| rows(part).collect()).collect();
     format!("{} {all:?}", partial.verdict.allowed)

@@ -2,7 +2,7 @@
 
 use super::validator::errors;
 use serde_json::{Value, from_value};
-use tollgate::{End, Gate, MemoryStore, Setup, Work};
+use tollgate::{Gate, MemoryStore, ReservationEnd, Setup, Work};
 use tollgate_server::front::http::encode;
 use tollgate_server::front::http::openapi::answer::{Reserved, Settled, Verdict};
 
@@ -61,7 +61,7 @@ fn answers() -> Vec<(&'static str, Value)> {
         out.extend_from_slice(format!(",\"reservation\":\"{id}\",\"expires_after\":").as_bytes());
         encode::seconds(&mut out, ttl_us);
         answers.push(("Reserved", parsed(std::mem::take(&mut out))));
-        let end = if turn % 2 == 0 { End::Settle(5) } else { End::Cancel };
+        let end = if turn % 2 == 0 { ReservationEnd::Settle(5) } else { ReservationEnd::Cancel };
         let settled = gate.end(now_us, &id, end).now().unwrap();
         let charged = settled.charged;
         out.extend_from_slice(

@@ -91,7 +91,8 @@ fn the_second_version_of_the_protocol_has_no_maps_and_the_third_does() {
 /// However many commands come together, their answers are in their order.
 #[test]
 fn a_pipeline_is_answered_in_order() {
-    let served = RespServer::new("limits: [{name: a, key: [user], rate: 1000/min, algorithm: gcra}]");
+    let served =
+        RespServer::new("limits: [{name: a, key: [user], rate: 1000/min, algorithm: gcra}]");
     let mut client = served.client();
     let mut sent = Vec::new();
     let mut expected = Vec::new();

@@ -25,9 +25,9 @@ fn a_limit_decides_whatever_it_matches() {
     assert_eq!(client.line("TG.CHECK per-user 1 42"), "0 3 2 -1 1200000");
     assert!(client.line("tg.check per-user 1 42 2").starts_with("0 3 0 -1 "));
     let refused = client.line("TG.CHECK per-user 1 42");
-    let numbers: Vec<i64> = refused.split(' ').map(|word| word.parse().unwrap()).collect();
-    assert_eq!(numbers[..3], [1, 3, 0], "{refused}");
-    assert!((1_100_000..=1_200_000).contains(&numbers[3]), "{refused}");
+    let params: Vec<i64> = refused.split(' ').map(|word| word.parse().unwrap()).collect();
+    assert_eq!(params[..3], [1, 3, 0], "{refused}");
+    assert!((1_100_000..=1_200_000).contains(&params[3]), "{refused}");
     assert!(client.line("TG.CHECK per-user 1 43 4").starts_with("1 3 3 -1 "), "never");
     assert!(client.line("TG.PEEK per-user 1 43 3").starts_with("0 3 3 -1 "));
     assert!(client.line("TG.CHECK all 0").starts_with("0 2 1 -1 "));

@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tollgate_server::config::Config;
 use tollgate_server::metrics::Front;
-use tollgate_server::serve::{Running, Server};
+use tollgate_server::serve::{RunningServer, Server};
 
 /// A node with the front end, and its file.
 pub(crate) struct RespServer {
     /// Until it is drained.
-    running: Option<Running>,
+    running: Option<RunningServer>,
     folder: PathBuf,
 }
 
@@ -41,7 +41,7 @@ impl RespServer {
         Self { running, folder }
     }
 
-    fn running(&self) -> &Running {
+    fn running(&self) -> &RunningServer {
         self.running.as_ref().unwrap()
     }
 

@@ -1,25 +1,37 @@
 use super::*;
 use tollgate_core::algorithm::FixedWindow;
-use tollgate_core::{Numbers, Rate};
+use tollgate_core::{LimitParams, Rate};
 
-fn terms() -> Terms {
+fn terms() -> LeaseTerms {
     let rate = Rate::try_new(1_000, 60_000_000).unwrap();
-    Terms::of(&Numbers::FixedWindow(FixedWindow::new(rate)), 500_000, 100, 1_500_000).unwrap()
+    LeaseTerms::for_limit(
+        &LimitParams::FixedWindow(FixedWindow::new(rate)),
+        500_000,
+        100,
+        1_500_000,
+    )
+    .unwrap()
 }
 
 fn holder(number: u64) -> Holder {
     Holder { number, ..Holder::default() }
 }
 
-fn reply(ledger: u64, granted: u64) -> Reply {
-    Reply { ledger, granted, usable_us: 500_000, kept_us: 9_000_000, ..Reply::default() }
+fn reply(ledger: u64, granted: u64) -> LedgerReply {
+    LedgerReply {
+        ledger,
+        granted,
+        usable_us: 500_000,
+        kept_us: 9_000_000,
+        ..LedgerReply::default()
+    }
 }
 
 /// A lease that asked at 1,000 and was granted ten units.
 fn ten() -> Lease {
     let mut lease = Lease::new(holder(1), 0);
-    lease.ask(&terms(), 1_000, (1, false), 1, holder(2));
-    assert_eq!(lease.heard(&terms(), 2_000, 1, &reply(7, 10), holder(2)).granted, 10);
+    lease.start_request(&terms(), 1_000, (1, false), 1, holder(2));
+    assert_eq!(lease.apply_reply(&terms(), 2_000, 1, &reply(7, 10), holder(2)).granted, 10);
     lease
 }
 
@@ -29,87 +41,93 @@ fn units_are_good_from_the_moment_of_sending() {
     assert!(lease.spend(500_498, 1).is_some());
     // 500,000 us by the store's clock are at least 499,499 by this one.
     assert!(lease.spend(500_499, 1).is_none());
-    assert_eq!(lease.figures().2, [10, 1, 9]);
+    assert_eq!(lease.totals().2, [10, 1, 9]);
 }
 
 #[test]
 fn an_answer_counts_once_and_only_for_the_last_request() {
     let mut lease = ten();
-    assert_eq!(lease.heard(&terms(), 3_000, 1, &reply(7, 10), holder(3)), Heard::default());
-    lease.ask(&terms(), 4_000, (100, false), 2, holder(3));
-    assert_eq!(lease.heard(&terms(), 5_000, 1, &reply(7, 99), holder(3)), Heard::default());
-    assert_eq!(lease.heard(&terms(), 5_000, 2, &reply(7, 15), holder(3)).granted, 5);
+    assert_eq!(
+        lease.apply_reply(&terms(), 3_000, 1, &reply(7, 10), holder(3)),
+        RenewalResult::default()
+    );
+    lease.start_request(&terms(), 4_000, (100, false), 2, holder(3));
+    assert_eq!(
+        lease.apply_reply(&terms(), 5_000, 1, &reply(7, 99), holder(3)),
+        RenewalResult::default()
+    );
+    assert_eq!(lease.apply_reply(&terms(), 5_000, 2, &reply(7, 15), holder(3)).granted, 5);
     assert_eq!(lease.balance(), 15);
 }
 
 #[test]
 fn another_window_leaves_what_was_held_behind() {
     let mut lease = ten();
-    lease.ask(&terms(), 4_000, (100, false), 2, holder(3));
-    let heard = lease.heard(&terms(), 5_000, 2, &reply(8, 4), holder(3));
+    lease.start_request(&terms(), 4_000, (100, false), 2, holder(3));
+    let heard = lease.apply_reply(&terms(), 5_000, 2, &reply(8, 4), holder(3));
     assert_eq!((heard.stranded, heard.granted), (10, 4));
-    assert_eq!(lease.figures(), (holder(1), 8, [4, 0, 0]));
+    assert_eq!(lease.totals(), (holder(1), 8, [4, 0, 0]));
 }
 
 #[test]
 fn whoever_comes_back_to_a_ledger_is_somebody_else() {
     let mut lease = ten();
-    lease.ask(&terms(), 4_000, (100, false), 2, holder(3));
-    lease.heard(&terms(), 5_000, 2, &reply(6, 4), holder(3));
-    assert_eq!(lease.figures(), (holder(3), 6, [0, 0, 0]));
+    lease.start_request(&terms(), 4_000, (100, false), 2, holder(3));
+    lease.apply_reply(&terms(), 5_000, 2, &reply(6, 4), holder(3));
+    assert_eq!(lease.totals(), (holder(3), 6, [0, 0, 0]));
 }
 
 #[test]
 fn what_a_refused_request_spent_comes_back_with_its_own_end() {
     let mut lease = ten();
     let spent = lease.spend(3_000, 10).unwrap();
-    lease.ask(&terms(), 400_000, (1, false), 2, holder(3));
-    lease.heard(&terms(), 401_000, 2, &reply(7, 20), holder(3));
-    lease.unspend(402_000, &spent);
+    lease.start_request(&terms(), 400_000, (1, false), 2, holder(3));
+    lease.apply_reply(&terms(), 401_000, 2, &reply(7, 20), holder(3));
+    lease.refund(402_000, &spent);
     // The grant they came from is gone, so they are returned instead of living on with the next.
-    assert_eq!(lease.figures().2, [20, 0, 10]);
+    assert_eq!(lease.totals().2, [20, 0, 10]);
     let spent = lease.spend(403_000, 4).unwrap();
-    lease.unspend(404_000, &spent);
-    assert_eq!(lease.figures().2, [20, 0, 10]);
+    lease.refund(404_000, &spent);
+    assert_eq!(lease.totals().2, [20, 0, 10]);
 }
 
 #[test]
 fn a_window_is_remembered_to_its_end_and_a_bucket_as_long_as_it_is_kept() {
     let mut lease = ten();
-    let ask = lease.ask(&terms(), 751_000, (1, false), 2, holder(3));
-    assert_eq!((ask.holder, ask.ledger, ask.known), (holder(1), 7, 10));
+    let ask = lease.start_request(&terms(), 751_000, (1, false), 2, holder(3));
+    assert_eq!((ask.holder, ask.ledger, ask.known_granted), (holder(1), 7, 10));
     let rate = Rate::try_new(1_000, 1_000_000).unwrap();
-    let numbers = Numbers::Gcra(tollgate_core::algorithm::Gcra::try_new(rate, None).unwrap());
-    let terms = Terms::of(&numbers, 500_000, 100, 1_500_000).unwrap();
+    let params = LimitParams::Gcra(tollgate_core::algorithm::Gcra::try_new(rate, None).unwrap());
+    let terms = LeaseTerms::for_limit(&params, 500_000, 100, 1_500_000).unwrap();
     let mut lease = Lease::new(holder(1), 0);
-    lease.ask(&terms, 1_000, (1, false), 1, holder(2));
-    lease.heard(&terms, 2_000, 1, &reply(7, 10), holder(2));
-    let ask = lease.ask(&terms, 751_000, (1, false), 2, holder(3));
-    assert_eq!((ask.holder, ask.ledger, ask.known), (holder(3), 7, 0));
-    lease.unanswered(2);
-    let ask = lease.ask(&terms, 9_000_000, (1, false), 3, holder(4));
-    assert_eq!((ask.holder, ask.ledger, ask.known), (holder(4), 0, 0));
+    lease.start_request(&terms, 1_000, (1, false), 1, holder(2));
+    lease.apply_reply(&terms, 2_000, 1, &reply(7, 10), holder(2));
+    let ask = lease.start_request(&terms, 751_000, (1, false), 2, holder(3));
+    assert_eq!((ask.holder, ask.ledger, ask.known_granted), (holder(3), 7, 0));
+    lease.request_failed(2);
+    let ask = lease.start_request(&terms, 9_000_000, (1, false), 3, holder(4));
+    assert_eq!((ask.holder, ask.ledger, ask.known_granted), (holder(4), 0, 0));
 }
 
 #[test]
 fn what_expired_is_returned_with_the_time_of_its_grant() {
     let mut lease = ten();
     assert!(lease.should_return(600_000));
-    let ask = lease.ask(&terms(), 600_000, (1, false), 2, holder(3));
-    assert_eq!((ask.known, ask.returned, ask.return_at_us), (10, 10, 0));
+    let ask = lease.start_request(&terms(), 600_000, (1, false), 2, holder(3));
+    assert_eq!((ask.known_granted, ask.returned, ask.return_at_us), (10, 10, 0));
 }
 
 #[test]
 fn a_return_says_nothing_about_what_is_left() {
     let mut lease = ten();
     assert!(lease.should_return(600_000));
-    lease.ask(&terms(), 600_000, (0, true), 2, holder(3));
-    let returned = Reply { returned: 10, left: 999, retry_after_us: Some(0), ..reply(7, 10) };
-    lease.heard(&terms(), 601_000, 2, &returned, holder(3));
+    lease.start_request(&terms(), 600_000, (0, true), 2, holder(3));
+    let returned = LedgerReply { returned: 10, left: 999, retry_after_us: Some(0), ..reply(7, 10) };
+    lease.apply_reply(&terms(), 601_000, 2, &returned, holder(3));
     assert!(lease.should_ask(601_000, 1), "a request that comes now finds nothing held");
-    lease.ask(&terms(), 602_000, (1, false), 3, holder(3));
-    let nothing = Reply { left: 0, retry_after_us: None, ..returned };
-    lease.heard(&terms(), 603_000, 3, &nothing, holder(3));
+    lease.start_request(&terms(), 602_000, (1, false), 3, holder(3));
+    let nothing = LedgerReply { left: 0, retry_after_us: None, ..returned };
+    lease.apply_reply(&terms(), 603_000, 3, &nothing, holder(3));
     assert!(!lease.should_ask(603_000, 1), "the store had nothing");
 }
 
@@ -120,8 +138,8 @@ fn few_requests_are_not_taken_for_many() {
         for _ in 0..requests {
             let _ = lease.spend(now_us, 1);
         }
-        let want = lease.ask(&terms(), now_us, (1, false), now_us, holder(2)).want;
-        lease.unanswered(now_us);
+        let want = lease.start_request(&terms(), now_us, (1, false), now_us, holder(2)).want;
+        lease.request_failed(now_us);
         want
     };
     assert_eq!(want(1, 0), 1, "one request says nothing about the next");

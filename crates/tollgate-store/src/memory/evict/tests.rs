@@ -1,9 +1,9 @@
 //! What goes first when there is no room.
 
-use crate::memory::{MemoryStore, Options, Stats};
-use crate::{Answers, Call, Charge, Mode, Request, Store};
+use crate::memory::{MemoryOptions, MemoryStats, MemoryStore};
+use crate::{Answers, Charge, Mode, Request, Store, StoreCall};
 use tollgate_core::algorithm::{Gcra, SlidingLog, TokenBucket};
-use tollgate_core::{Intent, Numbers, Penalty, Rate};
+use tollgate_core::{Intent, LimitParams, Penalty, Rate};
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 const SECOND_US: u64 = 1_000_000;
@@ -12,18 +12,18 @@ const CAP: u64 = 5_500;
 
 /// A store of one shard with room for some two hundred small cells.
 fn small() -> MemoryStore {
-    MemoryStore::new(Options::default().shards(1).seed(7).max_bytes(CAP))
+    MemoryStore::new(MemoryOptions::default().shards(1).seed(7).max_bytes(CAP))
 }
 
 /// A hundred at once, one more each second.
-fn gcra() -> Numbers {
+fn gcra() -> LimitParams {
     let rate = Rate::try_new(100, 100 * SECOND_US).unwrap();
-    Numbers::Gcra(Gcra::try_new(rate, None).unwrap())
+    LimitParams::Gcra(Gcra::try_new(rate, None).unwrap())
 }
 
-fn token_bucket() -> Numbers {
+fn token_bucket() -> LimitParams {
     let rate = Rate::try_new(100, 100 * SECOND_US).unwrap();
-    Numbers::TokenBucket(TokenBucket::try_new(rate, None).unwrap())
+    LimitParams::TokenBucket(TokenBucket::try_new(rate, None).unwrap())
 }
 
 fn ask(
@@ -31,14 +31,14 @@ fn ask(
     now_us: u64,
     key: &str,
     cost: u64,
-    numbers: &Numbers,
+    params: &LimitParams,
     penalty: Option<&Penalty>,
 ) -> (bool, u64) {
     let charge = Charge {
         limit: 1,
         key: key.as_bytes(),
-        numbers,
-        ticket: store.enroll(numbers),
+        params,
+        params_id: store.register_params(params),
         cost,
         mode: Mode::Enforce,
         penalty,
@@ -46,7 +46,7 @@ fn ask(
     let mut answers = Answers::default();
     store.begin(
         now_us,
-        Call::Decide(&[Request { charges: &[charge], intent: Intent::Take }]),
+        StoreCall::Decide(&[Request { charges: &[charge], intent: Intent::Take }]),
         &mut answers,
     );
     let (admitted, rows) = answers.get(0).unwrap();
@@ -59,12 +59,12 @@ fn flood(
     name: &str,
     keys: usize,
     cost: u64,
-    numbers: &Numbers,
+    params: &LimitParams,
 ) -> usize {
-    (0..keys).filter(|n| ask(store, now_us, &format!("{name}{n}"), cost, numbers, None).0).count()
+    (0..keys).filter(|n| ask(store, now_us, &format!("{name}{n}"), cost, params, None).0).count()
 }
 
-fn stats(store: &MemoryStore) -> Stats {
+fn stats(store: &MemoryStore) -> MemoryStats {
     store.stats()
 }
 
@@ -127,7 +127,7 @@ fn overflow_cells_are_shared_and_limited() {
 #[test]
 fn refusals_that_count_are_kept() {
     let penalty = Penalty::try_new(2, 60 * SECOND_US, 1_000, 60 * SECOND_US).unwrap();
-    let store = MemoryStore::new(Options::default().shards(1).seed(7).max_bytes(20_000));
+    let store = MemoryStore::new(MemoryOptions::default().shards(1).seed(7).max_bytes(20_000));
     for n in 0..20 {
         let key = format!("bad{n}");
         // One refusal, for a cost above the capacity: nothing used, and still to be remembered.
@@ -145,8 +145,8 @@ fn refusals_that_count_are_kept() {
 #[test]
 fn a_log_that_cannot_grow_coarsens() {
     let log =
-        Numbers::SlidingLog(SlidingLog::new(Rate::try_new(1_000, 3_600 * SECOND_US).unwrap()));
-    let store = MemoryStore::new(Options::default().shards(1).seed(7).max_bytes(4_000));
+        LimitParams::SlidingLog(SlidingLog::new(Rate::try_new(1_000, 3_600 * SECOND_US).unwrap()));
+    let store = MemoryStore::new(MemoryOptions::default().shards(1).seed(7).max_bytes(4_000));
     let admitted = (0..3_000).filter(|n| ask(&store, NOW_US + n, "key", 1, &log, None).0).count();
     assert_eq!(admitted, 1_000, "never more than the limit");
     assert!(stats(&store).bytes <= 4_000, "{:?}", stats(&store));
@@ -156,11 +156,11 @@ fn a_log_that_cannot_grow_coarsens() {
 
 #[test]
 fn sweeping_returns_memory() {
-    let store = MemoryStore::new(Options::default().shards(4).max_bytes(64 << 20));
+    let store = MemoryStore::new(MemoryOptions::default().shards(4).max_bytes(64 << 20));
     let empty = stats(&store).bytes;
-    let log = Numbers::SlidingLog(SlidingLog::new(Rate::try_new(100, SECOND_US).unwrap()));
-    for (name, numbers) in [("a", gcra()), ("b", token_bucket()), ("c", log)] {
-        flood(&store, NOW_US, name, 5_000, 50, &numbers);
+    let log = LimitParams::SlidingLog(SlidingLog::new(Rate::try_new(100, SECOND_US).unwrap()));
+    for (name, params) in [("a", gcra()), ("b", token_bucket()), ("c", log)] {
+        flood(&store, NOW_US, name, 5_000, 50, &params);
     }
     flood(&store, NOW_US, "long", 100, 100, &gcra());
     flood(&store, NOW_US, "longer", 100, 100, &token_bucket());
@@ -185,7 +185,7 @@ fn sweeping_returns_memory() {
 
 #[test]
 fn sweeping_leaves_what_may_be_asked_for_again_soon() {
-    let store = MemoryStore::new(Options::default().shards(4).max_bytes(64 << 20));
+    let store = MemoryStore::new(MemoryOptions::default().shards(4).max_bytes(64 << 20));
     flood(&store, NOW_US, "client", 1_000, 1, &gcra());
     // All are idle within a second or so, and spared for ten more.
     store.sweep(NOW_US + 9 * SECOND_US, store.shard_count());
@@ -197,7 +197,7 @@ fn sweeping_leaves_what_may_be_asked_for_again_soon() {
 /// What one kind of cells has no use for any more is there for another.
 #[test]
 fn sweeping_spares_nothing_where_memory_is_short() {
-    let store = MemoryStore::new(Options::default().shards(1).max_bytes(5_500));
+    let store = MemoryStore::new(MemoryOptions::default().shards(1).max_bytes(5_500));
     flood(&store, NOW_US, "client", 1_000, 1, &gcra());
     let later_us = NOW_US + 3 * SECOND_US;
     store.sweep(later_us, store.shard_count());
@@ -210,7 +210,7 @@ fn sweeping_spares_nothing_where_memory_is_short() {
 
 #[test]
 fn growing_drops_idle_cells_instead() {
-    let store = MemoryStore::new(Options::default().shards(1).max_bytes(64 << 20));
+    let store = MemoryStore::new(MemoryOptions::default().shards(1).max_bytes(64 << 20));
     for second in 0..200 {
         // Each is idle a second later, and may go ten seconds after that.
         flood(&store, NOW_US + second * SECOND_US, &format!("{second}-"), 100, 1, &gcra());

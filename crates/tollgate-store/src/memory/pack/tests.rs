@@ -4,7 +4,7 @@ use tollgate_core::algorithm::{
     CalendarWindow, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket,
     calendar_window, fixed_window, sliding_window, token_bucket,
 };
-use tollgate_core::{Algorithm, CalendarUnit, MAX_US, Numbers, Rate, Zone};
+use tollgate_core::{Algorithm, CalendarUnit, LimitParams, MAX_US, Rate, Zone};
 
 /// What is packed comes back as it was; the spill bit stays clear.
 fn exact<A: Inline<W>, const W: usize>(algorithm: &A, state: &A::State) -> bool {
@@ -101,8 +101,8 @@ proptest! {
 #[test]
 fn words_of_another_algorithm_are_a_new_key() {
     let rate = Rate::try_new(10, 1_000_000).unwrap();
-    let log = Numbers::SlidingLog(tollgate_core::algorithm::SlidingLog::new(rate));
-    assert_eq!(unpack_any(&log, &[7]), tollgate_core::State::New);
-    let gcra = Numbers::Gcra(Gcra::try_new(rate, None).unwrap());
-    assert_eq!(unpack_any(&gcra, &[7, 7]), tollgate_core::State::New);
+    let log = LimitParams::SlidingLog(tollgate_core::algorithm::SlidingLog::new(rate));
+    assert_eq!(unpack_any(&log, &[7]), tollgate_core::LimitState::New);
+    let gcra = LimitParams::Gcra(Gcra::try_new(rate, None).unwrap());
+    assert_eq!(unpack_any(&gcra, &[7, 7]), tollgate_core::LimitState::New);
 }

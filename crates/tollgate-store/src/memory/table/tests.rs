@@ -1,4 +1,4 @@
-use super::{SLOTS, Slot, Table, same_key};
+use super::{CellTable, SLOTS, Slot, same_key};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ fn tag() -> impl Strategy<Value = u64> {
 proptest! {
     #[test]
     fn equals_a_map(steps in prop::collection::vec((tag(), any::<bool>(), 0..4096_u64), 1..300)) {
-        let mut table = Table::<1>::new();
+        let mut table = CellTable::<1>::new();
         let mut map = BTreeMap::new();
         table.resize(1);
-        for (tag, add, ticket) in steps {
+        for (tag, add, params_id) in steps {
             match (table.find(tag), add) {
                 (Some(at), false) => {
                     let slot = table.remove(at);
                     prop_assert_eq!(map.remove(&tag), Some(slot.words[0]));
                 }
                 (None, true) if table.room() > 0 => {
-                    table.insert(Slot { tag: tag | ticket, words: [tag ^ ticket] });
-                    map.insert(tag, tag ^ ticket);
+                    table.insert(Slot { tag: tag | params_id, words: [tag ^ params_id] });
+                    map.insert(tag, tag ^ params_id);
                 }
                 (found, _) => prop_assert_eq!(found.is_some(), map.contains_key(&tag)),
             }
@@ -44,12 +44,13 @@ proptest! {
 
 #[test]
 fn the_hand_goes_round() {
-    let mut table = Table::<1>::new();
-    assert!(table.turn().is_none(), "an empty table has nothing to turn to");
+    let mut table = CellTable::<1>::new();
+    assert!(table.advance_hand().is_none(), "an empty table has nothing to turn to");
     table.resize(1);
     for key in 1..=20_u64 {
         table.insert(Slot { tag: key << 50 | 1 << 12, words: [key] });
     }
-    let seen: Vec<_> = (0..SLOTS).filter_map(|_| table.turn()).map(|(_, slot)| slot.tag).collect();
+    let seen: Vec<_> =
+        (0..SLOTS).filter_map(|_| table.advance_hand()).map(|(_, slot)| slot.tag).collect();
     assert_eq!(seen.len(), 20, "one round meets every cell once");
 }

@@ -18,10 +18,10 @@ impl Observer for Notes {
 #[test]
 fn so_many_failures_in_a_row_open_it_and_only_a_probe_closes_it() {
     let notes = Arc::new(Notes::default());
-    let options = Options {
+    let options = RedisOptions {
         breaker_errors: 3,
         observer: Some(Arc::clone(&notes) as Arc<dyn Observer>),
-        ..Options::default()
+        ..RedisOptions::default()
     };
     let breaker = Breaker::new("a:1", &Arc::new(options));
     let error = StoreError::new(StoreErrorKind::Timeout, "marker");

@@ -1,6 +1,6 @@
 //! Which server serves which slot.
 
-use super::super::endpoint::Address;
+use super::super::endpoint::ServerAddress;
 use super::super::node::Node;
 use super::slot::SLOTS;
 use redis::Value;
@@ -8,22 +8,22 @@ use std::sync::Arc;
 
 /// Which server serves which slot.
 #[derive(Clone, Debug)]
-pub(super) struct Map {
+pub(super) struct SlotMap {
     /// The place of the node, or a place that none has.
     slots: Vec<u16>,
     pub(super) nodes: Vec<Arc<Node>>,
 }
 
-impl Default for Map {
+impl Default for SlotMap {
     fn default() -> Self {
         Self { slots: vec![u16::MAX; SLOTS], nodes: Vec::new() }
     }
 }
 
 /// A run of slots, and who serves them.
-pub(super) type Range = (std::ops::RangeInclusive<u16>, Address);
+pub(super) type SlotRange = (std::ops::RangeInclusive<u16>, ServerAddress);
 
-impl Map {
+impl SlotMap {
     pub(super) fn node(&self, slot: u16) -> Option<&Arc<Node>> {
         let place = self.slots.get(usize::from(slot))?;
         self.nodes.get(usize::from(*place))
@@ -40,7 +40,7 @@ impl Map {
         self.nodes.iter().zip(has).filter(|(_, has)| *has).map(|(node, _)| node.clone()).collect()
     }
 
-    pub(super) fn at(&self, address: &Address) -> Option<&Arc<Node>> {
+    pub(super) fn node_at(&self, address: &ServerAddress) -> Option<&Arc<Node>> {
         self.nodes.iter().find(|node| node.is_at(address))
     }
 
@@ -59,7 +59,7 @@ impl Map {
     }
 
     /// Whether every slot is served as in `other`.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub(super) fn serves_same(&self, other: &Self) -> bool {
         let same = |slot: u16| match (self.node(slot), other.node(slot)) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (one, other) => one.is_none() && other.is_none(),
@@ -69,13 +69,13 @@ impl Map {
 }
 
 /// Reads the answer to `CLUSTER SLOTS` of the server at `asked`, which is also meant where no host is named.
-pub(super) fn ranges(value: &Value, asked: &Address) -> Option<Vec<Range>> {
+pub(super) fn ranges(value: &Value, asked: &ServerAddress) -> Option<Vec<SlotRange>> {
     let Value::Array(rows) = value else { return None };
     let rows: Option<Vec<_>> = rows.iter().map(|row| range(row, asked)).collect();
     rows.filter(|rows| !rows.is_empty())
 }
 
-fn range(row: &Value, asked: &Address) -> Option<Range> {
+fn range(row: &Value, asked: &ServerAddress) -> Option<SlotRange> {
     let Value::Array(parts) = row else { return None };
     let [Value::Int(start), Value::Int(end), Value::Array(primary), ..] = parts.as_slice() else {
         return None;
@@ -92,9 +92,9 @@ fn range(row: &Value, asked: &Address) -> Option<Range> {
 }
 
 /// The address that a server at `asked` means.
-pub(super) fn resolve(host: &str, port: u16, asked: &Address) -> Address {
+pub(super) fn resolve(host: &str, port: u16, asked: &ServerAddress) -> ServerAddress {
     match (host, asked) {
-        ("" | "?", Address::Tcp(own, _)) => Address::Tcp(own.clone(), port),
-        _ => Address::Tcp(host.into(), port),
+        ("" | "?", ServerAddress::Tcp(own, _)) => ServerAddress::Tcp(own.clone(), port),
+        _ => ServerAddress::Tcp(host.into(), port),
     }
 }

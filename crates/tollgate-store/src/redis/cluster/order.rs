@@ -4,8 +4,8 @@
 //! although two calls for one slot could overtake each other. Only a request over several slots is waited for, before the next one
 //! that meets any of them, since it may have to give back first.
 
-use super::super::batch::{Ask, Asks};
-use super::super::queue::{Answered, Reply, Rows};
+use super::super::batch::{DecideRequest, DecideRequests};
+use super::super::queue::{BatchRows, ReplyReceiver, RequestRows};
 use super::super::slot_of;
 use super::Cluster;
 use crate::StoreError;
@@ -13,15 +13,15 @@ use smallvec::smallvec;
 use std::sync::Arc;
 
 /// The places of a request's lines, by slot.
-pub(super) type Parts = Vec<(u16, Vec<usize>)>;
+pub(super) type ChargesBySlot = Vec<(u16, Vec<usize>)>;
 
 /// What is on its way, or about to be.
 #[derive(Debug, Default)]
-struct Flight {
+struct SlotPipeline {
     /// By slot, requests with their places among all.
-    alone: Vec<(u16, Vec<usize>, Asks)>,
+    single_slot: Vec<(u16, Vec<usize>, DecideRequests)>,
     /// Requests over several slots.
-    split: Vec<(Vec<u16>, usize, Reply)>,
+    multi_slot: Vec<(Vec<u16>, usize, ReplyReceiver)>,
 }
 
 impl Cluster {
@@ -29,33 +29,37 @@ impl Cluster {
     pub(in super::super) async fn decide(
         self: &Arc<Self>,
         now_us: Option<u64>,
-        asks: Asks,
-    ) -> Result<Answered, StoreError> {
-        self.until_known().await?;
-        let mut answered: Vec<Option<Rows>> = asks.iter().map(|_| None).collect();
-        let mut flight = Flight::default();
+        asks: DecideRequests,
+    ) -> Result<BatchRows, StoreError> {
+        self.until_map_read().await?;
+        let mut answered: Vec<Option<RequestRows>> = asks.iter().map(|_| None).collect();
+        let mut flight = SlotPipeline::default();
         for (place, ask) in asks.into_iter().enumerate() {
-            let parts = parts(&ask);
-            if flight.concerns(&parts) {
-                flight.land(self, now_us, &mut answered).await?;
+            let parts = charges_by_slot(&ask);
+            if flight.could_be_overtaken(&parts) {
+                flight.send_and_wait(self, now_us, &mut answered).await?;
             }
             match &parts[..] {
                 [] => answered[place] = Some((true, smallvec![])),
                 [(slot, _)] => flight.add(*slot, place, ask),
                 _ => {
                     let slots = parts.iter().map(|part| part.0).collect();
-                    flight.split.push((slots, place, self.split(now_us, ask, parts)));
+                    flight.multi_slot.push((
+                        slots,
+                        place,
+                        self.decide_across_slots(now_us, ask, parts),
+                    ));
                 }
             }
         }
-        flight.land(self, now_us, &mut answered).await?;
-        answered.into_iter().collect::<Option<_>>().ok_or_else(super::split::gone)
+        flight.send_and_wait(self, now_us, &mut answered).await?;
+        answered.into_iter().collect::<Option<_>>().ok_or_else(super::split::no_answer)
     }
 }
 
-fn parts(ask: &Ask) -> Parts {
-    let mut parts = Parts::new();
-    for (place, line) in ask.lines.iter().enumerate() {
+fn charges_by_slot(ask: &DecideRequest) -> ChargesBySlot {
+    let mut parts = ChargesBySlot::new();
+    for (place, line) in ask.charges.iter().enumerate() {
         let slot = slot_of(&line.name);
         match parts.iter_mut().find(|part| part.0 == slot) {
             Some(part) => part.1.push(place),
@@ -65,38 +69,38 @@ fn parts(ask: &Ask) -> Parts {
     parts
 }
 
-impl Flight {
+impl SlotPipeline {
     /// Whether such a request could overtake one before it.
-    fn concerns(&self, parts: &Parts) -> bool {
+    fn could_be_overtaken(&self, parts: &ChargesBySlot) -> bool {
         let meets = |slot: u16| parts.iter().any(|part| part.0 == slot);
-        let split = self.split.iter().any(|(slots, ..)| slots.iter().any(|slot| meets(*slot)));
-        split || (parts.len() > 1 && self.alone.iter().any(|(slot, ..)| meets(*slot)))
+        let split = self.multi_slot.iter().any(|(slots, ..)| slots.iter().any(|slot| meets(*slot)));
+        split || (parts.len() > 1 && self.single_slot.iter().any(|(slot, ..)| meets(*slot)))
     }
 
-    fn add(&mut self, slot: u16, place: usize, ask: Ask) {
-        match self.alone.iter_mut().find(|alone| alone.0 == slot) {
+    fn add(&mut self, slot: u16, place: usize, ask: DecideRequest) {
+        match self.single_slot.iter_mut().find(|alone| alone.0 == slot) {
             Some((_, places, asks)) => {
                 places.push(place);
                 asks.push(ask);
             }
-            None => self.alone.push((slot, vec![place], smallvec![ask])),
+            None => self.single_slot.push((slot, vec![place], smallvec![ask])),
         }
     }
 
     /// Sends what was not sent, and waits for all of it.
-    async fn land(
+    async fn send_and_wait(
         &mut self,
         cluster: &Cluster,
         now_us: Option<u64>,
-        answered: &mut [Option<Rows>],
+        answered: &mut [Option<RequestRows>],
     ) -> Result<(), StoreError> {
         let mut sent = Vec::new();
-        for (slot, places, asks) in self.alone.drain(..) {
+        for (slot, places, asks) in self.single_slot.drain(..) {
             sent.push((places, cluster.push(slot, now_us, asks)?));
         }
-        sent.extend(self.split.drain(..).map(|(_, place, reply)| (vec![place], reply)));
+        sent.extend(self.multi_slot.drain(..).map(|(_, place, reply)| (vec![place], reply)));
         for (places, reply) in sent {
-            let rows = reply.await.unwrap_or_else(|_| Err(super::split::gone()))?;
+            let rows = reply.await.unwrap_or_else(|_| Err(super::split::no_answer()))?;
             places.into_iter().zip(rows).for_each(|(place, row)| answered[place] = Some(row));
         }
         Ok(())

@@ -3,14 +3,14 @@
 //! The slots are asked in parallel, each all-or-nothing. Where one refused, or could not decide, the others give back what they took: in
 //! between they admit less than they could, and never more. Whoever asked may go away meanwhile; giving back goes on.
 
-use super::super::adjust::{Changes, rows};
-use super::super::batch::{Ask, Named};
-use super::super::link::Call;
-use super::super::queue::{Answered, Reply};
-use super::super::reply::Adjusted;
+use super::super::adjust::{ChangeBatch, rows};
+use super::super::batch::{DecideRequest, NamedCharge};
+use super::super::link::ScriptCall;
+use super::super::queue::{BatchRows, ReplyReceiver};
+use super::super::reply::AdjustReply;
 use super::super::script;
-use super::order::Parts;
-use super::{Cluster, Errand};
+use super::order::ChargesBySlot;
+use super::{Cluster, NodeCommand};
 use crate::{Answer, Change, StoreError, StoreErrorKind};
 use futures_util::future::join_all;
 use smallvec::smallvec;
@@ -23,46 +23,52 @@ use tokio::time::timeout;
 const RETURN_SHARE: u32 = 4;
 
 /// For so many deadlines a give-back waits for a slot that is on its way.
-const PATIENCE: u32 = 40;
+const GIVE_BACK_DEADLINES: u32 = 40;
 
 /// What one slot decides of a request: its lines by their places, and the answer to come.
-struct Part {
+struct SlotPart {
     slot: u16,
     places: Vec<usize>,
-    reply: Result<Reply, StoreError>,
+    reply: Result<ReplyReceiver, StoreError>,
 }
 
 impl Cluster {
     /// Has one request decided. The answer is as good as that of one server, except that a request refused by one slot may for a moment be
     /// counted by another.
-    pub(super) fn split(self: &Arc<Self>, now_us: Option<u64>, ask: Ask, parts: Parts) -> Reply {
+    pub(super) fn decide_across_slots(
+        self: &Arc<Self>,
+        now_us: Option<u64>,
+        ask: DecideRequest,
+        parts: ChargesBySlot,
+    ) -> ReplyReceiver {
         let part = |(slot, places): (u16, Vec<usize>)| {
-            let lines = places.iter().map(|place| ask.lines[*place].clone()).collect();
-            let reply = self.push(slot, now_us, smallvec![Ask { intent: ask.intent, lines }]);
-            Part { slot, places, reply }
+            let charges = places.iter().map(|place| ask.charges[*place].clone()).collect();
+            let reply =
+                self.push(slot, now_us, smallvec![DecideRequest { intent: ask.intent, charges }]);
+            SlotPart { slot, places, reply }
         };
         let parts = parts.into_iter().map(part).collect();
         let (reply, answer) = oneshot::channel();
-        tokio::spawn(settle(Arc::clone(self), now_us, ask, parts, reply));
+        tokio::spawn(merge_or_give_back(Arc::clone(self), now_us, ask, parts, reply));
         answer
     }
 }
 
 /// Waits for every slot, then answers or gives back.
-async fn settle(
+async fn merge_or_give_back(
     cluster: Arc<Cluster>,
     now_us: Option<u64>,
-    ask: Ask,
-    parts: Vec<Part>,
-    reply: oneshot::Sender<Result<Answered, StoreError>>,
+    ask: DecideRequest,
+    parts: Vec<SlotPart>,
+    reply: oneshot::Sender<Result<BatchRows, StoreError>>,
 ) {
     let deadline = cluster.shared.options.deadline;
     let waits = parts.into_iter().map(|part| async move {
         let decided = match part.reply {
             Err(error) => Err(error),
             Ok(reply) => match timeout(deadline, reply).await {
-                Ok(Ok(decided)) => decided.and_then(|mut rows| rows.pop().ok_or_else(gone)),
-                Ok(Err(_)) => Err(gone()),
+                Ok(Ok(decided)) => decided.and_then(|mut rows| rows.pop().ok_or_else(no_answer)),
+                Ok(Err(_)) => Err(no_answer()),
                 Err(_) => Err(StoreError::new(StoreErrorKind::Timeout, "")),
             },
         };
@@ -71,11 +77,11 @@ async fn settle(
     let decided = join_all(waits).await;
     let failed = decided.iter().find_map(|(_, _, decided)| decided.as_ref().err().cloned());
     let admitted = decided.iter().all(|(_, _, decided)| matches!(decided, Ok((true, _))));
-    let mut merged = vec![None; ask.lines.len()];
+    let mut merged = vec![None; ask.charges.len()];
     let mut taken = Vec::new();
     for (slot, places, decided) in decided {
         let Ok((_, rows)) = decided else { continue };
-        let lines = places.iter().map(|place| &ask.lines[*place]);
+        let lines = places.iter().map(|place| &ask.charges[*place]);
         taken.push((slot, places.clone(), changes(lines, &rows)));
         places.into_iter().zip(rows).for_each(|(place, row)| merged[place] = Some(row));
     }
@@ -101,20 +107,23 @@ async fn settle(
     }
 }
 
-fn answer(admitted: bool, rows: Vec<Option<Answer>>) -> Result<Answered, StoreError> {
+fn answer(admitted: bool, rows: Vec<Option<Answer>>) -> Result<BatchRows, StoreError> {
     let rows: Option<_> = rows.into_iter().collect();
-    rows.map(|rows| smallvec![(admitted, rows)]).ok_or_else(gone)
+    rows.map(|rows| smallvec![(admitted, rows)]).ok_or_else(no_answer)
 }
 
-pub(super) fn gone() -> StoreError {
+pub(super) fn no_answer() -> StoreError {
     StoreError::new(StoreErrorKind::Unreachable, "")
 }
 
 /// What has to be given back of a part: for each line, if anything.
-fn changes<'a>(lines: impl Iterator<Item = &'a Named>, rows: &[Answer]) -> Vec<Option<Change>> {
-    let change = |(line, row): (&Named, &Answer)| {
+fn changes<'a>(
+    lines: impl Iterator<Item = &'a NamedCharge>,
+    rows: &[Answer],
+) -> Vec<Option<Change>> {
+    let change = |(line, row): (&NamedCharge, &Answer)| {
         let receipt = row.receipt?;
-        Some(Change::GiveBack { units: receipt.cost, receipt, under: line.numbers })
+        Some(Change::GiveBack { units: receipt.cost, receipt, charged_params: line.params })
     };
     lines.zip(rows).map(change).collect()
 }
@@ -123,7 +132,7 @@ fn changes<'a>(lines: impl Iterator<Item = &'a Named>, rows: &[Answer]) -> Vec<O
 async fn give_back(
     cluster: &Arc<Cluster>,
     now_us: Option<u64>,
-    ask: &Ask,
+    ask: &DecideRequest,
     (slot, places, changes): &(u16, Vec<usize>, Vec<Option<Change>>),
 ) -> Vec<(usize, Answer)> {
     let pairs = places.iter().zip(changes);
@@ -132,13 +141,13 @@ async fn give_back(
     if taken.is_empty() {
         return Vec::new();
     }
-    let lines = || taken.iter().map(|(place, change)| (&ask.lines[*place], *change));
-    let changes = Changes::new(lines());
-    let spare = cluster.shared.options.spare;
-    let call = Call::new(&script::ADJUST, &changes.tables, changes.program(), now_us, spare);
-    let patience = cluster.shared.options.deadline * PATIENCE;
-    let returned = timeout(patience, cluster.run(*slot, &mut Errand::Script(call))).await;
-    let returned = returned.unwrap_or_else(|_| Err(gone()));
-    let rows = returned.and_then(Adjusted::read).and_then(|adjusted| rows(lines(), &adjusted));
+    let lines = || taken.iter().map(|(place, change)| (&ask.charges[*place], *change));
+    let changes = ChangeBatch::new(lines());
+    let spare = cluster.shared.options.ttl_margin;
+    let call = ScriptCall::new(&script::ADJUST, &changes.tables, changes.program(), now_us, spare);
+    let patience = cluster.shared.options.deadline * GIVE_BACK_DEADLINES;
+    let returned = timeout(patience, cluster.run(*slot, &mut NodeCommand::Script(call))).await;
+    let returned = returned.unwrap_or_else(|_| Err(no_answer()));
+    let rows = returned.and_then(AdjustReply::read).and_then(|adjusted| rows(lines(), &adjusted));
     taken.iter().map(|(place, _)| *place).zip(rows.unwrap_or_default()).collect()
 }

@@ -1,10 +1,10 @@
 //! Reads which server has which slots, at the start, from time to time, and whenever a server surprised.
 
-use super::super::endpoint::Address;
-use super::super::failure::{Failure, Then};
+use super::super::endpoint::ServerAddress;
+use super::super::failure::{Failure, FailureAction};
 use super::super::jitter::jitter;
 use super::Cluster;
-use super::map::{Map, Range, ranges};
+use super::map::{SlotMap, SlotRange, ranges};
 use crate::{StoreError, StoreErrorKind};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -17,14 +17,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(cluster: Arc<Cluster>) {
     loop {
-        match read(&cluster).await {
+        match read_slots(&cluster).await {
             Ok(ranges) => {
-                adopt(&cluster, &ranges);
-                cluster.known.send_replace(Some(Ok(())));
+                install_map(&cluster, &ranges);
+                cluster.map_read.send_replace(Some(Ok(())));
             }
             Err(error) => {
                 let options = &cluster.shared.options;
-                options.tell(|observer| observer.attempt_failed("cluster", &error));
+                options.notify(|observer| observer.attempt_failed("cluster", &error));
                 // A map that was read once is still the best there is.
                 let unknown = |known: &mut Option<Result<(), StoreError>>| {
                     let is_unknown = !matches!(known, Some(Ok(())));
@@ -33,21 +33,22 @@ pub(super) async fn run(cluster: Arc<Cluster>) {
                     }
                     is_unknown
                 };
-                cluster.known.send_if_modified(unknown);
-                cluster.look_again();
+                cluster.map_read.send_if_modified(unknown);
+                cluster.request_refresh();
             }
         }
         sleep(jitter(PAUSE)).await;
         // An error is the period's end.
-        let _ = timeout(jitter(PERIOD), cluster.stale.notified()).await;
+        let _ = timeout(jitter(PERIOD), cluster.refresh.notified()).await;
     }
 }
 
 /// Asks one server after the other, those that work first. The error is what the last of them said.
-async fn read(cluster: &Cluster) -> Result<Vec<Range>, StoreError> {
+async fn read_slots(cluster: &Cluster) -> Result<Vec<SlotRange>, StoreError> {
     let mut nodes = cluster.nodes();
-    nodes.sort_by_key(|node| (node.breaker.is_open(), node.is_cut_off()));
-    let known: Vec<Address> = nodes.iter().filter_map(|node| node.address().cloned()).collect();
+    nodes.sort_by_key(|node| (node.breaker.is_open(), node.is_disconnected()));
+    let known: Vec<ServerAddress> =
+        nodes.iter().filter_map(|node| node.address().cloned()).collect();
     let seeds = cluster.seeds.iter().filter(|seed| !known.contains(seed));
     let mut error = StoreError::new(StoreErrorKind::Unreachable, "");
     for address in known.iter().chain(seeds) {
@@ -59,23 +60,23 @@ async fn read(cluster: &Cluster) -> Result<Vec<Range>, StoreError> {
     Err(error)
 }
 
-async fn slots(cluster: &Cluster, address: &Address) -> Result<Vec<Range>, Failure> {
+async fn slots(cluster: &Cluster, address: &ServerAddress) -> Result<Vec<SlotRange>, Failure> {
     let link = cluster.shared.dialer.dial(address).await?;
     let mut command = redis::cmd("CLUSTER");
     command.arg("SLOTS");
     let answer = link.command(&command, false).await?;
     ranges(&answer, address).ok_or_else(|| Failure {
         error: StoreError::new(StoreErrorKind::Unreachable, "no server has any slots"),
-        then: Then::Keep,
+        action: FailureAction::KeepConnection,
     })
 }
 
 /// Puts what was read in force. Servers that have no slots any more are left once the calls to them have ended.
-fn adopt(cluster: &Arc<Cluster>, ranges: &[Range]) {
+fn install_map(cluster: &Arc<Cluster>, ranges: &[SlotRange]) {
     let mut map = cluster.map.write().unwrap_or_else(PoisonError::into_inner);
-    let mut new = Map::default();
+    let mut new = SlotMap::default();
     for (slots, address) in ranges {
-        let known = map.at(address).or_else(|| new.at(address)).cloned();
+        let known = map.node_at(address).or_else(|| new.node_at(address)).cloned();
         let node = known.unwrap_or_else(|| cluster.start_node(address));
         new.assign(slots.clone(), &node);
     }
@@ -83,8 +84,8 @@ fn adopt(cluster: &Arc<Cluster>, ranges: &[Range]) {
     let old = std::mem::replace(&mut *map, Arc::clone(&new));
     drop(map);
     // Those that are found at the start are no others.
-    if !old.nodes.is_empty() && !old.is_like(&new) {
-        cluster.shared.options.tell(|observer| observer.topology_changed());
+    if !old.nodes.is_empty() && !old.serves_same(&new) {
+        cluster.shared.options.notify(|observer| observer.topology_changed());
     }
     let kept = |node: &&Arc<_>| !new.nodes.iter().any(|one| Arc::ptr_eq(one, node));
     for node in old.nodes.iter().filter(kept).cloned() {
@@ -92,7 +93,7 @@ fn adopt(cluster: &Arc<Cluster>, ranges: &[Range]) {
         tokio::spawn(async move {
             for pending in node.queue.drain() {
                 match pending.slot {
-                    Some(slot) => cluster.again(slot, pending),
+                    Some(slot) => cluster.requeue(slot, pending),
                     None => drop(pending),
                 }
             }

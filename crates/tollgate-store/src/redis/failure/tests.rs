@@ -11,39 +11,67 @@ fn every_reply_has_its_consequence() {
     use StoreErrorKind::{Rejected, Unreachable};
     let there = || ("10.0.0.7".to_owned(), 7001);
     for (line, kind, then) in [
-        ("NOSCRIPT No matching script.", Unreachable, Then::Reload),
-        ("READONLY You can't write against a read only replica.", Unreachable, Then::Elsewhere),
+        ("NOSCRIPT No matching script.", Unreachable, FailureAction::SendScript),
+        (
+            "READONLY You can't write against a read only replica.",
+            Unreachable,
+            FailureAction::NotPrimary,
+        ),
         (
             "ERR Error running script (call to f_0): @user_script:9: -READONLY You can't write",
             Unreachable,
-            Then::Elsewhere,
+            FailureAction::NotPrimary,
         ),
-        ("MOVED 3999 10.0.0.7:7001", Rejected, Then::Moved(there().0, 7001)),
-        ("ASK 3999 10.0.0.7:7001", Rejected, Then::Ask(there().0, 7001)),
-        ("MOVED 3999 :7001", Rejected, Then::Moved(String::new(), 7001)),
-        ("MOVED 3999 ::1:7001", Rejected, Then::Moved("::1".into(), 7001)),
-        ("MOVED nowhere", Rejected, Then::Keep),
-        ("TRYAGAIN Multiple keys request during rehashing of slot", Unreachable, Then::TryAgain),
-        ("LOADING Redis is loading the dataset in memory", Unreachable, Then::Keep),
-        ("BUSY Redis is busy running a script.", Unreachable, Then::Keep),
-        ("CLUSTERDOWN The cluster is down", Unreachable, Then::Keep),
-        ("MASTERDOWN Link with MASTER is down", Unreachable, Then::Keep),
-        ("NOAUTH Authentication required.", Rejected, Then::Reconnect),
-        ("WRONGPASS invalid username-password pair", Rejected, Then::Reconnect),
-        ("NOPERM this user has no permissions", Rejected, Then::Refused),
-        ("WRONGTYPE Operation against a key holding the wrong kind", Rejected, Then::Refused),
-        ("ERR user_script:9: attempt to compare nil with number", Rejected, Then::Refused),
+        ("MOVED 3999 10.0.0.7:7001", Rejected, FailureAction::Moved(there().0, 7001)),
+        ("ASK 3999 10.0.0.7:7001", Rejected, FailureAction::Ask(there().0, 7001)),
+        ("MOVED 3999 :7001", Rejected, FailureAction::Moved(String::new(), 7001)),
+        ("MOVED 3999 ::1:7001", Rejected, FailureAction::Moved("::1".into(), 7001)),
+        ("MOVED nowhere", Rejected, FailureAction::KeepConnection),
+        (
+            "TRYAGAIN Multiple keys request during rehashing of slot",
+            Unreachable,
+            FailureAction::TryAgain,
+        ),
+        (
+            "LOADING Redis is loading the dataset in memory",
+            Unreachable,
+            FailureAction::KeepConnection,
+        ),
+        ("BUSY Redis is busy running a script.", Unreachable, FailureAction::KeepConnection),
+        ("CLUSTERDOWN The cluster is down", Unreachable, FailureAction::KeepConnection),
+        ("MASTERDOWN Link with MASTER is down", Unreachable, FailureAction::KeepConnection),
+        ("NOAUTH Authentication required.", Rejected, FailureAction::Reconnect),
+        ("WRONGPASS invalid username-password pair", Rejected, FailureAction::Reconnect),
+        ("NOPERM this user has no permissions", Rejected, FailureAction::CallRefused),
+        (
+            "WRONGTYPE Operation against a key holding the wrong kind",
+            Rejected,
+            FailureAction::CallRefused,
+        ),
+        (
+            "ERR user_script:9: attempt to compare nil with number",
+            Rejected,
+            FailureAction::CallRefused,
+        ),
         (
             "ERR AUTH <password> called without any password configured for the default user.",
             Rejected,
-            Then::Reconnect,
+            FailureAction::Reconnect,
         ),
-        ("OOM command not allowed when used memory > 'maxmemory'.", Rejected, Then::Keep),
-        ("MISCONF Redis is configured to save RDB snapshots", Rejected, Then::Keep),
-        ("ERR max number of clients reached", Unreachable, Then::Reconnect),
+        (
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            Rejected,
+            FailureAction::KeepConnection,
+        ),
+        (
+            "MISCONF Redis is configured to save RDB snapshots",
+            Rejected,
+            FailureAction::KeepConnection,
+        ),
+        ("ERR max number of clients reached", Unreachable, FailureAction::Reconnect),
     ] {
         let failure = heard(line);
-        assert_eq!((failure.error.kind, failure.then), (kind, then), "{line}");
+        assert_eq!((failure.error.kind, failure.action), (kind, then), "{line}");
     }
 }
 

@@ -11,7 +11,7 @@ fn tag(name: &[u8]) -> &[u8] {
 
 #[test]
 fn limits_of_one_client_share_a_tag_and_nothing_else() {
-    let namer = Namer::new("tg", b"secret");
+    let namer = KeyNamer::new("tg", b"secret");
     let one = namer.name_at(1, &key(&["alice"]), 6);
     let two = namer.name_at(2, &key(&["alice", "/x"]), 6);
     assert_eq!(tag(&one), tag(&two));
@@ -23,13 +23,13 @@ fn limits_of_one_client_share_a_tag_and_nothing_else() {
 
 #[test]
 fn nobody_without_the_secret_knows_where_a_key_is() {
-    let other = Namer::new("tg", b"other").name_at(1, &key(&["alice"]), 6);
-    assert_ne!(tag(&Namer::new("tg", b"secret").name_at(1, &key(&["alice"]), 6)), tag(&other));
+    let other = KeyNamer::new("tg", b"other").name_at(1, &key(&["alice"]), 6);
+    assert_ne!(tag(&KeyNamer::new("tg", b"secret").name_at(1, &key(&["alice"]), 6)), tag(&other));
 }
 
 #[test]
 fn no_two_tuples_meet() {
-    let namer = Namer::new("tg", b"");
+    let namer = KeyNamer::new("tg", b"");
     let tuples: [&[&str]; 6] = [&[], &[""], &["ab"], &["a", "b"], &["", "ab"], &["a", "", "b"]];
     let names: std::collections::BTreeSet<_> =
         tuples.iter().map(|values| namer.name_at(7, &key(values), 6)).collect();
@@ -46,9 +46,9 @@ fn any_bytes_have_a_first_value() {
 
 #[test]
 fn there_is_a_mark_for_every_slot() {
-    let namer = Namer::new("tg", b"secret");
+    let namer = KeyNamer::new("tg", b"secret");
     let slots: std::collections::BTreeSet<_> =
-        namer.marks().map(|name| crate::redis::slot_of(&name)).collect();
+        namer.marker_keys().map(|name| crate::redis::slot_of(&name)).collect();
     assert_eq!(slots.len(), 16_384);
-    assert_eq!(namer.marks().next().unwrap(), b"tg:{0}:m");
+    assert_eq!(namer.marker_keys().next().unwrap(), b"tg:{0}:m");
 }

@@ -1,8 +1,8 @@
 //! What becomes of leases when nobody needs them any more: the process ends, or an operator resets a key.
 
 use super::super::RedisStore;
-use super::super::batch::Tables;
-use super::super::key::book;
+use super::super::batch::ScriptTables;
+use super::super::key::grant_book_key;
 use super::super::pack::array;
 use super::super::servers::Servers;
 use super::{Leases, script};
@@ -25,14 +25,14 @@ impl Leases {
             let now_us = self.clock.now_us();
             let mut waits = false;
             let held = self.table.sweep(|entry, _| {
-                entry.lease.surrender();
-                waits |= entry.lease.is_asking();
+                entry.lease.return_all();
+                waits |= entry.lease.has_request_in_flight();
                 Some(entry.lease.should_return(now_us))
             });
             if held.is_empty() && !waits {
                 return;
             }
-            let speak = |address| self.speak(servers, address);
+            let speak = |address| self.renew(servers, address);
             stream::iter(held).map(speak).buffer_unordered(CALLS).collect::<()>().await;
             tokio::time::sleep(PAUSE).await;
         }
@@ -47,9 +47,9 @@ impl RedisStore {
         names: &[Vec<u8>],
     ) -> Result<(), StoreError> {
         let clear = |name: &Vec<u8>| {
-            let mut tables = Tables::default();
-            tables.key(book(name));
-            tables.key(name.clone());
+            let mut tables = ScriptTables::default();
+            tables.key_index_of(grant_book_key(name));
+            tables.key_index_of(name.clone());
             async move {
                 self.servers.call(slot, &script::CLEAR, &tables, array(&[]), None).await.map(drop)
             }

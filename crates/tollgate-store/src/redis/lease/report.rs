@@ -2,11 +2,11 @@
 
 use super::super::RedisStore;
 use super::super::cluster::slot_of;
-use super::super::key::book;
-use super::super::replay::senseless;
+use super::super::key::grant_book_key;
+use super::super::replay::invalid_reply;
 use super::super::reply::bytes;
 use super::Leases;
-use crate::{Charge, Holding, LedgerReport, StoreError};
+use crate::{Charge, HolderReport, LedgerReport, StoreError};
 use redis::Value;
 
 /// Bytes of a holder's name that are its process; the rest is the number of the holding.
@@ -17,15 +17,15 @@ impl RedisStore {
         &self,
         charge: &Charge<'_>,
     ) -> Result<Option<LedgerReport>, StoreError> {
-        let name = self.namer.name(charge.limit, charge.key, charge.numbers);
+        let name = self.namer.state_key(charge.limit, charge.key, charge.params);
         let mut command = redis::cmd("HGETALL");
-        command.arg(book(&name));
-        let value = self.in_time(self.servers.command(slot_of(&name), &command)).await?;
-        let fields = fields(value).ok_or_else(senseless)?;
+        command.arg(grant_book_key(&name));
+        let value = self.with_deadline(self.servers.command(slot_of(&name), &command)).await?;
+        let fields = fields(value).ok_or_else(invalid_reply)?;
         if fields.is_empty() {
             return Ok(None);
         }
-        report(&fields, &self.leases).ok_or_else(senseless).map(Some)
+        report(&fields, &self.leases).ok_or_else(invalid_reply).map(Some)
     }
 }
 
@@ -57,18 +57,18 @@ fn report(fields: &Fields, leases: &Leases) -> Option<LedgerReport> {
             name => {
                 let (process, number) = name.split_at_checked(PROCESS)?;
                 let [granted, returned, _, heard_us] = numbers(value)?;
-                report.holdings.push(Holding {
+                report.holders.push(HolderReport {
                     process: process.iter().map(|byte| format!("{byte:02x}")).collect(),
                     number: number.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
                     granted,
                     returned,
-                    heard_us,
-                    own: leases.is_process(process),
+                    last_seen_us: heard_us,
+                    is_this_process: leases.is_process(process),
                 });
             }
         }
     }
-    report.holdings.sort_by(|a, b| (&a.process, a.number).cmp(&(&b.process, b.number)));
+    report.holders.sort_by(|a, b| (&a.process, a.number).cmp(&(&b.process, b.number)));
     Some(report)
 }
 

@@ -3,7 +3,7 @@
 /// What leases came to, since the store was opened. Units are those of all leased limits together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stats {
+pub struct LeaseStats {
     /// Units that the store granted.
     pub granted: u64,
     /// Units that requests took from leases.
@@ -30,7 +30,7 @@ pub struct Stats {
     pub held: u64,
 }
 
-impl Stats {
+impl LeaseStats {
     pub(super) fn add(&mut self, other: &Self) {
         self.granted += other.granted;
         self.spent += other.spent;

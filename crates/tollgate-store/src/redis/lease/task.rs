@@ -1,17 +1,17 @@
 //! The task that speaks with the store about leases.
 
-use super::super::batch::Tables;
+use super::super::batch::ScriptTables;
 use super::super::jitter::jitter;
 use super::super::node::Node;
-use super::super::replay::senseless;
+use super::super::replay::invalid_reply;
 use super::super::reply::bytes;
 use super::super::servers::Servers;
-use super::entry::Entry;
-use super::stats::Stats;
+use super::entry::LeaseEntry;
+use super::stats::LeaseStats;
 use super::watches::Trust;
-use super::{Address, Leases, Order, script};
+use super::{LeaseAddress, LeaseCommand, Leases, script};
 use crate::StoreError;
-use crate::lease::{Ask, Reply, Sighting, Terms};
+use crate::lease::{LeaseTerms, LedgerReply, LedgerRequest, MarkerReading};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -28,11 +28,11 @@ const CALLS: usize = 256;
 const TICK_US: (u64, u64) = (8_000, 1_000_000);
 
 /// What is said to the store about one lease.
-struct Speech {
+struct RenewalRequest {
     name: Box<[u8]>,
     slot: u16,
-    terms: Terms,
-    ask: Ask,
+    terms: LeaseTerms,
+    ask: LedgerRequest,
     number: u64,
 }
 
@@ -41,7 +41,7 @@ type Calls<'a> = FuturesUnordered<BoxFuture<'a, ()>>;
 /// Speaks for all leases, until the store is dropped.
 pub(super) async fn run(leases: Arc<Leases>, servers: Arc<Servers>) {
     let mut inbox = leases.inbox.lock().await;
-    leases.begin();
+    leases.recover();
     let mut calls = Calls::new();
     let mut tick = pin!(sleep(Duration::ZERO));
     loop {
@@ -51,18 +51,20 @@ pub(super) async fn run(leases: Arc<Leases>, servers: Arc<Servers>) {
             if calls.len() < CALLS
                 && let Poll::Ready(order) = inbox.poll_recv(context)
             {
-                return Poll::Ready(Event::Ordered(order));
+                return Poll::Ready(LeaseTaskEvent::Command(order));
             }
-            tick.as_mut().poll(context).map(|()| Event::Tick)
+            tick.as_mut().poll(context).map(|()| LeaseTaskEvent::Tick)
         });
         match event.await {
-            Event::Ordered(Some(Order::Speak(address))) => {
-                calls.push(leases.speak(&servers, address).boxed());
+            LeaseTaskEvent::Command(Some(LeaseCommand::Renew(address))) => {
+                calls.push(leases.renew(&servers, address).boxed());
             }
-            Event::Ordered(Some(Order::Look)) => leases.look(&servers, &mut calls),
-            Event::Ordered(None) => return,
-            Event::Tick => {
-                leases.look(&servers, &mut calls);
+            LeaseTaskEvent::Command(Some(LeaseCommand::CheckPrimaries)) => {
+                leases.check_due_primaries(&servers, &mut calls)
+            }
+            LeaseTaskEvent::Command(None) => return,
+            LeaseTaskEvent::Tick => {
+                leases.check_due_primaries(&servers, &mut calls);
                 leases.tick();
                 tick.set(sleep(leases.pause()));
             }
@@ -70,21 +72,23 @@ pub(super) async fn run(leases: Arc<Leases>, servers: Arc<Servers>) {
     }
 }
 
-enum Event {
-    Ordered(Option<Order>),
+enum LeaseTaskEvent {
+    Command(Option<LeaseCommand>),
     Tick,
 }
 
 impl Leases {
     /// Whatever an earlier task had begun has no answer.
-    fn begin(&self) {
-        self.watches.forget_looks();
-        for address in self.table.sweep(|entry, _| Some(entry.queued || entry.lease.is_asking())) {
+    fn recover(&self) {
+        self.monitors.forget_checks();
+        for address in
+            self.table.sweep(|entry, _| Some(entry.queued || entry.lease.has_request_in_flight()))
+        {
             self.table.with(address, |entry, _| {
-                entry.lease.abandon();
+                entry.lease.forget_request();
                 entry.queued = true;
             });
-            self.order(Order::Speak(address));
+            self.send_command(LeaseCommand::Renew(address));
         }
     }
 
@@ -97,163 +101,179 @@ impl Leases {
     fn tick(&self) {
         let now_us = self.clock.now_us();
         let found = self.table.sweep(|entry, _| {
-            let leased = self.registry.get(entry.ticket)?;
-            if !entry.queued && entry.lease.is_idle(&leased.terms, now_us) {
+            let leased = self.registry.get(entry.params_id)?;
+            if !entry.queued && entry.lease.can_be_dropped(&leased.terms, now_us) {
                 return None;
             }
-            let says = entry.assert || entry.lease.should_return(now_us);
-            let says = says && now_us >= entry.rest_until_us;
-            let speaks = !entry.queued && (says || entry.wants(now_us, 0));
+            let says = entry.must_reassert || entry.lease.should_return(now_us);
+            let says = says && now_us >= entry.backoff_until_us;
+            let speaks = !entry.queued && (says || entry.should_renew(now_us, 0));
             entry.queued |= speaks;
             Some(speaks)
         });
-        found.into_iter().for_each(|address| self.order(Order::Speak(address)));
+        found.into_iter().for_each(|address| self.send_command(LeaseCommand::Renew(address)));
     }
 
     /// Says to the store what there is to say about one lease, and takes in its answer.
-    pub(super) async fn speak(&self, servers: &Arc<Servers>, address: Address) {
-        self.speak_of(servers, address).await;
-        self.table.heard(address).notify_waiters();
+    pub(super) async fn renew(&self, servers: &Arc<Servers>, address: LeaseAddress) {
+        self.exchange(servers, address).await;
+        self.table.renewed(address).notify_waiters();
     }
 
-    async fn speak_of(&self, servers: &Arc<Servers>, address: Address) {
-        let Some((slot, quiet_us)) = self.whereabouts(address) else { return };
-        let trusted = match servers.home(slot).await {
-            Ok(node) => self.watches.trust(&node, self.clock.now_us(), quiet_us),
+    async fn exchange(&self, servers: &Arc<Servers>, address: LeaseAddress) {
+        let Some((slot, quiet_us)) = self.slot_and_grace_us(address) else { return };
+        let trusted = match servers.node_for_slot(slot).await {
+            Ok(node) => self.monitors.trust(&node, self.clock.now_us(), quiet_us),
             Err(_) => Trust::Unknown,
         };
         if trusted == Trust::Unknown {
-            self.order(Order::Look);
+            self.send_command(LeaseCommand::CheckPrimaries);
         }
-        let Some(speech) = self.prepare(address, trusted == Trust::Yes) else { return };
-        let heard = call(servers, &speech).await;
-        self.note(&heard);
+        let Some(speech) = self.prepare_renewal(address, trusted == Trust::Trusted) else { return };
+        let heard = send_renewal(servers, &speech).await;
+        self.record_result(&heard);
         let relied_on = match &heard {
-            Ok(reply) => self.is_relied_on(servers, address, &speech, reply).await,
+            Ok(reply) => self.is_grant_trusted(servers, address, &speech, reply).await,
             Err(_) => false,
         };
-        let (now_us, renewed) = (self.clock.now_us(), self.table.holder());
+        let (now_us, renewed) = (self.clock.now_us(), self.table.new_holder());
         self.table.with(address, |entry, stats| {
             match heard {
                 Ok(reply) if relied_on => {
-                    return hear(entry, stats, now_us, &speech, &reply, renewed);
+                    return apply_reply(entry, stats, now_us, &speech, &reply, renewed);
                 }
-                Ok(_) => stats.stranded += entry.lease.disown(speech.number, renewed).stranded,
+                Ok(_) => {
+                    stats.stranded += entry.lease.discard_reply(speech.number, renewed).stranded
+                }
                 Err(_) => {
-                    entry.lease.unanswered(speech.number);
+                    entry.lease.request_failed(speech.number);
                     // What only says what is held is said until somebody hears it.
-                    entry.assert |= speech.ask.want == 0;
+                    entry.must_reassert |= speech.ask.want == 0;
                     stats.failures += 1;
                 }
             }
             let rest = jitter(Duration::from_micros(speech.terms.lifetime_us / 4));
-            entry.rest_until_us = now_us + rest.as_micros() as u64;
+            entry.backoff_until_us = now_us + rest.as_micros() as u64;
         });
     }
 
     /// Whether what the store answered can be taken for what it is.
-    async fn is_relied_on(
+    async fn is_grant_trusted(
         &self,
         servers: &Arc<Servers>,
-        address: Address,
-        speech: &Speech,
-        reply: &Reply,
+        address: LeaseAddress,
+        speech: &RenewalRequest,
+        reply: &LedgerReply,
     ) -> bool {
-        let brings = |entry: &mut Entry, _: &mut Stats| entry.lease.brings(speech.number, reply);
+        let brings = |entry: &mut LeaseEntry, _: &mut LeaseStats| {
+            entry.lease.new_grant_sent_us(speech.number, reply)
+        };
         let Some(asked_us) = self.table.with(address, brings).flatten() else { return true };
         let times_us = (asked_us, self.clock.now_us());
         let ages_us = (reply.age_us, speech.terms.quiet_us);
-        self.vouch(servers, speech.slot, times_us, ages_us).await
+        self.verify_grant(servers, speech.slot, times_us, ages_us).await
     }
 
     /// Where a lease is from, and for how long that would be quiet.
-    pub(super) fn whereabouts(&self, address: Address) -> Option<(u16, u64)> {
-        let (slot, ticket) = self.table.with(address, |entry, _| (entry.slot, entry.ticket))?;
-        Some((slot, self.registry.get(ticket)?.terms.quiet_us))
+    pub(super) fn slot_and_grace_us(&self, address: LeaseAddress) -> Option<(u16, u64)> {
+        let (slot, params_id) =
+            self.table.with(address, |entry, _| (entry.slot, entry.params_id))?;
+        Some((slot, self.registry.get(params_id)?.terms.quiet_us))
     }
 
     /// What to say, if anything. Without trust nothing is asked for.
-    fn prepare(&self, address: Address, trusted: bool) -> Option<Speech> {
+    fn prepare_renewal(&self, address: LeaseAddress, trusted: bool) -> Option<RenewalRequest> {
         let (holder, number, now_us) =
-            (self.table.holder(), self.table.flight(), self.clock.now_us());
+            (self.table.new_holder(), self.table.new_request_number(), self.clock.now_us());
         let closed = self.closed.load(std::sync::atomic::Ordering::Relaxed);
         self.table.with(address, |entry, stats| {
             entry.queued = false;
-            let terms = self.registry.get(entry.ticket)?.terms;
-            if entry.lease.is_asking() {
+            let terms = self.registry.get(entry.params_id)?.terms;
+            if entry.lease.has_request_in_flight() {
                 return None;
             }
-            let need = entry.short;
+            let need = entry.unmet_cost;
             let asks = trusted && !closed && entry.lease.should_ask(now_us, need);
-            if !asks && !entry.assert && !entry.lease.should_return(now_us) {
+            if !asks && !entry.must_reassert && !entry.lease.should_return(now_us) {
                 return None;
             }
-            entry.assert = false;
+            entry.must_reassert = false;
             if asks {
-                entry.short = 0;
+                entry.unmet_cost = 0;
             }
             stats.calls += 1;
-            let ask = entry.lease.ask(&terms, now_us, (need, !asks), number, holder);
+            let ask = entry.lease.start_request(&terms, now_us, (need, !asks), number, holder);
             let (name, slot) = (entry.name.clone(), entry.slot);
-            Some(Speech { name, slot, terms, ask, number })
+            Some(RenewalRequest { name, slot, terms, ask, number })
         })?
     }
 
     /// Looks at those primaries for which that is due.
-    fn look<'a>(self: &'a Arc<Self>, servers: &'a Arc<Servers>, calls: &mut Calls<'a>) {
+    fn check_due_primaries<'a>(
+        self: &'a Arc<Self>,
+        servers: &'a Arc<Servers>,
+        calls: &mut Calls<'a>,
+    ) {
         let (now_us, quiet_us) = (self.clock.now_us(), self.registry.quiet_us());
         for node in servers.primaries() {
-            if self.watches.starts_look(&node, now_us, quiet_us) {
-                calls.push(self.look_at(servers, node).boxed());
+            if self.monitors.begin_due_check(&node, now_us, quiet_us) {
+                calls.push(self.check_primary(servers, node).boxed());
             }
         }
     }
 
-    pub(super) async fn look_at(&self, servers: &Arc<Servers>, node: Arc<Node>) {
-        let (sent_us, dials) = (self.clock.now_us(), node.dials());
-        let sighted = sight(servers, &node).await;
-        self.note(&sighted);
+    pub(super) async fn check_primary(&self, servers: &Arc<Servers>, node: Arc<Node>) {
+        let (sent_us, dials) = (self.clock.now_us(), node.connects());
+        let sighted = read_marker(servers, &node).await;
+        self.record_result(&sighted);
         let sighting = sighted.ok();
         let now_us = self.clock.now_us();
-        if self.watches.looked(&node, (sent_us, now_us), dials, sighting.as_ref()) {
+        if self.monitors.finish_check(&node, (sent_us, now_us), dials, sighting.as_ref()) {
             let held = self.table.sweep(|entry, _| {
-                let here = servers.is_at(entry.slot, &node);
-                entry.assert |= here;
+                let here = servers.serves_slot(entry.slot, &node);
+                entry.must_reassert |= here;
                 Some(here && !std::mem::replace(&mut entry.queued, true))
             });
-            held.into_iter().for_each(|address| self.order(Order::Speak(address)));
+            held.into_iter().for_each(|address| self.send_command(LeaseCommand::Renew(address)));
         }
     }
 }
 
-async fn call(servers: &Arc<Servers>, speech: &Speech) -> Result<Reply, StoreError> {
-    let mut tables = Tables::default();
-    tables.key(speech.name.to_vec());
-    tables.key(super::super::key::book(&speech.name));
-    tables.numbers(&speech.terms.central);
-    let script = script::ledger(&speech.terms.central);
-    let program = script::program(&speech.terms, &speech.ask);
-    let value = servers.call_patiently(speech.slot, script, &tables, program).await?;
-    let packed = bytes(value).flatten().ok_or_else(senseless)?;
-    script::lease_reply(&packed).ok_or_else(senseless)
+async fn send_renewal(
+    servers: &Arc<Servers>,
+    speech: &RenewalRequest,
+) -> Result<LedgerReply, StoreError> {
+    let mut tables = ScriptTables::default();
+    tables.key_index_of(speech.name.to_vec());
+    tables.key_index_of(super::super::key::grant_book_key(&speech.name));
+    tables.params_index(&speech.terms.store_params);
+    let script = script::ledger(&speech.terms.store_params);
+    let program = script::pack_request(&speech.terms, &speech.ask);
+    let value = servers.background_call(speech.slot, script, &tables, program).await?;
+    let packed = bytes(value).flatten().ok_or_else(invalid_reply)?;
+    script::lease_reply(&packed).ok_or_else(invalid_reply)
 }
 
-async fn sight(servers: &Arc<Servers>, node: &Arc<Node>) -> Result<Sighting, StoreError> {
-    let mut tables = Tables::default();
-    tables.key(servers.mark(node).ok_or_else(senseless)?);
-    let value = servers.call_at(node, &script::MARK, &tables, script::mark_program()).await?;
-    script::sighting(value).ok_or_else(senseless)
+async fn read_marker(
+    servers: &Arc<Servers>,
+    node: &Arc<Node>,
+) -> Result<MarkerReading, StoreError> {
+    let mut tables = ScriptTables::default();
+    tables.key_index_of(servers.marker_key(node).ok_or_else(invalid_reply)?);
+    let value =
+        servers.background_call_at(node, &script::MARKER, &tables, script::marker_args()).await?;
+    script::marker_reading(value).ok_or_else(invalid_reply)
 }
 
-fn hear(
-    entry: &mut Entry,
-    stats: &mut Stats,
+fn apply_reply(
+    entry: &mut LeaseEntry,
+    stats: &mut LeaseStats,
     now_us: u64,
-    speech: &Speech,
-    reply: &Reply,
+    speech: &RenewalRequest,
+    reply: &LedgerReply,
     renewed: crate::lease::Holder,
 ) {
-    let heard = entry.lease.heard(&speech.terms, now_us, speech.number, reply, renewed);
+    let heard = entry.lease.apply_reply(&speech.terms, now_us, speech.number, reply, renewed);
     stats.granted += heard.granted;
     stats.returned += heard.returned;
     stats.stranded += heard.stranded;

@@ -6,37 +6,37 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What all queues for one server share: how many requests wait, and how many may.
 #[derive(Debug)]
-pub(in super::super) struct Room {
+pub(in super::super) struct QueueLimit {
     taken: AtomicUsize,
-    most: usize,
+    max: usize,
 }
 
-impl Room {
+impl QueueLimit {
     pub(in super::super) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { taken: AtomicUsize::new(0), most })
+        Arc::new(Self { taken: AtomicUsize::new(0), max: most })
     }
 
     /// How many requests wait.
-    pub(in super::super) fn taken(&self) -> usize {
+    pub(in super::super) fn waiting(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 
     /// Lets so many more wait, if there is room.
-    pub(super) fn enter(&self, requests: usize) -> Result<(), StoreError> {
+    pub(super) fn acquire(&self, requests: usize) -> Result<(), StoreError> {
         let taken = self.taken.fetch_add(requests, Ordering::Relaxed);
-        if taken + requests <= self.most {
+        if taken + requests <= self.max {
             return Ok(());
         }
-        self.leave(requests);
+        self.release(requests);
         Err(StoreError::new(StoreErrorKind::Busy, "too many requests wait"))
     }
 
     /// Lets those wait again who have left.
-    pub(super) fn enter_again(&self, requests: usize) {
+    pub(super) fn acquire_unchecked(&self, requests: usize) {
         self.taken.fetch_add(requests, Ordering::Relaxed);
     }
 
-    pub(super) fn leave(&self, requests: usize) {
+    pub(super) fn release(&self, requests: usize) {
         self.taken.fetch_sub(requests, Ordering::Relaxed);
     }
 }

@@ -1,34 +1,38 @@
 use super::*;
 use crate::StoreErrorKind;
-use crate::redis::batch::Named;
+use crate::redis::batch::NamedCharge;
 use smallvec::smallvec;
 use tollgate_core::algorithm::FixedWindow;
-use tollgate_core::{Intent, Numbers, Rate};
+use tollgate_core::{Intent, LimitParams, Rate};
 
-fn ask(name: &str) -> Ask {
-    let numbers = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000).unwrap()));
+fn ask(name: &str) -> DecideRequest {
+    let params = LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000).unwrap()));
     let (name, cost, mode, penalty) = (name.into(), 1, crate::Mode::Enforce, None);
-    Ask { intent: Intent::Take, lines: smallvec![Named { name, numbers, cost, mode, penalty }] }
+    DecideRequest {
+        intent: Intent::Take,
+        charges: smallvec![NamedCharge { name, params, cost, mode, penalty }],
+    }
 }
 
 #[test]
 fn requests_that_wait_share_a_batch_up_to_a_size() {
-    let queue = Queue::new(&Room::new(1_000));
-    let replies: Vec<_> =
-        (0..BATCH_MOST + 1).map(|_| queue.push(None, None, smallvec![ask("a")]).unwrap()).collect();
-    assert_eq!(queue.room.taken(), BATCH_MOST + 1);
+    let queue = Queue::new(&QueueLimit::new(1_000));
+    let replies: Vec<_> = (0..BATCH_REQUESTS_MAX + 1)
+        .map(|_| queue.push(None, None, smallvec![ask("a")]).unwrap())
+        .collect();
+    assert_eq!(queue.limit.waiting(), BATCH_REQUESTS_MAX + 1);
     let batches = queue.drain();
     let sizes: Vec<_> = batches.iter().map(|pending| pending.batch.requests.len()).collect();
-    assert_eq!(sizes, [BATCH_MOST, 1]);
+    assert_eq!(sizes, [BATCH_REQUESTS_MAX, 1]);
     assert_eq!(batches[0].batch.tables.keys.len(), 1, "a key stands in it once");
     assert!(queue.is_empty());
-    assert_eq!(queue.room.taken(), 0);
+    assert_eq!(queue.limit.waiting(), 0);
     drop(replies);
 }
 
 #[test]
 fn slots_have_batches_of_their_own_that_go_out_together() {
-    let queue = Queue::new(&Room::new(1_000));
+    let queue = Queue::new(&QueueLimit::new(1_000));
     let slots = [3, 5, 3, 5, 3];
     let _replies: Vec<_> =
         slots.map(|slot| queue.push(Some(slot), None, smallvec![ask("a")]).unwrap()).into();
@@ -43,7 +47,7 @@ fn slots_have_batches_of_their_own_that_go_out_together() {
 
 #[test]
 fn a_batch_is_decided_when_the_last_of_it_was_asked() {
-    let queue = Queue::new(&Room::new(1_000));
+    let queue = Queue::new(&QueueLimit::new(1_000));
     let _replies = [1, 3, 2].map(|us| queue.push(None, Some(us), smallvec![ask("a")]).unwrap());
     let batches = queue.drain();
     assert_eq!(batches.iter().map(|batch| batch.now_us).collect::<Vec<_>>(), [Some(3)]);
@@ -51,7 +55,7 @@ fn a_batch_is_decided_when_the_last_of_it_was_asked() {
 
 #[test]
 fn no_more_wait_than_may() {
-    let queue = Queue::new(&Room::new(2));
+    let queue = Queue::new(&QueueLimit::new(2));
     let _first = queue.push(None, None, smallvec![ask("a"), ask("b")]).unwrap();
     let error = queue.push(None, None, smallvec![ask("c")]).unwrap_err();
     assert_eq!(error.kind, StoreErrorKind::Busy);
@@ -61,15 +65,15 @@ fn no_more_wait_than_may() {
 
 #[test]
 fn what_nobody_waits_for_is_not_decided() {
-    let queue = Queue::new(&Room::new(10));
+    let queue = Queue::new(&QueueLimit::new(10));
     let first = queue.push(None, None, smallvec![ask("a")]).unwrap();
     let second = queue.push(None, None, smallvec![ask("b"), ask("c")]).unwrap();
     let third = queue.push(None, None, smallvec![ask("d")]).unwrap();
     drop(first);
     let mut pending = queue.drain().pop().unwrap();
-    assert!(pending.prune());
-    let keys = |pending: &Pending| -> Vec<_> {
-        pending.batch.each().map(|(_, lines)| lines[0].key).collect()
+    assert!(pending.drop_cancelled());
+    let keys = |pending: &PendingBatch| -> Vec<_> {
+        pending.batch.live_requests().map(|(_, lines)| lines[0].key).collect()
     };
     assert_eq!(keys(&pending), [1, 2, 3]);
     drop(third);
@@ -77,5 +81,5 @@ fn what_nobody_waits_for_is_not_decided() {
     assert_eq!(parts.len(), 1, "one of two is still there");
     assert_eq!(parts[0].batch.tables.keys, [b"b", b"c"]);
     drop(second);
-    assert!(!parts.into_iter().next().unwrap().prune());
+    assert!(!parts.into_iter().next().unwrap().drop_cancelled());
 }

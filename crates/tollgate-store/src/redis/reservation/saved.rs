@@ -9,7 +9,7 @@ const NUMBERS: usize = 12;
 
 pub(super) fn write(rows: &[Answer]) -> Vec<u8> {
     let optional = |value: Option<u64>| value.map_or(u64::MAX, |value| value.min(u64::MAX - 1));
-    let numbers = rows.iter().flat_map(|row| {
+    let params = rows.iter().flat_map(|row| {
         let Outcome { admitted, limit, remaining, reset_after_us, delay_us, .. } = row.outcome;
         let flags = u64::from(admitted) | u64::from(row.blocked) << 1;
         let flags = flags | u64::from(row.receipt.is_some()) << 2;
@@ -19,16 +19,16 @@ pub(super) fn write(rows: &[Answer]) -> Vec<u8> {
         let head = [flags, limit, remaining, reset_after_us, delay_us, waits[0], waits[1]];
         head.into_iter().chain(of_receipt).chain([0])
     });
-    numbers.flat_map(u64::to_be_bytes).collect()
+    params.flat_map(u64::to_be_bytes).collect()
 }
 
 /// The rows that were saved; `None` for the reply of a record that has none.
 pub(super) fn read(reply: &Value) -> Option<Vec<Answer>> {
     let Value::Array(parts) = reply else { return None };
     let [Value::BulkString(bytes)] = parts.as_slice() else { return None };
-    let numbers: Vec<u64> =
+    let params: Vec<u64> =
         bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_be_bytes(*bytes)).collect();
-    let rows = numbers.as_chunks::<NUMBERS>().0.iter();
+    let rows = params.as_chunks::<NUMBERS>().0.iter();
     rows.map(
         |&[
             flags,
@@ -47,7 +47,7 @@ pub(super) fn read(reply: &Value) -> Option<Vec<Answer>> {
             let optional = |value: u64| (value != u64::MAX).then_some(value);
             let mark_fraction = u32::try_from(fraction).ok()?;
             let receipt = Receipt { cost, at_us, mark_us, mark_fraction };
-            let mut outcome = Outcome::unasked(limit);
+            let mut outcome = Outcome::admitting(limit);
             outcome.admitted = flags & 1 == 1;
             outcome.remaining = remaining;
             outcome.retry_after_us = optional(retry);

@@ -2,8 +2,8 @@
 
 use super::votes::Primary;
 use crate::redis::dial::Dialer;
-use crate::redis::endpoint::Address;
-use crate::redis::failure::{Failure, Then};
+use crate::redis::endpoint::ServerAddress;
+use crate::redis::failure::{Failure, FailureAction};
 use crate::redis::link::Link;
 use crate::{StoreError, StoreErrorKind};
 use redis::Value;
@@ -16,15 +16,15 @@ const ANSWER_MOST: Duration = Duration::from_millis(250);
 
 /// One sentinel.
 #[derive(Debug)]
-pub(super) struct Desk {
-    pub(super) address: Address,
+pub(super) struct SentinelConnection {
+    pub(super) address: ServerAddress,
     dialer: Arc<Dialer>,
     /// Kept, since it is used about three times a second.
     link: Mutex<Option<Arc<Link>>>,
 }
 
-impl Desk {
-    pub(super) fn new(address: Address, dialer: Arc<Dialer>) -> Self {
+impl SentinelConnection {
+    pub(super) fn new(address: ServerAddress, dialer: Arc<Dialer>) -> Self {
         Self { address, dialer, link: Mutex::default() }
     }
 
@@ -36,7 +36,7 @@ impl Desk {
         about.arg("MASTER").arg(master);
         let both = (link.command(&place, false), link.command(&about, false));
         let (place, about) = futures_util::future::join(both.0, both.1).await;
-        if place.as_ref().is_err_and(|failure| failure.then == Then::Reconnect) {
+        if place.as_ref().is_err_and(|failure| failure.action == FailureAction::Reconnect) {
             self.link.lock().await.take_if(|own| Arc::ptr_eq(own, &link));
         }
         let address = address(place?, master)?;
@@ -46,25 +46,25 @@ impl Desk {
 
     async fn link(&self) -> Result<Arc<Link>, Failure> {
         let mut own = self.link.lock().await;
-        if let Some(link) = own.as_ref().filter(|link| !link.is_lost()) {
+        if let Some(link) = own.as_ref().filter(|link| !link.is_closed()) {
             return Ok(Arc::clone(link));
         }
         *own = None;
-        let link = Arc::new(self.dialer.dial(&self.address).await?.within(ANSWER_MOST));
+        let link = Arc::new(self.dialer.dial(&self.address).await?.with_deadline(ANSWER_MOST));
         *own = Some(Arc::clone(&link));
         Ok(link)
     }
 }
 
-fn address(value: Value, master: &str) -> Result<Address, Failure> {
+fn address(value: Value, master: &str) -> Result<ServerAddress, Failure> {
     let fail = |text: String| {
         let error = StoreError::new(StoreErrorKind::Rejected, text);
-        Failure { error, then: Then::Keep }
+        Failure { error, action: FailureAction::KeepConnection }
     };
     let read = |parts: &[Value]| {
         let [Value::BulkString(host), Value::BulkString(port)] = parts else { return None };
         let host = String::from_utf8(host.clone()).ok()?;
-        Some(Address::Tcp(host, str::from_utf8(port).ok()?.parse().ok()?))
+        Some(ServerAddress::Tcp(host, str::from_utf8(port).ok()?.parse().ok()?))
     };
     let found = match value {
         Value::Nil => return Err(fail(format!("it watches nothing that is called {master}"))),

@@ -8,12 +8,12 @@
 mod desk;
 mod votes;
 
-use self::desk::Desk;
+use self::desk::SentinelConnection;
 use self::votes::{Primary, Votes};
-use super::Options;
+use super::RedisOptions;
 use super::dial::Dialer;
-use super::endpoint::Address;
-use super::failure::{Failure, Then};
+use super::endpoint::ServerAddress;
+use super::failure::{Failure, FailureAction};
 use super::jitter::jitter;
 use super::link::Link;
 use crate::{StoreError, StoreErrorKind};
@@ -40,34 +40,34 @@ const TRIES_MOST: usize = 3;
 #[derive(Debug)]
 pub(super) struct Sentinels {
     master: Arc<str>,
-    desks: Vec<Arc<Desk>>,
+    connections: Vec<Arc<SentinelConnection>>,
     /// The primary that is relied on.
-    settled: watch::Sender<Option<Primary>>,
-    options: Arc<Options>,
+    primary: watch::Sender<Option<Primary>>,
+    options: Arc<RedisOptions>,
     /// Where connections to them live, whoever asks.
     runtime: Handle,
 }
 
 /// A connection's stay at a server, which is over once another one is the primary.
 #[derive(Debug)]
-pub(super) struct Stay {
-    settled: watch::Receiver<Option<Primary>>,
-    address: Address,
+pub(super) struct PrimaryWatch {
+    primary: watch::Receiver<Option<Primary>>,
+    address: ServerAddress,
 }
 
-impl Stay {
-    pub(super) fn is_over(&self) -> bool {
-        left(&self.settled.borrow(), &self.address)
+impl PrimaryWatch {
+    pub(super) fn has_moved(&self) -> bool {
+        has_left(&self.primary.borrow(), &self.address)
     }
 
     /// Waits until it is over.
-    pub(super) async fn over(&self) {
+    pub(super) async fn moved(&self) {
         // An error means that the store is gone.
-        let _ = self.settled.clone().wait_for(|settled| left(settled, &self.address)).await;
+        let _ = self.primary.clone().wait_for(|settled| has_left(settled, &self.address)).await;
     }
 }
 
-fn left(settled: &Option<Primary>, address: &Address) -> bool {
+fn has_left(settled: &Option<Primary>, address: &ServerAddress) -> bool {
     settled.as_ref().is_some_and(|primary| primary.address != *address)
 }
 
@@ -75,16 +75,18 @@ impl Sentinels {
     /// On the runtime that this is called in.
     pub(super) fn new(
         master: &str,
-        nodes: &[Address],
+        nodes: &[ServerAddress],
         dialer: Dialer,
-        options: &Arc<Options>,
+        options: &Arc<RedisOptions>,
     ) -> Self {
         let dialer = Arc::new(dialer);
-        let desk = |node: &Address| Arc::new(Desk::new(node.clone(), Arc::clone(&dialer)));
+        let desk = |node: &ServerAddress| {
+            Arc::new(SentinelConnection::new(node.clone(), Arc::clone(&dialer)))
+        };
         Self {
             master: master.into(),
-            desks: nodes.iter().map(desk).collect(),
-            settled: watch::Sender::new(None),
+            connections: nodes.iter().map(desk).collect(),
+            primary: watch::Sender::new(None),
             options: Arc::clone(options),
             runtime: Handle::current(),
         }
@@ -98,45 +100,45 @@ impl Sentinels {
     pub(super) async fn dial(&self, dialer: &Dialer, cut_off: bool) -> Result<Link, Failure> {
         for _ in 0..TRIES_MOST {
             // Read before anybody is asked, so that an answer from before a change does not undo it.
-            let before = self.settled.borrow().clone();
+            let before = self.primary.borrow().clone();
             let votes = self.ask().await;
-            let choices = votes.choices(before.as_ref(), cut_off);
+            let choices = votes.candidates(before.as_ref(), cut_off);
             let reached = first(dialer, choices).await;
             let (link, primary) =
                 reached.map_err(|why| why.unwrap_or_else(|| votes.failure(&self.master)))?;
             let address = primary.address.clone();
-            if self.settle(before.as_ref(), primary) {
-                let settled = self.settled.subscribe();
-                return Ok(link.staying(Stay { settled, address }));
+            if self.adopt_primary(before.as_ref(), primary) {
+                let settled = self.primary.subscribe();
+                return Ok(link.while_primary(PrimaryWatch { primary: settled, address }));
             }
         }
-        Err(unsettled())
+        Err(primary_keeps_changing())
     }
 
     /// Looks again and again whether the primary is still the same.
-    pub(super) async fn follow(&self, dialer: &Dialer) {
+    pub(super) async fn watch_primary(&self, dialer: &Dialer) {
         loop {
             sleep(jitter(LOOK)).await;
-            let before = self.settled.borrow().clone();
+            let before = self.primary.borrow().clone();
             let Some(settled) = &before else { continue };
-            let Some(named) = self.ask().await.entitled(settled) else { continue };
+            let Some(named) = self.ask().await.new_primary(settled) else { continue };
             let same = named.address == settled.address;
-            if same || reach(dialer, &named.address).await.is_ok() {
-                self.settle(Some(settled), named);
+            if same || connect_to_primary(dialer, &named.address).await.is_ok() {
+                self.adopt_primary(Some(settled), named);
             }
         }
     }
 
     /// Asks all of them at once, until most agree. One that does not answer holds nobody up.
     async fn ask(&self) -> Votes {
-        let mut votes = Votes::new(self.desks.len());
-        let ask = |desk: &Arc<Desk>| {
+        let mut votes = Votes::new(self.connections.len());
+        let ask = |desk: &Arc<SentinelConnection>| {
             let (desk, master) = (Arc::clone(desk), Arc::clone(&self.master));
             // Goes on by itself, so that a connection without answers is found out although nobody waits for it any more.
             let asked = async move { timeout(ASK_MOST, desk.ask(&master)).await };
             self.runtime.spawn(asked)
         };
-        let spawned: Vec<_> = self.desks.iter().map(ask).collect();
+        let spawned: Vec<_> = self.connections.iter().map(ask).collect();
         let numbered = spawned.into_iter().enumerate();
         let mut asked: FuturesUnordered<_> =
             numbered.map(|(n, task)| async move { (n, task.await) }).collect();
@@ -154,9 +156,9 @@ impl Sentinels {
                         over.set(sleep(GRACE));
                     }
                 }
-                Ok(Ok(Err(failure))) => votes.fail(&self.desks[n].address, failure.error),
+                Ok(Ok(Err(failure))) => votes.fail(&self.connections[n].address, failure.error),
                 Ok(Err(_)) | Err(_) => {
-                    votes.fail(&self.desks[n].address, Failure::timeout().error);
+                    votes.fail(&self.connections[n].address, Failure::timeout().error);
                 }
             }
         }
@@ -164,10 +166,10 @@ impl Sentinels {
     }
 
     /// Relies on a server from now on, unless somebody has settled on another one since `before`.
-    fn settle(&self, before: Option<&Primary>, named: Primary) -> bool {
+    fn adopt_primary(&self, before: Option<&Primary>, named: Primary) -> bool {
         let address = named.address.clone();
         let mut agreed = true;
-        let moved = self.settled.send_if_modified(|settled| match settled {
+        let moved = self.primary.send_if_modified(|settled| match settled {
             Some(now) if now.address == named.address => {
                 now.epoch = now.epoch.max(named.epoch);
                 false
@@ -180,7 +182,7 @@ impl Sentinels {
         });
         if moved {
             let address = address.to_string();
-            self.options.tell(|observer| observer.primary_changed(&self.master, &address));
+            self.options.notify(|observer| observer.primary_changed(&self.master, &address));
         }
         agreed
     }
@@ -190,7 +192,7 @@ impl Sentinels {
 async fn first(dialer: &Dialer, choices: Vec<Primary>) -> Result<(Link, Primary), Option<Failure>> {
     let mut failed = None;
     for primary in choices {
-        match reach(dialer, &primary.address).await {
+        match connect_to_primary(dialer, &primary.address).await {
             Ok(link) => return Ok((link, primary)),
             Err(failure) => failed = failed.or(Some(failure)),
         }
@@ -199,7 +201,7 @@ async fn first(dialer: &Dialer, choices: Vec<Primary>) -> Result<(Link, Primary)
 }
 
 /// Connects to a server that says itself that it is a primary.
-async fn reach(dialer: &Dialer, address: &Address) -> Result<Link, Failure> {
+async fn connect_to_primary(dialer: &Dialer, address: &ServerAddress) -> Result<Link, Failure> {
     let link = dialer.dial(address).await?;
     let role = match link.command(&redis::cmd("ROLE"), false).await {
         // A user without the right to ask: a replica shows when it refuses to write.
@@ -215,12 +217,12 @@ async fn reach(dialer: &Dialer, address: &Address) -> Result<Link, Failure> {
     is_primary.then_some(link).ok_or_else(|| {
         let text = format!("the sentinels name {address}, which is a replica");
         let error = StoreError::new(StoreErrorKind::Unreachable, text);
-        Failure { error, then: Then::Reconnect }
+        Failure { error, action: FailureAction::Reconnect }
     })
 }
 
-fn unsettled() -> Failure {
+fn primary_keeps_changing() -> Failure {
     let text = "the sentinels name one primary after another";
     let error = StoreError::new(StoreErrorKind::Unreachable, text);
-    Failure { error, then: Then::Reconnect }
+    Failure { error, action: FailureAction::Reconnect }
 }

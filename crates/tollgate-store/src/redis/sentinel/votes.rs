@@ -1,14 +1,14 @@
 //! What the sentinels said, and which server follows from it.
 
-use crate::redis::endpoint::Address;
-use crate::redis::failure::{Failure, Then};
+use crate::redis::endpoint::ServerAddress;
+use crate::redis::failure::{Failure, FailureAction};
 use crate::{StoreError, StoreErrorKind};
 use std::cmp::Reverse;
 
 /// A primary, as a sentinel names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Primary {
-    pub(super) address: Address,
+    pub(super) address: ServerAddress,
     /// The number of the configuration that made it the primary: it grows with every failover. Zero where it is not known.
     pub(super) epoch: u64,
 }
@@ -19,7 +19,7 @@ pub(super) struct Votes {
     asked: usize,
     /// With how many of them name it, at the newest epoch of those.
     named: Vec<(Primary, usize)>,
-    failed: Vec<(Address, StoreError)>,
+    failed: Vec<(ServerAddress, StoreError)>,
 }
 
 impl Votes {
@@ -37,7 +37,7 @@ impl Votes {
         }
     }
 
-    pub(super) fn fail(&mut self, sentinel: &Address, error: StoreError) {
+    pub(super) fn fail(&mut self, sentinel: &ServerAddress, error: StoreError) {
         self.failed.push((sentinel.clone(), error));
     }
 
@@ -49,7 +49,7 @@ impl Votes {
 
     /// The one that connections to a primary that answers are given up for: what most name, or most of those who answered, if it is newer. A sentinel
     /// that was cut off from the others names an older one, and nobody follows a single one against the word of others.
-    pub(super) fn entitled(&self, settled: &Primary) -> Option<Primary> {
+    pub(super) fn new_primary(&self, settled: &Primary) -> Option<Primary> {
         let answered: usize = self.named.iter().map(|(_, count)| count).sum();
         let newer = |(primary, count): &&(Primary, usize)| {
             count * 2 > answered && primary.epoch > settled.epoch
@@ -59,10 +59,10 @@ impl Votes {
     }
 
     /// Which servers to try, in this order. Where another connection is up, only one that it would be given up for, or the same again.
-    pub(super) fn choices(&self, settled: Option<&Primary>, cut_off: bool) -> Vec<Primary> {
+    pub(super) fn candidates(&self, settled: Option<&Primary>, cut_off: bool) -> Vec<Primary> {
         let entitled = match settled {
             None => self.majority().cloned(),
-            Some(settled) => self.entitled(settled),
+            Some(settled) => self.new_primary(settled),
         };
         let is = |one: Option<&Primary>, other: &Primary| {
             one.is_some_and(|one| one.address == other.address)
@@ -98,7 +98,7 @@ impl Votes {
             true => StoreErrorKind::Rejected,
             false => StoreErrorKind::Unreachable,
         };
-        Failure { error: StoreError::new(kind, text), then: Then::Reconnect }
+        Failure { error: StoreError::new(kind, text), action: FailureAction::Reconnect }
     }
 }
 

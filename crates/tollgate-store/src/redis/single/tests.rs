@@ -1,18 +1,19 @@
 use super::*;
-use crate::redis::batch::{Ask, Named};
+use crate::redis::batch::{DecideRequest, NamedCharge};
 use tollgate_core::algorithm::{FixedWindow, Gcra};
-use tollgate_core::{Numbers, Rate};
+use tollgate_core::{LimitParams, Rate};
 
-fn gcra(count: u64) -> Numbers {
-    Numbers::Gcra(Gcra::try_new(Rate::try_new(count, 60_000_000).unwrap(), None).unwrap())
+fn gcra(count: u64) -> LimitParams {
+    LimitParams::Gcra(Gcra::try_new(Rate::try_new(count, 60_000_000).unwrap(), None).unwrap())
 }
 
-fn ask(name: &[u8], numbers: Numbers, cost: u64) -> Ask {
-    let line = Named { name: name.to_vec(), numbers, cost, mode: Mode::Enforce, penalty: None };
-    Ask { intent: Intent::Take, lines: smallvec::smallvec![line] }
+fn ask(name: &[u8], params: LimitParams, cost: u64) -> DecideRequest {
+    let line =
+        NamedCharge { name: name.to_vec(), params, cost, mode: Mode::Enforce, penalty: None };
+    DecideRequest { intent: Intent::Take, charges: smallvec::smallvec![line] }
 }
 
-fn batch(asks: impl IntoIterator<Item = Ask>) -> Batch {
+fn batch(asks: impl IntoIterator<Item = DecideRequest>) -> Batch {
     let mut batch = Batch::default();
     asks.into_iter().for_each(|ask| batch.push(ask));
     batch
@@ -20,38 +21,39 @@ fn batch(asks: impl IntoIterator<Item = Ask>) -> Batch {
 
 #[test]
 fn alike_requests_need_only_the_numbers() {
-    let alike = Singles::of(&batch([ask(b"a", gcra(6), 1), ask(b"b", gcra(6), 1)])).unwrap();
+    let alike =
+        SingleChargeBatch::of(&batch([ask(b"a", gcra(6), 1), ask(b"b", gcra(6), 1)])).unwrap();
     let [ways, way_of, many] = alike.arguments();
     assert_eq!((ways.len(), way_of.len(), many.len()), (42, 0, 0));
     let asks = [ask(b"a", gcra(6), 1), ask(b"b", gcra(6), 2), ask(b"a", gcra(6), 1)];
-    let [ways, way_of, many] = Singles::of(&batch(asks)).unwrap().arguments();
+    let [ways, way_of, many] = SingleChargeBatch::of(&batch(asks)).unwrap().arguments();
     assert_eq!((ways.len(), way_of, many), (84, vec![1, 2], vec![2, 1]));
 }
 
 #[test]
 fn whoever_went_away_is_charged_nothing() {
     let mut batch = batch([ask(b"a", gcra(6), 1), ask(b"b", gcra(7), 1)]);
-    batch.requests[0].gone = true;
-    let [_, _, many] = Singles::of(&batch).unwrap().arguments();
+    batch.requests[0].cancelled = true;
+    let [_, _, many] = SingleChargeBatch::of(&batch).unwrap().arguments();
     assert_eq!(many, [0, 1]);
 }
 
 #[test]
 fn what_the_script_does_not_know_goes_another_way() {
-    let window = Numbers::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000).unwrap()));
-    let other = |change: fn(&mut Ask)| {
+    let window = LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000).unwrap()));
+    let other = |change: fn(&mut DecideRequest)| {
         let mut ask = ask(b"b", gcra(6), 1);
         change(&mut ask);
-        Singles::of(&batch([ask]))
+        SingleChargeBatch::of(&batch([ask]))
     };
     assert!(other(|_| {}).is_some());
     assert_eq!(other(|ask| ask.intent = Intent::Peek), None);
-    assert_eq!(other(|ask| ask.lines[0].mode = Mode::Shadow), None);
-    assert_eq!(other(|ask| ask.lines[0].cost = 0), None);
-    assert_eq!(other(|ask| ask.lines.push(ask.lines[0].clone())), None);
-    assert_eq!(Singles::of(&batch([ask(b"a", window, 1)])), None);
+    assert_eq!(other(|ask| ask.charges[0].mode = Mode::Shadow), None);
+    assert_eq!(other(|ask| ask.charges[0].cost = 0), None);
+    assert_eq!(other(|ask| ask.charges.push(ask.charges[0].clone())), None);
+    assert_eq!(SingleChargeBatch::of(&batch([ask(b"a", window, 1)])), None);
     let twice = [ask(b"a", gcra(6), 1), ask(b"a", gcra(6), 2)];
-    assert_eq!(Singles::of(&batch(twice)), None, "one key in two ways");
+    assert_eq!(SingleChargeBatch::of(&batch(twice)), None, "one key in two ways");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use super::key::{Key, KeyPlan};
 use super::strata::Stratum;
 use tollgate_core::algorithm::{FixedWindow, Gcra, SlidingWindow};
-use tollgate_core::{Numbers, Rate};
-use tollgate_store::lease::Terms;
+use tollgate_core::{LimitParams, Rate};
+use tollgate_store::lease::LeaseTerms;
 
 /// Every key has this limit: so many...
 pub(super) const LIMIT: u64 = 100_000;
@@ -39,12 +39,12 @@ pub(super) struct Sums {
 }
 
 impl Cell {
-    pub(super) fn numbers(self) -> Numbers {
+    pub(super) fn params(self) -> LimitParams {
         let rate = Rate::try_new(LIMIT, SECONDS * 1_000_000).unwrap();
         match self.algorithm {
-            "fixed-window" => Numbers::FixedWindow(FixedWindow::new(rate)),
-            "sliding-window" => Numbers::SlidingWindow(SlidingWindow::new(rate)),
-            _ => Numbers::Gcra(Gcra::try_new(rate, None).unwrap()),
+            "fixed-window" => LimitParams::FixedWindow(FixedWindow::new(rate)),
+            "sliding-window" => LimitParams::SlidingWindow(SlidingWindow::new(rate)),
+            _ => LimitParams::Gcra(Gcra::try_new(rate, None).unwrap()),
         }
     }
 
@@ -52,15 +52,15 @@ impl Cell {
         self.lifetime_ms * 1_000 + QUIET_US
     }
 
-    fn terms(self) -> Option<Terms> {
+    fn terms(self) -> Option<LeaseTerms> {
         let lifetime_us = (self.lifetime_ms > 0).then_some(self.lifetime_ms * 1_000)?;
-        Terms::of(&self.numbers(), lifetime_us, MIN_LIMIT, self.quiet_us())
+        LeaseTerms::for_limit(&self.params(), lifetime_us, MIN_LIMIT, self.quiet_us())
     }
 
     /// Simulates the keys that stand for a stratum.
     pub(super) fn run(self, stratum: &Stratum) -> Sums {
         let plan = KeyPlan {
-            numbers: self.numbers(),
+            params: self.params(),
             terms: self.terms(),
             nodes: self.nodes as usize,
             per_1000_s: stratum.per_1000_s,

@@ -3,7 +3,7 @@
 use super::cell::Cell;
 use super::table::{LIFETIMES_MS, SPREADS, Table, percent};
 use tollgate_picture::Canvas;
-use tollgate_picture::axis::{duration, grouped};
+use tollgate_picture::axis::{format_duration, format_grouped};
 
 const WIDTH: u64 = 9_600;
 const LEFT: u64 = 1_100;
@@ -112,7 +112,7 @@ fn panel(
     }
     for (place, lifetime_ms) in LIFETIMES_MS.into_iter().enumerate() {
         canvas.line("g", (x(place), top), (x(place), base + 50));
-        canvas.text("m c", x(place), base + 200, &duration(lifetime_ms * 1_000));
+        canvas.text("m c", x(place), base + 200, &format_duration(lifetime_ms * 1_000));
     }
     if let Some(value) = dashed {
         canvas.line("l", (LEFT, y(value)), (WIDTH - RIGHT, y(value)));
@@ -127,8 +127,8 @@ fn panel(
             let shown = format!(
                 "{}, {}: {}",
                 one.name,
-                duration(LIFETIMES_MS[*place] * 1_000),
-                grouped(*value)
+                format_duration(LIFETIMES_MS[*place] * 1_000),
+                format_grouped(*value)
             );
             canvas.group(&shown, |canvas| {
                 canvas.rect("h", (x(*place) - 60, y(*value) - 60), (120, 120));

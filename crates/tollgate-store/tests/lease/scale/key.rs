@@ -4,8 +4,8 @@ use crate::oracle::Oracle;
 use crate::rng::Rng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tollgate_core::{Algorithm, Intent, Numbers, State};
-use tollgate_store::lease::{Ask, Holder, Lease, Ledger, Reply, Terms};
+use tollgate_core::{Algorithm, Intent, LimitParams, LimitState};
+use tollgate_store::lease::{Holder, Lease, LeaseTerms, Ledger, LedgerReply, LedgerRequest};
 
 /// How long a request waits for an answer of the store.
 const PATIENCE_NS: u64 = 25_000_000;
@@ -23,9 +23,9 @@ pub(super) const SLOT_NS: u64 = 100_000_000;
 /// What happens to one key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeyPlan {
-    pub(super) numbers: Numbers,
+    pub(super) params: LimitParams,
     /// `None` where the limit is decided directly.
-    pub(super) terms: Option<Terms>,
+    pub(super) terms: Option<LeaseTerms>,
     /// Nodes that its requests may come to, each as likely as the others.
     pub(super) nodes: usize,
     /// Requests in a thousand seconds, all nodes together.
@@ -35,8 +35,8 @@ pub(super) struct KeyPlan {
 }
 
 impl KeyPlan {
-    fn central(&self) -> Numbers {
-        self.terms.map_or(self.numbers, |terms| terms.central)
+    fn central(&self) -> LimitParams {
+        self.terms.map_or(self.params, |terms| terms.store_params)
     }
 }
 
@@ -59,8 +59,8 @@ pub(super) struct Outcome {
 
 #[derive(Clone, Copy, Debug)]
 enum KeyEvent {
-    Arrives { node: usize, number: u64, ask: Ask },
-    Answers { node: usize, number: u64, reply: Reply },
+    Arrives { node: usize, number: u64, ask: LedgerRequest },
+    Answers { node: usize, number: u64, reply: LedgerReply },
     Tick { node: usize },
     Decides { node: usize },
     Denies { node: usize, wait_us: u64, reset_us: u64 },
@@ -92,7 +92,7 @@ pub(super) struct Key {
     ledger: Ledger,
     from_ns: u64,
     /// The limit as it is without leases, and what was really admitted.
-    exact: State,
+    exact: LimitState,
     oracle: Oracle,
     outcome: Outcome,
 }
@@ -100,7 +100,7 @@ pub(super) struct Key {
 impl Key {
     /// Runs one key from a seed.
     pub(super) fn run(plan: KeyPlan, seed: u64) -> Outcome {
-        let window_ns = plan.numbers.period_us() * 1_000;
+        let window_ns = plan.params.period_us() * 1_000;
         let from_ns = EPOCH_NS + plan.windows.0 * window_ns;
         let end_ns = from_ns + plan.windows.1 * window_ns;
         let slots = (end_ns - from_ns).div_ceil(SLOT_NS) as usize;
@@ -116,8 +116,8 @@ impl Key {
             nodes: (0..plan.nodes).map(|_| KeyNode::default()).collect(),
             ledger: Ledger::default(),
             from_ns,
-            exact: State::default(),
-            oracle: Oracle::new(plan.numbers, false),
+            exact: LimitState::default(),
+            oracle: Oracle::new(plan.params, false),
             outcome: Outcome { calls: vec![0; slots], ..Outcome::default() },
         };
         key.requests(end_ns);
@@ -162,10 +162,10 @@ impl Key {
 
     /// Counts the request, and what would become of it where nothing is leased.
     fn count(&mut self) {
-        let (now_us, numbers) = (self.now_ns / 1_000, self.plan.numbers);
-        let admitted = numbers.decide(&self.exact, now_us, 1, Intent::Take).admitted;
+        let (now_us, params) = (self.now_ns / 1_000, self.plan.params);
+        let admitted = params.decide(&self.exact, now_us, 1, Intent::Take).admitted;
         if admitted {
-            numbers.charge(&mut self.exact, now_us, 1);
+            params.charge(&mut self.exact, now_us, 1);
         }
         if self.counts() {
             self.outcome.requests += 1;
@@ -189,7 +189,7 @@ impl Key {
                 let clock_us = self.now_ns / 1_000;
                 self.ledger.expire(clock_us);
                 let Some(terms) = &self.plan.terms else { return };
-                let reply = self.ledger.ask(clock_us, 1_000_000, terms, &ask);
+                let reply = self.ledger.handle(clock_us, 1_000_000, terms, &ask);
                 let trip_ns = self.trip_ns();
                 self.at(trip_ns, KeyEvent::Answers { node, number, reply });
             }
@@ -215,7 +215,7 @@ impl Key {
             self.admit();
             return self.want(node, 0);
         }
-        if now_us >= lease.patient_until_us() {
+        if now_us >= lease.ask_not_before_us() {
             self.waits(node, self.now_ns + PATIENCE_NS);
         }
     }
@@ -233,10 +233,10 @@ impl Key {
             if gives_up_ns <= self.now_ns {
                 continue;
             }
-            if lease.spend_again(now_us, 1).is_some() {
+            if lease.spend_counted(now_us, 1).is_some() {
                 self.outcome.waited += u64::from(self.counts());
                 self.admit();
-            } else if now_us >= lease.patient_until_us() {
+            } else if now_us >= lease.ask_not_before_us() {
                 self.waits(node, gives_up_ns);
             }
         }
@@ -266,14 +266,14 @@ impl Key {
 
     /// The store decides one request, by the state that leases are granted from.
     fn decide(&mut self, node: usize) {
-        let (clock_us, numbers) = (self.now_ns / 1_000, self.plan.central());
+        let (clock_us, params) = (self.now_ns / 1_000, self.plan.central());
         self.ledger.expire(clock_us);
         let state = self.ledger.state.get_or_insert_default();
-        let shown = numbers.decide(state, clock_us, 1, Intent::Take);
+        let shown = params.decide(state, clock_us, 1, Intent::Take);
         if shown.admitted {
-            numbers.charge(state, clock_us, 1);
+            params.charge(state, clock_us, 1);
         }
-        let kept_us = numbers.idle_at_us(state).saturating_sub(clock_us) + 1_000_000;
+        let kept_us = params.idle_at_us(state).saturating_sub(clock_us) + 1_000_000;
         self.ledger.expires_us = self.ledger.expires_us.max(clock_us + kept_us);
         if shown.admitted {
             self.admit();
@@ -290,7 +290,7 @@ impl Key {
             one.denied_until_ns = self.now_ns + 1_000 * wait_us.min(DENIED_US_MOST);
         }
         if let Some((lease, terms)) = one.lease.as_mut().zip(self.plan.terms) {
-            lease.refused(&terms, self.now_ns / 1_000, 0, (Some(wait_us), reset_us));
+            lease.record_refusal(&terms, self.now_ns / 1_000, 0, (Some(wait_us), reset_us));
         }
     }
 
@@ -319,20 +319,20 @@ impl Key {
         let Some((lease, terms)) = self.nodes[node].lease.as_mut().zip(self.plan.terms) else {
             return;
         };
-        let ask = lease.ask(&terms, now_us, what, number, renewed);
+        let ask = lease.start_request(&terms, now_us, what, number, renewed);
         self.count_call();
         let trip_ns = self.trip_ns();
         self.at(trip_ns, KeyEvent::Arrives { node, number, ask });
     }
 
-    fn answer(&mut self, node: usize, number: u64, reply: &Reply) {
+    fn answer(&mut self, node: usize, number: u64, reply: &LedgerReply) {
         let now_us = self.now_ns / 1_000;
         self.holdings += 1;
         let renewed = holder(node, self.holdings);
         let Some((lease, terms)) = self.nodes[node].lease.as_mut().zip(self.plan.terms) else {
             return;
         };
-        lease.heard(&terms, now_us, number, reply, renewed);
+        lease.apply_reply(&terms, now_us, number, reply, renewed);
         self.outcome.held_most = self.outcome.held_most.max(lease.balance());
         self.go_on(node);
         self.want(node, 0);
@@ -348,7 +348,7 @@ impl Key {
         };
         if lease.should_return(now_us) {
             self.send(node, (0, true));
-        } else if lease.is_idle(&terms, now_us) {
+        } else if lease.can_be_dropped(&terms, now_us) {
             self.nodes[node].lease = None;
             return;
         } else {

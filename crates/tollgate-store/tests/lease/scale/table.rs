@@ -3,7 +3,7 @@
 use super::cell::{Cell, SECONDS, Sums};
 use super::strata::{self, Stratum};
 use std::fmt::Write;
-use tollgate_picture::axis::grouped;
+use tollgate_picture::axis::format_grouped;
 
 pub(super) const LIFETIMES_MS: [u64; 6] = [100, 250, 500, 1_000, 2_000, 5_000];
 /// To how many nodes the requests for one key come.
@@ -72,10 +72,10 @@ impl Table {
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some(HEADER));
         let lines = lines.map(|line| {
-            let (algorithm, numbers) = line.split_once(',').unwrap();
-            let numbers: Vec<u64> = numbers.split(',').map(|n| n.parse().unwrap()).collect();
+            let (algorithm, params) = line.split_once(',').unwrap();
+            let params: Vec<u64> = params.split(',').map(|n| n.parse().unwrap()).collect();
             let [nodes, lifetime_ms, first, requests, ideal, admitted, direct, calls, opening] =
-                numbers[..].try_into().unwrap();
+                params[..].try_into().unwrap();
             let of_cell = |cell: &&Cell| {
                 (cell.algorithm, cell.nodes, cell.lifetime_ms) == (algorithm, nodes, lifetime_ms)
             };
@@ -127,7 +127,7 @@ impl Table {
                 let total = ranks.total(cell);
                 percent(total.calls * 1_000_000 / total.requests.max(1), 1)
             };
-            let _ = write!(text, "| {} to {} ", grouped(first), grouped(last));
+            let _ = write!(text, "| {} to {} ", format_grouped(first), format_grouped(last));
             let _ = write!(text, "| {} ", percent(exact.requests * 1_000_000 / whole.max(1), 1));
             let _ = write!(text, "| {} ", each(cell(SPREADS[0], 0)));
             for nodes in SPREADS {
@@ -148,17 +148,17 @@ impl Table {
             let total = self.total(cell);
             let lifetime = match cell.lifetime_ms {
                 0 => "exact".to_owned(),
-                ms => tollgate_picture::axis::duration(ms * 1_000),
+                ms => tollgate_picture::axis::format_duration(ms * 1_000),
             };
             let _ = writeln!(
                 text,
                 "| {} | {} | {lifetime} | {} | {} | {} | {} | {} | 0 | {} |",
                 cell.algorithm,
-                grouped(cell.nodes),
-                grouped(rounded(total.calls)),
+                format_grouped(cell.nodes),
+                format_grouped(rounded(total.calls)),
                 percent(total.calls * 1_000_000 / total.requests.max(1), 1),
                 percent(total.direct * 1_000_000 / total.requests.max(1), 1),
-                grouped(rounded(total.opening)),
+                format_grouped(rounded(total.opening)),
                 percent(total.under_ppm, 3),
                 shards(cell, &total),
             );

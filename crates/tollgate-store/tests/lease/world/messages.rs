@@ -1,7 +1,7 @@
 //! What nodes and stores say to each other, and what becomes of it on the way.
 
 use super::{Answer, Call, Event, PATIENCE_US, World};
-use tollgate_store::lease::Reply;
+use tollgate_store::lease::LedgerReply;
 
 impl World {
     /// Asks for more where that is due.
@@ -11,11 +11,11 @@ impl World {
         let clock_us = self.nodes[node].clock_us(now_us);
         let waiting = self.nodes[node].waiting.get(&key);
         let need = waiting.and_then(|all| all.first()).map_or(0, |one| one.0);
-        let may_ask = self.nodes[node].watches[home].may_ask(clock_us, terms.quiet_us);
+        let may_ask = self.nodes[node].watches[home].may_request(clock_us, terms.quiet_us);
         let lease = self.nodes[node].lease(key, now_us);
         if may_ask && lease.should_ask(clock_us, need) {
             self.send(node, key, (need, false));
-        } else if self.nodes[node].watches[home].is_due(clock_us, terms.quiet_us) {
+        } else if self.nodes[node].watches[home].is_check_due(clock_us, terms.quiet_us) {
             self.look(node, home);
         }
     }
@@ -25,7 +25,7 @@ impl World {
         let clock_us = self.nodes[node].clock_us(now_us);
         let (renewed, number) = (self.nodes[node].holder(), self.nodes[node].flight());
         let lease = self.nodes[node].lease(key, now_us);
-        let ask = lease.ask(&terms, clock_us, what, number, renewed);
+        let ask = lease.start_request(&terms, clock_us, what, number, renewed);
         self.calls += 1;
         let start = self.nodes[node].starts;
         self.at(PATIENCE_US, Event::Overdue { node, start, key, number });
@@ -117,7 +117,7 @@ impl World {
                 if !std::mem::replace(&mut self.nodes[node].looking[primary], false) {
                     return Ok(());
                 }
-                if self.nodes[node].watches[primary].sighted(sent_us, clock_us, &sighting) {
+                if self.nodes[node].watches[primary].record_marker(sent_us, clock_us, &sighting) {
                     for key in 0..self.plan.keys {
                         let held = self.nodes[node].leases.contains_key(&key);
                         if held && self.homes[key].0 == primary {
@@ -144,14 +144,14 @@ impl World {
         key: usize,
         number: u64,
         came_us: u64,
-        reply: Reply,
+        reply: LedgerReply,
     ) -> Result<(), String> {
         let (home, quiet_us) = (self.homes[key].0, self.plan.terms_of(node).quiet_us);
         let renewed = self.nodes[node].holder();
         let lease = self.nodes[node].leases.get(&key);
-        if let Some(asked_us) = lease.and_then(|lease| lease.brings(number, &reply)) {
+        if let Some(asked_us) = lease.and_then(|lease| lease.new_grant_sent_us(number, &reply)) {
             let watch = self.nodes[node].watches[home];
-            match watch.vouches((asked_us, came_us), reply.age_us, quiet_us) {
+            match watch.is_grant_valid((asked_us, came_us), reply.age_us, quiet_us) {
                 None => {
                     self.nodes[node].doubtful.push((key, number, came_us, reply));
                     self.look(node, home);
@@ -159,7 +159,7 @@ impl World {
                 }
                 Some(false) => {
                     if let Some(lease) = self.nodes[node].leases.get_mut(&key) {
-                        lease.disown(number, renewed);
+                        lease.discard_reply(number, renewed);
                     }
                     return Ok(());
                 }
@@ -176,17 +176,23 @@ impl World {
         let doubted = doubtful.extract_if(.., |one| (one.0, one.1) == (key, number)).count() > 0;
         let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return };
         match doubted {
-            true => drop(lease.disown(number, renewed)),
-            false => lease.unanswered(number),
+            true => drop(lease.discard_reply(number, renewed)),
+            false => lease.request_failed(number),
         }
     }
 
-    fn hear(&mut self, node: usize, key: usize, number: u64, reply: &Reply) -> Result<(), String> {
+    fn hear(
+        &mut self,
+        node: usize,
+        key: usize,
+        number: u64,
+        reply: &LedgerReply,
+    ) -> Result<(), String> {
         let (now_us, terms) = (self.now_us, self.plan.terms_of(node));
         let clock_us = self.nodes[node].clock_us(now_us);
         let renewed = self.nodes[node].holder();
         let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return Ok(()) };
-        lease.heard(&terms, clock_us, number, reply, renewed);
+        lease.apply_reply(&terms, clock_us, number, reply, renewed);
         let waiting = self.nodes[node].waiting.remove(&key).unwrap_or_default();
         let mut kept = Vec::new();
         for (cost, gives_up_us) in waiting {
@@ -195,7 +201,7 @@ impl World {
             }
         }
         // One who was there when nothing was granted has been refused.
-        if self.nodes[node].leases[&key].good(clock_us) > 0 && !kept.is_empty() {
+        if self.nodes[node].leases[&key].spendable(clock_us) > 0 && !kept.is_empty() {
             self.nodes[node].waiting.insert(key, kept);
             self.want(node, key);
         }

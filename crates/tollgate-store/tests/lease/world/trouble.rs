@@ -1,7 +1,7 @@
 //! What happens to nodes and stores.
 
 use super::{Event, PRIMARIES, World};
-use tollgate_core::{Algorithm, Numbers};
+use tollgate_core::{Algorithm, LimitParams};
 
 impl World {
     pub(super) fn fault(&mut self) {
@@ -29,7 +29,7 @@ impl World {
             self.primaries[primary].lose(self.now_us, Some(lag_us), run, &terms);
             self.lost = true;
             self.nodes.iter_mut().for_each(|node| {
-                node.watches[primary].lost();
+                node.watches[primary].connection_lost();
                 node.looking[primary] = false;
             });
         }
@@ -72,13 +72,13 @@ impl World {
             primary.ahead_us += if ahead { by_us as i64 } else { -(by_us as i64) };
         }
         if ahead {
-            let numbers = &self.plan.numbers;
-            let capacity = numbers.capacity();
-            let units = match numbers {
-                Numbers::FixedWindow(_) | Numbers::SlidingWindow(_) => capacity,
+            let params = &self.plan.params;
+            let capacity = params.capacity();
+            let units = match params {
+                LimitParams::FixedWindow(_) | LimitParams::SlidingWindow(_) => capacity,
                 _ => {
-                    let rate = numbers.count();
-                    capacity.min((rate * by_us).div_ceil(numbers.period_us()))
+                    let rate = params.count();
+                    capacity.min((rate * by_us).div_ceil(params.period_us()))
                 }
             };
             self.oracles.iter_mut().for_each(|oracle| oracle.excuse(None, units));

@@ -4,26 +4,26 @@ use crate::server::Server;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tollgate_core::{Intent, Numbers};
-use tollgate_store::redis::{BootClock, Endpoint, LeaseStats, Options};
+use tollgate_core::{Intent, LimitParams};
+use tollgate_store::redis::{BootClock, Endpoint, LeaseStats, RedisOptions};
 use tollgate_store::{
-    Answer, Answers, Call, Charge, LeaseStore, Leasing, ManualClock, Mode, Origin, RedisStore,
-    Request, Store, StoreError, Ticket, WhileQuiet,
+    Answer, Answers, Charge, GracePolicy, LeaseSettings, LeaseStore, ManualClock, Mode, Origin,
+    ParamsId, RedisStore, Request, Store, StoreCall, StoreError,
 };
 
 /// Leases of a quarter of a second. A busy machine may be slow, and a store that nobody knows yet is quiet for a second.
-pub(crate) const LEASING: Leasing = Leasing {
+pub(crate) const LEASING: LeaseSettings = LeaseSettings {
     lifetime_us: 250_000,
     min_limit: 100,
     quiet_us: 1_000_000,
-    while_quiet: WhileQuiet::Fail,
+    grace_policy: GracePolicy::Fail,
 };
 
 /// One node and one limit.
-pub(crate) struct Desk {
+pub(crate) struct LeasedClient {
     pub(crate) store: RedisStore,
-    pub(crate) numbers: Numbers,
-    pub(crate) ticket: Option<Ticket>,
+    pub(crate) params: LimitParams,
+    pub(crate) params_id: Option<ParamsId>,
     warm_up: AtomicU64,
 }
 
@@ -33,46 +33,50 @@ pub(crate) fn manual() -> Arc<ManualClock> {
 }
 
 /// The ticket of such a limit, if it is leased.
-pub(crate) fn leased(store: &RedisStore, numbers: &Numbers) -> Option<Ticket> {
-    store.enroll_leased(numbers, &LEASING)
+pub(crate) fn leased(store: &RedisStore, params: &LimitParams) -> Option<ParamsId> {
+    store.register_leased(params, &LEASING)
 }
 
 /// By the server's clock, with patience.
-pub(crate) fn options() -> Options {
-    let mut options = Options::default();
+pub(crate) fn options() -> RedisOptions {
+    let mut options = RedisOptions::default();
     options.deadline = Duration::from_secs(20);
     options
 }
 
 /// The same with a clock that a test moves.
-pub(crate) fn with_clock(clock: &Arc<ManualClock>) -> Options {
+pub(crate) fn with_clock(clock: &Arc<ManualClock>) -> RedisOptions {
     let mut options = options();
-    options.boot_clock = BootClock::given(clock.clone());
+    options.boot_clock = BootClock::custom(clock.clone());
     options
 }
 
-impl Desk {
-    pub(crate) fn open(server: &Server, numbers: &Numbers) -> Self {
-        Self::at(&server.endpoint(), numbers, options())
+impl LeasedClient {
+    pub(crate) fn open(server: &Server, params: &LimitParams) -> Self {
+        Self::at(&server.endpoint(), params, options())
     }
 
     /// With a clock that a test moves.
-    pub(crate) fn with_clock(server: &Server, numbers: &Numbers, clock: &Arc<ManualClock>) -> Self {
-        Self::at(&server.endpoint(), numbers, with_clock(clock))
+    pub(crate) fn with_clock(
+        server: &Server,
+        params: &LimitParams,
+        clock: &Arc<ManualClock>,
+    ) -> Self {
+        Self::at(&server.endpoint(), params, with_clock(clock))
     }
 
-    pub(crate) fn at(endpoint: &Endpoint, numbers: &Numbers, options: Options) -> Self {
+    pub(crate) fn at(endpoint: &Endpoint, params: &LimitParams, options: RedisOptions) -> Self {
         let store = RedisStore::open(endpoint, options).unwrap();
-        let ticket = leased(&store, numbers);
-        Self { store, numbers: *numbers, ticket, warm_up: AtomicU64::new(0) }
+        let params_id = leased(&store, params);
+        Self { store, params: *params, params_id, warm_up: AtomicU64::new(0) }
     }
 
     pub(crate) fn charge(&self, cost: u64) -> Charge<'_> {
         Charge {
             limit: 1,
             key: b"hot",
-            numbers: &self.numbers,
-            ticket: self.ticket.unwrap_or_default(),
+            params: &self.params,
+            params_id: self.params_id.unwrap_or_default(),
             cost,
             mode: Mode::Enforce,
             penalty: None,
@@ -98,7 +102,7 @@ impl Desk {
         intent: Intent,
     ) -> Result<(bool, Vec<Answer>), StoreError> {
         let mut answers = Answers::default();
-        self.store.call(0, Call::Decide(&[Request { charges, intent }]), &mut answers).await?;
+        self.store.call(0, StoreCall::Decide(&[Request { charges, intent }]), &mut answers).await?;
         let (admitted, rows) = answers.get(0).unwrap();
         Ok((admitted, rows.to_vec()))
     }

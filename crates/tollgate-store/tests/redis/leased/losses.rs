@@ -1,17 +1,17 @@
 //! A store that forgets, and answers that are lost.
 
-use super::desk::{Desk, LEASING, manual, with_clock};
+use super::desk::{LEASING, LeasedClient, manual, with_clock};
 use crate::server::Server;
 use crate::shop::a_day;
 use std::time::Duration;
-use tollgate_core::{Intent, Numbers, Rate, algorithm::Gcra};
+use tollgate_core::{Intent, LimitParams, Rate, algorithm::Gcra};
 use tollgate_store::Charge;
 
 #[tokio::test]
 async fn a_wiped_store_is_told_what_was_granted_and_admits_no_more_than_the_limit() {
     let server = Server::start().await;
     let clock = manual();
-    let nodes = [0, 1].map(|_| Desk::with_clock(&server, &a_day(2_000), &clock));
+    let nodes = [0, 1].map(|_| LeasedClient::with_clock(&server, &a_day(2_000), &clock));
     for node in &nodes {
         node.until_leased_at(&clock).await;
     }
@@ -45,7 +45,7 @@ async fn a_wiped_store_is_told_what_was_granted_and_admits_no_more_than_the_limi
 async fn a_node_that_held_nothing_gets_nothing_of_a_wiped_store() {
     let server = Server::start().await;
     let clock = manual();
-    let nodes = [0, 1].map(|_| Desk::with_clock(&server, &a_day(2_000), &clock));
+    let nodes = [0, 1].map(|_| LeasedClient::with_clock(&server, &a_day(2_000), &clock));
     nodes[0].until_leased_at(&clock).await;
     // The other one has seen the store, and nothing of the key.
     let other = Charge { key: b"cold", ..nodes[1].charge(1) };
@@ -72,8 +72,8 @@ async fn a_bucket_whose_ledger_is_gone_starts_empty() {
     let server = Server::start().await;
     let clock = manual();
     let rate = Rate::try_new(10_000, 86_400_000_000).unwrap();
-    let numbers = Numbers::Gcra(Gcra::try_new(rate, None).unwrap());
-    let desk = Desk::with_clock(&server, &numbers, &clock);
+    let params = LimitParams::Gcra(Gcra::try_new(rate, None).unwrap());
+    let desk = LeasedClient::with_clock(&server, &params, &clock);
     desk.until_leased_at(&clock).await;
     server.run("FLUSHALL").await;
     let mut refused = 0;
@@ -94,7 +94,7 @@ async fn a_bucket_whose_ledger_is_gone_starts_empty() {
 async fn a_server_that_forgets_its_scripts_is_told_them_again() {
     let server = Server::start().await;
     let clock = manual();
-    let desk = Desk::with_clock(&server, &a_day(4_000), &clock);
+    let desk = LeasedClient::with_clock(&server, &a_day(4_000), &clock);
     desk.until_leased_at(&clock).await;
     let mut admitted = desk.warm_up();
     for turn in 0..5_000 {
@@ -111,13 +111,13 @@ async fn a_server_that_forgets_its_scripts_is_told_them_again() {
 async fn a_store_that_was_never_seen_before_is_not_asked_for_a_while() {
     let server = Server::start().await;
     let clock = manual();
-    let desk = Desk::with_clock(&server, &a_day(1_000), &clock);
+    let desk = LeasedClient::with_clock(&server, &a_day(1_000), &clock);
     let error = desk.try_take(1).await.unwrap_err();
     assert!(error.to_string().contains("was not asked"), "{error}");
     clock.advance(2 * LEASING.quiet_us);
     assert!(desk.take(1).await.0);
     // Whoever starts later sees that the time has passed, if it really has.
-    let other = Desk::open(&server, &a_day(1_000));
+    let other = LeasedClient::open(&server, &a_day(1_000));
     other.until_trusted().await;
 }
 
@@ -127,7 +127,7 @@ async fn without_its_store_a_node_spends_what_it_holds_and_no_more() {
     let clock = manual();
     let mut options = with_clock(&clock);
     options.deadline = Duration::from_millis(500);
-    let desk = Desk::at(&server.endpoint(), &a_day(100_000), options);
+    let desk = LeasedClient::at(&server.endpoint(), &a_day(100_000), options);
     desk.until_leased_at(&clock).await;
     while desk.store.lease_stats().held < 5 {
         assert!(desk.take(1).await.0);

@@ -1,19 +1,19 @@
 //! Leased and exact limits in one request.
 
-use super::desk::{Desk, LEASING, manual};
+use super::desk::{LEASING, LeasedClient, manual};
 use crate::server::Server;
 use crate::shop::a_day;
 use std::collections::BTreeSet;
-use tollgate_core::{Intent, Numbers};
-use tollgate_store::{Charge, LeaseStore, Leasing, Origin, Ticket, WhileQuiet};
+use tollgate_core::{Intent, LimitParams};
+use tollgate_store::{Charge, GracePolicy, LeaseSettings, LeaseStore, Origin, ParamsId};
 
 /// A charge of a limit that is decided exactly.
-fn exact(numbers: &Numbers) -> Charge<'_> {
+fn exact(params: &LimitParams) -> Charge<'_> {
     Charge {
         limit: 2,
         key: b"exact",
-        numbers,
-        ticket: Ticket::default(),
+        params,
+        params_id: ParamsId::default(),
         cost: 1,
         mode: tollgate_store::Mode::Enforce,
         penalty: None,
@@ -24,7 +24,7 @@ fn exact(numbers: &Numbers) -> Charge<'_> {
 async fn a_request_takes_from_all_its_limits_or_from_none() {
     let server = Server::start().await;
     let (clock, three) = (manual(), a_day(3));
-    let desk = Desk::with_clock(&server, &a_day(100_000), &clock);
+    let desk = LeasedClient::with_clock(&server, &a_day(100_000), &clock);
     desk.until_leased_at(&clock).await;
     let before = desk.remaining().await;
     let (mut admitted, mut origins) = (0, BTreeSet::new());
@@ -50,7 +50,7 @@ async fn a_request_takes_from_all_its_limits_or_from_none() {
 async fn only_decisions_that_stood_are_counted() {
     let server = Server::start().await;
     let (clock, three) = (manual(), a_day(3));
-    let desk = Desk::with_clock(&server, &a_day(100_000), &clock);
+    let desk = LeasedClient::with_clock(&server, &a_day(100_000), &clock);
     desk.until_leased_at(&clock).await;
     let before = desk.store.lease_stats();
     for _ in 0..40 {
@@ -60,8 +60,8 @@ async fn only_decisions_that_stood_are_counted() {
     assert_eq!((stats.local - before.local, stats.spent - before.spent), (3, 6), "{stats:?}");
     // Two leases, of which one has nothing left and one has to be asked for: the refusal counts once, when it is the answer.
     let few = a_day(100);
-    let ticket = super::desk::leased(&desk.store, &few).unwrap();
-    let used = Charge { limit: 9, key: b"few", numbers: &few, ticket, ..desk.charge(1) };
+    let params_id = super::desk::leased(&desk.store, &few).unwrap();
+    let used = Charge { limit: 9, key: b"few", params: &few, params_id, ..desk.charge(1) };
     while desk.ask(&[used], Intent::Take).await.unwrap().0 {}
     let before = desk.store.lease_stats();
     let rows = desk.ask(&[used, desk.charge(50_000)], Intent::Take).await.unwrap();
@@ -75,7 +75,7 @@ async fn only_decisions_that_stood_are_counted() {
 async fn what_a_lease_refuses_takes_nothing_elsewhere() {
     let server = Server::start().await;
     let (clock, plenty) = (manual(), a_day(1_000));
-    let desk = Desk::with_clock(&server, &a_day(100), &clock);
+    let desk = LeasedClient::with_clock(&server, &a_day(100), &clock);
     desk.until_leased_at(&clock).await;
     while desk.take(1).await.0 {}
     for _ in 0..5 {
@@ -93,11 +93,11 @@ async fn what_a_lease_refuses_takes_nothing_elsewhere() {
 async fn several_leased_limits_are_taken_from_together() {
     let server = Server::start().await;
     let clock = manual();
-    let desk = Desk::with_clock(&server, &a_day(100_000), &clock);
-    let (few, many) = (a_day(300), desk.numbers);
-    let ticket = super::desk::leased(&desk.store, &few).unwrap();
+    let desk = LeasedClient::with_clock(&server, &a_day(100_000), &clock);
+    let (few, many) = (a_day(300), desk.params);
+    let params_id = super::desk::leased(&desk.store, &few).unwrap();
     desk.until_leased_at(&clock).await;
-    let other = Charge { limit: 9, key: b"few", numbers: &few, ticket, ..desk.charge(1) };
+    let other = Charge { limit: 9, key: b"few", params: &few, params_id, ..desk.charge(1) };
     let before = desk.remaining().await;
     let mut admitted = 0;
     for _ in 0..400 {
@@ -106,7 +106,7 @@ async fn several_leased_limits_are_taken_from_together() {
         assert_eq!(passed, rows.iter().all(|row| row.outcome.admitted));
         assert_eq!(passed, rows.iter().all(|row| row.receipt.is_some()));
     }
-    assert_eq!(many, desk.numbers);
+    assert_eq!(many, desk.params);
     assert_eq!(admitted, 300);
     assert_eq!(desk.remaining().await, before - 300);
 }
@@ -115,24 +115,24 @@ async fn several_leased_limits_are_taken_from_together() {
 async fn while_the_store_may_have_forgotten_what_is_held_only_leased_limits_do_without_it() {
     let server = Server::start().await;
     let (clock, three) = (manual(), a_day(3));
-    let mut desk = Desk::with_clock(&server, &a_day(100_000), &clock);
+    let mut desk = LeasedClient::with_clock(&server, &a_day(100_000), &clock);
     // Nobody knows this server, and the clock stands still: it stays quiet.
     let mut admitted = [0, 0];
-    for (place, while_quiet) in [WhileQuiet::Refuse, WhileQuiet::Admit].into_iter().enumerate() {
-        let leasing = Leasing { while_quiet, ..LEASING };
-        desk.ticket = desk.store.enroll_leased(&desk.numbers, &leasing);
+    for (place, grace_policy) in [GracePolicy::Refuse, GracePolicy::Admit].into_iter().enumerate() {
+        let leasing = LeaseSettings { grace_policy, ..LEASING };
+        desk.params_id = desk.store.register_leased(&desk.params, &leasing);
         for _ in 0..10 {
             let charges = [desk.charge(1), exact(&three)];
             let (passed, rows) = desk.ask(&charges, Intent::Take).await.unwrap();
             admitted[place] += usize::from(passed);
-            assert_eq!((rows[0].origin, rows[1].origin), (Origin::Quiet, Origin::State));
-            assert_eq!(rows[0].outcome.admitted, while_quiet == WhileQuiet::Admit);
+            assert_eq!((rows[0].origin, rows[1].origin), (Origin::GracePeriod, Origin::State));
+            assert_eq!(rows[0].outcome.admitted, grace_policy == GracePolicy::Admit);
             assert!(rows[0].receipt.is_none());
             assert_eq!(rows[1].receipt.is_some(), passed);
         }
     }
     assert_eq!(admitted, [0, 3], "the exact limit holds, and what was refused took nothing of it");
-    desk.ticket = desk.store.enroll_leased(&desk.numbers, &LEASING);
+    desk.params_id = desk.store.register_leased(&desk.params, &LEASING);
     desk.ask(&[desk.charge(1), exact(&three)], Intent::Take).await.unwrap_err();
 }
 
@@ -140,7 +140,7 @@ async fn while_the_store_may_have_forgotten_what_is_held_only_leased_limits_do_w
 async fn a_cost_that_never_fits_does_not_keep_others_from_what_is_left() {
     let server = Server::start().await;
     let clock = manual();
-    let desk = Desk::with_clock(&server, &a_day(2_000), &clock);
+    let desk = LeasedClient::with_clock(&server, &a_day(2_000), &clock);
     desk.until_leased_at(&clock).await;
     for _ in 0..20 {
         let (admitted, row) = desk.take(5_000).await;
@@ -153,7 +153,7 @@ async fn a_cost_that_never_fits_does_not_keep_others_from_what_is_left() {
 async fn whoever_looks_sees_what_this_node_holds() {
     let server = Server::start().await;
     let clock = manual();
-    let [idle, busy] = [0, 1].map(|_| Desk::with_clock(&server, &a_day(2_000), &clock));
+    let [idle, busy] = [0, 1].map(|_| LeasedClient::with_clock(&server, &a_day(2_000), &clock));
     for node in [&idle, &busy] {
         node.until_leased_at(&clock).await;
     }

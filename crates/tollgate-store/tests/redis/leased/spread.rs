@@ -4,8 +4,10 @@ use super::desk::leased;
 use crate::shop::a_day;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tollgate_core::{Intent, Numbers};
-use tollgate_store::{Answers, Call, Charge, Mode, Origin, RedisStore, Request, Store, Ticket};
+use tollgate_core::{Intent, LimitParams};
+use tollgate_store::{
+    Answers, Charge, Mode, Origin, ParamsId, RedisStore, Request, Store, StoreCall,
+};
 
 /// What each key may have.
 const EACH: u64 = 400;
@@ -13,38 +15,38 @@ const KEYS: u64 = 12;
 
 /// Several nodes and several keys, with what was admitted.
 pub(crate) struct Spread {
-    nodes: Vec<(RedisStore, Ticket)>,
-    numbers: Numbers,
+    nodes: Vec<(RedisStore, ParamsId)>,
+    params: LimitParams,
     admitted: BTreeMap<u64, u64>,
     by_leases: u64,
 }
 
 impl Spread {
     pub(crate) fn new(nodes: Vec<RedisStore>) -> Self {
-        let numbers = a_day(EACH);
+        let params = a_day(EACH);
         let enroll = |store: RedisStore| {
-            let ticket = leased(&store, &numbers).unwrap();
-            (store, ticket)
+            let params_id = leased(&store, &params).unwrap();
+            (store, params_id)
         };
         let nodes = nodes.into_iter().map(enroll).collect();
-        Self { nodes, numbers, admitted: BTreeMap::new(), by_leases: 0 }
+        Self { nodes, params, admitted: BTreeMap::new(), by_leases: 0 }
     }
 
     /// One request for a key at a node; `None` where nobody could decide.
     async fn take(&mut self, node: usize, key: u64) -> Option<bool> {
-        let (store, ticket) = &self.nodes[node];
+        let (store, params_id) = &self.nodes[node];
         let charges = [Charge {
             limit: 7,
             key: &key.to_be_bytes(),
-            numbers: &self.numbers,
-            ticket: *ticket,
+            params: &self.params,
+            params_id: *params_id,
             cost: 1,
             mode: Mode::Enforce,
             penalty: None,
         }];
         let mut answers = Answers::default();
         let requests = [Request { charges: &charges, intent: Intent::Take }];
-        store.call(0, Call::Decide(&requests), &mut answers).await.ok()?;
+        store.call(0, StoreCall::Decide(&requests), &mut answers).await.ok()?;
         let (admitted, rows) = answers.get(0).unwrap();
         *self.admitted.entry(key).or_default() += u64::from(admitted);
         self.by_leases += u64::from(admitted && rows[0].origin == Origin::Lease);

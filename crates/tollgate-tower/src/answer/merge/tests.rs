@@ -1,11 +1,11 @@
 //! Our fields beside those of the service behind.
 
-use super::super::tests::{Fields, ask, map, shown, toll};
-use crate::Answer;
+use super::super::tests::{ExpectedHeaders, ask, map, shown, toll};
+use crate::HttpDecision;
 use http::Response;
 
 /// Profiles, what the service behind says, what the client gets. One limit of 100 a minute, at its first request.
-const MERGES: &[(&str, Fields, Fields)] = &[
+const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
     (
         "draft-11",
         &[],
@@ -278,10 +278,12 @@ fn fields_are_merged_with_those_of_the_service_behind() {
         let file = format!(
             "headers: [{profiles}]\nlimits: [{{name: api, rate: 100/min, algorithm: fixed-window}}]"
         );
-        let Answer::Admitted(pass) = ask(&toll(&file), &[]) else { panic!("{profiles}: refused") };
+        let HttpDecision::Admitted(pass) = ask(&toll(&file), &[]) else {
+            panic!("{profiles}: refused")
+        };
         let mut response = Response::new(String::new());
         *response.headers_mut() = map(theirs);
-        let response = pass.answer(response);
+        let response = pass.respond(response);
         assert_eq!(shown(response.headers()), *expected, "{profiles} over {theirs:?}");
     }
 }

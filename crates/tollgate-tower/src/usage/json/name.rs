@@ -5,7 +5,7 @@ const NAME_BYTES_MAX: usize = 256;
 
 /// A name so far.
 #[derive(Debug, Default)]
-pub(super) struct Name {
+pub(super) struct MemberName {
     bytes: Vec<u8>,
     escape: Escape,
     /// The first half of a character that is written in two.
@@ -22,7 +22,7 @@ enum Escape {
     Unit { digits: u8, unit: u16 },
 }
 
-impl Name {
+impl MemberName {
     pub(super) fn clear(&mut self) {
         (self.escape, self.high) = (Escape::None, None);
         self.bytes.clear();

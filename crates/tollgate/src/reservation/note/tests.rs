@@ -1,10 +1,10 @@
-use super::{Entry, read, write};
+use super::{ReservedCharge, decode, encode};
 use std::sync::Arc;
 use tollgate_core::algorithm::{Concurrency, Gcra, LeakyBucket};
-use tollgate_core::{Numbers, Penalty, Rate, Receipt};
+use tollgate_core::{LimitParams, Penalty, Rate, Receipt};
 use tollgate_policy::limit::{Limit, Mode};
 
-fn entries() -> Vec<Entry> {
+fn entries() -> Vec<ReservedCharge> {
     let rate = Rate::try_new(7, 60_000_000).unwrap();
     let mut shadow = Limit::new("a limit/with+names", &["user"], None);
     shadow.mode = Mode::Shadow;
@@ -13,25 +13,25 @@ fn entries() -> Vec<Entry> {
     strict.penalty = Some(Penalty::try_new(3, 60_000_000, 2_000, 3_600_000_000).unwrap());
     let receipt =
         Receipt { cost: u64::MAX, at_us: 1 << 52, mark_us: (1 << 53) - 1, mark_fraction: u32::MAX };
-    let entry = |limit, numbers, taken, receipt| Entry {
+    let entry = |limit, params, taken, receipt| ReservedCharge {
         limit: Arc::new(limit),
-        numbers,
-        unit: 5,
+        params,
+        units_per_cost: 5,
         charged: 7,
         taken,
         receipt,
     };
     vec![
-        entry(shadow, Numbers::Gcra(Gcra::try_new(rate, None).unwrap()), false, None),
+        entry(shadow, LimitParams::Gcra(Gcra::try_new(rate, None).unwrap()), false, None),
         entry(
             strict,
-            Numbers::LeakyBucket(LeakyBucket::try_new(rate, Some(2), Some(3)).unwrap()),
+            LimitParams::LeakyBucket(LeakyBucket::try_new(rate, Some(2), Some(3)).unwrap()),
             true,
             Some(receipt),
         ),
         entry(
             Limit::new("slots", &[], None),
-            Numbers::Concurrency(Concurrency::try_new(4, 30_000_000).unwrap()),
+            LimitParams::Concurrency(Concurrency::try_new(4, 30_000_000).unwrap()),
             true,
             None,
         ),
@@ -41,7 +41,7 @@ fn entries() -> Vec<Entry> {
 #[test]
 fn what_is_written_is_read_again() {
     let entries = entries();
-    assert_eq!(format!("{:?}", read(&write(&entries)).unwrap()), {
+    assert_eq!(format!("{:?}", decode(&encode(&entries)).unwrap()), {
         // Whose it is stays with the store.
         let mut bare = entries.clone();
         for entry in &mut bare {
@@ -49,17 +49,17 @@ fn what_is_written_is_read_again() {
         }
         format!("{bare:?}")
     });
-    assert!(read(&write(&[])).unwrap().is_empty());
+    assert!(decode(&encode(&[])).unwrap().is_empty());
 }
 
 #[test]
 fn what_was_cut_short_or_is_of_another_version_is_not_read() {
-    let bytes = write(&entries());
+    let bytes = encode(&entries());
     for end in 0..bytes.len() {
-        assert!(read(&bytes[..end]).is_none(), "{end} of {} bytes", bytes.len());
+        assert!(decode(&bytes[..end]).is_none(), "{end} of {} bytes", bytes.len());
     }
     let mut other = bytes.clone();
     other[0] = 2;
-    assert!(read(&other).is_none());
-    assert!(read(&[bytes, vec![0]].concat()).is_none());
+    assert!(decode(&other).is_none());
+    assert!(decode(&[bytes, vec![0]].concat()).is_none());
 }

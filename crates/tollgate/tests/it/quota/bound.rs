@@ -5,13 +5,13 @@ use proptest::prelude::*;
 use std::time::Duration;
 use tollgate::Quota;
 use tollgate::quota::Algorithm;
-use tollgate_core::{Algorithm as _, Intent, Numbers, Rate, State, algorithm as core};
+use tollgate_core::{Algorithm as _, Intent, LimitParams, LimitState, Rate, algorithm as core};
 
 /// A quota, and the numbers that it comes to: made apart from it, so that the bound is held against what the core decides.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     quota: Quota,
-    numbers: Numbers,
+    params: LimitParams,
     count: u64,
     period_us: u64,
 }
@@ -24,16 +24,16 @@ fn case(
     queue: Option<u64>,
 ) -> Case {
     let rate = Rate::try_new(count, period_us).unwrap();
-    let numbers = match algorithm {
-        Algorithm::SlidingWindow => Numbers::SlidingWindow(core::SlidingWindow::new(rate)),
-        Algorithm::FixedWindow => Numbers::FixedWindow(core::FixedWindow::new(rate)),
-        Algorithm::SlidingLog => Numbers::SlidingLog(core::SlidingLog::new(rate)),
+    let params = match algorithm {
+        Algorithm::SlidingWindow => LimitParams::SlidingWindow(core::SlidingWindow::new(rate)),
+        Algorithm::FixedWindow => LimitParams::FixedWindow(core::FixedWindow::new(rate)),
+        Algorithm::SlidingLog => LimitParams::SlidingLog(core::SlidingLog::new(rate)),
         Algorithm::TokenBucket => {
-            Numbers::TokenBucket(core::TokenBucket::try_new(rate, burst).unwrap())
+            LimitParams::TokenBucket(core::TokenBucket::try_new(rate, burst).unwrap())
         }
-        Algorithm::Gcra => Numbers::Gcra(core::Gcra::try_new(rate, burst).unwrap()),
+        Algorithm::Gcra => LimitParams::Gcra(core::Gcra::try_new(rate, burst).unwrap()),
         Algorithm::LeakyBucket => {
-            Numbers::LeakyBucket(core::LeakyBucket::try_new(rate, burst, queue).unwrap())
+            LimitParams::LeakyBucket(core::LeakyBucket::try_new(rate, burst, queue).unwrap())
         }
         other => panic!("{other} has no bound"),
     };
@@ -46,7 +46,7 @@ fn case(
     if let Some(queue) = queue.filter(|_| algorithm == Algorithm::LeakyBucket) {
         quota = quota.with_queue(queue).unwrap();
     }
-    Case { quota, numbers, count, period_us }
+    Case { quota, params, count, period_us }
 }
 
 fn cases(counts: std::ops::Range<u64>) -> impl Strategy<Value = Case> {
@@ -65,18 +65,18 @@ impl Case {
         self.quota.bound(Duration::from_micros(instants)).unwrap()
     }
 
-    fn remaining(&self, state: &State, now_us: u64) -> u64 {
-        self.numbers.decide(state, now_us, 0, Intent::Peek).remaining
+    fn remaining(&self, state: &LimitState, now_us: u64) -> u64 {
+        self.params.decide(state, now_us, 0, Intent::Peek).remaining
     }
 
     /// Takes all there is at `from_us`, and again whenever there is more, until before `from_us + instants`.
     fn greedy(&self, from_us: u64, instants: u64) -> u64 {
-        let (mut state, mut now_us, mut taken) = (State::New, from_us, 0);
+        let (mut state, mut now_us, mut taken) = (LimitState::New, from_us, 0);
         while now_us < from_us + instants {
             let units = self.remaining(&state, now_us);
-            self.numbers.charge(&mut state, now_us, units);
+            self.params.charge(&mut state, now_us, units);
             taken += units;
-            let wait_us = self.numbers.decide(&state, now_us, 1, Intent::Peek).retry_after_us;
+            let wait_us = self.params.decide(&state, now_us, 1, Intent::Peek).retry_after_us;
             match wait_us {
                 Some(wait_us) => now_us += wait_us.max(1),
                 None => break,
@@ -88,10 +88,10 @@ impl Case {
 
 /// Every way to take any number of units at each of these instants, and the most taken from each to each.
 fn exhaust(case: &Case, instants: &[u64]) -> Vec<(u64, u64)> {
-    let mut reachable = vec![State::New];
+    let mut reachable = vec![LimitState::New];
     let mut found = Vec::new();
     for (at, &from_us) in instants.iter().enumerate() {
-        let mut most: Vec<(State, u64)> = reachable.iter().map(|s| (s.clone(), 0)).collect();
+        let mut most: Vec<(LimitState, u64)> = reachable.iter().map(|s| (s.clone(), 0)).collect();
         for &now_us in &instants[at..] {
             most = step(case, &most, now_us);
             let best = most.iter().map(|(_, taken)| *taken).max().unwrap();
@@ -104,12 +104,12 @@ fn exhaust(case: &Case, instants: &[u64]) -> Vec<(u64, u64)> {
     found
 }
 
-fn step(case: &Case, most: &[(State, u64)], now_us: u64) -> Vec<(State, u64)> {
-    let mut next: Vec<(State, u64)> = Vec::new();
+fn step(case: &Case, most: &[(LimitState, u64)], now_us: u64) -> Vec<(LimitState, u64)> {
+    let mut next: Vec<(LimitState, u64)> = Vec::new();
     for (state, taken) in most {
         for units in 0..=case.remaining(state, now_us) {
             let mut state = state.clone();
-            case.numbers.charge(&mut state, now_us, units);
+            case.params.charge(&mut state, now_us, units);
             match next.iter_mut().find(|(known, _)| *known == state) {
                 Some((_, best)) => *best = (*best).max(taken + units),
                 None => next.push((state, taken + units)),

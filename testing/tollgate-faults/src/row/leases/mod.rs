@@ -8,19 +8,20 @@ pub(super) use holders::{frozen, killed, rolling_restart};
 pub(super) use numbers::{halved, herd, skew, tiny};
 pub(super) use store::{cluster_killed, gone, replies_cut, reshard, sentinel, slow, wiped};
 
-use crate::clock::until;
-use crate::load::{Ask, Outcome};
+use crate::clock::wait_until;
+use crate::load::{LoadRequest, Outcome};
 use crate::node::Node;
 use crate::oracle::Bound;
 use crate::redis::Redis;
-use crate::trial::{Context, Ended, Path, Plan, Policy, Trial};
+use crate::trial::{Context, FailurePolicy, LimitedPath, Plan, Trial, TrialResult};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What a user may have of the leased limit, in all.
 const LIMIT: u64 = 900;
 const USERS: u64 = 2;
-const PATHS: &[Path] = &[Path { path: "/hot", bound: Bound::Total(LIMIT), policy: Policy::Closed }];
+const PATHS: &[LimitedPath] =
+    &[LimitedPath { path: "/hot", bound: Bound::Total(LIMIT), policy: FailurePolicy::Closed }];
 /// More than any node took at once in these rows: eight times what it needs for half a lifetime.
 const CHUNK_MOST: u64 = 256;
 /// For how long nobody asks a store that nobody knows.
@@ -47,7 +48,7 @@ fn plan<'a>(context: &Context, store: &str, limits: &'a str) -> Plan<'a> {
         limits,
         paths: PATHS,
         per_second: context.pick(400, 600),
-        pick: |n| Ask {
+        pick: |n| LoadRequest {
             node: (n % 3) as usize,
             path: "/hot",
             user: (n / 3 % USERS) as u32,
@@ -61,15 +62,15 @@ fn plan<'a>(context: &Context, store: &str, limits: &'a str) -> Plan<'a> {
 fn known(context: &Context, plan: &Plan<'_>) -> Trial {
     let mut trial = Trial::cold(context, plan);
     assert!(trial.is_healed(), "the nodes find their store");
-    trial.pass(QUIET);
+    trial.run_for(QUIET);
     trial
 }
 
 /// The same under load, each with a lease.
 fn leasing(context: &Context, plan: &Plan<'_>) -> Trial {
     let mut trial = known(context, plan);
-    trial.begin(plan);
-    let has_one = |node: &Node| until(PATIENCE, || granted(node) > 0);
+    trial.start_load(plan);
+    let has_one = |node: &Node| wait_until(PATIENCE, || granted(node) > 0);
     assert!(trial.nodes.iter().all(has_one), "every node has a lease");
     trial
 }
@@ -90,7 +91,7 @@ fn rollbacks(trial: &Trial) -> u64 {
 /// Lets the load go on until so many more requests are over.
 fn answer(trial: &mut Trial, more: usize) {
     let enough = trial.answered() + more;
-    assert!(until(PATIENCE, || trial.answered() >= enough), "the load goes on");
+    assert!(wait_until(PATIENCE, || trial.answered() >= enough), "the load goes on");
 }
 
 /// Until every user has surely been refused, and a little longer, so that what was returned meanwhile is used.
@@ -101,7 +102,7 @@ fn use_up(trial: &mut Trial) {
 }
 
 /// How much was admitted for each user of a path.
-fn admitted(ended: &Ended, path: &str) -> BTreeMap<u32, u64> {
+fn admitted(ended: &TrialResult, path: &str) -> BTreeMap<u32, u64> {
     let mut counts = BTreeMap::new();
     for one in ended.samples.iter().filter(|one| one.ask.path == path) {
         let count = counts.entry(one.ask.user).or_default();
@@ -111,6 +112,6 @@ fn admitted(ended: &Ended, path: &str) -> BTreeMap<u32, u64> {
 }
 
 /// Units of the limit that nobody got.
-fn unused(ended: &Ended, limit: u64) -> u64 {
+fn unused(ended: &TrialResult, limit: u64) -> u64 {
     admitted(ended, "/hot").values().map(|count| limit.saturating_sub(*count)).sum()
 }

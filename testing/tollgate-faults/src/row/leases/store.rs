@@ -1,31 +1,31 @@
 //! What happens to the store that leases come from, and on the way to it.
 
 use super::{LIMIT, USERS, answer, leasing, limits, plan, rollbacks, sum, unused, url, use_up};
-use crate::clock::until;
+use crate::clock::wait_until;
 use crate::cluster::Cluster;
 use crate::figures::percentile_us;
-use crate::load::{Ask, Sample};
+use crate::load::{LoadRequest, Sample};
 use crate::oracle::Bound;
 use crate::proxy::{Faults, Proxy};
 use crate::redis::Redis;
 use crate::sentinel::Sentinels;
-use crate::trial::{Context, Ended, Path, Plan, Policy, Trial};
+use crate::trial::{Context, FailurePolicy, LimitedPath, Plan, Trial, TrialResult};
 use std::time::Duration;
 
-pub(in crate::row) fn gone(context: &Context) -> Ended {
+pub(in crate::row) fn gone(context: &Context) -> TrialResult {
     let mut redis = Redis::listen(&["--appendonly", "yes", "--appendfsync", "no"]);
     let (store, limits) = (url(&redis), limits("900/366d"));
     let mut trial = leasing(context, &plan(context, &store, &limits));
-    trial.fault();
+    trial.mark_fault();
     redis.kill();
-    trial.pass(Duration::from_millis(context.pick(1_500, 20_000)));
+    trial.run_for(Duration::from_millis(context.pick(1_500, 20_000)));
     redis.restart();
-    trial.clear();
+    trial.mark_cleared();
     assert!(trial.is_healed(), "the nodes find their store again");
     use_up(&mut trial);
     let (counted, held) = (rollbacks(&trial), sum(&trial, "tollgate_lease_held_units"));
-    let mut ended = trial.end().exact();
-    ended.must("it kept everything, so nothing is taken for lost", counted == 0);
+    let mut ended = trial.end().check_no_excess();
+    ended.check("it kept everything, so nothing is taken for lost", counted == 0);
     // What was decided by the store and could not be said any more is spent.
     let unused = unused(&ended, LIMIT);
     ended.note("units that nobody got", unused.saturating_sub(held));
@@ -34,21 +34,22 @@ pub(in crate::row) fn gone(context: &Context) -> Ended {
     ended
 }
 
-pub(in crate::row) fn wiped(context: &Context) -> Ended {
+pub(in crate::row) fn wiped(context: &Context) -> TrialResult {
     let (redis, limits) = (Redis::listen(&[]), limits("900/366d"));
     let mut trial = leasing(context, &plan(context, &url(&redis), &limits));
     answer(&mut trial, 200);
-    trial.fault();
+    trial.mark_fault();
     redis.run("FLUSHALL");
-    let counted = until(super::PATIENCE, || rollbacks(&trial) > 0);
-    trial.clear();
+    let counted = wait_until(super::PATIENCE, || rollbacks(&trial) > 0);
+    trial.mark_cleared();
     use_up(&mut trial);
     let seen = rollbacks(&trial);
-    let mut ended = trial.end().answered();
-    ended.must("tollgate_lease_rollbacks_total counts it", counted);
+    let mut ended = trial.end().check_all_answered();
+    ended.check("tollgate_lease_rollbacks_total counts it", counted);
     ended.note("rollbacks", seen);
     let over = ended.figures.over_admission;
-    ended.must("over-admission: one limit for each key at most (C2b)", over <= Some(USERS * LIMIT));
+    ended
+        .check("over-admission: one limit for each key at most (C2b)", over <= Some(USERS * LIMIT));
     // What leases were granted is said again; what the store itself had decided is not.
     ended.figures.recovery_us = None;
     ended
@@ -61,30 +62,34 @@ fn proxied() -> (Redis, Proxy, String) {
     (redis, proxy, store)
 }
 
-pub(in crate::row) fn replies_cut(context: &Context) -> Ended {
+pub(in crate::row) fn replies_cut(context: &Context) -> TrialResult {
     let (_redis, proxy, store) = proxied();
     let limits = limits("900/366d");
     let mut trial = leasing(context, &plan(context, &store, &limits));
-    trial.fault();
+    trial.mark_fault();
     for _ in 0..context.pick(2, 5) {
         proxy.set(Faults { no_replies: true, ..Faults::default() });
-        trial.pass(Duration::from_millis(context.pick(600, 1_000)));
+        trial.run_for(Duration::from_millis(context.pick(600, 1_000)));
         proxy.set(Faults::default());
-        trial.pass(Duration::from_millis(context.pick(300, 1_500)));
+        trial.run_for(Duration::from_millis(context.pick(300, 1_500)));
     }
-    trial.clear();
+    trial.mark_cleared();
     assert!(trial.is_healed(), "the nodes find their store again");
     use_up(&mut trial);
-    let mut ended = trial.end().exact();
+    let mut ended = trial.end().check_no_excess();
     // What the store decided itself, and could not say, is spent; what it granted is learnt from the next answer.
     let unsaid = unused(&ended, LIMIT);
     ended.note("units that nobody was told of", unsaid);
     ended
 }
 
-const SLOW: &[Path] = &[
-    Path { path: "/hot", bound: Bound::Total(4_000_000_000), policy: Policy::Closed },
-    Path { path: "/exact", bound: Bound::Total(4_000_000_000), policy: Policy::Closed },
+const SLOW: &[LimitedPath] = &[
+    LimitedPath { path: "/hot", bound: Bound::Total(4_000_000_000), policy: FailurePolicy::Closed },
+    LimitedPath {
+        path: "/exact",
+        bound: Bound::Total(4_000_000_000),
+        policy: FailurePolicy::Closed,
+    },
 ];
 const SLOW_LIMITS: &str = "limits:
   - {name: hot, match: {path: /hot}, key: [user], rate: 4000000000/366d, algorithm: fixed-window, consistency: leased, on_store_failure: closed}
@@ -92,11 +97,11 @@ const SLOW_LIMITS: &str = "limits:
   - {name: heal, match: {path: /heal}, key: [user], rate: 4000000000/366d, algorithm: fixed-window}
 ";
 
-pub(in crate::row) fn slow(context: &Context) -> Ended {
+pub(in crate::row) fn slow(context: &Context) -> TrialResult {
     let (_redis, proxy, store) = proxied();
     let plan = Plan {
         paths: SLOW,
-        pick: |n| Ask {
+        pick: |n| LoadRequest {
             node: (n % 3) as usize,
             path: SLOW[(n / 3 % 2) as usize].path,
             user: 0,
@@ -107,16 +112,16 @@ pub(in crate::row) fn slow(context: &Context) -> Ended {
     };
     let mut trial = leasing(context, &plan);
     answer(&mut trial, 200);
-    trial.fault();
+    trial.mark_fault();
     let start_us = crate::clock::now_us();
     // Well over the deadline of a decision, and less than what a call may take for which no request waits.
     let latency = Duration::from_millis(context.pick(40, 50));
     proxy.set(Faults { latency, ..Faults::default() });
-    trial.pass(Duration::from_millis(context.pick(2_000, 10_000)));
+    trial.run_for(Duration::from_millis(context.pick(2_000, 10_000)));
     let end_us = crate::clock::now_us();
     proxy.set(Faults::default());
-    trial.clear();
-    let mut ended = trial.end().exact();
+    trial.mark_cleared();
+    let mut ended = trial.end().check_no_excess();
     let during = |one: &&Sample, path: &str| {
         (start_us..end_us).contains(&one.due_us) && one.ask.path == path
     };
@@ -129,9 +134,9 @@ pub(in crate::row) fn slow(context: &Context) -> Ended {
     ended.note("leased requests while it was slow", hot);
     ended.note("of them by policy", failed);
     ended.note("direct requests by policy", direct);
-    ended.must("exact limits have to do without it", direct > 0);
-    ended.must("most leased ones do not", failed * 2 <= hot);
-    ended.timed("nineteen of twenty leased ones do not", failed * 20 <= hot);
+    ended.check("exact limits have to do without it", direct > 0);
+    ended.check("most leased ones do not", failed * 2 <= hot);
+    ended.check_timing("nineteen of twenty leased ones do not", failed * 20 <= hot);
     for (name, path) in [("p99 of leased, us", "/hot"), ("p99 of direct, us", "/exact")] {
         let p99 = percentile_us(&ended.samples, 99, |one| during(&one, path));
         ended.note(name, p99.unwrap_or(0));
@@ -140,42 +145,42 @@ pub(in crate::row) fn slow(context: &Context) -> Ended {
 }
 
 /// What a failover may cost: what was acknowledged and not replicated, at most a limit for each key.
-fn after_failover(mut ended: Ended, counted: u64, most: u64) -> Ended {
+fn after_failover(mut ended: TrialResult, counted: u64, most: u64) -> TrialResult {
     let over = ended.figures.over_admission.unwrap_or(u64::MAX);
-    ended.must("over-admission within C2: one limit for each key", over <= most);
-    ended.must("what was lost is counted as a rollback", over == 0 || counted > 0);
+    ended.check("over-admission within C2: one limit for each key", over <= most);
+    ended.check("what was lost is counted as a rollback", over == 0 || counted > 0);
     ended.note("rollbacks", counted);
     let gap = ended.figures.recovery_us.take().unwrap_or(0);
     ended.note("write gap, ms", gap / 1_000);
     ended
 }
 
-pub(in crate::row) fn sentinel(context: &Context) -> Ended {
+pub(in crate::row) fn sentinel(context: &Context) -> TrialResult {
     let mut sentinels = Sentinels::start(1_000);
     let limits = limits("900/366d");
     let mut trial = leasing(context, &plan(context, &sentinels.store(), &limits));
-    trial.fault();
+    trial.mark_fault();
     sentinels.servers[0].kill();
-    trial.pass(Duration::from_millis(500));
+    trial.run_for(Duration::from_millis(500));
     let followed = trial.is_healed();
     use_up(&mut trial);
     let counted = rollbacks(&trial);
-    let mut ended = after_failover(trial.end().answered(), counted, USERS * LIMIT);
-    ended.must("nodes follow the new primary", followed);
+    let mut ended = after_failover(trial.end().check_all_answered(), counted, USERS * LIMIT);
+    ended.check("nodes follow the new primary", followed);
     ended
 }
 
 /// Enough users for all shards to have some.
 const SPREAD: u64 = 12;
 const EACH: u64 = 200;
-const SPREAD_PATHS: &[Path] =
-    &[Path { path: "/hot", bound: Bound::Total(EACH), policy: Policy::Closed }];
+const SPREAD_PATHS: &[LimitedPath] =
+    &[LimitedPath { path: "/hot", bound: Bound::Total(EACH), policy: FailurePolicy::Closed }];
 
 fn spread(context: &Context, cluster: &Cluster) -> Trial {
     let limits = limits("200/366d");
     let plan = Plan {
         paths: SPREAD_PATHS,
-        pick: |n| Ask {
+        pick: |n| LoadRequest {
             node: (n % 3) as usize,
             path: "/hot",
             user: (n / 3 % SPREAD) as u32,
@@ -191,35 +196,35 @@ fn use_up_spread(trial: &mut Trial) {
     answer(trial, all.saturating_sub(trial.answered()) + 200);
 }
 
-pub(in crate::row) fn cluster_killed(context: &Context) -> Ended {
+pub(in crate::row) fn cluster_killed(context: &Context) -> TrialResult {
     let mut cluster = Cluster::start(Duration::from_secs(2));
     let mut trial = spread(context, &cluster);
-    trial.fault();
+    trial.mark_fault();
     cluster.servers[1].kill();
-    trial.pass(Duration::from_millis(500));
+    trial.run_for(Duration::from_millis(500));
     let followed = trial.is_healed();
     use_up_spread(&mut trial);
     let counted = rollbacks(&trial);
-    let mut ended = after_failover(trial.end().answered(), counted, SPREAD * EACH);
-    ended.must("its replica takes over", followed);
+    let mut ended = after_failover(trial.end().check_all_answered(), counted, SPREAD * EACH);
+    ended.check("its replica takes over", followed);
     ended
 }
 
-pub(in crate::row) fn reshard(context: &Context) -> Ended {
+pub(in crate::row) fn reshard(context: &Context) -> TrialResult {
     let cluster = Cluster::start(Duration::from_secs(5));
     let mut trial = spread(context, &cluster);
-    trial.fault();
+    trial.mark_fault();
     let slots = context.pick(200, 1_000);
     for (from, to) in [(0, 1), (1, 0)] {
         cluster.reshard(from, to, slots);
-        trial.pass(Duration::from_millis(100));
+        trial.run_for(Duration::from_millis(100));
     }
-    trial.clear();
+    trial.mark_cleared();
     use_up_spread(&mut trial);
     let counted = rollbacks(&trial);
     let returned = sum(&trial, "tollgate_lease_returned_units_total");
-    let mut ended = trial.end().exact();
-    ended.must("nothing was taken for lost", counted == 0);
+    let mut ended = trial.end().check_no_excess();
+    ended.check("nothing was taken for lost", counted == 0);
     ended.note("units returned", returned);
     ended
 }

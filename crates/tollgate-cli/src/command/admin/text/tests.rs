@@ -23,7 +23,7 @@ fn an_override_shows_what_the_file_says() {
 
 #[test]
 fn a_problem_says_what_to_do() {
-    let answer = |status, body: &str| Answer { status, body: body.to_owned() };
+    let answer = |status, body: &str| AdminResponse { status, body: body.to_owned() };
     let shown = problem(&answer(401, r#"{"detail": "no", "field": "authorization"}"#));
     assert!(shown.starts_with("tollgate: no\nhelp: ") && shown.contains("TOLLGATE_ADMIN_TOKEN"));
     let shown = problem(&answer(400, r#"{"detail": "not a\u001b string", "field": "for"}"#));

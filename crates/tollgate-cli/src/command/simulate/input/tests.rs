@@ -18,9 +18,9 @@ fn lines(text: &[u8], drip: usize, line_bytes_max: usize) -> Vec<(u64, Vec<u8>)>
     let mut found = Vec::new();
     loop {
         match lines.next() {
-            Next::Line(number, line) => found.push((number, line.to_vec())),
-            Next::Empty => lines.fill().unwrap(),
-            Next::End => return found,
+            NextLine::Line(number, line) => found.push((number, line.to_vec())),
+            NextLine::Empty => lines.fill().unwrap(),
+            NextLine::End => return found,
         }
     }
 }

@@ -34,13 +34,13 @@ impl Picture {
         let (width_us, buckets) = (shown.width_us(), (shown.len() as u64).max(1));
         let height = TOP + panels as u64 * PANEL_HEIGHT + BOTTOM;
         let canvas = Canvas::new(title, LEFT, (WIDTH, height), "");
-        let marks = axis::time(width_us * buckets);
+        let marks = axis::time_ticks(width_us * buckets);
         let mut picture =
             Self { canvas, width_us, buckets, marks, panels: 0, dashed: false, several: false };
         let span = format!(
             "requests per {}, from {}; a limit's panel shows its own answers",
-            axis::duration(width_us),
-            axis::utc(shown.start_us())
+            axis::format_duration(width_us),
+            axis::format_utc(shown.start_us())
         );
         picture.canvas.text("m", LEFT, 530, &span);
         picture
@@ -59,7 +59,7 @@ impl Picture {
         self.heading(panel, total, rates.keys(), base - PLOT_HEIGHT - 110);
         let counts: Vec<Count> = counts.collect();
         let max = counts.iter().map(|count| count.total()).max().unwrap_or(0);
-        let (top, step) = axis::count(max);
+        let (top, step) = axis::count_ticks(max);
         self.grid(base, top, step);
         for (index, &count) in counts.iter().enumerate() {
             if count.total() > 0 {
@@ -108,14 +108,14 @@ impl Picture {
     fn heading(&mut self, panel: &Panel, total: Count, keys: usize, y: u64) {
         let description = match keys {
             0 | 1 => panel.description.clone(),
-            keys => format!("{}: {} keys", panel.description, axis::grouped(keys as u64)),
+            keys => format!("{}: {} keys", panel.description, axis::format_grouped(keys as u64)),
         };
         self.canvas.heading(LEFT, y, &panel.name, &description);
         let summary = format!(
             "{} requests: {} admitted, {} refused",
-            axis::grouped(total.total()),
-            axis::grouped(total.admitted),
-            axis::grouped(total.refused)
+            axis::format_grouped(total.total()),
+            axis::format_grouped(total.admitted),
+            axis::format_grouped(total.refused)
         );
         self.canvas.text("m e", WIDTH - RIGHT, y, &summary);
     }
@@ -124,7 +124,7 @@ impl Picture {
         for mark in 0..=top / step {
             let y = base - height(mark * step, top);
             self.canvas.line("g", (LEFT, y), (WIDTH - RIGHT, y));
-            self.canvas.text("m e", LEFT - 80, y + 40, &axis::grouped(mark * step));
+            self.canvas.text("m e", LEFT - 80, y + 40, &axis::format_grouped(mark * step));
         }
         for (at_us, _) in self.marks.clone() {
             let x = self.x(at_us);
@@ -142,11 +142,11 @@ impl Picture {
         let total = height(count.total(), top);
         let shown = format!(
             "{} to {}: {} requests, {} admitted, {} refused",
-            axis::offset(index * self.width_us),
-            axis::offset((index + 1) * self.width_us),
-            axis::grouped(count.total()),
-            axis::grouped(count.admitted),
-            axis::grouped(count.refused)
+            axis::format_offset(index * self.width_us),
+            axis::format_offset((index + 1) * self.width_us),
+            axis::format_grouped(count.total()),
+            axis::format_grouped(count.admitted),
+            axis::format_grouped(count.refused)
         );
         self.canvas.group(&shown, |canvas| {
             if admitted > 0 {

@@ -5,8 +5,8 @@ fn secret(yaml: &str) -> Secret {
     tollgate_policy::compile(file.as_bytes()).unwrap().settings.admin_token.unwrap()
 }
 
-fn resolve(yaml: &str, value: Option<&str>) -> Result<Token, TokenError> {
-    Token::resolve(&secret(yaml), |name| {
+fn resolve(yaml: &str, value: Option<&str>) -> Result<AdminToken, AdminTokenError> {
+    AdminToken::resolve(&secret(yaml), |name| {
         assert_eq!(name, "X");
         value.map(Into::into)
     })
@@ -14,16 +14,16 @@ fn resolve(yaml: &str, value: Option<&str>) -> Result<Token, TokenError> {
 
 #[test]
 fn a_token_comes_from_the_file_or_the_environment() {
-    assert!(resolve("s3cret", None).unwrap().is(b"s3cret"));
-    assert!(resolve("{env: X}", Some("s3cret")).unwrap().is(b"s3cret"));
-    assert!(resolve("{env: X}", Some("s3cret\n")).unwrap().is(b"s3cret"));
+    assert!(resolve("s3cret", None).unwrap().matches(b"s3cret"));
+    assert!(resolve("{env: X}", Some("s3cret")).unwrap().matches(b"s3cret"));
+    assert!(resolve("{env: X}", Some("s3cret\n")).unwrap().matches(b"s3cret"));
 }
 
 #[test]
 fn a_variable_that_is_not_set_is_named() {
     for value in [None, Some("")] {
         let error = resolve("{env: X}", value).unwrap_err();
-        assert_eq!(error, TokenError::Unset("X".into()));
+        assert_eq!(error, AdminTokenError::Unset("X".into()));
         assert!(error.to_string().contains("variable X,"), "{error}");
     }
 }
@@ -34,7 +34,7 @@ fn a_token_that_no_client_could_send_is_refused_and_not_shown() {
         [("two words", None), ("{env: X}", Some("gehéim")), ("{env: X}", Some(" "))]
     {
         let error = resolve(yaml, value).unwrap_err();
-        assert!(matches!(error, TokenError::Unsendable(_)), "{error:?}");
+        assert!(matches!(error, AdminTokenError::Unsendable(_)), "{error:?}");
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("two words") && !shown.contains("gehéim"), "{shown}");
     }
@@ -42,25 +42,25 @@ fn a_token_that_no_client_could_send_is_refused_and_not_shown() {
 
 #[test]
 fn only_the_whole_token_is_the_token() {
-    let token = Token::new("s3cret").unwrap();
+    let token = AdminToken::new("s3cret").unwrap();
     for other in ["", "s", "s3cre", "s3crets", "S3CRET", "s3cret "] {
-        assert!(!token.is(other.as_bytes()), "{other:?}");
+        assert!(!token.matches(other.as_bytes()), "{other:?}");
     }
 }
 
 #[test]
 fn neither_its_debug_form_nor_its_fingerprint_shows_it() {
-    let token = Token::new("s3cret").unwrap();
+    let token = AdminToken::new("s3cret").unwrap();
     assert_eq!(token.fingerprint(), format!("{token:?}"));
     assert_eq!(token.fingerprint().len(), "sha256:".len() + 8);
-    assert_ne!(token.fingerprint(), Token::new("s3cret2").unwrap().fingerprint());
+    assert_ne!(token.fingerprint(), AdminToken::new("s3cret2").unwrap().fingerprint());
 }
 
 #[test]
 fn the_scheme_is_bearer_in_any_case() {
-    assert_eq!(bearer(b"Bearer abc"), Some(&b"abc"[..]));
-    assert_eq!(bearer(b"bEARER  abc "), Some(&b"abc"[..]));
+    assert_eq!(bearer_token(b"Bearer abc"), Some(&b"abc"[..]));
+    assert_eq!(bearer_token(b"bEARER  abc "), Some(&b"abc"[..]));
     for other in ["", "abc", "Bearer", "Basic abc", "Bearerabc"] {
-        assert_eq!(bearer(other.as_bytes()), None, "{other}");
+        assert_eq!(bearer_token(other.as_bytes()), None, "{other}");
     }
 }

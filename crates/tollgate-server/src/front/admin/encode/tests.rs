@@ -3,7 +3,7 @@ use super::*;
 fn rate_of(limit: &str) -> String {
     let file = format!("limits: [{{name: a, {limit}}}]");
     let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
-    NumbersView::new(compiled.limits[0].0.numbers.as_ref()).rate
+    NumbersView::new(compiled.limits[0].0.params.as_ref()).rate
 }
 
 #[test]

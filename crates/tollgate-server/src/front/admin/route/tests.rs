@@ -15,7 +15,7 @@ fn each_path_has_its_methods() {
         ("/v1/limits/a/mode", "PUT, DELETE"),
     ] {
         for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
-            let found = Route::find(&method.parse().unwrap(), path);
+            let found = AdminRoute::find(&method.parse().unwrap(), path);
             match allowed.split(", ").any(|one| one == method) {
                 true => assert!(found.is_ok(), "{method} {path}"),
                 false => {
@@ -33,7 +33,7 @@ fn paths_are_exact() {
     for path in
         ["/", "", "/healthz/", "/v1", "/v1/check", "/v1/limits", "/v1/limits/a", "/v1/limits/mode"]
     {
-        assert_eq!(Route::find(&Method::GET, path).unwrap_err().status(), 404, "{path}");
+        assert_eq!(AdminRoute::find(&Method::GET, path).unwrap_err().status(), 404, "{path}");
     }
 }
 
@@ -49,11 +49,17 @@ fn a_name_may_have_any_character() {
         ("a/mode", "a/mode"),
     ] {
         let path = format!("/v1/limits/{path}/mode");
-        assert_eq!(Route::find(&Method::PUT, &path).unwrap(), Route::SetMode(name.into()));
-        assert_eq!(Route::find(&Method::DELETE, &path).unwrap(), Route::ClearMode(name.into()));
+        assert_eq!(
+            AdminRoute::find(&Method::PUT, &path).unwrap(),
+            AdminRoute::SetMode(name.into())
+        );
+        assert_eq!(
+            AdminRoute::find(&Method::DELETE, &path).unwrap(),
+            AdminRoute::ClearMode(name.into())
+        );
     }
     for broken in ["%", "%2", "%zz", "%ff", "", "%+1"] {
         let path = format!("/v1/limits/{broken}/mode");
-        assert_eq!(Route::find(&Method::PUT, &path).unwrap_err().status(), 400, "{broken}");
+        assert_eq!(AdminRoute::find(&Method::PUT, &path).unwrap_err().status(), 400, "{broken}");
     }
 }

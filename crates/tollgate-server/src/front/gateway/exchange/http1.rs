@@ -2,17 +2,18 @@
 
 use super::{
     super::{
-        body::{Download, Uploading},
-        forward::{self, SendsBody},
-        upstream::Flight,
+        body::{Download, UploadSender},
+        forward::{self, RequestFraming},
+        upstream::SelectedUpstream,
     },
-    Exchange, Failed, Fault, TOO_LARGE, before,
+    AttemptError, Exchange, ExchangeError, TOO_LARGE, with_deadline,
 };
 use crate::{
     Node,
     net::{
-        Alarm, Answer, BodyError, Framing, Headers, Line, MessageBody, ParsedResponse, Refused,
-        RequestBody, Source, Tunnel, UpstreamStream, decode_chunks, parse_response, push_line,
+        Answer, BodyError, CoarseTimer, Framing, HeaderSpan, Headers, MessageBody, ParseError,
+        ParsedResponse, PushbackRead, RequestBody, Tunnel, UpstreamStream, decode_chunks,
+        parse_response, push_line,
     },
 };
 use bytes::Bytes;
@@ -26,40 +27,40 @@ use std::{
     time::Duration,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tollgate::Spares;
-use tollgate_tower::Pass;
+use tollgate::BufferPool;
+use tollgate_tower::Admission;
 
 /// Bytes of an answer that one read takes, and bytes of an answer's head, at most.
 const INPUT_BYTES: usize = 16 * 1024;
 
 /// How long the head of an answer with a small body waits for some of that, to the tick: many
 /// upstreams send them one after the other, and a head alone is of little use to a client.
-const HEAD_ALONE: Duration = Duration::ZERO;
+const BODY_GRACE: Duration = Duration::ZERO;
 
 /// Memory that only requests whose answer has begun need.
-struct Scratch {
+struct ResponseBuffers {
     bytes: Box<[u8]>,
-    lines: Vec<Line>,
+    lines: Vec<HeaderSpan>,
 }
 
-impl Default for Scratch {
+impl Default for ResponseBuffers {
     fn default() -> Self {
         Self { bytes: vec![0; INPUT_BYTES].into(), lines: Vec::new() }
     }
 }
 
 thread_local! {
-    static SCRATCH: Spares<Scratch> = const { Spares::new() };
+    static SCRATCH: BufferPool<ResponseBuffers> = const { BufferPool::new() };
 }
 
 /// What has come of an answer.
-struct Received {
-    scratch: Box<Scratch>,
+struct ReceivedBytes {
+    scratch: Box<ResponseBuffers>,
     len: usize,
 }
 
-impl Received {
-    fn put_back(self) {
+impl ReceivedBytes {
+    fn recycle(self) {
         SCRATCH.with(|spares| spares.put(self.scratch));
     }
 
@@ -98,13 +99,13 @@ fn poll_read(
 }
 
 /// The answer's first bytes, in memory that is taken only once there are some.
-fn poll_first(
+fn poll_first_bytes(
     stream: &mut UpstreamStream,
     context: &mut Context<'_>,
-) -> Poll<io::Result<Received>> {
-    let mut scratch = SCRATCH.with(Spares::take);
+) -> Poll<io::Result<ReceivedBytes>> {
+    let mut scratch = SCRATCH.with(BufferPool::take);
     match poll_read(stream, context, &mut scratch.bytes) {
-        Poll::Ready(read) => Poll::Ready(read.map(|len| Received { scratch, len })),
+        Poll::Ready(read) => Poll::Ready(read.map(|len| ReceivedBytes { scratch, len })),
         Poll::Pending => {
             SCRATCH.with(|spares| spares.put(scratch));
             Poll::Pending
@@ -113,11 +114,11 @@ fn poll_first(
 }
 
 /// A connection whose answer has begun.
-struct Reading {
+struct ResponseReader {
     stream: UpstreamStream,
-    received: Received,
-    uploading: Option<Uploading>,
-    alarm: Alarm,
+    received: ReceivedBytes,
+    uploading: Option<UploadSender>,
+    alarm: CoarseTimer,
 }
 
 impl Exchange<'_> {
@@ -126,56 +127,60 @@ impl Exchange<'_> {
         &self,
         mut stream: UpstreamStream,
         is_used: bool,
-        flight: &Flight,
+        flight: &SelectedUpstream,
         body: &mut RequestBody<'_>,
-        pass: &mut Option<Pass<Node>>,
+        pass: &mut Option<Admission<Node>>,
         answer: &mut Answer,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), AttemptError> {
         // The request is written where the answer's body will be.
         let request = &mut answer.body;
         request.clear();
         self.write_http1(flight, body, request);
         let mut uploading = None;
         if let RequestBody::Stream(_) = body {
-            let chunks = self.sends_body(body) == SendsBody::Chunks;
-            if let RequestBody::Stream(upload) = mem::replace(body, RequestBody::Whole(&[])) {
-                uploading = Some(Uploading::new(upload, self.gateway.shared.clone(), chunks));
+            let chunks = self.request_framing(body) == RequestFraming::Chunked;
+            if let RequestBody::Stream(upload) = mem::replace(body, RequestBody::Full(&[])) {
+                uploading = Some(UploadSender::new(upload, self.gateway.shared.clone(), chunks));
             }
         }
         let (mut alarm, mut sent) = (self.caller.alarm(), 0);
         let is_sent = Cell::new(uploading.is_none());
-        let asking = ask(&mut stream, request, &mut sent, &mut uploading, &is_sent);
+        let asking = send_request(&mut stream, request, &mut sent, &mut uploading, &is_sent);
         let within = self.upstreams.settings.response;
-        let received = match before(&mut alarm, within, asking, || is_sent.get()).await {
+        let received = match with_deadline(&mut alarm, within, asking, || is_sent.get()).await {
             Some(Ok(received)) if received.len > 0 => received,
-            Some(Err(Some(error))) => return Err(Failed::Lost(Fault::Client(error))),
+            Some(Err(Some(error))) => {
+                return Err(AttemptError::Fatal(ExchangeError::Client(error)));
+            }
             Some(_) if is_used && sent == 0 => {
                 if let Some(uploading) = uploading {
                     *body = RequestBody::Stream(uploading.into_upload());
                 }
-                return Err(Failed::Unsent(Fault::Protocol));
+                return Err(AttemptError::Unsent(ExchangeError::Protocol));
             }
             Some(_) if is_used && uploading.is_none() => {
-                return Err(Failed::Silent(Fault::Protocol));
+                return Err(AttemptError::NoResponse(ExchangeError::Protocol));
             }
             Some(_) => {
-                flight.server().complain("it ended the connection without an answer");
-                return Err(Failed::Lost(Fault::Protocol));
+                flight.server().log_bad_response("it ended the connection without an answer");
+                return Err(AttemptError::Fatal(ExchangeError::Protocol));
             }
-            None => return Err(Failed::Lost(Fault::Timeout)),
+            None => return Err(AttemptError::Fatal(ExchangeError::Timeout)),
         };
-        let reading = Reading { stream, received, uploading, alarm };
-        self.read(reading, flight, pass, answer).await.map_err(|fault| {
+        let reading = ResponseReader { stream, received, uploading, alarm };
+        self.read_response(reading, flight, pass, answer).await.map_err(|fault| {
             match fault {
-                Fault::TooLarge => flight.server().complain(TOO_LARGE),
-                Fault::Protocol => flight.server().complain("its answer is invalid HTTP/1.1"),
+                ExchangeError::TooLarge => flight.server().log_bad_response(TOO_LARGE),
+                ExchangeError::Protocol => {
+                    flight.server().log_bad_response("its answer is invalid HTTP/1.1")
+                }
                 _ => {}
             }
-            Failed::Lost(fault)
+            AttemptError::Fatal(fault)
         })
     }
 
-    fn write_http1(&self, flight: &Flight, body: &RequestBody<'_>, out: &mut Vec<u8>) {
+    fn write_http1(&self, flight: &SelectedUpstream, body: &RequestBody<'_>, out: &mut Vec<u8>) {
         let head = &self.valid.head;
         let (method, target) = (head.method.as_bytes(), head.path_and_query());
         out.extend_from_slice(method);
@@ -184,24 +189,24 @@ impl Exchange<'_> {
         out.extend_from_slice(b" HTTP/1.1\r\n");
         self.write_lines(flight.server(), body, Version::HTTP_11, out);
         out.extend_from_slice(b"\r\n");
-        if let RequestBody::Whole(bytes) = body {
+        if let RequestBody::Full(bytes) = body {
             out.extend_from_slice(bytes);
         }
     }
 
     /// Reads an answer that has begun, and writes the client's.
-    async fn read(
+    async fn read_response(
         &self,
-        mut reading: Reading,
-        flight: &Flight,
-        pass: &mut Option<Pass<Node>>,
+        mut reading: ResponseReader,
+        flight: &SelectedUpstream,
+        pass: &mut Option<Admission<Node>>,
         answer: &mut Answer,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ExchangeError> {
         let is_head = self.valid.head.method == "HEAD";
         let parsed = loop {
             match reading.received.parse(is_head)? {
                 Some(parsed) if is_interim(parsed.status) => {
-                    self.interim(&parsed, &reading.received);
+                    self.forward_interim(&parsed, &reading.received);
                     reading.received.consume(parsed.len);
                     if reading.received.len > 0 {
                         continue;
@@ -218,39 +223,39 @@ impl Exchange<'_> {
         let has_head_alone = whole.is_none()
             && reading.received.len == parsed.len
             && matches!(parsed.framing, Framing::Length(1..));
-        if has_head_alone && reading.fits(&parsed) {
+        if has_head_alone && reading.fits_buffer(&parsed) {
             Box::pin(self.await_body(&mut reading)).await;
             whole = reading.take_body(&parsed, body);
         }
-        self.answer(reading, &parsed, whole, flight, pass, answer)
+        self.write_answer(reading, &parsed, whole, flight, pass, answer)
     }
 
     /// Waits for more of an answer's head.
-    async fn read_more(&self, reading: &mut Reading) -> Result<(), Fault> {
-        let Reading { stream, received, uploading, alarm } = reading;
+    async fn read_more(&self, reading: &mut ResponseReader) -> Result<(), ExchangeError> {
+        let ResponseReader { stream, received, uploading, alarm } = reading;
         let is_sent = Cell::new(uploading.is_none());
         let more = poll_fn(|context| {
             poll_upload(uploading, stream, &is_sent, context)?;
             received.poll_more(stream, context).map_err(|_| None)
         });
         let within = self.upstreams.settings.response;
-        match before(alarm, within, more, || is_sent.get()).await {
+        match with_deadline(alarm, within, more, || is_sent.get()).await {
             Some(Ok(1..)) => Ok(()),
-            Some(Err(Some(error))) => Err(Fault::Client(error)),
-            Some(_) => Err(Fault::Protocol),
-            None => Err(Fault::Timeout),
+            Some(Err(Some(error))) => Err(ExchangeError::Client(error)),
+            Some(_) => Err(ExchangeError::Protocol),
+            None => Err(ExchangeError::Timeout),
         }
     }
 
     /// Waits a moment for the body of an answer whose head came alone.
-    async fn await_body(&self, reading: &mut Reading) {
-        let Reading { stream, received, .. } = reading;
+    async fn await_body(&self, reading: &mut ResponseReader) {
+        let ResponseReader { stream, received, .. } = reading;
         let more = poll_fn(|context| received.poll_more(stream, context));
-        before(&mut self.caller.alarm(), HEAD_ALONE, more, || true).await;
+        with_deadline(&mut self.caller.alarm(), BODY_GRACE, more, || true).await;
     }
 
     /// Passes an interim answer on, to clients that know of them.
-    fn interim(&self, parsed: &ParsedResponse, received: &Received) {
+    fn forward_interim(&self, parsed: &ParsedResponse, received: &ReceivedBytes) {
         let is_known = self.valid.head.version == Version::HTTP_11;
         if is_known && parsed.status != StatusCode::CONTINUE {
             let mut out = Vec::new();
@@ -261,73 +266,73 @@ impl Exchange<'_> {
     }
 
     /// Writes the client's answer. `whole`: the body has come, and whether nothing came after it.
-    fn answer(
+    fn write_answer(
         &self,
-        reading: Reading,
+        reading: ResponseReader,
         parsed: &ParsedResponse,
         whole: Option<bool>,
-        flight: &Flight,
-        pass: &mut Option<Pass<Node>>,
+        flight: &SelectedUpstream,
+        pass: &mut Option<Admission<Node>>,
         answer: &mut Answer,
-    ) -> Result<(), Fault> {
-        let Reading { mut stream, received, uploading, .. } = reading;
+    ) -> Result<(), ExchangeError> {
+        let ResponseReader { mut stream, received, uploading, .. } = reading;
         let is_tunnel = parsed.status == StatusCode::SWITCHING_PROTOCOLS;
         // No client gets another protocol that has not asked for it.
         if is_tunnel && self.upgrade.is_none() {
-            return Err(Fault::Protocol);
+            return Err(ExchangeError::Protocol);
         }
         let headers = Headers::new(received.bytes(), &received.scratch.lines);
-        let shown = pass.as_ref().ok_or(Fault::Protocol)?.shown();
+        let shown = pass.as_ref().ok_or(ExchangeError::Protocol)?.headers();
         if !forward::write_response(parsed.status, headers, shown, answer) {
-            return Err(Fault::Protocol);
+            return Err(ExchangeError::Protocol);
         }
         let reason = parsed.reason(received.bytes());
         if parsed.status.canonical_reason().is_none_or(|usual| usual.as_bytes() != reason) {
             answer.reason.extend_from_slice(reason);
         }
-        let Some(pass) = pass.take() else { return Err(Fault::Protocol) };
-        let holding = pass.answered(parsed.status.as_u16(), |name| headers.get(name));
+        let Some(pass) = pass.take() else { return Err(ExchangeError::Protocol) };
+        let holding = pass.respond_status(parsed.status.as_u16(), |name| headers.get(name));
         let idle = self.upstreams.settings.idle;
         if is_tunnel {
-            let left = Bytes::copy_from_slice(&received.bytes()[parsed.len..]);
+            let buffered = Bytes::copy_from_slice(&received.bytes()[parsed.len..]);
             // Slots stay taken until both sides have hung up.
-            let keep: Option<Box<dyn std::any::Any>> = Some(Box::new(holding));
-            answer.tunnel = Some(Tunnel { stream: Box::new(stream), left, idle, keep });
+            let guard: Option<Box<dyn std::any::Any>> = Some(Box::new(holding));
+            answer.tunnel = Some(Tunnel { stream: Box::new(stream), buffered, idle, guard });
         } else if let Some(is_clean) = whole {
             if parsed.framing == Framing::Empty {
                 answer.length = parsed.length;
             }
             holding.finish(&answer.body);
-            let is_sent = uploading.as_ref().is_none_or(Uploading::is_over);
+            let is_sent = uploading.as_ref().is_none_or(UploadSender::is_over);
             if is_clean && is_sent && parsed.persists {
                 let pool = &self.gateway.pool;
                 pool.put(self.upstreams.generation, flight.server(), stream);
             }
         } else {
             stream.unread(&received.bytes()[parsed.len..]);
-            let body = MessageBody::of_answer(parsed.framing);
+            let body = MessageBody::of_response(parsed.framing);
             let connection = (stream, body, uploading, parsed.persists);
             let pool = self.gateway.pool.clone();
             let download =
                 Download::http1(connection, pool, flight.clone(), self.caller.alarm(), idle);
-            answer.stream = Some(match holding.is_free() {
+            answer.stream = Some(match holding.holds_nothing() {
                 true => Box::pin(download),
-                false => Box::pin(holding.body(download)),
+                false => Box::pin(holding.wrap_body(download)),
             });
         }
-        received.put_back();
+        received.recycle();
         Ok(())
     }
 }
 
-impl Received {
-    fn parse(&mut self, is_head: bool) -> Result<Option<ParsedResponse>, Fault> {
-        let Scratch { bytes, lines } = &mut *self.scratch;
+impl ReceivedBytes {
+    fn parse(&mut self, is_head: bool) -> Result<Option<ParsedResponse>, ExchangeError> {
+        let ResponseBuffers { bytes, lines } = &mut *self.scratch;
         match parse_response(&bytes[..self.len], is_head, lines) {
-            Ok(None) if self.len == INPUT_BYTES => Err(Fault::TooLarge),
+            Ok(None) if self.len == INPUT_BYTES => Err(ExchangeError::TooLarge),
             Ok(parsed) => Ok(parsed),
-            Err(Refused::TooLarge) => Err(Fault::TooLarge),
-            Err(_) => Err(Fault::Protocol),
+            Err(ParseError::TooLarge) => Err(ExchangeError::TooLarge),
+            Err(_) => Err(ExchangeError::Protocol),
         }
     }
 
@@ -337,9 +342,9 @@ impl Received {
     }
 }
 
-impl Reading {
+impl ResponseReader {
     /// Whether a body of this length can be here whole.
-    fn fits(&self, parsed: &ParsedResponse) -> bool {
+    fn fits_buffer(&self, parsed: &ParsedResponse) -> bool {
         let Framing::Length(length) = parsed.framing else { return false };
         parsed.len as u64 + length <= INPUT_BYTES as u64
     }
@@ -349,7 +354,7 @@ impl Reading {
     fn take_body(&mut self, parsed: &ParsedResponse, out: &mut Vec<u8>) -> Option<bool> {
         match parsed.framing {
             Framing::Empty => Some(self.received.len == parsed.len),
-            Framing::Length(length) if self.fits(parsed) => {
+            Framing::Length(length) if self.fits_buffer(parsed) => {
                 let end = parsed.len + length as usize;
                 while self.received.len < end {
                     self.received.read_now(&mut self.stream).then_some(())?;
@@ -378,13 +383,13 @@ fn is_interim(status: StatusCode) -> bool {
 
 /// Sends a request, and waits for the first bytes of an answer. An error without a reason is the
 /// upstream's.
-async fn ask(
+async fn send_request(
     stream: &mut UpstreamStream,
     request: &[u8],
     sent: &mut usize,
-    uploading: &mut Option<Uploading>,
+    uploading: &mut Option<UploadSender>,
     is_sent: &Cell<bool>,
-) -> Result<Received, Option<BodyError>> {
+) -> Result<ReceivedBytes, Option<BodyError>> {
     poll_fn(|context| {
         while *sent < request.len() {
             let rest = &request[*sent..];
@@ -396,14 +401,14 @@ async fn ask(
         poll_upload(uploading, stream, is_sent, context)?;
         // TLS may still hold encrypted bytes in a buffer.
         let _ = Pin::new(&mut *stream).poll_flush(context);
-        poll_first(stream, context).map_err(|_| None)
+        poll_first_bytes(stream, context).map_err(|_| None)
     })
     .await
 }
 
 /// Sends as much of a body as there is and the upstream takes. The answer may come before its end.
 fn poll_upload(
-    uploading: &mut Option<Uploading>,
+    uploading: &mut Option<UploadSender>,
     stream: &mut UpstreamStream,
     is_sent: &Cell<bool>,
     context: &mut Context<'_>,
@@ -427,7 +432,7 @@ pub(in super::super) async fn probe(
     push_line(b"host: ", authority, &mut request);
     request.extend_from_slice(b"\r\n");
     let is_sent = Cell::new(true);
-    let asked = ask(&mut stream, &request, &mut 0, &mut None, &is_sent).await;
+    let asked = send_request(&mut stream, &request, &mut 0, &mut None, &is_sent).await;
     let mut received = asked.map_err(|_| "no answer: it broke off".to_owned())?;
     loop {
         match received.parse(false) {
@@ -439,7 +444,7 @@ pub(in super::super) async fn probe(
             }
             Ok(Some(parsed)) => return Ok(parsed.status),
             Ok(None) => {}
-            Err(Fault::TooLarge) => return Err(TOO_LARGE.into()),
+            Err(ExchangeError::TooLarge) => return Err(TOO_LARGE.into()),
             Err(_) => return Err("no answer: it is invalid HTTP/1.1".into()),
         }
         match poll_fn(|context| received.poll_more(&mut stream, context)).await {

@@ -2,16 +2,16 @@
 
 use super::{
     super::{
-        body::{Download, Outgoing, Sent},
+        body::{Download, Http2RequestBody, UploadProgress},
         forward,
         pool::Http2Stream,
-        upstream::{Flight, Server},
+        upstream::{SelectedUpstream, UpstreamServer},
     },
-    Exchange, Failed, Fault, TOO_LARGE, before,
+    AttemptError, Exchange, ExchangeError, TOO_LARGE, with_deadline,
 };
 use crate::{
     Node,
-    net::{Answer, Headers, RequestBody, decimal, flatten, read_lines},
+    net::{Answer, Headers, RequestBody, append_lines_to_map, headers_to_lines, parse_decimal},
 };
 use bytes::Bytes;
 use hyper::{
@@ -22,7 +22,7 @@ use hyper::{
     http::uri::{Authority, PathAndQuery, Scheme},
 };
 use std::{mem, rc::Rc};
-use tollgate_tower::Pass;
+use tollgate_tower::Admission;
 
 impl Exchange<'_> {
     /// Sends the request by this connection, and writes the answer.
@@ -30,45 +30,47 @@ impl Exchange<'_> {
         &self,
         mut stream: Http2Stream,
         is_used: bool,
-        flight: &Flight,
+        flight: &SelectedUpstream,
         body: &mut RequestBody<'_>,
-        pass: &mut Option<Pass<Node>>,
+        pass: &mut Option<Admission<Node>>,
         answer: &mut Answer,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), AttemptError> {
         // An attempt by HTTP/1.1 may have left its request here.
         answer.body.clear();
         let mut lines = Vec::new();
         self.write_lines(flight.server(), body, Version::HTTP_2, &mut lines);
-        let mut request = self.request(flight.server()).ok_or(Failed::Lost(Fault::Protocol))?;
-        read_lines(&lines, request.headers_mut());
+        let mut request =
+            self.request(flight.server()).ok_or(AttemptError::Fatal(ExchangeError::Protocol))?;
+        append_lines_to_map(&lines, request.headers_mut());
         let mut progress = None;
-        *request.body_mut() = match mem::replace(body, RequestBody::Whole(&[])) {
-            RequestBody::Whole([]) => Outgoing::Empty,
-            RequestBody::Whole(bytes) => {
-                *body = RequestBody::Whole(bytes);
-                Outgoing::Whole(Some(Bytes::copy_from_slice(bytes)))
+        *request.body_mut() = match mem::replace(body, RequestBody::Full(&[])) {
+            RequestBody::Full([]) => Http2RequestBody::Empty,
+            RequestBody::Full(bytes) => {
+                *body = RequestBody::Full(bytes);
+                Http2RequestBody::Full(Some(Bytes::copy_from_slice(bytes)))
             }
             RequestBody::Stream(upload) => {
-                let sent: Rc<Sent> = Rc::default();
+                let sent: Rc<UploadProgress> = Rc::default();
                 progress = Some(sent.clone());
-                Outgoing::Upload(Box::new(upload), sent, self.gateway.shared.clone())
+                Http2RequestBody::Upload(Box::new(upload), sent, self.gateway.shared.clone())
             }
         };
-        let has_all = || progress.as_ref().is_none_or(|sent| sent.all.get());
+        let has_all = || progress.as_ref().is_none_or(|sent| sent.is_complete.get());
         let (mut alarm, within) = (self.caller.alarm(), self.upstreams.settings.response);
-        stream.begin();
+        stream.mark_send();
         let sending = stream.send(request);
-        match before(&mut alarm, within, sending, has_all).await {
-            None => Err(Failed::Lost(Fault::Timeout)),
-            Some(Ok(response)) => {
-                self.answer_http2(response, stream, flight, pass, answer).map_err(Failed::Lost)
-            }
+        match with_deadline(&mut alarm, within, sending, has_all).await {
+            None => Err(AttemptError::Fatal(ExchangeError::Timeout)),
+            Some(Ok(response)) => self
+                .answer_http2(response, stream, flight, pass, answer)
+                .map_err(AttemptError::Fatal),
             Some(Err(error)) => {
                 let fault = progress.as_ref().and_then(|sent| sent.fault.get());
                 let is_upload = progress.is_some();
-                let failed = fail(error, &stream, (is_used, is_upload), flight.server(), body);
+                let failed =
+                    classify_error(error, &stream, (is_used, is_upload), flight.server(), body);
                 Err(match fault {
-                    Some(fault) => Failed::Lost(Fault::Client(fault)),
+                    Some(fault) => AttemptError::Fatal(ExchangeError::Client(fault)),
                     None => failed,
                 })
             }
@@ -76,15 +78,15 @@ impl Exchange<'_> {
     }
 
     /// The head of the request, without its headers.
-    fn request(&self, server: &Server) -> Option<Request<Outgoing>> {
+    fn request(&self, server: &UpstreamServer) -> Option<Request<Http2RequestBody>> {
         let head = &self.valid.head;
-        let from = self.from(server);
+        let from = self.origin(server);
         let mut uri = Uri::default().into_parts();
         let authority = Authority::try_from(from.host).ok();
         uri.authority = authority.or_else(|| Authority::try_from(server.name()).ok());
         uri.scheme = Some(if server.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP });
         uri.path_and_query = PathAndQuery::try_from(head.path_and_query()).ok();
-        let mut request = Request::new(Outgoing::Empty);
+        let mut request = Request::new(Http2RequestBody::Empty);
         *request.method_mut() = head.method.parse().ok()?;
         *request.uri_mut() = Uri::from_parts(uri).ok()?;
         *request.version_mut() = Version::HTTP_2;
@@ -95,74 +97,74 @@ impl Exchange<'_> {
         &self,
         response: Response<Incoming>,
         stream: Http2Stream,
-        flight: &Flight,
-        pass: &mut Option<Pass<Node>>,
+        flight: &SelectedUpstream,
+        pass: &mut Option<Admission<Node>>,
         answer: &mut Answer,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ExchangeError> {
         let (head, incoming) = response.into_parts();
         // In HTTP/2 there is no other protocol to agree on.
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
-            return Err(Fault::Protocol);
+            return Err(ExchangeError::Protocol);
         }
         let (mut bytes, mut lines) = (Vec::new(), Vec::new());
-        flatten(&head.headers, &mut bytes, &mut lines);
+        headers_to_lines(&head.headers, &mut bytes, &mut lines);
         let headers = Headers::new(&bytes, &lines);
-        let Some(pass) = pass.take() else { return Err(Fault::Protocol) };
-        forward::write_response(head.status, headers, pass.shown(), answer);
-        let holding = pass.answered(head.status.as_u16(), |name| headers.get(name));
+        let Some(pass) = pass.take() else { return Err(ExchangeError::Protocol) };
+        forward::write_response(head.status, headers, pass.headers(), answer);
+        let holding = pass.respond_status(head.status.as_u16(), |name| headers.get(name));
         if incoming.is_end_stream() {
             let length = head.headers.get(CONTENT_LENGTH);
-            answer.length = length.and_then(|length| decimal(length.as_bytes()));
+            answer.length = length.and_then(|length| parse_decimal(length.as_bytes()));
             holding.finish(&[]);
             return Ok(());
         }
         let idle = self.upstreams.settings.idle;
         let download = Download::http2(incoming, stream, flight.clone(), self.caller.alarm(), idle);
-        answer.stream = Some(match holding.is_free() {
+        answer.stream = Some(match holding.holds_nothing() {
             true => Box::pin(download),
-            false => Box::pin(holding.body(download)),
+            false => Box::pin(holding.wrap_body(download)),
         });
         Ok(())
     }
 }
 
 /// What a failure means for the request, whose body goes back where it was not sent.
-fn fail(
-    mut error: TrySendError<Request<Outgoing>>,
+fn classify_error(
+    mut error: TrySendError<Request<Http2RequestBody>>,
     stream: &Http2Stream,
     (is_used, is_upload): (bool, bool),
-    server: &Server,
+    server: &UpstreamServer,
     body: &mut RequestBody<'_>,
-) -> Failed {
+) -> AttemptError {
     tracing::debug!(error = %error.error(), "no answer from the server");
-    let is_unseen = is_unseen(error.error());
+    let is_unseen = is_not_processed(error.error());
     let unsent = error.take_message();
     if is_unseen || unsent.is_some() {
         stream.retire();
     }
     if let Some(unsent) = unsent {
-        if let Outgoing::Upload(upload, ..) = unsent.into_body() {
+        if let Http2RequestBody::Upload(upload, ..) = unsent.into_body() {
             *body = RequestBody::Stream(*upload);
         }
-        return Failed::Unsent(Fault::Protocol);
+        return AttemptError::Unsent(ExchangeError::Protocol);
     }
     if is_unseen && !is_upload {
-        return Failed::Unseen(Fault::Protocol);
+        return AttemptError::NotProcessed(ExchangeError::Protocol);
     }
     if error.error().is_parse_too_large() {
-        server.complain(TOO_LARGE);
-        return Failed::Lost(Fault::TooLarge);
+        server.log_bad_response(TOO_LARGE);
+        return AttemptError::Fatal(ExchangeError::TooLarge);
     }
     // Idle connections come to an end, and nobody is to be told.
-    if is_used && !is_upload && !stream.has_heard() {
-        return Failed::Silent(Fault::Protocol);
+    if is_used && !is_upload && !stream.may_have_received() {
+        return AttemptError::NoResponse(ExchangeError::Protocol);
     }
-    server.complain(&reason(error.error()));
-    Failed::Lost(Fault::Protocol)
+    server.log_bad_response(&error_with_cause(error.error()));
+    AttemptError::Fatal(ExchangeError::Protocol)
 }
 
 /// What went wrong, down to its cause.
-fn reason(error: &hyper::Error) -> String {
+fn error_with_cause(error: &hyper::Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
@@ -170,7 +172,7 @@ fn reason(error: &hyper::Error) -> String {
 }
 
 /// Whether an upstream says that it has not looked at the request.
-fn is_unseen(error: &hyper::Error) -> bool {
+fn is_not_processed(error: &hyper::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
@@ -187,12 +189,12 @@ fn is_unseen(error: &hyper::Error) -> bool {
 /// Asks an upstream for `path`; the status of its answer, or why there is none.
 pub(in super::super) async fn probe(
     mut stream: Http2Stream,
-    server: &Server,
+    server: &UpstreamServer,
     path: &str,
 ) -> Result<StatusCode, String> {
     let scheme = if server.tls.is_some() { "https" } else { "http" };
     let uri = format!("{scheme}://{}{path}", server.name());
-    let request = Request::get(uri).version(Version::HTTP_2).body(Outgoing::Empty);
+    let request = Request::get(uri).version(Version::HTTP_2).body(Http2RequestBody::Empty);
     let request = request.map_err(|error| error.to_string())?;
     match stream.send(request).await {
         Ok(response) => Ok(response.status()),

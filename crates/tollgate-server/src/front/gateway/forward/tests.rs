@@ -1,13 +1,13 @@
 //! Headers on their way.
 
-use super::{hide_listed, lists, write_interim, write_response};
-use crate::net::{Answer, Headers, Line, flatten, parse_response};
+use super::{has_token, hide_connection_listed, write_interim, write_response};
+use crate::net::{Answer, HeaderSpan, Headers, headers_to_lines, parse_response};
 use hyper::{
     HeaderMap, StatusCode,
     header::{CONNECTION, HeaderName, HeaderValue},
 };
 use std::{cell::Cell, fmt::Write as _};
-use tollgate_tower::Shown;
+use tollgate_tower::RateLimitHeaders;
 
 /// A long `Connection` costs one lookup for each of its names. Before, each name was compared
 /// with all others.
@@ -21,11 +21,11 @@ fn a_long_connection_header_costs_one_lookup_for_each_name() {
     for name in ["x-own", "x-read", "x-other"] {
         map.insert(HeaderName::from_static(name), HeaderValue::from_static("1"));
     }
-    let (mut bytes, mut lines): (Vec<u8>, Vec<Line>) = Default::default();
-    flatten(&map, &mut bytes, &mut lines);
+    let (mut bytes, mut lines): (Vec<u8>, Vec<HeaderSpan>) = Default::default();
+    headers_to_lines(&map, &mut bytes, &mut lines);
     let asked = Cell::new(0);
     let mut headers = Headers::new(&bytes, &lines);
-    hide_listed(&mut headers, |name| {
+    hide_connection_listed(&mut headers, |name| {
         asked.set(asked.get() + 1);
         name == "x-read"
     });
@@ -33,7 +33,7 @@ fn a_long_connection_header_costs_one_lookup_for_each_name() {
     let mut left: Vec<_> = headers.iter().map(|(name, _)| name).collect();
     left.sort_unstable();
     assert_eq!(left, [&b"connection"[..], b"x-other", b"x-read"]);
-    assert!(lists(headers.all("connection"), b"x-own"));
+    assert!(has_token(headers.all("connection"), b"x-own"));
 }
 
 /// Calls `write` with the headers of an answer.
@@ -48,7 +48,7 @@ fn with_headers<T>(lines: &str, write: impl FnOnce(StatusCode, Headers<'_>) -> T
 fn written(lines: &str) -> Option<(String, bool)> {
     let mut answer = Answer::default();
     let is_written = with_headers(lines, |status, headers| {
-        write_response(status, headers, &Shown::default(), &mut answer)
+        write_response(status, headers, &RateLimitHeaders::default(), &mut answer)
     });
     is_written.then(|| (String::from_utf8(answer.lines).unwrap(), answer.is_dated))
 }

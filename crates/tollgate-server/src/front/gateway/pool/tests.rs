@@ -1,6 +1,6 @@
 //! Streams that have ended while nobody looked.
 
-use super::{super::upstream::Upstreams, Connection, Pool};
+use super::{super::upstream::Upstreams, Pool, UpstreamConnection};
 use crate::net::{Transport, UpstreamStream};
 use std::{
     io::Write,
@@ -9,7 +9,7 @@ use std::{
     rc::Rc,
     time::Duration,
 };
-use tollgate_faults::clock::until;
+use tollgate_faults::clock::wait_until;
 
 fn upstreams(listener: &TcpListener) -> Upstreams {
     let address = listener.local_addr().unwrap();
@@ -44,11 +44,11 @@ fn the_system_is_asked_about_a_stream_for_requests_that_are_sent_once() {
             let pool: Rc<Pool> = Rc::default();
             assert!(pool.take(1, server, false, true).is_none());
             pool.put(1, server, UpstreamStream::new(Transport::Tcp(stream)));
-            let Some(Connection::Http1(stream)) = pool.take(1, server, false, true) else {
+            let Some(UpstreamConnection::Http1(stream)) = pool.take(1, server, false, true) else {
                 panic!("it is alive")
             };
             happens(theirs);
-            assert!(until(Duration::from_secs(10), || stream.has_ended()), "{what}");
+            assert!(wait_until(Duration::from_secs(10), || stream.peek_is_stale()), "{what}");
             pool.put(1, server, stream);
             assert!(pool.take(1, server, false, true).is_none(), "{what}");
         });

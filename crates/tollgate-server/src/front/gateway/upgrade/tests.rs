@@ -1,4 +1,4 @@
-use super::{carries_any, wanted};
+use super::{allowed_protocols, any_carries_http};
 
 #[test]
 fn requests_come_by_no_other_protocol() {
@@ -18,9 +18,9 @@ fn requests_come_by_no_other_protocol() {
     ];
     for (given, expected) in cases {
         let lines = || given.iter().map(|line| line.as_bytes());
-        assert_eq!(wanted(lines()).as_deref(), expected.map(str::as_bytes), "{given:?}");
+        assert_eq!(allowed_protocols(lines()).as_deref(), expected.map(str::as_bytes), "{given:?}");
         assert_eq!(
-            carries_any(lines()),
+            any_carries_http(lines()),
             given.concat().to_lowercase().contains("h2c") || given.concat().contains("HTTP")
         );
     }

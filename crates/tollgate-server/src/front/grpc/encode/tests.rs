@@ -6,13 +6,15 @@ pub(in crate::front::grpc) mod response;
 
 use super::*;
 use crate::Node;
-use crate::front::grpc::{Caller, Service, json_writer, messages::*, proto_writer::ProtoWriter};
+use crate::front::grpc::{
+    CallContext, RateLimitService, json_writer, messages::*, proto_writer::ProtoWriter,
+};
 use prost::Message;
 use response::{Kind, RateLimitResponse, Struct};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tollgate::Setup;
-use tollgate_policy::envoy::{Configs, Options};
+use tollgate_policy::envoy::{ConfigOptions, Configs};
 
 const POLICY: &[u8] = b"
 limits:
@@ -118,17 +120,21 @@ fn requests() -> Vec<RateLimitRequest> {
 #[tokio::test]
 async fn protobuf_and_json_say_the_same() {
     let compiled = tollgate::policy::compile(POLICY).unwrap();
-    let configs = Configs::read(&[("edge.yaml", FILE)], Options::default()).unwrap();
+    let configs = Configs::read(&[("edge.yaml", FILE)], ConfigOptions::default()).unwrap();
     let setup = Setup::of(&compiled).with_envoy(configs);
-    let service = Service::new(Arc::new(Node::new(compiled, setup).unwrap()));
+    let service = RateLimitService::new(Arc::new(Node::new(compiled, setup).unwrap()));
     let (mut refused, mut count) = (0, 0);
     for request in (0..4).flat_map(|_| requests()) {
-        let decided =
-            service.decide(&request, Caller::default(), 1_700_000_000_000_000, |it, fields, _| {
+        let decided = service.decide(
+            &request,
+            CallContext::default(),
+            1_700_000_000_000_000,
+            |it, fields, _| {
                 let mut proto = Vec::new();
                 it.write(fields, &mut ProtoWriter(&mut proto));
                 (proto, json_writer::object(|out| it.write(fields, out)), it.is_allowed())
-            });
+            },
+        );
         let (proto, mut json, allowed) = decided.await.unwrap();
         let response = RateLimitResponse::decode(&proto[..]).unwrap();
         assert_eq!(response.encode_to_vec(), proto, "nothing is unknown, and all is in order");

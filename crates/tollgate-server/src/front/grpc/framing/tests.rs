@@ -35,7 +35,7 @@ fn a_decision_has_what_the_caller_leaves_it_and_never_more_than_25_ms() {
         (Some(ms(5)), ms(0)),
         (Some(ms(0)), ms(0)),
     ] {
-        assert_eq!(within(told), left, "{told:?}");
+        assert_eq!(store_timeout(told), left, "{told:?}");
     }
 }
 

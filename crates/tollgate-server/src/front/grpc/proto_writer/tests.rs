@@ -1,5 +1,5 @@
 use super::*;
-use crate::front::grpc::encode::tests::response::{Field, HeaderValue, Kind, Struct, ProtoValue};
+use crate::front::grpc::encode::tests::response::{Field, HeaderValue, Kind, ProtoValue, Struct};
 use prost::Message;
 
 #[test]

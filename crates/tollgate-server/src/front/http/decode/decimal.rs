@@ -3,7 +3,7 @@
 
 /// Why a number is not a whole one in range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum DecimalError {
     /// More digits before the point than are wanted.
     TooLarge,
     /// Something is left after the point.
@@ -12,7 +12,7 @@ pub(super) enum Wrong {
 
 /// `text x 10^places`, of at most `digits_max` digits. `text` is a JSON number without a sign, well formed already; however
 /// it is written, the same number is the same.
-pub(super) fn whole(text: &str, places: i64, digits_max: i64) -> Result<u64, Wrong> {
+pub(super) fn parse_scaled(text: &str, places: i64, digits_max: i64) -> Result<u64, DecimalError> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)),
         None => (text, 0),
@@ -36,15 +36,15 @@ pub(super) fn whole(text: &str, places: i64, digits_max: i64) -> Result<u64, Wro
         return Ok(0);
     }
     if scale.saturating_add(digits) > digits_max {
-        return Err(Wrong::TooLarge);
+        return Err(DecimalError::TooLarge);
     }
-    let scale = u32::try_from(scale).map_err(|_| Wrong::TooFine)?;
+    let scale = u32::try_from(scale).map_err(|_| DecimalError::TooFine)?;
     let significant = whole.bytes().chain(fraction.bytes()).try_fold(0, |value: u64, digit| {
         value.checked_mul(10)?.checked_add(u64::from(digit.wrapping_sub(b'0')))
     });
     significant
         .and_then(|significant| significant.checked_mul(10_u64.checked_pow(scale)?))
-        .ok_or(Wrong::TooLarge)
+        .ok_or(DecimalError::TooLarge)
 }
 
 /// An exponent; one that does not fit is as good as the largest that does.

@@ -1,7 +1,7 @@
 //! Why a body or a row was refused.
 
 use super::{
-    ATTRIBUTES_MAX, BODY_BYTES_MAX, Member, Members, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
+    ATTRIBUTES_MAX, BODY_BYTES_MAX, Member, MemberSet, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
     VALUE_BYTES_MAX,
 };
 use std::borrow::Cow;
@@ -33,7 +33,7 @@ pub enum Fault {
     /// JSON of the wrong type.
     Type(Box<str>),
     /// A member that means nothing here, and those that do.
-    Unknown(Members),
+    Unknown(MemberSet),
     /// A member given twice.
     Repeated,
     /// A member that has to be there.
@@ -77,7 +77,7 @@ impl Fault {
     }
 
     /// What the JSON reader stumbled over. A row is one line, so only a body of several lines names one.
-    pub(super) fn of(error: &serde_json::Error) -> Self {
+    pub(super) fn from_json_error(error: &serde_json::Error) -> Self {
         let text = error.to_string();
         let (line, column) = (error.line(), error.column());
         let what = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);

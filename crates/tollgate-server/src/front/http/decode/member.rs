@@ -32,7 +32,7 @@ impl Member {
         }
     }
 
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         // Spelt out, because a search through the names costs as much as the rest of a member.
         Some(match name {
             "time" => Self::Time,
@@ -48,14 +48,14 @@ impl Member {
 
 /// A set of members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Members(u8);
+pub struct MemberSet(u8);
 
-impl Members {
+impl MemberSet {
     /// Every member, as a row may have.
     pub const ALL: Self = Self(u8::MAX);
 
     /// Those of a call.
-    pub const fn of_body(op: Op) -> Self {
+    pub const fn for_op(op: Op) -> Self {
         let none = Self(0);
         match op {
             Op::Check | Op::Peek => none.with(Member::Attributes).with(Member::Cost),

@@ -13,11 +13,11 @@ mod time;
 mod visit;
 
 pub use fault::{BadRequest, Fault};
-pub use member::{Member, Members};
+pub use member::{Member, MemberSet};
 
 use serde::de::DeserializeSeed;
 use std::borrow::Cow;
-use visit::{Found, Root};
+use visit::{BodySeed, ReadFailure};
 
 /// The largest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -83,7 +83,7 @@ impl Op {
 
 /// Reads the body of a call to `op`: exactly the members that the operation has.
 pub fn body(input: &[u8], op: Op) -> Result<Body<'_>, BadRequest> {
-    let body = read(input, Members::of_body(op))?;
+    let body = read(input, MemberSet::for_op(op))?;
     if matches!(op, Op::Settle | Op::Cancel) && body.reservation.is_none() {
         return Err(Fault::Missing.at(Member::Reservation.as_str()));
     }
@@ -96,7 +96,7 @@ pub fn body(input: &[u8], op: Op) -> Result<Body<'_>, BadRequest> {
 /// Reads a row of `simulate`. Attributes and a cost may stand in any row, since a file that gives each of its rows
 /// the same members is no mistake; `ttl` and `reservation` only where they mean something.
 pub fn row(input: &[u8]) -> Result<Row<'_>, BadRequest> {
-    let body = read(input, Members::ALL)?;
+    let body = read(input, MemberSet::ALL)?;
     let op = body.op.unwrap_or_default();
     let time_us = body.time_us.ok_or_else(|| Fault::Missing.at(Member::Time.as_str()))?;
     let refused = |member: Member| Err(Fault::NotForThisOp(op).at(member.as_str()));
@@ -124,31 +124,31 @@ pub struct Row<'a> {
     pub body: Body<'a>,
 }
 
-fn read(input: &[u8], allowed: Members) -> Result<Body<'_>, BadRequest> {
+fn read(input: &[u8], allowed: MemberSet) -> Result<Body<'_>, BadRequest> {
     if input.len() > BODY_BYTES_MAX {
         return Err(Fault::TooLarge.into());
     }
     let input = str::from_utf8(input).map_err(|error| Fault::NotUtf8(error.valid_up_to()))?;
     match plain::read(input, allowed) {
         Some(body) => Ok(body),
-        None => read_any(input, allowed),
+        None => read_with_serde(input, allowed),
     }
 }
 
 /// Reads whatever is valid, and finds what is wrong with anything else.
 #[cold]
-fn read_any(input: &str, allowed: Members) -> Result<Body<'_>, BadRequest> {
+fn read_with_serde(input: &str, allowed: MemberSet) -> Result<Body<'_>, BadRequest> {
     let mut body = Body::default();
-    let mut found = Found::default();
+    let mut found = ReadFailure::default();
     let mut reader = serde_json::Deserializer::from_str(input);
-    let read = Root { body: &mut body, found: &mut found, allowed }
+    let read = BodySeed { body: &mut body, failure: &mut found, allowed }
         .deserialize(&mut reader)
         .and_then(|()| reader.end());
     match read {
         Ok(()) => Ok(body),
         Err(error) => Err(BadRequest {
             field: found.field,
-            fault: found.fault.unwrap_or_else(|| Fault::of(&error)),
+            fault: found.fault.unwrap_or_else(|| Fault::from_json_error(&error)),
         }),
     }
 }

@@ -5,20 +5,20 @@
 //! answer is what the full reader would have answered, in a third of the time; a test holds the two together.
 
 use super::{
-    ATTRIBUTES_MAX, Body, Member, Members, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
+    ATTRIBUTES_MAX, Body, Member, MemberSet, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
     VALUE_BYTES_MAX,
 };
 use std::borrow::Cow;
 use tollgate_core::MAX_US;
 
 /// Reads a whole body of the members allowed.
-pub(super) fn read(input: &str, allowed: Members) -> Option<Body<'_>> {
+pub(super) fn read(input: &str, allowed: MemberSet) -> Option<Body<'_>> {
     let mut body = Body::default();
-    let mut seen = Members::default();
+    let mut seen = MemberSet::default();
     let mut cursor = Cursor { text: input, at: 0 };
     cursor.expect(b'{')?;
     loop {
-        let member = Member::named(cursor.string()?)?;
+        let member = Member::from_name(cursor.string()?)?;
         if !allowed.has(member) || seen.has(member) {
             return None;
         }

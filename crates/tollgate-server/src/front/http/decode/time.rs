@@ -1,7 +1,7 @@
 //! An instant from the digits of a JSON number: read through a float, two rows a microsecond apart could swap.
 
 use super::Fault;
-use super::decimal::{Wrong, whole};
+use super::decimal::{DecimalError, parse_scaled};
 use tollgate_core::MAX_US;
 
 /// How many digits [`MAX_US`] has.
@@ -15,9 +15,9 @@ pub(super) fn parse_us(text: &str) -> Result<u64, Fault> {
         Some(b'-') => return Err(Fault::TimeNegative),
         _ => return Err(Fault::TimeNotANumber),
     }
-    match whole(text, 6, DIGITS_MAX) {
+    match parse_scaled(text, 6, DIGITS_MAX) {
         Ok(us) if us <= MAX_US => Ok(us),
-        Ok(_) | Err(Wrong::TooLarge) => Err(Fault::TimeTooLate),
-        Err(Wrong::TooFine) => Err(Fault::TimeTooFine),
+        Ok(_) | Err(DecimalError::TooLarge) => Err(Fault::TimeTooLate),
+        Err(DecimalError::TooFine) => Err(Fault::TimeTooFine),
     }
 }

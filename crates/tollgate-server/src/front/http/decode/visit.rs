@@ -1,7 +1,7 @@
 //! Reading each member in place, as the JSON reader reaches it.
 
 use super::{
-    ATTRIBUTES_MAX, Body, Fault, Member, Members, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
+    ATTRIBUTES_MAX, Body, Fault, Member, MemberSet, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
     VALUE_BYTES_MAX, cost, time,
 };
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
@@ -12,14 +12,14 @@ use tollgate::TTL_US_MAX;
 
 /// What was refused so far. It is kept beside the JSON reader's own error, which can carry nothing but text.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ReadFailure {
     /// The member that was being read.
     pub(super) field: Option<Box<str>>,
     /// What is wrong with it, unless the reader's own error says so.
     pub(super) fault: Option<Fault>,
 }
 
-impl Found {
+impl ReadFailure {
     fn refuse<E: Error>(&mut self, fault: Fault) -> E {
         self.fault = Some(fault);
         E::custom("")
@@ -33,13 +33,13 @@ impl Found {
 }
 
 /// Reads the outer object into `body`.
-pub(super) struct Root<'s, 'de> {
+pub(super) struct BodySeed<'s, 'de> {
     pub(super) body: &'s mut Body<'de>,
-    pub(super) found: &'s mut Found,
-    pub(super) allowed: Members,
+    pub(super) failure: &'s mut ReadFailure,
+    pub(super) allowed: MemberSet,
 }
 
-impl<'de> DeserializeSeed<'de> for Root<'_, 'de> {
+impl<'de> DeserializeSeed<'de> for BodySeed<'_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -47,7 +47,7 @@ impl<'de> DeserializeSeed<'de> for Root<'_, 'de> {
     }
 }
 
-impl<'de> Visitor<'de> for Root<'_, 'de> {
+impl<'de> Visitor<'de> for BodySeed<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,10 +55,10 @@ impl<'de> Visitor<'de> for Root<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { body, found, allowed } = self;
-        let mut seen = Members::default();
-        while let Some(name) = map.next_key_seed(Text)? {
-            let member = match Member::named(&name) {
+        let Self { body, failure: found, allowed } = self;
+        let mut seen = MemberSet::default();
+        while let Some(name) = map.next_key_seed(TextSeed)? {
+            let member = match Member::from_name(&name) {
                 Some(member) if allowed.has(member) => member,
                 _ => return Err(found.refuse_at(&name, Fault::Unknown(allowed))),
             };
@@ -79,11 +79,14 @@ fn read_member<'de, A: MapAccess<'de>>(
     map: &mut A,
     member: Member,
     body: &mut Body<'de>,
-    found: &mut Found,
+    found: &mut ReadFailure,
 ) -> Result<(), A::Error> {
     match member {
         Member::Attributes => {
-            map.next_value_seed(Attributes { attributes: &mut body.attributes, found })?;
+            map.next_value_seed(AttributesSeed {
+                attributes: &mut body.attributes,
+                failure: found,
+            })?;
         }
         Member::Cost => {
             let raw: &RawValue = map.next_value()?;
@@ -93,7 +96,7 @@ fn read_member<'de, A: MapAccess<'de>>(
             }
         }
         Member::Ttl => {
-            let text = map.next_value_seed(Text)?;
+            let text = map.next_value_seed(TextSeed)?;
             body.ttl_us = match tollgate_policy::parse_duration_us(&text) {
                 Ok(ttl_us @ 1..=TTL_US_MAX) => Some(ttl_us),
                 Ok(_) => return Err(found.refuse(Fault::TtlOutOfRange)),
@@ -101,14 +104,14 @@ fn read_member<'de, A: MapAccess<'de>>(
             };
         }
         Member::Reservation => {
-            let reservation = map.next_value_seed(Text)?;
+            let reservation = map.next_value_seed(TextSeed)?;
             if reservation.is_empty() || reservation.len() > RESERVATION_BYTES_MAX {
                 return Err(found.refuse(Fault::ReservationLength));
             }
             body.reservation = Some(reservation);
         }
         Member::Op => {
-            let word = map.next_value_seed(Text)?;
+            let word = map.next_value_seed(TextSeed)?;
             match Op::ALL.into_iter().find(|op| op.as_str() == word) {
                 Some(op) => body.op = Some(op),
                 None => return Err(found.refuse(Fault::NoSuchOp)),
@@ -126,12 +129,12 @@ fn read_member<'de, A: MapAccess<'de>>(
 }
 
 /// Reads the object of attributes.
-struct Attributes<'s, 'de> {
+struct AttributesSeed<'s, 'de> {
     attributes: &'s mut Vec<(Cow<'de, str>, Cow<'de, str>)>,
-    found: &'s mut Found,
+    failure: &'s mut ReadFailure,
 }
 
-impl<'de> DeserializeSeed<'de> for Attributes<'_, 'de> {
+impl<'de> DeserializeSeed<'de> for AttributesSeed<'_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -139,7 +142,7 @@ impl<'de> DeserializeSeed<'de> for Attributes<'_, 'de> {
     }
 }
 
-impl<'de> Visitor<'de> for Attributes<'_, 'de> {
+impl<'de> Visitor<'de> for AttributesSeed<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -147,8 +150,8 @@ impl<'de> Visitor<'de> for Attributes<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { attributes, found } = self;
-        while let Some(name) = map.next_key_seed(Text)? {
+        let Self { attributes, failure: found } = self;
+        while let Some(name) = map.next_key_seed(TextSeed)? {
             if name.is_empty() {
                 return Err(found.refuse(Fault::NameEmpty));
             }
@@ -161,7 +164,7 @@ impl<'de> Visitor<'de> for Attributes<'_, 'de> {
             if attributes.iter().any(|(other, _)| *other == name) {
                 return Err(found.refuse_at(&field(&name), Fault::Repeated));
             }
-            let value = match map.next_value_seed(Text) {
+            let value = match map.next_value_seed(TextSeed) {
                 Ok(value) => value,
                 Err(error) => {
                     found.field = Some(field(&name).into());
@@ -183,9 +186,9 @@ fn field(attribute: &str) -> String {
 }
 
 /// Reads a string, borrowed where no escape had to be undone.
-struct Text;
+struct TextSeed;
 
-impl<'de> DeserializeSeed<'de> for Text {
+impl<'de> DeserializeSeed<'de> for TextSeed {
     type Value = Cow<'de, str>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
@@ -193,7 +196,7 @@ impl<'de> DeserializeSeed<'de> for Text {
     }
 }
 
-impl<'de> Visitor<'de> for Text {
+impl<'de> Visitor<'de> for TextSeed {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

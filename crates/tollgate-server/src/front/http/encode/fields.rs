@@ -2,7 +2,7 @@
 
 use tollgate::{Row, Source, Verdict};
 use tollgate_core::header::{Fields, Profile};
-use tollgate_tower::render_fields;
+use tollgate_tower::render_headers;
 
 /// 200 when admitted, 503 when a limit that cannot be decided refuses, 429 otherwise.
 pub fn status(verdict: &Verdict<'_>) -> u16 {
@@ -14,8 +14,8 @@ pub fn status(verdict: &Verdict<'_>) -> u16 {
     }
 }
 
-/// Appends the fields of [`each`] as header lines, names in lower case.
-pub fn lines(
+/// Appends the fields of [`for_each_header`] as header lines, names in lower case.
+pub fn write_header_lines(
     verdict: &Verdict<'_>,
     profiles: &[Profile],
     now_us: u64,
@@ -23,7 +23,7 @@ pub fn lines(
     out: &mut Vec<u8>,
 ) {
     fields.clear();
-    render_fields(verdict, profiles, now_us, fields);
+    render_headers(verdict, profiles, now_us, fields);
     out.extend_from_slice(fields.lines());
     if !verdict.source.is_usual() {
         for part in ["x-tollgate-source: ", verdict.source.as_str(), "\r\n"] {
@@ -35,7 +35,7 @@ pub fn lines(
 /// Calls `write` with the name and value of each field of an answer given at `now_us`: those of the configured
 /// profiles, `Retry-After` on a refusal that a wait can help, and the source where it is not the usual one.
 /// `fields` is a buffer to keep between answers.
-pub fn each(
+pub fn for_each_header(
     verdict: &Verdict<'_>,
     profiles: &[Profile],
     now_us: u64,
@@ -43,7 +43,7 @@ pub fn each(
     mut write: impl FnMut(&'static str, &str),
 ) {
     fields.clear();
-    render_fields(verdict, profiles, now_us, fields);
+    render_headers(verdict, profiles, now_us, fields);
     for (name, value) in fields.iter() {
         write(name, value);
     }

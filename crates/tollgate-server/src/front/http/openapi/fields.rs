@@ -21,7 +21,7 @@ pub(super) fn of_verdict(refused: bool) -> Map<String, Value> {
 }
 
 /// Those of any other answer.
-pub(super) fn of_others(status: u16) -> Map<String, Value> {
+pub(super) fn of_other(status: u16) -> Map<String, Value> {
     let mut fields: Map<String, Value> = [reference("Cache-Control")].into_iter().collect();
     if status == 503 {
         fields.extend([reference("Retry-After")]);

@@ -2,7 +2,7 @@
 
 use super::answer::{Problem, Reserved, Settled, Verdict};
 use super::request::{CancelRequest, CheckRequest, ReserveRequest, SettleRequest};
-use super::{Types, examples, fields};
+use super::{SchemaTypes, examples, fields};
 use crate::front::http::decode::Op;
 use serde_json::{Map, Value, json};
 use tollgate_core::header;
@@ -10,7 +10,7 @@ use tollgate_core::header;
 const JSON: &str = "application/json";
 const PROBLEM: &str = header::Problem::MEDIA_TYPE;
 
-pub(super) fn paths(types: &mut Types) -> Map<String, Value> {
+pub(super) fn paths(types: &mut SchemaTypes) -> Map<String, Value> {
     let mut paths: Map<String, Value> = Op::ALL
         .into_iter()
         .map(|op| (format!("/v1/{}", op.as_str()), json!({"post": call(op, types)})))
@@ -26,15 +26,15 @@ fn description() -> Value {
         "responses": {
             "200": {
                 "description": "The description.",
-                "headers": fields::of_others(200),
+                "headers": fields::of_other(200),
                 "content": {JSON: {"schema": {"type": "object", "required": ["openapi", "paths"]}}},
             },
         },
     })
 }
 
-fn call(op: Op, types: &mut Types) -> Value {
-    let (summary, description) = words(op);
+fn call(op: Op, types: &mut SchemaTypes) -> Value {
+    let (summary, description) = describe(op);
     let schema = match op {
         Op::Check | Op::Peek => types.request::<CheckRequest>(),
         Op::Reserve => types.request::<ReserveRequest>(),
@@ -58,7 +58,7 @@ fn call(op: Op, types: &mut Types) -> Value {
     })
 }
 
-fn words(op: Op) -> (&'static str, &'static str) {
+fn describe(op: Op) -> (&'static str, &'static str) {
     match op {
         Op::Check => (
             "Decide and consume",
@@ -83,7 +83,7 @@ fn words(op: Op) -> (&'static str, &'static str) {
 }
 
 /// What can go wrong with any call, and with this one.
-fn problems(op: Op, types: &mut Types) -> Map<String, Value> {
+fn problems(op: Op, types: &mut SchemaTypes) -> Map<String, Value> {
     let mut all = vec![
         (
             400,
@@ -107,14 +107,14 @@ fn problems(op: Op, types: &mut Types) -> Map<String, Value> {
             let example = examples::problem(op, status);
             let content =
                 json!({PROBLEM: {"schema": types.answer::<Problem>(), "example": example}});
-            let mut response = response(what, fields::of_others(status));
+            let mut response = response(what, fields::of_other(status));
             response.insert("content".to_owned(), content);
             (status.to_string(), response.into())
         })
         .collect()
 }
 
-fn verdicts(op: Op, types: &mut Types) -> Map<String, Value> {
+fn verdicts(op: Op, types: &mut SchemaTypes) -> Map<String, Value> {
     let mut admitted = response("Admitted.", fields::of_verdict(false));
     let schema = match op {
         Op::Reserve => types.answer::<Reserved>(),
@@ -148,8 +148,8 @@ fn verdicts(op: Op, types: &mut Types) -> Map<String, Value> {
         .collect()
 }
 
-fn ended(op: Op, types: &mut Types) -> Map<String, Value> {
-    let mut done = response("Done, now or by the same call before.", fields::of_others(200));
+fn ended(op: Op, types: &mut SchemaTypes) -> Map<String, Value> {
+    let mut done = response("Done, now or by the same call before.", fields::of_other(200));
     let content =
         json!({JSON: {"schema": types.answer::<Settled>(), "example": examples::ended(op)}});
     done.insert("content".to_owned(), content);

@@ -1,21 +1,21 @@
 //! Commands as a person types them: words between spaces, in quotation marks where they have spaces themselves.
 
-use super::{Arguments, Caps, LINE_BYTES_MAX, Malformed, Next};
+use super::{Arguments, Caps, DecodeStatus, LINE_BYTES_MAX, Malformed};
 
 /// Reads one line. Words with escapes are rewritten where they stand, and are never longer for it.
-pub(super) fn line(
+pub(super) fn read_line(
     bytes: &mut [u8],
     caps: Caps,
     arguments: &mut Arguments,
-) -> Result<Next, Malformed> {
+) -> Result<DecodeStatus, Malformed> {
     let most = LINE_BYTES_MAX.min(caps.bulk_bytes_max);
     let Some(end) = bytes.iter().take(most).position(|byte| *byte == b'\n') else {
         return match bytes.len() < most {
-            true => Ok(Next::Part(bytes.len() + 1)),
+            true => Ok(DecodeStatus::Partial(bytes.len() + 1)),
             false => Err(Malformed::Line),
         };
     };
-    let mut words = Words { bytes: &mut bytes[..end], at: 0 };
+    let mut words = InlineWords { bytes: &mut bytes[..end], at: 0 };
     while let Some(start) = words.start() {
         if arguments.len() == caps.arguments_max {
             return Err(Malformed::Count);
@@ -23,16 +23,16 @@ pub(super) fn line(
         let to = words.word(start).ok_or(Malformed::Quotes)?;
         arguments.push(start..to);
     }
-    Ok(Next::Command(end + 1))
+    Ok(DecodeStatus::Complete(end + 1))
 }
 
-struct Words<'a> {
+struct InlineWords<'a> {
     bytes: &'a mut [u8],
     /// What is read next; what is written is never ahead of it.
     at: usize,
 }
 
-impl Words<'_> {
+impl InlineWords<'_> {
     /// Where the next word starts.
     fn start(&mut self) -> Option<usize> {
         let is_word = |byte: &u8| !is_space(*byte);

@@ -31,19 +31,19 @@ pub(crate) struct Caps {
 
 impl Caps {
     /// For whoever may use the front end.
-    pub(crate) const USUAL: Self =
+    pub(crate) const AUTHENTICATED: Self =
         Self { bulk_bytes_max: BULK_BYTES_MAX, arguments_max: ARGUMENTS_MAX };
     /// For whoever has not said the password yet: enough to say it.
-    pub(crate) const STRANGER: Self = Self { bulk_bytes_max: 4096, arguments_max: 10 };
+    pub(crate) const UNAUTHENTICATED: Self = Self { bulk_bytes_max: 4096, arguments_max: 10 };
 }
 
 /// What some bytes begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum DecodeStatus {
     /// A command of this many bytes. Without arguments it is nothing, and has no answer.
-    Command(usize),
+    Complete(usize),
     /// Part of a command; fewer bytes than this say nothing more about it.
-    Part(usize),
+    Partial(usize),
 }
 
 /// Bytes that are no command; nothing after them can be understood.
@@ -69,26 +69,26 @@ pub(crate) enum Malformed {
 pub(crate) type Arguments = Vec<Range<usize>>;
 
 /// The longest that `*`, `$`, digits and the end of the line can be.
-const HEAD_BYTES_MAX: usize = 16;
+const LENGTH_LINE_BYTES_MAX: usize = 16;
 
 /// Reads the first command of `bytes`. A line with escapes is rewritten in its place.
-pub(crate) fn next(
+pub(crate) fn next_command(
     bytes: &mut [u8],
     caps: Caps,
     arguments: &mut Arguments,
-) -> Result<Next, Malformed> {
+) -> Result<DecodeStatus, Malformed> {
     arguments.clear();
     match bytes.first() {
         Some(b'*') => array(bytes, caps, arguments),
-        Some(_) => inline::line(bytes, caps, arguments),
-        None => Ok(Next::Part(1)),
+        Some(_) => inline::read_line(bytes, caps, arguments),
+        None => Ok(DecodeStatus::Partial(1)),
     }
 }
 
 #[inline]
-fn array(bytes: &[u8], caps: Caps, arguments: &mut Arguments) -> Result<Next, Malformed> {
+fn array(bytes: &[u8], caps: Caps, arguments: &mut Arguments) -> Result<DecodeStatus, Malformed> {
     let Some((count, mut at)) = head(bytes, 1).map_err(|()| Malformed::Count)? else {
-        return Ok(Next::Part(bytes.len() + 1));
+        return Ok(DecodeStatus::Partial(bytes.len() + 1));
     };
     let count = usize::try_from(count).unwrap_or(0);
     if count > caps.arguments_max {
@@ -98,10 +98,10 @@ fn array(bytes: &[u8], caps: Caps, arguments: &mut Arguments) -> Result<Next, Ma
         match bytes.get(at) {
             Some(b'$') => {}
             Some(other) => return Err(Malformed::Argument(*other)),
-            None => return part(at + 1),
+            None => return partial(at + 1),
         }
         let Some((length, start)) = head(bytes, at + 1).map_err(|()| Malformed::Length)? else {
-            return part(bytes.len() + 1);
+            return partial(bytes.len() + 1);
         };
         let length = usize::try_from(length).map_err(|_| Malformed::Length)?;
         if length > caps.bulk_bytes_max {
@@ -112,7 +112,7 @@ fn array(bytes: &[u8], caps: Caps, arguments: &mut Arguments) -> Result<Next, Ma
             Some(b"\r\n") => {}
             Some(_) => return Err(Malformed::End),
             // Until then nothing can be wrong with it.
-            None => return part(end + 2),
+            None => return partial(end + 2),
         }
         arguments.push(start..end);
         at = end + 2;
@@ -120,11 +120,11 @@ fn array(bytes: &[u8], caps: Caps, arguments: &mut Arguments) -> Result<Next, Ma
             return Err(Malformed::Size);
         }
     }
-    Ok(Next::Command(at))
+    Ok(DecodeStatus::Complete(at))
 }
 
-fn part(least: usize) -> Result<Next, Malformed> {
-    if least > COMMAND_BYTES_MAX { Err(Malformed::Size) } else { Ok(Next::Part(least)) }
+fn partial(least: usize) -> Result<DecodeStatus, Malformed> {
+    if least > COMMAND_BYTES_MAX { Err(Malformed::Size) } else { Ok(DecodeStatus::Partial(least)) }
 }
 
 /// The integer from `at` to the end of its line, and where the next one starts; `None` while there is no end.
@@ -146,7 +146,7 @@ fn long_head(bytes: &[u8], at: usize) -> Result<Option<(i64, usize)>, ()> {
     let rest = bytes.get(at..).unwrap_or_default();
     let (mut value, mut digits) = (0_i64, 0);
     let negative = rest.first() == Some(&b'-');
-    for byte in rest.iter().skip(usize::from(negative)).take(HEAD_BYTES_MAX) {
+    for byte in rest.iter().skip(usize::from(negative)).take(LENGTH_LINE_BYTES_MAX) {
         match byte {
             b'0'..=b'9' => value = value * 10 + i64::from(byte - b'0'),
             b'\r' if digits > 0 => {
@@ -161,7 +161,7 @@ fn long_head(bytes: &[u8], at: usize) -> Result<Option<(i64, usize)>, ()> {
         }
         digits += 1;
     }
-    if digits < HEAD_BYTES_MAX { Ok(None) } else { Err(()) }
+    if digits < LENGTH_LINE_BYTES_MAX { Ok(None) } else { Err(()) }
 }
 
 impl fmt::Display for Malformed {

@@ -7,11 +7,11 @@ type Read = Result<(Vec<Vec<u8>>, usize), Result<usize, Malformed>>;
 /// What was read of the first command.
 fn read(bytes: &[u8]) -> Read {
     let (mut bytes, mut arguments) = (bytes.to_vec(), Arguments::new());
-    match next(&mut bytes, Caps::USUAL, &mut arguments) {
-        Ok(Next::Command(size)) => {
+    match next_command(&mut bytes, Caps::AUTHENTICATED, &mut arguments) {
+        Ok(DecodeStatus::Complete(size)) => {
             Ok((arguments.into_iter().map(|at| bytes[at].to_vec()).collect(), size))
         }
-        Ok(Next::Part(least)) => Err(Ok(least)),
+        Ok(DecodeStatus::Partial(least)) => Err(Ok(least)),
         Err(malformed) => Err(Err(malformed)),
     }
 }
@@ -100,7 +100,7 @@ fn caps_are_the_last_that_pass() {
     assert_eq!(read(&two), Err(Err(Malformed::Size)));
     let mut arguments = Arguments::new();
     let stranger = |bytes: &[u8], arguments: &mut Arguments| {
-        next(&mut bytes.to_vec(), Caps::STRANGER, arguments)
+        next_command(&mut bytes.to_vec(), Caps::UNAUTHENTICATED, arguments)
     };
     assert_eq!(stranger(b"*11\r\n", &mut arguments), Err(Malformed::Count));
     assert_eq!(stranger(b"*1\r\n$4097\r\n", &mut arguments), Err(Malformed::Length));

@@ -10,12 +10,12 @@ fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
 fn every_kind_has_its_bytes() {
     assert_eq!(text(|out| simple(out, "OK")), "+OK\r\n");
     assert_eq!(text(|out| bulk(out, b"a\r\nb")), "$4\r\na\r\nb\r\n");
-    assert_eq!(text(|out| null(out, Version::Two)), "$-1\r\n");
-    assert_eq!(text(|out| null(out, Version::Three)), "_\r\n");
-    assert_eq!(text(|out| map(out, Version::Two, 3)), "*6\r\n");
-    assert_eq!(text(|out| map(out, Version::Three, 3)), "%3\r\n");
-    assert_eq!(text(|out| set(out, Version::Three, 3)), "~3\r\n");
-    let five = text(|out| five(out, [0, 16, 15, -1, 2]));
+    assert_eq!(text(|out| null(out, RespVersion::Resp2)), "$-1\r\n");
+    assert_eq!(text(|out| null(out, RespVersion::Resp3)), "_\r\n");
+    assert_eq!(text(|out| map(out, RespVersion::Resp2, 3)), "*6\r\n");
+    assert_eq!(text(|out| map(out, RespVersion::Resp3, 3)), "%3\r\n");
+    assert_eq!(text(|out| set(out, RespVersion::Resp3, 3)), "~3\r\n");
+    let five = text(|out| decision(out, [0, 16, 15, -1, 2]));
     assert_eq!(five, "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n");
 }
 

@@ -8,25 +8,27 @@ fn secret(field: &str) -> Secret {
 
 #[test]
 fn only_the_password_is_let_in() {
-    let entrance = Entrance::default();
-    assert!(!entrance.is_guarded() && !entrance.admits(b"") && !entrance.admits(b"x"));
-    entrance.set(Some(Password::resolve(&secret("hunter2"), |_| None).unwrap()));
-    assert!(entrance.is_guarded() && entrance.admits(b"hunter2"));
+    let entrance = RespAuth::default();
+    assert!(
+        !entrance.requires_password() && !entrance.is_password(b"") && !entrance.is_password(b"x")
+    );
+    entrance.set_password(Some(RespPassword::resolve(&secret("hunter2"), |_| None).unwrap()));
+    assert!(entrance.requires_password() && entrance.is_password(b"hunter2"));
     for wrong in [&b""[..], b"hunter", b"hunter22", b"Hunter2", b"hunter2\n"] {
-        assert!(!entrance.admits(wrong));
+        assert!(!entrance.is_password(wrong));
     }
-    entrance.set(None);
-    assert!(!entrance.is_guarded());
+    entrance.set_password(None);
+    assert!(!entrance.requires_password());
 }
 
 #[test]
 fn a_password_in_a_variable_is_looked_for_there() {
     let variable = |name: &str| (name == "PW").then(|| OsString::from("hunter2\n"));
-    let password = Password::resolve(&secret("{env: PW}"), variable).unwrap();
-    assert!(password.is(b"hunter2") && !password.is(b"hunter2\n"));
+    let password = RespPassword::resolve(&secret("{env: PW}"), variable).unwrap();
+    assert!(password.matches(b"hunter2") && !password.matches(b"hunter2\n"));
     for missing in ["{env: OTHER}", "{env: EMPTY}"] {
         let error =
-            Password::resolve(&secret(missing), |name| (name == "EMPTY").then(OsString::new));
+            RespPassword::resolve(&secret(missing), |name| (name == "EMPTY").then(OsString::new));
         assert!(error.unwrap_err().to_string().contains("resp.password"));
     }
     assert_eq!(format!("{password:?}"), "Password");

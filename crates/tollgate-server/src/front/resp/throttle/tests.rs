@@ -5,7 +5,7 @@ mod model;
 use super::*;
 use model::{Literal, Model};
 use proptest::prelude::*;
-use tollgate::store::Ticket;
+use tollgate::store::ParamsId;
 use tollgate::{Gate, Setup, SingleCheck, Store, Work, policy};
 
 /// Some instant of 2023.
@@ -29,26 +29,30 @@ impl Cell {
         let (mut bytes, mut arguments, mut out) = (call.to_owned(), Vec::new(), Vec::new());
         bytes.push_str("\r\n");
         let mut bytes = bytes.into_bytes();
-        super::super::decode::next(&mut bytes, super::super::decode::Caps::USUAL, &mut arguments)
-            .unwrap();
-        let read = dialect.read(&bytes, &arguments);
+        super::super::decode::next_command(
+            &mut bytes,
+            super::super::decode::Caps::AUTHENTICATED,
+            &mut arguments,
+        )
+        .unwrap();
+        let read = dialect.parse(&bytes, &arguments);
         let (key, spec, cost) = match read {
             Ok(read) => read,
-            Err(bad) => return dialect.complaint(bad),
+            Err(bad) => return dialect.error_message(bad),
         };
-        let numbers = match spec.numbers() {
-            Ok(numbers) => numbers,
-            Err(bad) => return dialect.complaint(bad),
+        let params = match spec.limit_params() {
+            Ok(params) => params,
+            Err(bad) => return dialect.error_message(bad),
         };
-        let ticket = match spec.count % 2 {
-            0 => self.gate.store().enroll(&numbers),
-            _ => Ticket::default(),
+        let params_id = match spec.count % 2 {
+            0 => self.gate.store().register_params(&params),
+            _ => ParamsId::default(),
         };
-        let singles = [SingleCheck::Inline { key: &bytes[key], numbers: &numbers, ticket, cost }];
+        let singles = [SingleCheck::Inline { key: &bytes[key], params: &params, params_id, cost }];
         let rules = self.gate.rules();
         let now_us = START_US + after_us;
         self.gate.check_batch(&rules, now_us, singles, &mut self.work).now();
-        dialect.answer(&mut out, &self.work.decided()[0], &numbers, cost);
+        dialect.write_decision(&mut out, &self.work.verdicts()[0], &params, cost);
         let text = String::from_utf8(out).unwrap();
         text.lines().skip(1).map(|line| &line[1..]).collect::<Vec<_>>().join(" ")
     }
@@ -192,7 +196,7 @@ fn gcra_is_the_same_with_its_own_words() {
 
 /// Calls on one key, each so long after the one before.
 fn calls(whole: bool) -> impl Strategy<Value = Vec<(u64, (i64, i64, i64), i64)>> {
-    let numbers = match whole {
+    let params = match whole {
         // Divisors of a second's microseconds, so that a unit takes a whole number of them.
         true => {
             (0..6_i64, prop::sample::select(vec![1, 2, 4, 5, 8, 1000, 1_000_000]), 1..4_i64).boxed()
@@ -201,15 +205,15 @@ fn calls(whole: bool) -> impl Strategy<Value = Vec<(u64, (i64, i64, i64), i64)>>
     };
     let after = prop_oneof![Just(0), 0..2_000_u64, 0..5_000_000_u64, 0..100_000_000_u64];
     let cost = prop_oneof![Just(1), 0..8_i64, Just(i64::MAX)];
-    prop::collection::vec((after, numbers, cost), 1..40)
+    prop::collection::vec((after, params, cost), 1..40)
 }
 
 fn agrees(calls: Vec<(u64, (i64, i64, i64), i64)>, fixed: bool) -> Result<(), TestCaseError> {
     let (mut cell, mut model, mut after_us) = (Cell::new(), Model::default(), 0);
     let first = calls[0].1;
-    for (step_us, numbers, cost) in calls {
+    for (step_us, params, cost) in calls {
         after_us += step_us;
-        let (burst, count, period) = if fixed { first } else { numbers };
+        let (burst, count, period) = if fixed { first } else { params };
         let call = format!("k {burst} {count} {period} {cost}");
         let answer = cell.cell(after_us, &call);
         let expected = model.ask(START_US + after_us, burst, count, period, cost);

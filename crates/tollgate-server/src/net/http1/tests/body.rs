@@ -8,7 +8,7 @@ use crate::net::{
 use std::rc::Rc;
 use tokio::io::AsyncWriteExt;
 
-type Echo = EchoHandler<false>;
+type BodyEcho = EchoHandler<false>;
 
 const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -20,7 +20,7 @@ fn expecting(request: &str) -> String {
 fn a_body_is_asked_for_when_it_is_first_wanted() {
     run(async {
         let rig = Rig::new(Limits::default());
-        let handler = Rc::<Echo>::default();
+        let handler = Rc::<BodyEcho>::default();
         let mut client = rig.connect_to(&handler);
         let all = [get("/1"), expecting(&post("/2", "abc")), expecting(&put("/3", "0\r\n\r\n"))];
         let split = |request: &str| request.find("\r\n\r\n").unwrap() + 4;
@@ -41,7 +41,7 @@ fn a_body_is_asked_for_when_it_is_first_wanted() {
 fn a_body_that_comes_anyway_is_not_asked_for() {
     run(async {
         let rig = Rig::new(Limits::default());
-        let mut client = rig.connect_to(&Rc::<Echo>::default());
+        let mut client = rig.connect_to(&Rc::<BodyEcho>::default());
         for (request, expected) in [
             (expecting(&post("/a", "abc")), "POST /a abc"),
             (expecting(&put("/a", "1\r\nx\r\n0\r\n\r\n")), "PUT /a x"),
@@ -71,7 +71,7 @@ fn a_body_that_comes_anyway_is_not_asked_for() {
 fn an_awaited_body_that_nobody_wants_ends_its_connection() {
     run(async {
         let rig = Rig::new(Limits::default());
-        let handler = Rc::<Echo>::default();
+        let handler = Rc::<BodyEcho>::default();
         let mut client = rig.connect_to(&handler);
         send(&mut client, expecting(&post("/early", "x")).strip_suffix('x').unwrap()).await;
         let (head, body) = answer(&mut client).await;
@@ -79,7 +79,7 @@ fn an_awaited_body_that_nobody_wants_ends_its_connection() {
         assert_eq!(body, "POST /early ");
         client.write_all(get("/smuggled").as_bytes()).await.ok();
         assert_eq!(rest(&mut client).await, 0);
-        assert_eq!(handler.came().len(), 1);
+        assert_eq!(handler.requests_seen().len(), 1);
     });
 }
 
@@ -91,7 +91,7 @@ fn a_small_body_that_nobody_wants_is_skipped() {
         for sent in 0..=body.len() {
             run(async {
                 let rig = Rig::new(Limits::default());
-                let handler = Rc::<Echo>::default();
+                let handler = Rc::<BodyEcho>::default();
                 let mut client = rig.connect_to(&handler);
                 let request = post(path, &body);
                 let (first, last) = request.split_at(request.len() - body.len() + sent);
@@ -100,7 +100,7 @@ fn a_small_body_that_nobody_wants_is_skipped() {
                 assert!(read_now(&mut client).await.starts_with("HTTP/1.1 "), "{sent}");
                 send(&mut client, last).await;
                 assert_eq!(ask(&mut client, &get("/next")).await, "GET /next ", "{sent}");
-                assert_eq!(handler.came().len(), 2, "{path} {sent}");
+                assert_eq!(handler.requests_seen().len(), 2, "{path} {sent}");
             });
         }
     }
@@ -115,7 +115,7 @@ fn a_body_that_nobody_wants_ends_its_connection_where_it_is_large_or_slow() {
     ] {
         run(async {
             let rig = Rig::new(Limits::default());
-            let handler = Rc::<Echo>::default();
+            let handler = Rc::<BodyEcho>::default();
             let mut client = rig.connect_to(&handler);
             let head = request.find("\r\n\r\n").unwrap() + 4;
             send(&mut client, &request[..head]).await;
@@ -125,7 +125,7 @@ fn a_body_that_nobody_wants_ends_its_connection_where_it_is_large_or_slow() {
             assert_eq!(rest(&mut client).await, 0);
             client.write_all(get("/smuggled").as_bytes()).await.ok();
             settle().await;
-            assert_eq!(handler.came().len(), 1);
+            assert_eq!(handler.requests_seen().len(), 1);
         });
     }
 }
@@ -148,7 +148,7 @@ fn a_broken_body_ends_its_connection() {
     ] {
         run(async {
             let rig = Rig::new(Limits::default());
-            let handler = Rc::<Echo>::default();
+            let handler = Rc::<BodyEcho>::default();
             let mut client = rig.connect_to(&handler);
             // The head first: a body that begins badly beside its head is refused with it.
             let request = put("/a", chunks);
@@ -159,7 +159,7 @@ fn a_broken_body_ends_its_connection() {
             settle().await;
             client.write_all(get("/smuggled").as_bytes()).await.ok();
             let said = read_all(&mut client).await;
-            assert_eq!(handler.came(), ["PUT /a Broken"], "{chunks:?}");
+            assert_eq!(handler.requests_seen(), ["PUT /a Broken"], "{chunks:?}");
             assert!(said.contains("\r\nconnection: close\r\n"), "{said}");
             assert!(said.ends_with("PUT /a Broken"), "{said}");
         });
@@ -173,11 +173,11 @@ fn a_body_that_begins_badly_is_refused_with_its_head() {
     for chunks in ["x\r\n", "1\nx\r\n0\r\n\r\n", "1\r\nab\r\n0\r\n\r\n", "1 \r\na\r\n0\r\n\r\n"] {
         run(async {
             let rig = Rig::new(Limits::default());
-            let handler = Rc::<Echo>::default();
+            let handler = Rc::<BodyEcho>::default();
             let mut client = rig.connect_to(&handler);
             send(&mut client, &put("/a", chunks)).await;
             let said = read_all(&mut client).await;
-            assert!(handler.came().is_empty(), "{chunks:?}");
+            assert!(handler.requests_seen().is_empty(), "{chunks:?}");
             assert!(
                 said.starts_with("HTTP/1.1 400 ") && said.contains("connection: close"),
                 "{said}"
@@ -196,13 +196,13 @@ fn a_body_that_breaks_off_is_told_from_one_that_ends() {
         for cut in head..request.len() {
             run(async {
                 let rig = Rig::new(Limits::default());
-                let handler = Rc::<Echo>::default();
+                let handler = Rc::<BodyEcho>::default();
                 let mut client = rig.connect_to(&handler);
                 send(&mut client, &request[..cut]).await;
                 settle().await;
                 client.shutdown().await.unwrap();
                 settle().await;
-                assert_eq!(handler.came(), [expected], "{cut}");
+                assert_eq!(handler.requests_seen(), [expected], "{cut}");
                 assert!(read_all(&mut client).await.ends_with(expected));
             });
         }
@@ -213,7 +213,7 @@ fn a_body_that_breaks_off_is_told_from_one_that_ends() {
 fn a_body_may_take_long_but_not_pause_for_long() {
     run(async {
         let rig = Rig::new(Limits::default());
-        let handler = Rc::<Echo>::default();
+        let handler = Rc::<BodyEcho>::default();
         let mut client = rig.connect_to(&handler);
         let request = post("/a", "abcdef");
         let (first, rest_of_it) = request.split_at(request.len() - 6);

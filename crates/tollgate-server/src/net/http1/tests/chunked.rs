@@ -1,8 +1,8 @@
 //! Chunked bodies, cut in every way.
 
 use super::super::{
-    Refused,
-    chunked::{Decoder, decode_chunks, push_chunk, push_trailers},
+    ParseError,
+    chunked::{ChunkedDecoder, decode_chunks, push_chunk, push_trailers},
 };
 use hyper::{
     HeaderMap,
@@ -11,22 +11,22 @@ use hyper::{
 use proptest::prelude::*;
 
 /// What a body is: its data, its trailers, and how many bytes it has, where it has ended.
-type Decoded = Result<(Vec<u8>, Vec<u8>, Option<usize>), Refused>;
+type Decoded = Result<(Vec<u8>, Vec<u8>, Option<usize>), ParseError>;
 
 /// Decodes pieces that come one after the other.
 fn decode(pieces: &[&[u8]]) -> Decoded {
-    let mut decoder = Decoder::default();
+    let mut decoder = ChunkedDecoder::default();
     let (mut data, mut len) = (Vec::new(), 0);
     for piece in pieces {
         let mut at = 0;
-        while at < piece.len() && !decoder.is_over() {
+        while at < piece.len() && !decoder.is_finished() {
             let (read, range) = decoder.next(&piece[at..])?;
             data.extend_from_slice(&piece[at..][range]);
             at += read;
         }
         len += at;
     }
-    Ok((data, decoder.trailers.clone(), decoder.is_over().then_some(len)))
+    Ok((data, decoder.trailers.clone(), decoder.is_finished().then_some(len)))
 }
 
 /// Decodes the whole, and checks that each cut and each size of pieces gives the same.
@@ -123,10 +123,10 @@ fn extensions_and_trailers_have_a_largest_size() {
     let aside = "x".repeat(1000);
     let chunks = |count: usize| format!("1;{aside}\r\nx\r\n").repeat(count);
     assert!(decode(&[chunks(16).as_bytes()]).is_ok());
-    assert_eq!(decode(&[chunks(17).as_bytes()]), Err(Refused::TooLarge));
+    assert_eq!(decode(&[chunks(17).as_bytes()]), Err(ParseError::TooLarge));
     let trailers = |count: usize| format!("0\r\n{}", format!("x: {aside}\r\n").repeat(count));
     assert!(decode(&[trailers(16).as_bytes()]).is_ok());
-    assert_eq!(decode(&[trailers(17).as_bytes()]), Err(Refused::TooLarge));
+    assert_eq!(decode(&[trailers(17).as_bytes()]), Err(ParseError::TooLarge));
 }
 
 proptest! {

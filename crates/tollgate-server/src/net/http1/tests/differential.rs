@@ -7,7 +7,7 @@ mod generate;
 mod reason;
 
 use crate::net::{
-    Answer, Caller, Handler, Limits, Request, RequestBody, RequestHead,
+    Answer, ClientConnection, Handler, Limits, Request, RequestBody, RequestHead,
     tests::{Rig, run},
 };
 use generate::conversation;
@@ -96,11 +96,11 @@ struct Conversation {
 struct Recorder(RefCell<Conversation>);
 
 impl Handler for Recorder {
-    async fn handle(&self, request: Request<'_>, _: &Rc<Caller>, answer: &mut Answer) {
+    async fn handle(&self, request: Request<'_>, _: &Rc<ClientConnection>, answer: &mut Answer) {
         self.0.borrow_mut().begun += 1;
         let mut seen = SeenRequest::ours(&request.head);
         let is_whole = match request.body {
-            RequestBody::Whole(bytes) => {
+            RequestBody::Full(bytes) => {
                 seen.body.extend_from_slice(bytes);
                 true
             }

@@ -1,21 +1,21 @@
 //! Which heads are taken, and what they say.
 
-use super::super::{Framing, Refused, parse::ParsedRequest, parse_response};
-use crate::net::head::{Headers, Line};
+use super::super::{Framing, ParseError, parse::ParsedRequest, parse_response};
+use crate::net::head::{HeaderSpan, Headers};
 use hyper::Version;
 use proptest::prelude::*;
 use tollgate_tower::Head;
 
 /// What a request's head says, for comparison.
-type Parsed = (usize, Framing, bool, bool);
+type RequestSummary = (usize, Framing, bool, bool);
 
-fn parse(text: &[u8]) -> Result<Option<ParsedRequest>, Refused> {
+fn parse(text: &[u8]) -> Result<Option<ParsedRequest>, ParseError> {
     super::super::parse::parse_request(text, &mut Vec::new(), 100)
 }
 
 /// Parses `text`, and checks that every beginning of it has no end yet or is refused in the same
 /// way.
-fn parsed(text: &str) -> Result<Option<Parsed>, Refused> {
+fn parsed(text: &str) -> Result<Option<RequestSummary>, ParseError> {
     let whole = parse(text.as_bytes());
     let end = whole.ok().flatten().map_or(text.len(), |parsed| parsed.len);
     for cut in 0..end {
@@ -41,7 +41,7 @@ fn head(more: &str) -> String {
 fn a_request_is_found_with_all_it_has() {
     let text =
         "\r\n\r\nDELETE /a?b=c HTTP/1.1\r\nHost: X:80\r\nempty:\r\nSpaced:  a b \t\r\n\r\nGET /";
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<HeaderSpan> = Vec::new();
     let parsed = super::super::parse::parse_request(text.as_bytes(), &mut lines, 100);
     let parsed = parsed.unwrap().unwrap();
     assert_eq!(&text[parsed.len..], "GET /");
@@ -94,7 +94,7 @@ fn requests_with_one_meaning_are_taken() {
 
 #[test]
 fn requests_with_two_meanings_or_none_are_refused() {
-    use Refused::{Fragment, Host, Syntax};
+    use ParseError::{Fragment, Host, Syntax};
     for (text, why) in [
         ("GET /a#b HTTP/1.1\r\nhost: a\r\n\r\n", Fragment),
         ("GET # HTTP/1.1\r\nhost: a\r\n\r\n", Fragment),
@@ -129,7 +129,7 @@ fn a_line_ends_with_cr_and_lf() {
         for end in ["\n", "\r", "\n\r", "\r\r\n"] {
             let changed = [&text[..at], end, &text[at + 2..]].concat();
             let found = parsed(&changed);
-            assert!(matches!(found, Ok(None) | Err(Refused::Syntax)), "{changed:?}: {found:?}");
+            assert!(matches!(found, Ok(None) | Err(ParseError::Syntax)), "{changed:?}: {found:?}");
             // A bare LF is refused at once, and not waited for.
             let is_refused = parse(&changed.as_bytes()[..at + end.len()]).is_err();
             assert!(is_refused || end != "\n", "{changed:?}");
@@ -165,7 +165,7 @@ fn a_length_is_said_once_and_in_digits() {
         "1\r\nContent-Length: 2",
     ] {
         let text = head(&format!("content-length: {said}\r\n"));
-        assert_eq!(parsed(&text), Err(Refused::Framing), "{said:?}");
+        assert_eq!(parsed(&text), Err(ParseError::Framing), "{said:?}");
     }
 }
 
@@ -192,12 +192,12 @@ fn the_only_coding_is_chunked() {
         "chunked\r\ntransfer-encoding: gzip",
     ] {
         let text = head(&format!("transfer-encoding: {said}\r\n"));
-        assert_eq!(parsed(&text), Err(Refused::Framing), "{said:?}");
+        assert_eq!(parsed(&text), Err(ParseError::Framing), "{said:?}");
         let text = head(&format!("content-length: 1\r\ntransfer-encoding: {said}\r\n"));
-        assert_eq!(parsed(&text), Err(Refused::Framing), "{said:?}");
+        assert_eq!(parsed(&text), Err(ParseError::Framing), "{said:?}");
     }
     let old = head("transfer-encoding: chunked\r\n").replace("HTTP/1.1", "HTTP/1.0");
-    assert_eq!(parsed(&old), Err(Refused::Framing));
+    assert_eq!(parsed(&old), Err(ParseError::Framing));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn headers_have_a_largest_number() {
         let more: String = (0..count).map(|n| format!("x-{n}: y\r\n")).collect();
         let found = parse(head(&more).as_bytes());
         assert_eq!(found.map(|found| found.is_some()).ok(), is_taken.then_some(true), "{count}");
-        assert_eq!(found.err(), (!is_taken).then_some(Refused::TooLarge), "{count}");
+        assert_eq!(found.err(), (!is_taken).then_some(ParseError::TooLarge), "{count}");
     }
 }
 
@@ -247,9 +247,9 @@ fn an_expectation_counts_where_it_can_be_met() {
 }
 
 /// What an answer's head says: its status, reason, framing, length, and whether another follows.
-type Response = (u16, String, Framing, Option<u64>, bool);
+type ResponseSummary = (u16, String, Framing, Option<u64>, bool);
 
-fn response(text: &str, is_head: bool) -> Result<Option<Response>, Refused> {
+fn response(text: &str, is_head: bool) -> Result<Option<ResponseSummary>, ParseError> {
     let mut lines = Vec::new();
     let whole = parse_response(text.as_bytes(), is_head, &mut lines);
     if let Ok(Some(parsed)) = whole {
@@ -311,7 +311,7 @@ fn the_framing_of_an_answer_depends_on_its_status_and_request() {
             assert_eq!(found, expected, "{text:?}");
         }
     }
-    // A body to the end of the connection is no body of an answer to `HEAD`.
+    // A body to the end of the connection is no body of an answer to `FRAME_HEADER_BYTES`.
     let text = "HTTP/1.1 200 OK\r\na: b\r\n\r\n";
     let expected = |framing, persists| (200, "OK".into(), framing, None, persists);
     assert_eq!(response(text, false), Ok(Some(expected(UntilClose, false))));
@@ -341,7 +341,7 @@ fn answers_are_taken_as_upstreams_write_them() {
 
 #[test]
 fn answers_with_two_ends_or_none_are_refused() {
-    use Refused::{Framing, Syntax, TooLarge};
+    use ParseError::{Framing, Syntax, TooLarge};
     for (headers, why) in [
         ("content-length: 5\r\ncontent-length: 6\r\n", Framing),
         ("content-length: 5, 6\r\n", Framing),

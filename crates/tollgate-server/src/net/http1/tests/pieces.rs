@@ -51,11 +51,11 @@ async fn every_cut_of<const ENDS_WITH_CLIENT: bool>() {
     let handler = Rc::new(EchoHandler::<ENDS_WITH_CLIENT>::default());
     let (sent, expected) = requests();
     let whole = exchange(&rig, &handler, &[&sent]).await;
-    assert_eq!(handler.came(), expected);
+    assert_eq!(handler.requests_seen(), expected);
     assert_eq!(whole.matches("HTTP/1.1 200 OK\r\n").count(), expected.len(), "{whole}");
     for cut in 1..sent.len() {
         let got = exchange(&rig, &handler, &[&sent[..cut], &sent[cut..]]).await;
-        assert_eq!(handler.came(), expected, "at {cut}");
+        assert_eq!(handler.requests_seen(), expected, "at {cut}");
         assert_eq!(got, whole, "at {cut}");
     }
 }
@@ -77,13 +77,13 @@ fn pieces_of_every_size_give_the_same_answers() {
         let handler = Rc::<EchoHandler>::default();
         let (sent, expected) = requests();
         let whole = exchange(&rig, &handler, &[&sent]).await;
-        handler.came();
+        handler.requests_seen();
         for size in 1..100 {
             let pieces: Vec<_> = sent.as_bytes().chunks(size).collect();
             let pieces: Vec<_> =
                 pieces.iter().map(|piece| str::from_utf8(piece).unwrap()).collect();
             assert_eq!(exchange(&rig, &handler, &pieces).await, whole, "by {size}");
-            assert_eq!(handler.came(), expected, "by {size}");
+            assert_eq!(handler.requests_seen(), expected, "by {size}");
         }
     });
 }
@@ -147,7 +147,7 @@ async fn any_pieces<const ENDS_WITH_CLIENT: bool>(kinds: &[u8], cuts: &[(usize, 
     for expected in &expected {
         assert_eq!(answer(&mut client).await.1, *expected);
     }
-    assert_eq!(handler.came(), expected);
+    assert_eq!(handler.requests_seen(), expected);
 }
 
 proptest! {

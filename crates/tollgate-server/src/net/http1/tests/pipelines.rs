@@ -6,7 +6,7 @@ mod upstream;
 
 use crate::{
     Node,
-    front::gateway::{Gateway, Shared},
+    front::gateway::{Gateway, GatewayState},
     net::{Limits, tests::Rig},
 };
 use generate::{AnswerKind, LastRequest, Pipeline, PlannedAnswer, PlannedRequest, pipeline};
@@ -17,7 +17,7 @@ use tokio::{
     net::TcpListener,
     task::{LocalSet, yield_now},
 };
-use upstream::{Logged, serve};
+use upstream::{ReceivedRequest, serve};
 
 /// A conversation that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -114,7 +114,7 @@ fn gateway(listener: &TcpListener) -> Rc<Gateway> {
     let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
     let setup = tollgate::Setup::of(&compiled);
     let node = Arc::new(Node::new(compiled, setup).unwrap());
-    Rc::new(Gateway::new(Arc::new(Shared::new(node, Path::new(".")).unwrap())))
+    Rc::new(Gateway::new(Arc::new(GatewayState::new(node, Path::new(".")).unwrap())))
 }
 
 /// Has a conversation, and fails unless each request got its own answer and was seen once.
@@ -122,7 +122,7 @@ async fn converse(pipeline: Pipeline) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let gateway = gateway(&listener);
     let pipeline = Rc::new(pipeline);
-    let log: Rc<RefCell<Vec<Logged>>> = Rc::default();
+    let log: Rc<RefCell<Vec<ReceivedRequest>>> = Rc::default();
     let upstream = tokio::task::spawn_local(serve(listener, pipeline.clone(), log.clone()));
     let rig = Rig::new(Limits::default());
     let (reading, mut writing) = tokio::io::split(rig.connect_to(&gateway));
@@ -161,8 +161,8 @@ async fn converse(pipeline: Pipeline) {
     assert!(!reader.more().await, "more than its answers: {:?}", reader.buffer);
     upstream.abort();
     let seen = log.take();
-    let expected: Vec<Logged> =
-        (0..pipeline.exchanges.len()).map(|id| Logged::expected(&pipeline, id)).collect();
+    let expected: Vec<ReceivedRequest> =
+        (0..pipeline.exchanges.len()).map(|id| ReceivedRequest::expected(&pipeline, id)).collect();
     assert_eq!(seen, expected, "what the upstream saw");
 }
 

@@ -4,7 +4,7 @@ use super::{EchoHandler, LARGE, ask, get, post, put, read_all, read_now, send, s
 use crate::net::{
     Limits,
     http1::push_header,
-    life::Order,
+    life::CloseRequest,
     tests::{Rig, answer, rest, run, seconds},
 };
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use std::{rc::Rc, time::Duration};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 type Echo = EchoHandler<false>;
-type Watching = EchoHandler<true>;
+type CancellingEcho = EchoHandler<true>;
 
 #[test]
 fn pipelined_requests_keep_their_order() {
@@ -49,7 +49,7 @@ fn a_slow_request_does_not_hold_earlier_answers_back() {
 fn early_requests_wait_for_their_turn() {
     run(async {
         let rig = Rig::new(Limits::default());
-        let handler = Rc::<Watching>::default();
+        let handler = Rc::<CancellingEcho>::default();
         let mut client = rig.connect_and_see(&handler, 1000).0;
         send(&mut client, &get("/large")).await;
         settle().await;
@@ -66,7 +66,7 @@ fn early_requests_wait_for_their_turn() {
         assert_eq!(answer(&mut client).await.1, "GET /wait ");
         assert_eq!(answer(&mut client).await.1, "GET /next ");
         assert_eq!(ask(&mut client, &get("/last")).await, "GET /last ");
-        assert_eq!(handler.came().len(), 5);
+        assert_eq!(handler.requests_seen().len(), 5);
     });
 }
 
@@ -75,7 +75,7 @@ fn a_client_that_ends_its_side_gives_its_request_up_where_the_handler_says_so() 
     run(async {
         let rig = Rig::new(Limits::default());
         for request in [get("/wait"), post("/wait", "x"), put("/wait", "1\r\nx\r\n0\r\n\r\n")] {
-            let handler = Rc::<Watching>::default();
+            let handler = Rc::<CancellingEcho>::default();
             let mut client = rig.connect_to(&handler);
             send(&mut client, &request).await;
             settle().await;
@@ -85,7 +85,7 @@ fn a_client_that_ends_its_side_gives_its_request_up_where_the_handler_says_so() 
 
             // Also after bytes that belong to no request, or to part of the next.
             for early in ["\r\n", "G", "GET /next HTTP/1.1\r\nhost: x\r\n\r\n"] {
-                let handler = Rc::<Watching>::default();
+                let handler = Rc::<CancellingEcho>::default();
                 let mut client = rig.connect_to(&handler);
                 send(&mut client, &request).await;
                 settle().await;
@@ -114,7 +114,7 @@ fn a_client_that_ends_its_side_gives_its_request_up_where_the_handler_says_so() 
 fn a_client_that_leaves_while_its_answer_streams_is_noticed() {
     run(async {
         let rig = Rig::new(Limits::default());
-        let mut client = rig.connect_to(&Rc::<Watching>::default());
+        let mut client = rig.connect_to(&Rc::<CancellingEcho>::default());
         send(&mut client, &get("/stuck")).await;
         assert!(read_now(&mut client).await.ends_with("\r\n\r\n3\r\none\r\n"));
         drop(client);
@@ -138,7 +138,7 @@ fn the_deadlines_hold_after_an_answer() {
     for request in [post("/early", "x"), post("/early-chunks", "x"), put("/a", "0\r\n\r\n")] {
         run(async {
             let rig = Rig::new(Limits::default());
-            let mut client = rig.connect_to(&Rc::<Watching>::default());
+            let mut client = rig.connect_to(&Rc::<CancellingEcho>::default());
             let (first, last) = request.split_at(request.len() - 1);
             send(&mut client, first).await;
             settle().await;
@@ -155,7 +155,7 @@ fn an_answer_that_nobody_takes_ends_after_the_time_of_an_idle_connection() {
     for path in ["/large", "/endless"] {
         run(async {
             let rig = Rig::new(Limits::default());
-            let handler = Rc::<Watching>::default();
+            let handler = Rc::<CancellingEcho>::default();
             let mut client = rig.connect_and_see(&handler, 1000).0;
             send(&mut client, &get(path)).await;
             // Some of it is taken, which makes the wait begin anew.
@@ -216,7 +216,7 @@ fn either_side_may_ask_for_the_end() {
             send(&mut client, &(request + &get("/never"))).await;
             let said = read_all(&mut client).await;
             assert!(said.contains("\r\nconnection: close\r\n"), "{said}");
-            assert_eq!(handler.came().len(), 1, "{said}");
+            assert_eq!(handler.requests_seen().len(), 1, "{said}");
         }
     });
 }
@@ -293,7 +293,7 @@ fn interim_answers_come_before_the_final_one() {
 fn an_upgrade_joins_a_tunnel_with_what_came_early() {
     run(async {
         let rig = Rig::new(Limits::default());
-        let handler = Rc::<Watching>::default();
+        let handler = Rc::<CancellingEcho>::default();
         let request =
             get("/upgrade").replace("host", "connection: upgrade\r\nupgrade: echo\r\nhost");
         for is_together in [true, false] {
@@ -363,7 +363,7 @@ fn a_refusal_comes_after_all_earlier_answers() {
             let problem: serde_json::Value = serde_json::from_str(&body).unwrap();
             assert_eq!(problem["status"], status[..3].parse::<u16>().unwrap());
             assert_eq!(rest(&mut client).await, 0);
-            assert_eq!(handler.came().len(), 2);
+            assert_eq!(handler.requests_seen().len(), 2);
         });
     }
 }
@@ -376,13 +376,13 @@ fn a_connection_that_is_to_end_says_so() {
             let handler = Rc::<Echo>::default();
             let (mut client, life) = rig.connect_and_see(&handler, 1000);
             ask(&mut client, &get("/a")).await;
-            life.tell(Order::Finish);
+            life.request_close(CloseRequest::Graceful);
             handler.go.notify_one();
             send(&mut client, &(get(path) + &get("/never"))).await;
             let (head, _) = answer(&mut client).await;
             assert!(head.contains("\r\nconnection: close\r\n"), "{head}");
             assert_eq!(rest(&mut client).await, 0);
-            assert_eq!(handler.came().len(), 2);
+            assert_eq!(handler.requests_seen().len(), 2);
         }
     });
 }

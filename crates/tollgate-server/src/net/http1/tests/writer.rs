@@ -2,7 +2,7 @@
 
 use super::super::BodyWriter;
 use crate::net::{
-    Answer, BoxError, Caller, Handler, Limits, Request, RequestBody, Upload,
+    Answer, BoxError, ClientConnection, Handler, Limits, Request, RequestBody, Upload,
     tests::{Rig, answer, run},
 };
 use bytes::Bytes;
@@ -20,12 +20,12 @@ use std::{
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// Takes so many bytes, then none until the next poll.
-struct Narrow {
+struct SlowWriter {
     room: usize,
     taken: Vec<u8>,
 }
 
-impl AsyncWrite for Narrow {
+impl AsyncWrite for SlowWriter {
     fn poll_write(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -51,7 +51,7 @@ fn a_slow_peer_has_two_pieces_waiting_at_most() {
     let frames = (0..200).map(|_| Ok::<_, BoxError>(Frame::data(Bytes::from(vec![b'x'; 16_384]))));
     let mut body = Box::pin(StreamBody::new(stream::iter(frames)));
     let mut writer = BodyWriter::new(Vec::new(), false);
-    let mut narrow = Narrow { room: 0, taken: Vec::new() };
+    let mut narrow = SlowWriter { room: 0, taken: Vec::new() };
     let mut context = Context::from_waker(Waker::noop());
     while !writer.is_over() {
         writer.fill(body.as_mut(), |_| {}, &mut context).unwrap();
@@ -67,7 +67,7 @@ fn a_slow_peer_has_two_pieces_waiting_at_most() {
 struct KeepsUploads(RefCell<Vec<Upload>>);
 
 impl Handler for KeepsUploads {
-    async fn handle(&self, request: Request<'_>, _: &Rc<Caller>, answer: &mut Answer) {
+    async fn handle(&self, request: Request<'_>, _: &Rc<ClientConnection>, answer: &mut Answer) {
         if let RequestBody::Stream(upload) = request.body {
             self.0.borrow_mut().push(upload);
         }

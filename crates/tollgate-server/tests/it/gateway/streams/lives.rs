@@ -7,7 +7,7 @@ use std::{
     io::{Read, Write},
     sync::atomic::{AtomicUsize, Ordering},
 };
-use tollgate_faults::clock::until;
+use tollgate_faults::clock::wait_until;
 
 /// A request by a connection that had been idle, and that ends without a byte in return, is sent again where that changes nothing; but only once.
 #[test]
@@ -149,6 +149,6 @@ fn a_drain_finishes_what_is_under_way() {
         go.send(()).unwrap();
         assert_eq!(whole(asking.await.unwrap().unwrap()).await, (200, "hello".into()));
         assert!(client.send_request(request("GET", "/", &[])).await.is_err());
-        assert!(until(PATIENCE, || draining.is_finished()));
+        assert!(wait_until(PATIENCE, || draining.is_finished()));
     });
 }

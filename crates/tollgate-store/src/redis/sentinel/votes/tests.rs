@@ -1,9 +1,9 @@
 use super::{Primary, Votes};
-use crate::redis::endpoint::Address;
+use crate::redis::endpoint::ServerAddress;
 use crate::{StoreError, StoreErrorKind};
 
 fn at(port: u16, epoch: u64) -> Primary {
-    Primary { address: Address::Tcp("h".into(), port), epoch }
+    Primary { address: ServerAddress::Tcp("h".into(), port), epoch }
 }
 
 fn votes(asked: usize, named: &[(u16, u64)]) -> Votes {
@@ -14,8 +14,8 @@ fn votes(asked: usize, named: &[(u16, u64)]) -> Votes {
 
 fn ports(primaries: Vec<Primary>) -> Vec<u16> {
     let port = |primary: Primary| match primary.address {
-        Address::Tcp(_, port) => port,
-        Address::Unix(_) => 0,
+        ServerAddress::Tcp(_, port) => port,
+        ServerAddress::Unix(_) => 0,
     };
     primaries.into_iter().map(port).collect()
 }
@@ -39,7 +39,7 @@ fn connections_are_given_up_for_what_most_name() {
         (1, &[(2, 0)][..], Some(2)),
         (3, &[][..], None),
     ] {
-        let moves = votes(asked, named).entitled(&settled);
+        let moves = votes(asked, named).new_primary(&settled);
         assert_eq!(moves.map(|one| ports(vec![one])[0]), moves_to, "{asked} {named:?}");
     }
 }
@@ -47,28 +47,28 @@ fn connections_are_given_up_for_what_most_name() {
 #[test]
 fn what_is_tried_begins_with_what_most_name_and_then_with_the_newest() {
     let split = votes(3, &[(1, 9), (2, 6), (2, 6)]);
-    assert_eq!(ports(split.choices(None, true)), [2, 1]);
-    assert_eq!(ports(split.choices(Some(&at(1, 5)), true)), [2, 1]);
+    assert_eq!(ports(split.candidates(None, true)), [2, 1]);
+    assert_eq!(ports(split.candidates(Some(&at(1, 5)), true)), [2, 1]);
     let stale = votes(3, &[(1, 5), (2, 6)]);
-    assert_eq!(ports(stale.choices(None, true)), [2, 1], "too few for a majority");
+    assert_eq!(ports(stale.candidates(None, true)), [2, 1], "too few for a majority");
     let even = votes(5, &[(1, 5), (2, 5), (2, 5)]);
-    assert_eq!(ports(even.choices(None, true)), [2, 1], "as new, and named by more");
+    assert_eq!(ports(even.candidates(None, true)), [2, 1], "as new, and named by more");
 }
 
 #[test]
 fn what_one_sentinel_names_is_tried_only_by_whoever_has_no_connection() {
     let lone = votes(3, &[(1, 5), (1, 5), (2, 99)]);
-    assert_eq!(ports(lone.choices(Some(&at(1, 5)), false)), [1]);
-    assert_eq!(ports(lone.choices(Some(&at(1, 5)), true)), [1, 2]);
+    assert_eq!(ports(lone.candidates(Some(&at(1, 5)), false)), [1]);
+    assert_eq!(ports(lone.candidates(Some(&at(1, 5)), true)), [1, 2]);
     let unknown = votes(3, &[(2, 5)]);
-    assert_eq!(ports(unknown.choices(Some(&at(1, 5)), false)), []);
-    assert_eq!(ports(unknown.choices(Some(&at(1, 5)), true)), [2]);
+    assert_eq!(ports(unknown.candidates(Some(&at(1, 5)), false)), []);
+    assert_eq!(ports(unknown.candidates(Some(&at(1, 5)), true)), [2]);
 }
 
 #[test]
 fn a_failure_says_what_each_had_to_say() {
     let mut none = Votes::new(3);
-    let sentinel = |port| Address::Tcp("s".into(), port);
+    let sentinel = |port| ServerAddress::Tcp("s".into(), port);
     none.fail(
         &sentinel(1),
         StoreError::new(StoreErrorKind::Rejected, "NOAUTH: it wants a password"),

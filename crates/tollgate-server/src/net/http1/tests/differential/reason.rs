@@ -1,8 +1,8 @@
 //! Why conversations are refused that hyper accepts.
 
 use crate::net::{
-    Framing, Limits, Refused,
-    http1::{chunked::Decoder, parse::parse_request},
+    Framing, Limits, ParseError,
+    http1::{chunked::ChunkedDecoder, parse::parse_request},
 };
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub(super) enum Ending {
     /// The client has said that no request follows.
     Closed,
     /// The head at this place is refused.
-    Head(usize, Refused),
+    Head(usize, ParseError),
     /// The body is refused at this byte.
     Body(usize),
 }
@@ -47,7 +47,7 @@ pub(super) enum Ending {
 /// Where each request lies whose head is accepted, and how the conversation ends. Trailers are not
 /// looked at.
 pub(super) fn walk(bytes: &[u8]) -> (Vec<Range<usize>>, Ending) {
-    let fields_max = Limits::default().fields_max;
+    let fields_max = Limits::default().headers_max;
     let (mut spans, mut lines) = (Vec::new(), Vec::new());
     let mut at = 0;
     loop {
@@ -63,8 +63,8 @@ pub(super) fn walk(bytes: &[u8]) -> (Vec<Range<usize>>, Ending) {
         match parsed.framing {
             Framing::Length(length) => at = at.saturating_add(length as usize),
             Framing::Chunked => {
-                let mut decoder = Decoder::default();
-                while at < bytes.len() && !decoder.is_over() {
+                let mut decoder = ChunkedDecoder::default();
+                while at < bytes.len() && !decoder.is_finished() {
                     if decoder.next(&bytes[at..=at]).is_err() {
                         return (spans, Ending::Body(at));
                     }
@@ -100,7 +100,7 @@ impl Reason {
         }
     }
 
-    fn of_head(rest: &[u8], why: Refused) -> Option<Self> {
+    fn of_head(rest: &[u8], why: ParseError) -> Option<Self> {
         let mut room = [httparse::EMPTY_HEADER; 128];
         let mut request = httparse::Request::new(&mut room);
         let Ok(httparse::Status::Complete(len)) = request.parse(rest) else { return None };
@@ -111,16 +111,18 @@ impl Reason {
         let codings = values(head, b"transfer-encoding");
         let is_chunked = codings.len() == 1 && codings[0].eq_ignore_ascii_case(b"chunked");
         match why {
-            Refused::Syntax => has_bare_lf.then_some(Self::BareLf),
-            Refused::Fragment => request.path?.contains('#').then_some(Self::Fragment),
-            Refused::Host => (values(head, b"host").len() > 1).then_some(Self::TwoHosts),
-            Refused::Framing if !codings.is_empty() && !is_chunked => Some(Self::OtherCoding),
-            Refused::Framing if is_chunked && !lengths.is_empty() => Some(Self::LengthAndChunked),
-            Refused::Framing if lengths.len() > 1 => Some(Self::TwoLengths),
-            Refused::Framing if lengths.iter().any(|length| length.len() > 18) => {
+            ParseError::Syntax => has_bare_lf.then_some(Self::BareLf),
+            ParseError::Fragment => request.path?.contains('#').then_some(Self::Fragment),
+            ParseError::Host => (values(head, b"host").len() > 1).then_some(Self::TwoHosts),
+            ParseError::Framing if !codings.is_empty() && !is_chunked => Some(Self::OtherCoding),
+            ParseError::Framing if is_chunked && !lengths.is_empty() => {
+                Some(Self::LengthAndChunked)
+            }
+            ParseError::Framing if lengths.len() > 1 => Some(Self::TwoLengths),
+            ParseError::Framing if lengths.iter().any(|length| length.len() > 18) => {
                 Some(Self::LongLength)
             }
-            Refused::Framing | Refused::TooLarge => None,
+            ParseError::Framing | ParseError::TooLarge => None,
         }
     }
 

@@ -12,13 +12,13 @@ use tokio::{
 
 /// A request as the upstream saw it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Logged {
+pub(super) struct ReceivedRequest {
     line: String,
     body: Vec<u8>,
     trailers: String,
 }
 
-impl Logged {
+impl ReceivedRequest {
     /// What the upstream has to see of a request.
     pub(super) fn expected(pipeline: &Pipeline, id: usize) -> Self {
         let exchange = &pipeline.exchanges[id];
@@ -36,16 +36,20 @@ impl Logged {
 pub(super) async fn serve(
     listener: TcpListener,
     pipeline: Rc<Pipeline>,
-    log: Rc<RefCell<Vec<Logged>>>,
+    log: Rc<RefCell<Vec<ReceivedRequest>>>,
 ) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         stream.set_nodelay(true).unwrap();
-        tokio::task::spawn_local(attend(stream, pipeline.clone(), log.clone()));
+        tokio::task::spawn_local(serve_connection(stream, pipeline.clone(), log.clone()));
     }
 }
 
-async fn attend(stream: TcpStream, pipeline: Rc<Pipeline>, log: Rc<RefCell<Vec<Logged>>>) {
+async fn serve_connection(
+    stream: TcpStream,
+    pipeline: Rc<Pipeline>,
+    log: Rc<RefCell<Vec<ReceivedRequest>>>,
+) {
     let (reading, mut writing) = stream.into_split();
     let mut reader = MessageReader::new(reading);
     while let Some(mut message) = reader.head().await {
@@ -53,7 +57,7 @@ async fn attend(stream: TcpStream, pipeline: Rc<Pipeline>, log: Rc<RefCell<Vec<L
         let PlainMessage { head, body, trailers } = message;
         let line = head.split("\r\n").next().unwrap().to_owned();
         let id: usize = line.split(['/', ' ']).nth(2).unwrap().parse().expect("a number");
-        log.borrow_mut().push(Logged { line, body, trailers });
+        log.borrow_mut().push(ReceivedRequest { line, body, trailers });
         let exchange = &pipeline.exchanges[id];
         let (bytes, goes_on) = written(id, exchange);
         let mut is_first = true;
