@@ -29,36 +29,36 @@ pub use value::{
 };
 
 /// Exact products and quotients, which every other part needs.
-pub const MULDIV: &str = include_str!("algorithm/muldiv.lua");
+pub const MULDIV: &str = include_str!("../algorithm/muldiv.lua");
 /// Windows aligned to the epoch.
-pub const WINDOW: &str = include_str!("algorithm/window.lua");
+pub const WINDOW: &str = include_str!("../algorithm/window.lua");
 /// What gcra, token bucket and leaky bucket share.
-pub const BUCKET: &str = include_str!("algorithm/bucket.lua");
+pub const BUCKET: &str = include_str!("../algorithm/bucket.lua");
 /// What sliding log and concurrency share.
-pub const LEDGER: &str = include_str!("algorithm/ledger.lua");
+pub const LEDGER: &str = include_str!("../algorithm/ledger.lua");
 /// The mirror of [`penalty`](crate::penalty): `params`, `decode`, `blocked_until_us`, `count`, `idle_at_us`, `encode`.
-pub const PENALTY: &str = include_str!("penalty/penalty.lua");
+pub const PENALTY: &str = include_str!("../penalty/penalty.lua");
 
 /// From the Unix epoch to the one from which the ledger's `mark_us` in a receipt counts.
 pub const LEDGER_EPOCH_US: u64 = 100_000_000_000_000;
 
 /// Each algorithm by the name that the file uses, with the parts of its mirror in the order they must stand in.
 pub const MIRRORS: [(&str, &[&str]); 8] = [
-    ("fixed-window", &[MULDIV, WINDOW, include_str!("algorithm/fixed_window/fixed_window.lua")]),
+    ("fixed-window", &[MULDIV, WINDOW, include_str!("../algorithm/fixed_window/fixed_window.lua")]),
     (
         "sliding-window",
-        &[MULDIV, WINDOW, include_str!("algorithm/sliding_window/sliding_window.lua")],
+        &[MULDIV, WINDOW, include_str!("../algorithm/sliding_window/sliding_window.lua")],
     ),
     (
         "sliding-log",
-        &[MULDIV, WINDOW, LEDGER, include_str!("algorithm/sliding_log/sliding_log.lua")],
+        &[MULDIV, WINDOW, LEDGER, include_str!("../algorithm/sliding_log/sliding_log.lua")],
     ),
-    ("token-bucket", &[MULDIV, BUCKET, include_str!("algorithm/token_bucket/token_bucket.lua")]),
-    ("leaky-bucket", &[MULDIV, BUCKET, include_str!("algorithm/leaky_bucket/leaky_bucket.lua")]),
-    ("gcra", &[MULDIV, BUCKET, include_str!("algorithm/gcra/gcra.lua")]),
-    ("concurrency", &[MULDIV, LEDGER, include_str!("algorithm/concurrency/concurrency.lua")]),
+    ("token-bucket", &[MULDIV, BUCKET, include_str!("../algorithm/token_bucket/token_bucket.lua")]),
+    ("leaky-bucket", &[MULDIV, BUCKET, include_str!("../algorithm/leaky_bucket/leaky_bucket.lua")]),
+    ("gcra", &[MULDIV, BUCKET, include_str!("../algorithm/gcra/gcra.lua")]),
+    ("concurrency", &[MULDIV, LEDGER, include_str!("../algorithm/concurrency/concurrency.lua")]),
     // The file calls it `fixed-window`, with a calendar.
-    ("calendar-window", &[MULDIV, include_str!("algorithm/calendar_window/calendar_window.lua")]),
+    ("calendar-window", &[MULDIV, include_str!("../algorithm/calendar_window/calendar_window.lua")]),
 ];
 
 /// The parts of one algorithm's mirror, or `None` when there is no such algorithm.

@@ -25,7 +25,7 @@ pub(crate) use named::with_policy_position;
 pub(crate) use ratelimit::{RatelimitFiles, WatchedRatelimitFiles};
 
 /// The policy of a server that was given none, as a file.
-pub const DEFAULT: &str = include_str!("config/default.yaml");
+pub const DEFAULT: &str = include_str!("default.yaml");
 
 /// Where a server's policy comes from.
 #[derive(Clone, Debug, Default)]

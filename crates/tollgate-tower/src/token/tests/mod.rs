@@ -15,12 +15,12 @@ const NOW_S: u64 = NOW_US / 1_000_000;
 const SECRET: &[u8] = b"a secret of thirty-two bytes, ok";
 
 /// Made once with a key that nobody has any more; it expires in the year 2100.
-const RS256: &str = include_str!("tests/rs256.txt");
-const RSA_N: &str = include_str!("tests/rsa.n");
-const RSA_PEM: &str = include_str!("tests/rsa.pem");
+const RS256: &str = include_str!("rs256.txt");
+const RSA_N: &str = include_str!("rsa.n");
+const RSA_PEM: &str = include_str!("rsa.pem");
 /// Too short to count.
-const RSA_1024: &str = include_str!("tests/rsa-1024.json");
-const RSA_1024_PEM: &str = include_str!("tests/rsa-1024.pem");
+const RSA_1024: &str = include_str!("rsa-1024.json");
+const RSA_1024_PEM: &str = include_str!("rsa-1024.pem");
 
 /// What the settings of a file say; they can only be made by compiling one.
 fn jwt(fields: &str) -> Jwt {
