@@ -5,6 +5,7 @@ mod algorithms;
 mod bans;
 mod clocks;
 mod contents;
+mod decisions;
 mod floats;
 mod layout;
 mod lengths;
