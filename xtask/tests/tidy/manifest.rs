@@ -67,8 +67,15 @@ fn complaints(manifest: &File) -> Vec<String> {
             found.push(format!("{}: lacks {wanted}.workspace = true", manifest.path));
         }
     }
-    if !manifest.text.contains("publish.workspace = true") {
+    let unpublished = manifest.text.contains("publish.workspace = true");
+    let shipped = manifest.path.starts_with("crates/");
+    if shipped && unpublished {
+        found.push(format!("{}: crates/ ships, so nothing there is unpublished", manifest.path));
+    }
+    if shipped {
         found.extend(undescribed(manifest));
+    } else if !unpublished {
+        found.push(format!("{}: lacks publish.workspace = true", manifest.path));
     }
     if !manifest.text.contains("[lints]\nworkspace = true") {
         found.push(format!("{}: does not use the workspace's lints", manifest.path));
@@ -86,7 +93,7 @@ fn complaints(manifest: &File) -> Vec<String> {
     found
 }
 
-/// What a crate that users get has to say about itself; all others inherit `publish = false`.
+/// What a shipped crate has to say about itself.
 fn undescribed(manifest: &File) -> Vec<String> {
     let wanted =
         ["description = \"", "keywords = [\"", "categories = [\"", "readme = \"README.md\""];
@@ -130,9 +137,12 @@ fn a_manifest_of_its_own_mind_is_found() {
     assert!(found(&format!("{good}regex = \"1\"\n")).contains("versions are in the root"));
     assert!(found(&format!("{good}serde_yaml.workspace = true\n")).contains("no serde_yaml"));
     assert!(found(&good.replace("[lints]\n", "")).contains("lints"));
-    let bare = good.replace("keywords", "key-words");
-    assert!(found(&bare).contains("lacks `keywords"));
-    assert_eq!(found(&bare.replace("license.w", "publish.workspace = true\nlicense.w")), "");
+    assert!(found(&good.replace("keywords", "key-words")).contains("lacks `keywords"));
+    let unpublished = good.replace("license.w", "publish.workspace = true\nlicense.w");
+    assert!(found(&unpublished).contains("unpublished"));
+    let apart = |text: &str| complaints(&File::new("testing/x/Cargo.toml", text)).join("\n");
+    assert_eq!(apart(&unpublished), "");
+    assert!(apart(good).contains("lacks publish"));
     assert!(found(&good.replace("edition.w", "edition = '2021' #")).contains("lacks edition"));
 }
 
